@@ -1,0 +1,75 @@
+# Works from a fresh clone with python3 (3.11 or newer, with venv), g++ and make.
+# Every target installs what it needs first, once; `make PYTHON=python3.12 test` picks a Python.
+
+PYTHON ?= python3
+VENV   ?= .venv
+EXTRAS ?= judge,triton,cpp,dev
+# Tests beside each other; those that watch processes, memory or the clock run alone.
+JOBS   ?= auto
+ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
+# More options for pytest, for example `make test ARGS="-k config"`.
+ARGS   ?=
+# Run one bar: `make bars ONLY=faults`.
+ONLY   ?=
+
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/installed
+PYTEST := $(BIN)/python -m pytest -q
+SOURCE := src tests docs benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help install venv demo test check fix docs corpus bars coverage clean
+.DELETE_ON_ERROR:
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+install: $(STAMP)  ## install everything into .venv
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else \
+	    f"tilewright needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	    echo "cannot make a virtual environment: install the venv module of $(PYTHON)" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $@
+
+demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
+	$(BIN)/tilewright demo
+
+test: $(STAMP)  ## run all tests that this machine can
+	$(PYTEST) -n $(JOBS) $(ALONE:%=--ignore=%) $(ARGS)
+	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
+
+check: $(STAMP)  ## lint, types, import contracts, generated pages
+	$(BIN)/ruff check $(SOURCE)
+	$(BIN)/ruff format --check $(SOURCE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/_generate.py --check
+
+fix: $(STAMP)  ## format, and repair what the linter can
+	$(BIN)/ruff check --fix $(SOURCE)
+	$(BIN)/ruff format $(SOURCE)
+
+docs: $(STAMP)  ## generate docs/reference
+	$(BIN)/python docs/_generate.py
+
+corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
+	$(BIN)/python -m benchmarks --only corpus
+
+bars: $(STAMP)  ## run each bar that this machine can: wanted, seen, held
+	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+coverage: $(STAMP)  ## branch coverage, with the floors that we promise
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --include='*/tilewright/records/*,*/tilewright/scoring/*,*/tilewright/checks/*,*/tilewright/evaluator/*' --fail-under=90
+	$(BIN)/coverage report --include='*/tilewright/contestant/*' --fail-under=85
+	$(BIN)/coverage report
+
+clean:  ## remove the environment, caches and coverage data
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,63 @@
+"""What the evaluator saw, as plain values: the only thing that a check gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tilewright.languages.source import StaticFeatures
+from tilewright.records import Finding, Label, Rules
+
+__all__ = ["Check", "Evidence", "Observation"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that is known of one candidate when its verdict is due. Times in seconds."""
+
+    language: str
+    rules: Rules
+    strict: bool
+    features: StaticFeatures
+    census: dict[str, int] = field(default_factory=dict)
+    """Operators dispatched in one checked call; the contestant's own words."""
+    launches: tuple[int, ...] = ()
+    """Own launches in each checked call; the contestant's own words."""
+    timed_launches: tuple[int, ...] = ()
+    right_when_knocked_out: bool | None = None
+    mutated: tuple[str, ...] = ()
+    alias: bool = False
+    baseline_alias: bool = False
+    foreign_types: tuple[str, ...] = ()
+    timed_wrong: tuple[str, ...] = ()
+    call_s: float = 0.0
+    """Median time of a timed call of the candidate, in the case where it is largest."""
+    outside_s: float = 0.0
+    """Median CPU seconds outside timed calls, beyond what the baseline's side used there."""
+    disturbed: float = 0.0
+    """Median share of a baseline call during which the candidate used the CPU."""
+    lacking_weights: tuple[str, ...] = ()
+    right_when_seeded: bool | None = None
+    floor_s: float | None = None
+    """The time below which nobody can write the outputs; `None` where it was not measured."""
+    error_over_bound: float | None = None
+    hangs_at_exit: bool = False
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one check made of the evidence."""
+
+    findings: tuple[Finding, ...] = ()
+    labels: tuple[Label, ...] = ()
+
+
+class Check(Protocol):
+    """One family of ways to cheat. A plug-in of the group `tilewright.checks`."""
+
+    @property
+    def name(self) -> str:
+        """The name under which findings are filed."""
+
+    def inspect(self, evidence: Evidence) -> Observation:
+        """Return findings and labels; pure."""

@@ -1,0 +1,43 @@
+"""Who else did the work: library operators, torch.compile. Facts without blame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.checks.evidence import Evidence, Observation
+from tilewright.records import Label
+
+__all__ = ["CHECK"]
+
+GLUE = frozenset(
+    "alias as_strided clone contiguous copy_ detach empty empty_like empty_strided expand fill_ "
+    "flatten full full_like lift_fresh new_empty new_zeros ones ones_like permute reshape select "
+    "slice split squeeze t to _to_copy transpose unbind unsqueeze _unsafe_view view zero_ zeros "
+    "zeros_like _reshape_alias set_ requires_grad_ is_same_size sym_size resize_".split()
+)
+"""Operators that move or make room for values but compute nothing."""
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """Names what a candidate in a kernel language had done by others."""
+
+    name: str = "libraries"
+
+    def inspect(self, evidence: Evidence) -> Observation:
+        """Label library operators beside own kernels, and compiled graphs."""
+        labels = []
+        used = sorted(
+            name
+            for name in evidence.census
+            if name.startswith("aten::") and name.removeprefix("aten::") not in GLUE
+        )
+        if used and evidence.language != "torch":
+            labels.append(Label(name="library call", detail=", ".join(used)[:200]))
+        compiled = [item.name for item in evidence.features.compiled if "compile" in item.name]
+        if compiled:
+            labels.append(Label(name="torch.compile", detail=f"the source calls {compiled[0]}"))
+        return Observation(labels=tuple(labels))
+
+
+CHECK = Libraries()

@@ -1,0 +1,33 @@
+"""Right when checked, wrong when timed: caches, replays, call counters, skipped work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.checks.evidence import Evidence, Observation
+from tilewright.records import Finding
+
+__all__ = ["CHECK"]
+
+
+@dataclass(frozen=True)
+class TimedOutputs:
+    """The outputs of timed calls are outputs like any other."""
+
+    name: str = "timed_outputs"
+
+    def inspect(self, evidence: Evidence) -> Observation:
+        """Reject a candidate whose timed calls were wrong although its checked calls were right."""
+        if not evidence.timed_wrong:
+            return Observation()
+        finding = Finding(
+            check=self.name,
+            code="wrong when timed",
+            summary=f"a timed call was wrong: {evidence.timed_wrong[0]}"[:400],
+            weight="decisive",
+            evidence={"first": evidence.timed_wrong[0], "count": len(evidence.timed_wrong)},
+        )
+        return Observation(findings=(finding,))
+
+
+CHECK = TimedOutputs()

@@ -1,0 +1,37 @@
+"""Weights folded into constants at construction, or weights that the candidate does not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.checks.evidence import Evidence, Observation
+from tilewright.records import Finding, Label
+
+__all__ = ["CHECK"]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A module must follow its weights when they change after construction."""
+
+    name: str = "weights"
+
+    def inspect(self, evidence: Evidence) -> Observation:
+        """Say that a wrong output was right with the weights of the init seed."""
+        if evidence.right_when_seeded:
+            summary = "right with the weights it was built with, wrong once others are loaded"
+            finding = Finding(
+                check=self.name,
+                code="weights folded",
+                summary=summary,
+                weight="note",
+                evidence={"lacking": list(evidence.lacking_weights)},
+            )
+            return Observation(findings=(finding,))
+        if evidence.lacking_weights:
+            detail = "not found by name or value: " + ", ".join(evidence.lacking_weights)
+            return Observation(labels=(Label(name="weights not redrawn", detail=detail[:300]),))
+        return Observation()
+
+
+CHECK = Weights()

@@ -1,0 +1,26 @@
+"""Which torch operators a call used: testimony for labels, never for a verdict alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+MAX_NAMES = 64
+
+
+class Census(TorchDispatchMode):
+    """Counts dispatched operators by name while active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: dict[str, int] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None  # noqa: ANN401, ARG002
+    ) -> Any:  # noqa: ANN401
+        """Count `func`, then run it."""
+        name = f"{func.namespace}::{func._opname}"
+        if name in self.counts or len(self.counts) < MAX_NAMES:
+            self.counts[name] = self.counts.get(name, 0) + 1
+        return func(*args, **(kwargs or {}))

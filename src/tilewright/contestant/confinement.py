@@ -1,0 +1,57 @@
+"""What a sandboxed process may have, and the layers that see to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+LAYERS = (
+    "process tree",
+    "namespaces",
+    "network",
+    "mount view",
+    "descriptors",
+    "cores",
+    "limits",
+    "environment",
+    "other uid",
+    "landlock",
+    "seccomp",
+)
+"""Every layer, in no order of strength. What each one stops is in the documentation of the wall."""
+
+Main = Callable[[dict[str, str]], int]
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """What the payload may have."""
+
+    read_only: tuple[str, ...]
+    """Host paths that it sees at the same place, read-only; the rest of the host it does not.
+    A symbolic link is shown as one, so what it leads to must be listed too."""
+    writable_tmp_bytes: int
+    """Size of its private /tmp, and again of its private /dev/shm."""
+    uid: int
+    """What root becomes, user and group alike. Give each sandbox of a host its own."""
+    memory_bytes: int
+    """RLIMIT_DATA of each process: heap and private mappings, those of the forkserver included."""
+    file_bytes: int
+    processes: int
+    """Processes and threads of the sandbox."""
+    descriptors: int
+    core: tuple[int, ...] | None
+    """The CPU cores to run on."""
+    environment: dict[str, str]
+    """The whole environment."""
+    keep_fds: tuple[int, ...]
+    """Descriptors that stay open. Of 0, 1 and 2, those not named lead to /dev/null."""
+    layers: frozenset[str] = field(default=frozenset(LAYERS))
+    """The layers that are wanted."""
+    devices: tuple[str, ...] = ()
+    """Device files (or folders of them) under /dev that it may use, beyond null, zero and so on."""
+    writable: tuple[tuple[str, str], ...] = ()
+    """(path on the host, path in the view) of more folders to write in. One at /dev/shm or /tmp
+    replaces the private one: a judge and its contestants share their /dev/shm that way."""
+    deferred: tuple[str, ...] = ()
+    """Of "other uid" and "seccomp", those that `main` asks for later, by `seal`."""

@@ -1,0 +1,198 @@
+"""Frames: a length, a JSON header, raw bytes, and descriptors beside them. Never pickle.
+
+    4 bytes   length of the header, big-endian
+    header    a JSON object; `kind` names the message, `body` is the number of bytes that follow
+    body      raw bytes
+
+Whatever arrives that is not exactly this raises `FrameError`. The codec trusts nobody: it is
+used by both sides of the wall.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+MAX_HEADER_BYTES = 1 << 16
+MAX_BODY_BYTES = 1 << 26
+MAX_FDS = 8
+_LENGTH = struct.Struct(">I")
+
+
+class FrameError(Exception):
+    """What arrived is not a frame."""
+
+
+class ChannelClosed(Exception):
+    """The other side is gone; no further frame can arrive."""
+
+
+class DeadlineExceeded(Exception):
+    """No complete frame arrived in time."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A message: its kind, the other header fields, raw bytes, and received descriptors."""
+
+    kind: str
+    fields: dict[str, Any]
+    body: bytes = b""
+    fds: tuple[int, ...] = field(default=())
+
+
+def encode(kind: str, fields: dict[str, Any], body: bytes = b"") -> bytes:
+    """Return the bytes of a frame.
+
+    Raises:
+        FrameError: the header is larger than `MAX_HEADER_BYTES`, or not plain finite JSON.
+    """
+    header = {**fields, "kind": kind, "body": len(body)}
+    try:
+        text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FrameError(f"header of {kind!r} is not plain JSON: {error}") from error
+    if len(text) > MAX_HEADER_BYTES:
+        raise FrameError(f"header of {kind!r} has {len(text)} bytes, at most {MAX_HEADER_BYTES}")
+    return _LENGTH.pack(len(text)) + text + body
+
+
+def decode_header(text: bytes) -> tuple[str, int, dict[str, Any]]:
+    """Return kind, body length and remaining fields of a header.
+
+    Raises:
+        FrameError: not a JSON object, no `kind`, or a `body` outside 0..`MAX_BODY_BYTES`.
+    """
+    try:
+        header = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"header is not JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise FrameError("header is not a JSON object")
+    kind, body = header.pop("kind", None), header.pop("body", 0)
+    if not isinstance(kind, str):
+        raise FrameError("header has no kind")
+    if type(body) is not int or not 0 <= body <= MAX_BODY_BYTES:
+        raise FrameError(f"body length {body!r} is outside 0..{MAX_BODY_BYTES}")
+    return kind, body, header
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+class Channel:
+    """Frames over a connected stream socket. The lifetime is the socket's."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._fds: list[int] = []
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor, for polling."""
+        return self._sock.fileno()
+
+    def close(self) -> None:
+        """Close the socket and every descriptor received but not taken."""
+        self._sock.close()
+        _close_all(self._fds)
+        self._fds = []
+
+    def send(
+        self,
+        kind: str,
+        fields: dict[str, Any] | None = None,
+        body: bytes = b"",
+        fds: Sequence[int] = (),
+        timeout_s: float = 30.0,
+    ) -> None:
+        """Send a frame; descriptors travel with its first byte.
+
+        Raises:
+            ChannelClosed: the other side is gone.
+            DeadlineExceeded: the other side does not read.
+        """
+        data = memoryview(encode(kind, fields or {}, body))
+        self._sock.settimeout(timeout_s)
+        try:
+            if fds:
+                sent = socket.send_fds(self._sock, [data], list(fds))
+                data = data[sent:]
+            self._sock.sendall(data)
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"the other side does not read {kind!r}") from error
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+
+    def receive(
+        self, deadline: float | None = None, idle: Callable[[], None] | None = None
+    ) -> Frame:
+        """Return the next frame; `deadline` is on `time.monotonic`, in seconds.
+
+        `idle` is called every 50 ms while nothing arrives; what it raises ends the wait.
+
+        Raises:
+            FrameError, ChannelClosed, DeadlineExceeded
+        """
+        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline, idle))
+        if not 2 <= length <= MAX_HEADER_BYTES:
+            raise FrameError(f"header length {length} is outside 2..{MAX_HEADER_BYTES}")
+        kind, size, fields = decode_header(self._exactly(length, deadline, idle))
+        body = self._exactly(size, deadline, idle) if size else b""
+        fds, self._fds = tuple(self._fds), []
+        return Frame(kind, fields, body, fds)
+
+    def _exactly(
+        self, size: int, deadline: float | None, idle: Callable[[], None] | None
+    ) -> bytes:
+        chunks: list[bytes] = []
+        while size:
+            chunk = self._some(min(size, 1 << 20), deadline, idle)
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
+
+    def _some(self, size: int, deadline: float | None, idle: Callable[[], None] | None) -> bytes:
+        while True:
+            wait = 3600.0 if deadline is None else deadline - time.monotonic()
+            if wait <= 0:
+                raise DeadlineExceeded("no complete frame in time")
+            self._sock.settimeout(min(wait, 0.05) if idle else wait)
+            try:
+                data, ancillary, _, _ = self._sock.recvmsg(
+                    size, socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
+                )
+            except TimeoutError:
+                if idle:
+                    idle()
+                continue
+            except OSError as error:
+                raise ChannelClosed(str(error)) from error
+            self._take(ancillary)
+            if not data:
+                raise ChannelClosed("the other side closed the channel")
+            return data
+
+    def _take(self, ancillary: list[tuple[int, int, bytes]]) -> None:
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds = array.array("i")
+                fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+                self._fds.extend(fds)
+        if len(self._fds) > MAX_FDS:
+            _close_all(self._fds)
+            self._fds = []
+            raise FrameError("too many descriptors")
+
+
+def _close_all(fds: Sequence[int]) -> None:
+    import os
+
+    for fd in fds:
+        os.close(fd)

@@ -1,0 +1,82 @@
+"""The launch shim: counts or suppresses the candidate's own kernel launches, never by name.
+
+Triton: every launch of a `@triton.jit` function passes one method of the launcher class, which is
+replaced here before the candidate is loaded. C ABI kernels and extensions are wrapped by their
+loader. What is counted here is testimony; the verdict needs the knock-out to agree with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+
+class Launches:
+    """The number of own launches so far, and whether launches are suppressed."""
+
+    def __init__(self, *, suppress: bool) -> None:
+        self.count = 0
+        self.suppress = suppress
+
+    def wrap(self, launch: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `launch` counted, or a no-op that is counted when suppressing."""
+
+        def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            self.count += 1
+            return None if self.suppress else launch(*args, **kwargs)
+
+        return counted
+
+    def hook_triton(self) -> None:
+        """Route every Triton launch of this process through this counter."""
+        try:
+            import triton  # noqa: F401
+        except ImportError:
+            return
+        if os.environ.get("TRITON_INTERPRET") == "1":
+            from triton.runtime import interpreter
+
+            interpreter.GridExecutor.__call__ = self.wrap(interpreter.GridExecutor.__call__)
+            _install_driver_stub()
+        else:
+            from triton.runtime import jit
+
+            jit.JITFunction.run = self.wrap(jit.JITFunction.run)
+
+
+def _install_driver_stub() -> None:
+    """Let `triton.autotune` run in the interpreter, which has no driver of its own."""
+    import time
+
+    from triton.runtime import driver
+
+    class InterpreterDriver:
+        def get_benchmarker(self) -> Callable[..., list[float]]:
+            def bench(kernel_call: Callable[[], Any], quantiles: Any = None, **_: Any) -> Any:
+                start = time.perf_counter()
+                kernel_call()
+                elapsed = (time.perf_counter() - start) * 1e3
+                return [elapsed] * len(quantiles) if quantiles else elapsed
+
+            return bench
+
+        def get_current_device(self) -> int:
+            return 0
+
+        def get_current_target(self) -> Any:  # noqa: ANN401
+            from triton.backends.compiler import GPUTarget
+
+            return GPUTarget("cuda", 80, 32)
+
+        def get_device_interface(self) -> Any:  # noqa: ANN401
+            import torch
+
+            return torch.cpu
+
+        def get_active_torch_device(self) -> Any:  # noqa: ANN401
+            import torch
+
+            return torch.device("cpu")
+
+    driver.set_active(InterpreterDriver())

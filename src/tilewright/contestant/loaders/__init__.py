@@ -1,0 +1,1 @@
+"""How each kind of candidate is loaded, inside the contestant."""

@@ -1,0 +1,107 @@
+"""Load Python source: a module class, or a function; extensions come prebuilt."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from tilewright.contestant.launches import Launches
+
+
+class EntryMissing(Exception):
+    """The source defines nothing under the entry point's name."""
+
+
+def import_file(path: str, name: str = "candidate") -> ModuleType:
+    """Execute a Python file as module `name`; its folder's files are importable beside it."""
+    folder = os.path.dirname(path)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def entry_of(module: ModuleType, names: list[str]) -> Any:  # noqa: ANN401
+    """Return the first attribute of `module` named in `names`."""
+    for name in names:
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise EntryMissing(f"no {' or '.join(names)} in {os.path.basename(module.__file__ or '')}")
+
+
+def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
+    """Make `load_inline` and `load` answer with the prebuilt libraries in `artifacts`.
+
+    `artifacts` maps an extension's name to the path of its shared library. A name that was not
+    built raises in the candidate, as a failed build would.
+    """
+    from torch.utils import cpp_extension
+
+    def prebuilt(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
+        if name not in artifacts:
+            raise RuntimeError(f"extension {name!r} was not built: {sorted(artifacts)}")
+        if not kwargs.get("is_python_module", True):
+            torch.ops.load_library(artifacts[name])
+            return None
+        spec = importlib.util.spec_from_file_location(name, artifacts[name])
+        if spec is None or spec.loader is None:
+            raise ImportError(f"extension {name!r} cannot be loaded")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return ExtensionProxy(module, launches)
+
+    cpp_extension.load_inline = prebuilt
+    cpp_extension.load = prebuilt
+
+
+class ExtensionProxy:
+    """An extension module whose functions are counted, or knocked out."""
+
+    def __init__(self, module: ModuleType, launches: Launches) -> None:
+        self._module = module
+        self._launches = launches
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        value = getattr(self._module, name)
+        if not callable(value):
+            return value
+        return own_function(value, self._launches)
+
+
+def own_function(function: Callable[..., Any], launches: Launches) -> Callable[..., Any]:
+    """Return `function` counted; suppressed, its results are poisoned and its writes undone."""
+
+    def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        launches.count += 1
+        if not launches.suppress:
+            return function(*args, **kwargs)
+        tensors = [value for value in args if isinstance(value, torch.Tensor)]
+        before = [value.detach().clone() for value in tensors]
+        result = function(*args, **kwargs)
+        for value, old in zip(tensors, before, strict=True):
+            value.detach().copy_(old)
+        poison(result)
+        return result
+
+    return counted
+
+
+def poison(result: Any) -> None:  # noqa: ANN401
+    """Overwrite every tensor in `result` with NaN, or with a large number."""
+    if isinstance(result, torch.Tensor):
+        value = float("nan") if result.is_floating_point() else 113
+        result.detach().fill_(value)
+    elif isinstance(result, list | tuple):
+        for item in result:
+            poison(item)

@@ -1,0 +1,271 @@
+"""The contestant: loads one candidate, answers calls in bytes, and ends.
+
+It is never believed. It receives inputs one call at a time and writes outputs into a slot;
+everything it says beside that is testimony. It holds no reference, expected value, input seed,
+tolerance or number of trials.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tilewright.contestant import calls
+from tilewright.contestant.census import Census
+from tilewright.contestant.frames import Channel, ChannelClosed, Frame
+from tilewright.contestant.launches import Launches
+from tilewright.contestant.loaders import c_abi, python
+from tilewright.contestant.tensors import Layout, build
+
+GO, ARMED, DONE, COMPUTED = 0, 8, 16, 24
+"""Places in the token page, in 8-byte words, one cache line apart."""
+ROOT = "/tmp/candidate"  # noqa: S108 - a private tmpfs, gone with the contestant
+_clock = time.monotonic
+_disable_gc, _enable_gc = gc.disable, gc.enable
+
+
+class Contestant:
+    """State between frames; its lifetime is the process."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.function: Callable[..., Any] | None = None
+        self.inputs: mmap.mmap | None = None
+        self.outputs: mmap.mmap | None = None
+        self.token: memoryview | None = None
+        self.launches = Launches(suppress=False)
+        self.expected: list[dict[str, Any]] = []
+
+    def map(self, frame: Frame) -> None:
+        """Map new arenas: inputs, outputs and, the first time, the token page."""
+        fields = frame.fields
+        self.inputs = mmap.mmap(frame.fds[0], fields["inputs"])
+        self.outputs = mmap.mmap(frame.fds[1], fields["outputs"])
+        if len(frame.fds) > 2:
+            self.token = memoryview(mmap.mmap(frame.fds[2], mmap.PAGESIZE)).cast("Q")
+        for fd in frame.fds:
+            os.close(fd)
+        self.channel.send("mapped")
+
+    def load(self, frame: Frame) -> None:
+        """Write the files, say that the candidate is entered, and load it."""
+        fields = frame.fields
+        paths = _write_files(fields["files"], frame.body)
+        self.launches = Launches(suppress=fields["knockout"])
+        self.launches.hook_triton()
+        sys.path[:0] = fields["import_paths"]
+        torch.set_num_threads(fields["threads"])
+        self.channel.send("entering")
+        self.function = self._load(fields, paths)
+        self.channel.send("loaded", *_weights_of(self.function))
+
+    def _load(self, fields: dict[str, Any], paths: dict[str, str]) -> Callable[..., Any]:
+        artifacts = {name: paths[path] for name, path in fields["artifacts"].items()}
+        if fields["loader"] == "c_abi":
+            function = c_abi.load(
+                next(iter(artifacts.values())), fields["entry"], self.expected, self.launches
+            )
+            function.computes_gradients = True  # type: ignore[attr-defined]
+            return function
+        python.install_extensions(artifacts, self.launches)
+        torch.manual_seed(fields["init_seed"])
+        module = python.import_file(paths[fields["files"][0]["path"]])
+        entry = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
+        function = entry
+        if isinstance(entry, type):
+            init = build(fields["init"], self._inputs(), 0)
+            torch.manual_seed(fields["init_seed"])
+            function = entry(**init) if isinstance(init, dict) else entry(*init)
+            if isinstance(function, torch.nn.Module):
+                function.train(fields["mode"] == "train")
+        if fields["compile"] is not None:
+            mode = None if fields["compile"] == "default" else fields["compile"]
+            function = torch.compile(function, mode=mode)
+        return function
+
+    def weights(self, frame: Frame) -> None:
+        """Load the judge's weights, by name, through `load_state_dict`."""
+        values = build(frame.fields["tree"], self._inputs(), frame.fields["base"])
+        state = {name: value.clone() for name, value in values.items()}
+        function = self._loaded()
+        if isinstance(function, torch.nn.Module):
+            function.load_state_dict(state, strict=False)
+        self.channel.send("weights_loaded")
+
+    def read_weights(self, frame: Frame) -> None:
+        """Write the current weights into the output slot, so that the judge can match values."""
+        function = self._loaded()
+        state = function.state_dict() if isinstance(function, torch.nn.Module) else {}
+        layout = Layout()
+        layout.describe({name: state[name].detach().contiguous() for name in frame.fields["names"]})
+        if layout.size > len(self._outputs()):
+            raise calls.RoomError("the weights do not fit the output slot")
+        layout.write(self._outputs())
+        self.channel.send("weights_read")
+
+    def call(self, frame: Frame) -> None:
+        """Answer one untimed call, with the operator census where it is asked for."""
+        fields = frame.fields
+        self._expect(fields)
+        call = calls.prepare(fields, self._inputs())
+        before = self.launches.count
+        census = Census() if fields.get("census") else None
+        if census is None:
+            output = calls.run(self._loaded(), call)
+        else:
+            with census:
+                output = calls.run(self._loaded(), call)
+        described = calls.store(output, call, self._outputs())
+        self.channel.send(
+            "result",
+            {
+                "outputs": described,
+                "launches": self.launches.count - before,
+                "census": census.counts if census else {},
+            },
+        )
+
+    def arm(self, frame: Frame) -> None:
+        """Answer one timed call: spin until released, compute, copy, raise the done token."""
+        fields = frame.fields
+        self._expect(fields)
+        function, outputs, token = self._loaded(), self._outputs(), self._token()
+        call = calls.prepare(fields, self._inputs())
+        sequence = fields["sequence"]
+        before = self.launches.count
+        give_up = _clock() + fields["wait_s"]
+        _disable_gc()
+        token[ARMED] = sequence
+        while token[GO] != sequence:
+            if _clock() > give_up:
+                raise TimeoutError("armed, but never released")
+        output = calls.run(function, call)
+        token[COMPUTED] = sequence
+        described = calls.store(output, call, outputs)
+        token[DONE] = sequence
+        _enable_gc()
+        self.channel.send(
+            "result",
+            {"outputs": described, "launches": self.launches.count - before, "census": {}},
+        )
+
+    def exit(self, frame: Frame) -> None:  # noqa: ARG002
+        """Drop the candidate, say goodbye, and let the interpreter finalise."""
+        self.function = None
+        gc.collect()
+        self.channel.send("bye")
+        _silence()
+        raise SystemExit(0)
+
+    def _expect(self, fields: dict[str, Any]) -> None:
+        if "expected" in fields:
+            self.expected[:] = fields["expected"]
+
+    def _loaded(self) -> Callable[..., Any]:
+        if self.function is None:
+            raise RuntimeError("nothing is loaded")
+        return self.function
+
+    def _inputs(self) -> mmap.mmap:
+        if self.inputs is None:
+            raise RuntimeError("no input arena is mapped")
+        return self.inputs
+
+    def _outputs(self) -> mmap.mmap:
+        if self.outputs is None:
+            raise RuntimeError("no output arena is mapped")
+        return self.outputs
+
+    def _token(self) -> memoryview:
+        if self.token is None:
+            raise RuntimeError("no token page is mapped")
+        return self.token
+
+
+def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
+    paths: dict[str, str] = {}
+    start = 0
+    for item in files:
+        path = os.path.join(ROOT, item["path"])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(body[start : start + item["size"]])
+        paths[item["path"]] = path
+        start += item["size"]
+    return paths
+
+
+def _weights_of(function: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401
+    if not isinstance(function, torch.nn.Module):
+        return {}, b""
+    import json
+
+    entries = [
+        [name, list(value.shape), str(value.dtype).removeprefix("torch.")]
+        for name, value in function.state_dict().items()
+        if isinstance(value, torch.Tensor)
+    ]
+    return {}, json.dumps(entries).encode()
+
+
+def describe_error(error: BaseException) -> dict[str, Any]:
+    """Return type, message and the candidate's own traceback, each cut to a bounded length."""
+    try:
+        message = str(error)[:4000]
+    except BaseException:  # noqa: BLE001 - the candidate's __str__ may raise anything
+        message = "(its message cannot be shown)"
+    try:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename.startswith(ROOT)] or frames[-1:]
+        lines = [
+            f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}"[:300]
+            for frame in own[-12:]
+        ]
+    except BaseException:  # noqa: BLE001 - so may anything that it patched
+        lines = []
+    return {"type": type(error).__name__[:200], "message": message, "traceback": lines}
+
+
+def _silence() -> None:
+    """Send what libraries print while the interpreter finalises to nowhere."""
+    sink = os.open("/dev/null", os.O_WRONLY)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+
+
+def main(sock: socket.socket, applied: dict[str, str]) -> None:
+    """Serve frames until told to exit; an exception of the candidate is an answer."""
+    channel = Channel(sock)
+    contestant = Contestant(channel)
+    handlers = {
+        "map": contestant.map,
+        "load": contestant.load,
+        "weights": contestant.weights,
+        "read_weights": contestant.read_weights,
+        "call": contestant.call,
+        "arm": contestant.arm,
+        "exit": contestant.exit,
+    }
+    channel.send("ready", {"applied": applied})
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            os._exit(0)
+        try:
+            handlers[frame.kind](frame)
+        except ChannelClosed:
+            os._exit(0)
+        except BaseException as error:  # noqa: BLE001 - whatever a candidate raises is data
+            if frame.kind == "exit":
+                raise
+            channel.send("error", {"during": frame.kind, **describe_error(error)})

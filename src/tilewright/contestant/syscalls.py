@@ -1,0 +1,218 @@
+"""The Linux calls that Python's standard library lacks, by number, for x86-64 and aarch64.
+
+Every wrapper either does what its docstring says or raises `OSError` with the kernel's reason.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import select
+import signal
+import struct
+
+# A PyDLL keeps the interpreter's lock over the call, so a raw clone comes back holding it on
+# both sides.
+_libc = ctypes.PyDLL(None, use_errno=True)
+
+MACHINE = platform.machine()
+_COLUMN = {"x86_64": 0, "aarch64": 1}.get(MACHINE)
+_NUMBERS = {
+    "clone": (56, 220),
+    "pivot_root": (155, 41),
+    "capset": (126, 91),
+    "seccomp": (317, 277),
+    "pidfd_open": (434, 434),
+    "close_range": (436, 436),
+    "mount_setattr": (442, 442),
+    "landlock_create_ruleset": (444, 444),
+    "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446),
+}
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_NODEV = 4
+MS_NOEXEC = 8
+MS_REMOUNT = 32
+MS_BIND = 4096
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
+MNT_DETACH = 2
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
+
+
+def _raise(code: int, what: str) -> None:
+    raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def syscall(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
+    """Return what the kernel answers to the call `name`."""
+    if _COLUMN is None:
+        raise OSError(errno.ENOSYS, f"{name}: no system call numbers for {MACHINE}")
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
+    result = int(_libc.syscall(ctypes.c_long(_NUMBERS[name][_COLUMN]), *words))
+    if result < 0:
+        _raise(ctypes.get_errno(), name)
+    return result
+
+
+def clone(flags: int) -> int:
+    """Fork into new namespaces; the child's id in the caller, 0 in the child.
+
+    Neither Python's nor glibc's fork handlers run, so the child may not start threads; what it
+    forks with `os.fork` may.
+    """
+    return syscall("clone", flags | signal.SIGCHLD, 0, 0, 0, 0)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """Return what prctl answers to `option`."""
+    padded = [*arguments, 0, 0, 0, 0][:4]
+    result = int(_libc.prctl(option, *(ctypes.c_ulong(word) for word in padded)))
+    if result < 0:
+        _raise(ctypes.get_errno(), f"prctl {option}")
+    return result
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """Mount `source` at `target`: the arguments are those of mount(2)."""
+    encoded = [os.fsencode(text) for text in (source, target, kind)]
+    words = (ctypes.c_ulong(flags), os.fsencode(options) if options else None)
+    if _libc.mount(*encoded, *words) != 0:
+        _raise(ctypes.get_errno(), f"mount {target}")
+
+
+def unmount(target: str) -> None:
+    """Detach what is mounted at `target`, and all that is mounted below it."""
+    if _libc.umount2(os.fsencode(target), MNT_DETACH) != 0:
+        _raise(ctypes.get_errno(), f"unmount {target}")
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Make `new` the root of the mount namespace, and put the old root at `old`."""
+    syscall("pivot_root", os.fsencode(new), os.fsencode(old))
+
+
+def restrict_mount(target: str, flags: int, *, recursive: bool) -> None:
+    """Add `flags` (MS_RDONLY and the like) to the mount at `target`.
+
+    With `recursive`, mounts below get them too. A kernel without mount_setattr (before 5.12) does
+    this for the one mount only, which `OSError` says when there is more than one.
+    """
+    # The first four MS_ flags and MOUNT_ATTR_ flags are the same bits.
+    attributes = struct.pack("=4Q", flags, 0, 0, 0)
+    try:
+        syscall(
+            "mount_setattr",
+            _AT_FDCWD,
+            os.fsencode(target),
+            _AT_RECURSIVE if recursive else 0,
+            attributes,
+            len(attributes),
+        )
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        if recursive and _has_mounts_below(target):
+            raise
+        kept = os.statvfs(target).f_flag & (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        mount("", target, "", MS_REMOUNT | MS_BIND | flags | kept)
+
+
+def _has_mounts_below(target: str) -> bool:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+        return any(line.split()[4].startswith(target.rstrip("/") + "/") for line in table)
+
+
+def close_all_but(kept: set[int]) -> None:
+    """Close every descriptor that is not in `kept`."""
+    first = 0
+    for fd in sorted(fd for fd in kept if fd >= 0):
+        _close_range(first, fd - 1)
+        first = fd + 1
+    _close_range(first, 0x7FFFFFFF)
+
+
+def _close_range(first: int, last: int) -> None:
+    if first > last:
+        return
+    try:
+        syscall("close_range", first, last, 0)
+    except OSError:
+        for name in os.listdir("/proc/self/fd"):
+            if first <= int(name) <= last:
+                os.closerange(int(name), int(name) + 1)
+
+
+def open_self() -> int:
+    """Return a pidfd of the calling process, or -1 where the kernel has none (before 5.3)."""
+    try:
+        return syscall("pidfd_open", os.getpid(), 0)
+    except OSError:
+        return -1
+
+
+def has_ended(pidfd: int) -> bool:
+    """Say whether the process of `pidfd` is gone."""
+    waiting = select.poll()
+    waiting.register(pidfd, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def bound_capabilities() -> None:
+    """Empty the bounding set of the calling thread, if it may: no exec can then give any."""
+    for number in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, number)
+        except OSError:
+            return
+
+
+def drop_capabilities() -> None:
+    """Leave the calling thread without any capability."""
+    version_3 = struct.pack("=Ii", 0x20080522, 0)
+    syscall("capset", version_3, bytes(24))
+
+
+def forget_variables() -> None:
+    """Empty the C library's own table of environment variables."""
+    _libc.clearenv()
+
+
+def overwrite(address: int, length: int) -> None:
+    """Fill `length` bytes of the caller's memory at `address` with zeros."""
+    ctypes.memset(address, 0, length)
+
+
+def read_memory(address: int, length: int) -> bytes:
+    """Return `length` bytes of the caller's memory at `address`."""
+    return ctypes.string_at(address, length)
+
+
+def exit_interpreter(code: int) -> None:
+    """End the process as the interpreter itself does, from whatever frame this is called.
+
+    Exit handlers run, standard streams are flushed, modules are torn down, C destructors run. It
+    never returns, and no frame above sees an exception.
+    """
+    ctypes.pythonapi.Py_Exit(ctypes.c_int(code))

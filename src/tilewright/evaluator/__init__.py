@@ -1,0 +1,1 @@
+"""The trusted side: supervisor, build, judge, comparison, timing."""

@@ -1,0 +1,154 @@
+"""Builds: in a sandbox of their own, before any device lease, cached by content."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+
+from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.evaluator.evaluation import Evaluation
+from tilewright.evaluator.processes import Child
+from tilewright.evaluator.sides import Ended
+from tilewright.evaluator.testimony import Built, ErrorSaid, read
+from tilewright.languages.base import BuildPlan
+from tilewright.records import Candidate, Failed, Unjudged, digest_text
+from tilewright.registry import load
+
+__all__ = ["prepare"]
+
+HEADER = Path(__file__).parent.parent / "contestant" / "loaders" / "tilewright.h"
+
+
+def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPlan:
+    """Plan and build a candidate; its libraries are then in `evaluation.artifacts[name]`.
+
+    Raises:
+        Ended: the build failed, took too long, or cannot be done on this machine.
+    """
+    plan: BuildPlan = load("languages", candidate.language).plan(candidate)
+    evaluation.loaders[name] = plan.loader
+    if plan.kind == "none":
+        return plan
+    if candidate.language == "cuda":
+        raise Ended(Unjudged(reason="no device", message="CUDA candidates need an NVIDIA GPU"))
+    tool = plan.command[0] if plan.command else "g++"
+    if shutil.which(tool) is None:
+        raise Ended(Unjudged(reason="no compiler", message=f"{tool} is not installed"))
+    folder = evaluation.host.home / "builds" / _key(plan, candidate)
+    cached = _read_cache(folder)
+    if cached is None:
+        cached = _build(evaluation, plan, candidate)
+        _write_cache(folder, cached)
+    evaluation.artifacts[name] = cached
+    return plan
+
+
+def _key(plan: BuildPlan, candidate: Candidate) -> str:
+    entry = json.dumps([plan.digest(), candidate.entry, toolchain(), processor()])
+    return digest_text(entry)
+
+
+@cache
+def toolchain() -> str:
+    """Return the first line of `g++ --version`, or an empty text."""
+    path = shutil.which("g++")
+    if path is None:
+        return ""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+@cache
+def processor() -> str:
+    """Return what `-march=native` stands for here: the model and flags of the first core."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = file.read().split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.machine()
+    wanted = ("model name", "flags", "Features", "CPU part")
+    return "\n".join(line for line in lines if line.startswith(wanted))
+
+
+def _build(evaluation: Evaluation, plan: BuildPlan, candidate: Candidate) -> dict[str, bytes]:
+    request = evaluation.request
+    child = evaluation.host.spawn("builder", request.limits, candidate.allow_imports)
+    try:
+        child.wait_ready()
+        evaluation.note_protections(child)
+        parts = [(item.path, item.text.encode()) for item in candidate.files]
+        fields = {
+            "build": plan.kind,
+            "command": list(plan.compiler()),
+            "units": list(plan.units),
+            "files": [{"path": path, "size": len(data)} for path, data in parts],
+            "header": HEADER.read_text(encoding="ascii"),
+        }
+        try:
+            child.channel.send("build", fields, b"".join(data for _, data in parts))
+            deadline = time.monotonic() + request.limits.build_s
+            frame = _built_frame(evaluation, child, deadline)
+        except DeadlineExceeded:
+            message = f"the build took longer than {request.limits.build_s:g} s"
+            raise Ended(Failed(stage="prepare", reason="timeout", message=message)) from None
+        except (ChannelClosed, FrameError) as error:
+            message = f"the build ended without an answer: {error}"
+            raise Ended(Failed(stage="prepare", reason="build", message=message)) from None
+        return _libraries(frame)
+    finally:
+        child.kill()
+
+
+def _built_frame(evaluation: Evaluation, child: Child, deadline: float) -> Frame:
+    frame = child.channel.receive(deadline, evaluation.watch)
+    if frame.kind == "entering":
+        frame = child.channel.receive(deadline, evaluation.watch)
+    for fd in frame.fds:
+        os.close(fd)
+    return frame
+
+
+def _libraries(frame: Frame) -> dict[str, bytes]:
+    if frame.kind == "error":
+        said = read(frame, ErrorSaid)
+        lines = "\n".join(said.traceback)
+        message = f"{said.type}: {said.message}\n{lines}".strip()
+        raise Ended(Failed(stage="prepare", reason="build", message=message))
+    sizes = read(frame, Built).artifacts
+    if frame.kind != "built" or sum(sizes.values()) != len(frame.body):
+        raise FrameError(f"a build answered {frame.kind!r} with {len(frame.body)} bytes")
+    libraries, start = {}, 0
+    for name, size in sizes.items():
+        libraries[name] = frame.body[start : start + size]
+        start += size
+    return libraries
+
+
+def _read_cache(folder: Path) -> dict[str, bytes] | None:
+    try:
+        names = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        return {name: (folder / file).read_bytes() for name, file in names.items()}
+    except (OSError, ValueError):
+        return None
+
+
+def _write_cache(folder: Path, libraries: dict[str, bytes]) -> None:
+    """Store libraries under their key; a reader sees all of them or none."""
+    fresh = folder.with_name(f"{folder.name}.{os.getpid()}.new")
+    try:
+        fresh.mkdir(parents=True)
+        names = {}
+        for index, (name, data) in enumerate(libraries.items()):
+            names[name] = f"{index}.so"
+            (fresh / names[name]).write_bytes(data)
+        (fresh / "index.json").write_text(json.dumps(names), encoding="utf-8")
+        fresh.rename(folder)
+    except OSError:
+        # A full or read-only disk, or another build that came first: the cache is a convenience.
+        shutil.rmtree(fresh, ignore_errors=True)

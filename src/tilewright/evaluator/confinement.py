@@ -1,0 +1,106 @@
+"""What each child may see and use, as plain values for the forkserver."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from typing import Any
+
+from tilewright.records import Limits
+
+SYSTEM_PATHS = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+)
+FIRST_UID = 61184
+"""The judge; contestants and builders follow. The range is unassigned on Debian and systemd."""
+UIDS = {"judge": 0, "contestant": 1, "builder": 2}
+FILE_BYTES = 1 << 30
+DESCRIPTORS = 256
+ALL_LAYERS = "all"
+
+
+def python_paths() -> tuple[str, ...]:
+    """Return the folders from which this interpreter imports, without tilewright's own source."""
+    candidates = {
+        sys.prefix,
+        sys.base_prefix,
+        os.path.dirname(os.path.realpath(sys.executable)),
+        *site.getsitepackages(),
+        sysconfig.get_paths()["purelib"],
+        sysconfig.get_paths()["platlib"],
+    }
+    existing = {os.path.abspath(path) for path in candidates if os.path.isdir(path)}
+    return tuple(sorted(path for path in existing if not _is_covered(path, existing)))
+
+
+def _is_covered(path: str, others: set[str]) -> bool:
+    return any(path != other and path.startswith(other.rstrip("/") + "/") for other in others)
+
+
+def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:
+    """Return the whole environment of the forkserver, built from an allow-list."""
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path and os.path.isdir(path)),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+        **extra,
+    }
+
+
+def child_environment(extra: dict[str, str]) -> dict[str, str]:
+    """Return the environment that a confined child sees."""
+    return {
+        "PATH": f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": "/tmp",  # noqa: S108 - the child's private tmpfs
+        "TMPDIR": "/tmp",  # noqa: S108
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "TRITON_CACHE_DIR": "/tmp/triton",  # noqa: S108
+        "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",  # noqa: S108
+        **extra,
+    }
+
+
+def confinement(
+    role: str,
+    limits: Limits,
+    *,
+    cores: tuple[int, ...],
+    threads: int,
+    environment: dict[str, str],
+    extra_paths: tuple[str, ...] = (),
+    layers: tuple[str, ...] = (ALL_LAYERS,),
+) -> dict[str, Any]:
+    """Return the values of a `Confinement` for one child."""
+    view = (*SYSTEM_PATHS, *python_paths(), *extra_paths)
+    return {
+        "read_only": [path for path in view if os.path.exists(path)],
+        "writable_tmp_bytes": limits.tmp_bytes,
+        "uid": FIRST_UID + UIDS[role],
+        "memory_bytes": limits.memory_bytes * (4 if role == "judge" else 1),
+        "file_bytes": FILE_BYTES,
+        "processes": limits.processes,
+        "descriptors": DESCRIPTORS,
+        "core": list(cores) or None,
+        "environment": child_environment({**environment, "OMP_NUM_THREADS": str(threads)}),
+        "layers": list(layers),
+    }

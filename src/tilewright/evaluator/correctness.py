@@ -1,0 +1,162 @@
+"""Is it right? Draws of every case: nominal, hidden sizes, other contents; one call at a time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from tilewright.evaluator.evaluation import SLOTS, Answer, Drawn, Evaluation
+from tilewright.evaluator.sides import Ended, Side
+from tilewright.evaluator.testimony import Result
+from tilewright.records import Case, CaseResult, Incorrect, Unjudged
+
+__all__ = ["Seen", "judge_correctness"]
+
+CONTENTS = ("nominal", "scale", "sign", "offset", "heavy_tail", "small_integers", "edge_values")
+OFFICIAL_TRIALS = 5
+HIDDEN_SIZES = 3
+CHEAP_S = 0.05
+"""A draw that costs more than this gets `FEW_CONTENTS` secretly chosen variations, not all."""
+FEW_CONTENTS = 2
+VARIATIONS_S = 12.0
+"""Seconds after which no further variation is begun; nominal draws are always made."""
+
+
+@dataclass
+class Seen:
+    """What the calls of one candidate showed, beside right or wrong."""
+
+    census: dict[str, int] = field(default_factory=dict)
+    launches: list[int] = field(default_factory=list)
+    mutated: list[str] = field(default_factory=list)
+    alias: bool = False
+    foreign_types: list[str] = field(default_factory=list)
+    random: bool = False
+    oracle: str = ""
+    worst_error: float | None = None
+
+
+def judge_correctness(evaluation: Evaluation, side: Side) -> Seen:
+    """Call the candidate on every planned draw.
+
+    Raises:
+        Ended: an output is wrong, or the candidate failed.
+    """
+    side.stage = "correctness"
+    seen = Seen()
+    problem = evaluation.request.problem
+    if evaluation.request.protocol == "official":
+        for case in problem.cases:
+            for trial in range(OFFICIAL_TRIALS):
+                _judge_draw(evaluation, side, case, "nominal", trial, seen)
+        return seen
+    start = time.monotonic()
+    costs: dict[str, float] = {}
+    for case in problem.cases:
+        began = time.monotonic()
+        _judge_draw(evaluation, side, case, "nominal", 0, seen)
+        costs[case.name] = time.monotonic() - began
+    for case in hidden_cases(evaluation):
+        _judge_draw(evaluation, side, case, "nominal", 0, seen)
+    for case in problem.cases:
+        for contents in _variations(evaluation, case, costs[case.name]):
+            if time.monotonic() - start > VARIATIONS_S:
+                return seen
+            _judge_draw(evaluation, side, case, contents, 0, seen)
+    return seen
+
+
+def _variations(evaluation: Evaluation, case: Case, cost_s: float) -> list[str]:
+    allowed = evaluation.request.problem.contents
+    names = [name for name in CONTENTS[1:] if allowed is None or name in allowed]
+    choices = evaluation.choices("variations", case.name)
+    choices.shuffle(names)
+    return names if cost_s < CHEAP_S else names[:FEW_CONTENTS]
+
+
+def hidden_cases(evaluation: Evaluation) -> list[Case]:
+    """Return secret sizes within the problem's bounds: a neighbour, and others log-uniform."""
+    problem = evaluation.request.problem
+    if not problem.sizes:
+        return []
+    choices = evaluation.choices("sizes")
+    cases = []
+    for number in range(HIDDEN_SIZES):
+        base = problem.cases[min(number, len(problem.cases) - 2) if len(problem.cases) > 1 else 0]
+        params = dict(base.params)
+        for name, (low, high) in problem.sizes.items():
+            value = params.get(name)
+            high = min(high, max(int(value), low)) if isinstance(value, int) else high
+            if number == 0 and isinstance(value, int):
+                size = value + choices.choice((-1, 1))
+            else:
+                size = round(low * (high / max(low, 1)) ** choices.random()) if low else (
+                    choices.randint(low, high)
+                )
+            params[name] = min(max(size, low), problem.sizes[name][1])
+        cases.append(Case(name=f"hidden {number + 1}", params=params))
+    return cases
+
+
+def _judge_draw(
+    evaluation: Evaluation, side: Side, case: Case, contents: str, repeat: int, seen: Seen
+) -> None:
+    drawn = evaluation.draw(case, contents, repeat)
+    evaluation.emit("draw", {"case": case.name, "contents": contents})
+    if drawn.skipped:
+        evaluation.cases.append(_record(drawn, "skipped", drawn.skipped, None))
+        evaluation.forget(drawn)
+        return
+    if "bfloat16" in drawn.dtypes() and evaluation.request.candidate.language == "triton":
+        message = "Triton's CPU interpreter computes bfloat16 wrongly; judge it on a GPU"
+        raise Ended(Unjudged(reason="bf16 in the interpreter", message=message))
+    slot = evaluation.choices("slot", case.name, contents, repeat).randrange(SLOTS)
+    result = evaluation.call(side, drawn, slot, census=not seen.census)
+    answer = evaluation.check(side, drawn, slot, result)
+    _note(seen, drawn, result, answer)
+    verdict = "wrong" if answer.wrong else "right"
+    detail = answer.message or ("; ".join(answer.mutated) and f"overwrote {answer.mutated}")
+    evaluation.cases.append(_record(drawn, verdict, detail, answer.error))
+    evaluation.forget(drawn)
+    if answer.wrong:
+        raise Ended(_wrong(drawn, answer))
+
+
+def _wrong(drawn: Drawn, answer: Answer) -> Unjudged | Incorrect:
+    where = f"{drawn.case}, {drawn.contents}"
+    if drawn.random and answer.wrong in ("values", "nonfinite"):
+        message = (
+            f"{where}: the reference draws random numbers and the candidate does not reproduce "
+            "the stream of the public forward seed"
+        )
+        return Unjudged(reason="random problem", message=message)
+    return Incorrect(
+        kind=answer.wrong,  # type: ignore[arg-type]
+        case=where,
+        message=answer.message,
+        error_over_bound=answer.error,
+    )
+
+
+def _note(seen: Seen, drawn: Drawn, result: Result, answer: Answer) -> None:
+    seen.census.update(result.census)
+    seen.launches.append(result.launches)
+    seen.mutated += [item for item in answer.mutated if item not in seen.mutated]
+    seen.alias |= any(item.alias for item in result.outputs)
+    seen.foreign_types += [item.type for item in result.outputs if item.type != "tensor"]
+    seen.random |= drawn.random
+    seen.oracle = drawn.oracle
+    if answer.error is not None:
+        seen.worst_error = max(answer.error, seen.worst_error or 0.0)
+
+
+def _record(drawn: Drawn, verdict: str, detail: str, error: float | None) -> CaseResult:
+    return CaseResult(
+        case=drawn.case,
+        contents=drawn.contents,
+        verdict=verdict,  # type: ignore[arg-type]
+        detail=detail,
+        error_over_bound=error if verdict == "right" else None,
+        oracle=drawn.oracle,
+        seed=str(drawn.seed),
+    )

@@ -1,0 +1,256 @@
+"""The pipeline: one request in, one report out. Each stage may end it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator import correctness, timing
+from tilewright.evaluator.build import prepare
+from tilewright.evaluator.calibration import read_calibration
+from tilewright.evaluator.environment import device_key
+from tilewright.evaluator.evaluation import Emit, Evaluation
+from tilewright.evaluator.host import Host
+from tilewright.evaluator.knockout import knock_out
+from tilewright.evaluator.seeds import draw_root
+from tilewright.evaluator.sides import Ended
+from tilewright.evaluator.verdict import Collected, report
+from tilewright.records import (
+    Candidate,
+    Correct,
+    EvalReport,
+    EvalRequest,
+    Failed,
+    Incorrect,
+    Label,
+    Outcome,
+)
+
+__all__ = ["evaluate"]
+
+ATTEMPTS = 2
+"""How often an evaluation is made when our own side fails in it."""
+
+
+def evaluate(
+    host: Host,
+    request: EvalRequest,
+    emit: Emit,
+    watch: Callable[[], None],
+    *,
+    checks: tuple[str, ...] | None = None,
+) -> EvalReport:
+    """Judge one candidate.
+
+    Raises:
+        ProblemError: the problem cannot be used.
+        InfrastructureError: our side failed twice.
+    """
+    root = request.seed or draw_root()
+    for attempt in range(1, ATTEMPTS + 1):
+        evaluation = Evaluation(host, request, root, emit, watch)
+        try:
+            return _attempt(evaluation, checks)
+        except InfrastructureError as error:
+            _abandon(evaluation)
+            if attempt == ATTEMPTS:
+                raise
+            emit("retry", {"because": str(error)})
+        except BaseException:
+            _abandon(evaluation)
+            raise
+    raise AssertionError("unreachable")
+
+
+def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalReport:
+    collected = Collected()
+    started = time.monotonic()
+    deadline = started + evaluation.request.limits.total_s
+    evaluation.watch = _with_deadline(evaluation.watch, deadline)
+    try:
+        outcome = _stages(evaluation, collected)
+    except Ended as ended:
+        outcome = ended.outcome
+    if isinstance(outcome, Incorrect) and evaluation.has_weights:
+        collected.right_when_seeded = _right_when_seeded(evaluation)
+        if collected.right_when_seeded:
+            outcome = outcome.model_copy(update={"kind": "weights"})
+    _close(evaluation)
+    evaluation.note_cost(time.monotonic() - started)
+    calibration = read_calibration(evaluation.host.home, device_key(evaluation.host.cores))
+    return report(evaluation, collected, outcome, calibration, checks=checks)
+
+
+def _with_deadline(watch: Callable[[], None], deadline: float) -> Callable[[], None]:
+    def both() -> None:
+        watch()
+        if time.monotonic() > deadline:
+            message = "the whole evaluation took longer than its limit"
+            raise Ended(Failed(stage="correctness", reason="timeout", message=message))
+
+    return both
+
+
+def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
+    request = evaluation.request
+    with evaluation.stage("prepare"):
+        prepare(evaluation, "candidate", request.candidate)
+        for baseline in request.baselines:
+            if baseline.candidate is not None:
+                _as_baseline(baseline.name, lambda b=baseline: prepare(evaluation, b.name, b.candidate))
+    with evaluation.host.lease(lambda text: evaluation.emit("waiting", {"message": text})):
+        with evaluation.stage("spawn"):
+            _open_judge(evaluation)
+        with evaluation.stage("load"):
+            evaluation.open_side("candidate", request.candidate)
+            if request.protocol == "strict":
+                collected.lacking_weights = evaluation.load_weights(["candidate"])
+        with evaluation.stage("correctness"):
+            side = evaluation.sides["candidate"]
+            collected.seen = correctness.judge_correctness(evaluation, side)
+        if request.candidate.language in ("triton", "cpp", "cuda"):
+            with evaluation.stage("knockout"):
+                case = request.problem.cases[-1]
+                collected.right_when_knocked_out = knock_out(evaluation, case)
+        if _may_time(evaluation, collected):
+            with evaluation.stage("timing"):
+                _time(evaluation, collected)
+        with evaluation.stage("exit"):
+            _exit(evaluation, collected)
+    return Correct()
+
+
+def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
+    request = evaluation.request
+    if not request.timing.enabled or not request.baselines:
+        return False
+    reason = ""
+    if request.candidate.language == "triton":
+        reason = "Triton runs in its interpreter here: correctness and checks, no claim about time"
+    elif not evaluation.host.cores.separate:
+        reason = "one core only: the clock would share it with what it times"
+    elif collected.right_when_knocked_out or collected.seen.mutated:
+        reason = "rejected before timing"
+    if reason:
+        collected.labels.append(Label(name="not timed", detail=reason))
+    return not reason
+
+
+def _open_judge(evaluation: Evaluation) -> None:
+    """Start the judge, or take the warm one of the same problem, and load the problem."""
+    request, host = evaluation.request, evaluation.host
+    problem = request.problem
+    child = host.take_warm(_warm_key(evaluation))
+    if child is None:
+        child = host.spawn("judge", request.limits)
+        child.wait_ready()
+    evaluation.judge = child
+    fields = {
+        "problem_kind": problem.kind,
+        "mode": problem.mode,
+        "grads": list(problem.grads),
+        "donates": [],
+        "init_seed": evaluation.seed("init") & 0x7FFFFFFF,
+        "threads": 1,
+        "tolerance": (problem.tolerance or 1e-2) if request.protocol == "official" else None,
+    }
+    answer = evaluation.ask("problem", fields, body=problem.source.text.encode())
+    evaluation.init_tree, evaluation.init_bytes = answer["init"], answer["init_bytes"]
+    evaluation.has_weights = answer["module"] and request.protocol == "strict"
+
+
+def _warm_key(evaluation: Evaluation) -> str:
+    return f"{evaluation.request.problem.digest()}|{evaluation.request.protocol}"
+
+
+def _time(evaluation: Evaluation, collected: Collected) -> None:
+    names = []
+    for baseline in evaluation.request.baselines:
+        candidate = baseline.candidate or reference_candidate(evaluation)
+        _as_baseline(baseline.name, lambda b=baseline, c=candidate: _open_baseline(evaluation, b.name, c))
+        names.append(baseline.name)
+    for case in evaluation.request.problem.cases:
+        evaluation.emit("timing", {"case": case.name})
+        collected.times.append(timing.time_case(evaluation, case, [*names, "candidate"]))
+        if collected.times[-1].wrong:
+            break
+
+
+def _open_baseline(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
+    evaluation.open_side(name, candidate)
+    if evaluation.has_weights:
+        evaluation.match_weights(name)
+        evaluation.publish_weights(name)
+
+
+def _as_baseline(name: str, step: Callable[[], object]) -> None:
+    """Run a step whose failure is the baseline's: then no candidate can be blamed."""
+    try:
+        step()
+    except Ended as ended:
+        message = getattr(ended.outcome, "message", "")
+        raise ProblemError(f"baseline {name!r} {ended.outcome.verdict}: {message}") from ended
+
+
+def reference_candidate(evaluation: Evaluation) -> Candidate:
+    """Return the problem's own reference as something that a contestant can load."""
+    problem = evaluation.request.problem
+    entry = "Model" if problem.kind == "module" else "reference"
+    return Candidate(language="torch", files=(problem.source,), entry=entry)
+
+
+def _exit(evaluation: Evaluation, collected: Collected) -> None:
+    """Let the candidate's process end; death by a signal there is memory corruption."""
+    side = evaluation.sides["candidate"]
+    side.stage = "exit"
+    status = side.end(evaluation.request.limits.exit_s)
+    if status is None:
+        collected.hangs_at_exit = True
+        detail = f"its process did not end within {evaluation.request.limits.exit_s:g} s"
+        collected.labels.append(Label(name="hangs at exit", detail=detail))
+    elif os.WIFSIGNALED(status):
+        message = f"its process died of signal {os.WTERMSIG(status)} while it ended"
+        raise Ended(Failed(stage="exit", reason="memory corruption", message=message))
+
+
+def _right_when_seeded(evaluation: Evaluation) -> bool | None:
+    """Judge once more in a fresh contestant, with the weights of the init seed on both sides."""
+    name = "candidate-seeded"
+    kept = list(evaluation.cases)
+    evaluation.artifacts[name] = evaluation.artifacts.get("candidate", {})
+    evaluation.loaders[name] = evaluation.loaders["candidate"]
+    try:
+        evaluation.ask("reset_weights", {})
+        side = evaluation.open_side(name, evaluation.request.candidate)
+        side.stage = "correctness"
+        drawn = evaluation.draw(evaluation.request.problem.cases[0], "nominal", 0)
+        result = evaluation.call(side, drawn, 0)
+        return not evaluation.check(side, drawn, 0, result).wrong
+    except Ended:
+        return None
+    finally:
+        evaluation.cases = kept
+        evaluation.close_side(name)
+
+
+def _close(evaluation: Evaluation) -> None:
+    """End every side; keep the judge warm for the next candidate of its problem."""
+    for name in list(evaluation.sides):
+        evaluation.note_printed(name)
+        evaluation.close_side(name)
+    if evaluation.judge is not None:
+        evaluation.ask("forget", {})
+        evaluation.host.keep_warm(_warm_key(evaluation), evaluation.judge)
+        evaluation.judge = None
+
+
+def _abandon(evaluation: Evaluation) -> None:
+    """End everything at once; nothing of it is used again."""
+    for side in evaluation.sides.values():
+        side.close()
+    evaluation.sides.clear()
+    if evaluation.judge is not None:
+        evaluation.judge.kill()
+        evaluation.judge = None

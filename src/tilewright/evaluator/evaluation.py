@@ -1,0 +1,347 @@
+"""The state of one evaluation: the judge, the sides, and what has been seen so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.contestant.frames import Frame
+from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.host import Host
+from tilewright.evaluator.processes import Child, ask
+from tilewright.evaluator.seeds import derive, generator
+from tilewright.evaluator.sides import Ended, Side
+from tilewright.evaluator.testimony import Result
+from tilewright.records import (
+    Candidate,
+    Case,
+    CaseResult,
+    EvalRequest,
+    Protection,
+    StageRecord,
+    Unjudged,
+)
+
+__all__ = ["Answer", "Drawn", "Evaluation", "SLOTS"]
+
+SLOTS = 3
+"""Addresses at which inputs arrive: a ring, and the same one again."""
+Emit = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Inputs that the judge holds: how they lie in memory, not what they are."""
+
+    name: str
+    case: str
+    contents: str
+    seed: int
+    forward_seed: int
+    tree: dict[str, Any]
+    grad_outputs: dict[str, Any]
+    grads: list[int]
+    size: int
+    room: int
+    outputs: list[dict[str, Any]]
+    oracle: str
+    random: bool
+    skipped: str
+    call_s: float
+    movable: int
+
+    @property
+    def slot_bytes(self) -> int:
+        """Return the size of one slot of the input arena, in whole pages."""
+        return -(-self.size // 4096) * 4096
+
+    def dtypes(self) -> set[str]:
+        """Return the dtypes of inputs and outputs."""
+        return {item["dtype"] for item in self.outputs} | _dtypes(self.tree)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the judge says of one call: `wrong` is empty when the outputs are right."""
+
+    wrong: str
+    message: str
+    error: float | None
+    mutated: tuple[str, ...]
+
+
+@dataclass
+class Evaluation:
+    """One request under way. `emit` reports progress; everything else is filled stage by stage."""
+
+    host: Host
+    request: EvalRequest
+    root: str
+    emit: Emit
+    watch: Callable[[], None]
+    judge: Child | None = None
+    init_tree: dict[str, Any] = field(default_factory=dict)
+    init_bytes: int = 0
+    has_weights: bool = False
+    weights_bytes: int = 0
+    sides: dict[str, Side] = field(default_factory=dict)
+    entries: dict[str, bytes] = field(default_factory=dict)
+    cases: list[CaseResult] = field(default_factory=list)
+    stages: list[StageRecord] = field(default_factory=list)
+    protections: tuple[Protection, ...] = ()
+    artifacts: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    loaders: dict[str, str] = field(default_factory=dict)
+    printed: str = ""
+    call_s: float = 0.0
+    """Wall seconds spent in calls of candidate and baselines, to tell our own cost apart."""
+    _draws: int = 0
+
+    def seed(self, *names: object) -> int:
+        """Return the seed of `names` under this evaluation's secret root."""
+        return derive(self.root, *names)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Record a stage and its wall time, also when it ends the evaluation."""
+        self.emit("stage", {"stage": name})
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.stages.append(StageRecord(name=name, wall_s=time.monotonic() - start))
+
+    def ask(
+        self, kind: str, fields: dict[str, Any], *, body: bytes = b"", fds: tuple[int, ...] = ()
+    ) -> dict[str, Any]:
+        """Ask the judge.
+
+        Raises:
+            ProblemError: the problem's own code failed.
+            InfrastructureError: the judge was lost; the evaluation may be repeated.
+        """
+        if self.judge is None:
+            raise InfrastructureError("the judge is not running")
+        frame: Frame = ask(self.judge, kind, fields, body=body, fds=fds, idle=self.watch)
+        if frame.kind == "problem_failed":
+            raise ProblemError(f"{self.request.problem.id}: {frame.fields['message']}")
+        if frame.kind != "answer":
+            raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")
+        return frame.fields
+
+    def make_room(self, side: Side, inputs: int, outputs: int) -> None:
+        """Give a side and the judge shared arenas of at least these sizes."""
+        fds = side.make_room(inputs, outputs)
+        if fds is None:
+            return
+        fields = {"side": side.name, "inputs": side.inputs_bytes, "outputs": side.outputs_bytes}
+        try:
+            self.ask("map", fields, fds=fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:
+        """Have the judge draw inputs; nothing of them reaches a side yet."""
+        self._draws += 1
+        name = f"{self._draws}"
+        seed = self.seed("inputs", case.name, contents, repeat)
+        forward_seed = self.seed("forward", repeat) & 0x7FFFFFFF
+        fields = {
+            "draw": name,
+            "params": dict(case.params),
+            "contents": contents,
+            "seed": seed,
+            "forward_seed": forward_seed,
+        }
+        answer = self.ask("draw", fields)
+        answer.pop("structure")
+        return Drawn(
+            name=name,
+            case=case.name,
+            contents=contents,
+            seed=seed,
+            forward_seed=forward_seed,
+            **answer,
+        )
+
+    def fields_of(self, drawn: Drawn, slot: int) -> dict[str, Any]:
+        """Return the call fields of a draw published at `slot`."""
+        return {
+            "base": slot * drawn.slot_bytes,
+            "args": drawn.tree,
+            "grads": drawn.grads,
+            "grad_outputs": drawn.grad_outputs,
+            "forward_seed": drawn.forward_seed,
+            "out": 0,
+            "capacity": drawn.room,
+            "expected": drawn.outputs,
+        }
+
+    def publish(self, side: Side, drawn: Drawn, slot: int, stir: int | None = None) -> None:
+        """Write a draw into a side's arena at `slot`, with other contents where `stir` is given."""
+        fields = {"draw": drawn.name, "side": side.name, "base": slot * drawn.slot_bytes}
+        self.ask("publish", {**fields, "stir": stir})
+
+    def check(self, side: Side, drawn: Drawn, slot: int, result: Result) -> Answer:
+        """Have the judge compare what a side wrote, and what it overwrote."""
+        answer = self.ask(
+            "check",
+            {
+                "draw": drawn.name,
+                "side": side.name,
+                "base": slot * drawn.slot_bytes,
+                "outputs": [item.described() for item in result.outputs],
+            },
+        )
+        return Answer(
+            answer["wrong"], answer["message"], answer["error"], tuple(answer["mutated"])
+        )
+
+    def call(self, side: Side, drawn: Drawn, slot: int, *, census: bool = False) -> Result:
+        """Publish a draw and have a side compute it."""
+        self.make_room(side, SLOTS * drawn.slot_bytes, drawn.room)
+        self.publish(side, drawn, slot)
+        start = time.monotonic()
+        result = side.call({**self.fields_of(drawn, slot), "census": census})
+        self.call_s += time.monotonic() - start
+        return result
+
+    def forget(self, drawn: Drawn) -> None:
+        """Let the judge drop a draw."""
+        self.ask("forget", {"draws": [drawn.name]})
+
+    def open_side(self, name: str, candidate: Candidate, *, knockout: bool = False) -> Side:
+        """Start a contestant, check its layers, and load a candidate into it.
+
+        Raises:
+            Ended: the candidate failed to load, or a required layer is not active.
+        """
+        child = self.host.spawn("contestant", self.request.limits, candidate.allow_imports)
+        side = Side(name, child, self.request.limits, self.watch)
+        self.sides[name] = side
+        child.wait_ready()
+        self.note_protections(child)
+        self.make_room(side, max(self.init_bytes, 4096), 4096)
+        self.ask("publish_init", {"side": name})
+        fields, body = self._load_fields(name, candidate, knockout=knockout)
+        frame = side.load(fields, body)
+        self.entries[name] = side.weight_entries(frame)
+        return side
+
+    def note_protections(self, child: Child) -> None:
+        """Record which layers hold; end the evaluation where a demanded one does not."""
+        self.protections = tuple(
+            Protection(name=layer, active=not reason, detail=reason)
+            for layer, reason in child.applied.items()
+        )
+        active = {item.name for item in self.protections if item.active}
+        missing = [layer for layer in self.request.require_layers if layer not in active]
+        if missing:
+            message = "; ".join(f"{layer}: {child.applied.get(layer)}" for layer in missing)
+            raise Ended(Unjudged(reason="required layer not active", message=message))
+
+    def _load_fields(
+        self, name: str, candidate: Candidate, *, knockout: bool
+    ) -> tuple[dict[str, Any], bytes]:
+        built = self.artifacts.get(name.removesuffix("-knockout"), {})
+        parts = [(item.path, item.text.encode()) for item in candidate.files]
+        libraries = {key: f"lib_{index}.so" for index, key in enumerate(built)}
+        parts += [(libraries[key], data) for key, data in built.items()]
+        fields = {
+            "loader": self.loaders.get(name.removesuffix("-knockout"), "python"),
+            "entry": candidate.entry,
+            "other_entries": [],
+            "mode": self.request.problem.mode,
+            "init_seed": self.seed("init") & 0x7FFFFFFF,
+            "init": self.init_tree,
+            "files": [{"path": path, "size": len(data)} for path, data in parts],
+            "artifacts": libraries,
+            "knockout": knockout,
+            "import_paths": list(candidate.allow_imports),
+            "threads": self.host.cores.threads,
+            "compile": None,
+        }
+        if name == "compile":
+            fields["compile"] = "default"
+        return fields, b"".join(data for _, data in parts)
+
+    def load_weights(self, names: list[str]) -> list[str]:
+        """Draw new weights and load them on the reference and on sides; return what they lack."""
+        if not self.has_weights:
+            return []
+        for name in names:
+            self.match_weights(name)
+        applied = self.ask("apply_weights", {"sides": names})
+        self.weights_bytes = applied["bytes"]
+        for name in names:
+            self.publish_weights(name)
+        return list(applied["lacking"])
+
+    def match_weights(self, name: str) -> None:
+        """Let the judge find out which of a side's seeded weights are which of its own."""
+        side = self.sides[name]
+        fields = {"side": name, "seed": self.seed("weights")}
+        plan = self.ask("plan_weights", fields, body=self.entries[name])
+        if plan["need"]:
+            total = _entry_bytes(self.entries[name], plan["need"])
+            self.make_room(side, side.inputs_bytes, total)
+            side.ask("read_weights", {"names": plan["need"]})
+            self.ask("match_weights", {"side": name, "names": plan["need"]})
+
+    def publish_weights(self, name: str) -> None:
+        """Load the applied weights on one side."""
+        side = self.sides[name]
+        self.make_room(side, self.weights_bytes, side.outputs_bytes)
+        tree = self.ask("publish_weights", {"side": name})["tree"]
+        side.ask("weights", {"tree": tree, "base": 0}, timeout_s=self.request.limits.load_s)
+
+    def note_printed(self, name: str) -> None:
+        """Keep what the candidate printed."""
+        if name == "candidate":
+            self.printed = self.sides[name].child.printed.text()
+
+    def note_cost(self, wall_s: float) -> None:
+        """Record the wall time that was spent outside the calls of candidate and baselines."""
+        own = max(wall_s - self.call_s, 0.0)
+        detail = f"{own:.4f} s outside {self.call_s:.4f} s of calls"
+        self.stages.append(StageRecord(name="total", wall_s=wall_s, detail=detail))
+
+    def choices(self, *names: object) -> Any:  # noqa: ANN401 - random.Random
+        """Return a generator for our own secret choices."""
+        return generator(self.root, *names)
+
+    def close_side(self, name: str) -> None:
+        """End a side and let the judge forget its arenas."""
+        side = self.sides.pop(name, None)
+        if side is not None:
+            side.close()
+            if self.judge is not None and not self.judge.closed:
+                self.ask("forget", {"sides": [name]})
+
+
+def _dtypes(tree: dict[str, Any]) -> set[str]:
+    if tree["t"] == "tensor":
+        return {tree["dtype"]}
+    if tree["t"] in ("list", "tuple"):
+        return set().union(*(_dtypes(item) for item in tree["v"]), set())
+    if tree["t"] == "dict":
+        return set().union(*(_dtypes(item) for _, item in tree["v"]), set())
+    return set()
+
+
+def _entry_bytes(body: bytes, names: list[str]) -> int:
+    """Return a bound of the bytes that the named weights need when laid out."""
+    wanted = set(names)
+    total = 4096
+    for name, shape, _ in json.loads(body):
+        if name in wanted:
+            count = 1
+            for size in shape:
+                count *= size
+            total += count * 8 + 1024
+    return total

@@ -1,0 +1,120 @@
+"""The supervisor's long-lived half: forkserver, cores, lease, and the judge that is kept warm."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.confinement import ALL_LAYERS, confinement
+from tilewright.evaluator.processes import Child, Forkserver
+from tilewright.records import Limits
+
+__all__ = ["Cores", "Host", "plan_cores"]
+
+SMALL_MACHINE_CORES = 4
+
+
+@dataclass(frozen=True)
+class Cores:
+    """Who runs where. Timed sides share one set of cores; nothing of ours runs on it meanwhile."""
+
+    sides: tuple[int, ...]
+    judge: tuple[int, ...]
+
+    @property
+    def threads(self) -> int:
+        """Return the number of threads that each timed side gets."""
+        return len(self.sides)
+
+    @property
+    def separate(self) -> bool:
+        """Tell whether the clock has a core of its own; without one no time is claimed."""
+        return not set(self.sides) & set(self.judge)
+
+
+def plan_cores(available: list[int]) -> Cores:
+    """Split the cores: one for the sides on small machines, else half of them."""
+    ordered = sorted(available)
+    if len(ordered) == 1:
+        return Cores((ordered[0],), (ordered[0],))
+    count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
+    return Cores(tuple(ordered[:count]), tuple(ordered[count:]))
+
+
+class Host:
+    """Everything that outlives one evaluation. Lifetime: the supervisor process."""
+
+    def __init__(self, home: Path, layers: tuple[str, ...] = (ALL_LAYERS,)) -> None:
+        self.home = home
+        self.layers = layers
+        self.cores = plan_cores(list(os.sched_getaffinity(0)))
+        os.sched_setaffinity(0, self.cores.judge)
+        self.environment = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+        self.forkserver = Forkserver(
+            {**self.environment, "OMP_NUM_THREADS": str(self.cores.threads)}
+        )
+        self._warm: dict[str, Child] = {}
+
+    def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Child:
+        """Fork a confined child; call `wait_ready` on it before the first frame."""
+        cores = self.cores.sides if role == "contestant" else self.cores.judge
+        values = confinement(
+            role,
+            limits,
+            cores=cores,
+            threads=len(cores),
+            environment=self.environment,
+            extra_paths=extra_paths,
+            layers=self.layers,
+        )
+        return self.forkserver.fork(role, values, limits.output_bytes)
+
+    def take_warm(self, key: str) -> Child | None:
+        """Return the idle judge of a problem, if one is kept and alive; end any other."""
+        child = self._warm.pop(key, None)
+        for other in self._warm.values():
+            other.kill()
+        self._warm.clear()
+        if child is not None and not child.alive():
+            child.kill()
+            return None
+        return child
+
+    def keep_warm(self, key: str, child: Child) -> None:
+        """Keep an idle judge for the next candidate of the same problem."""
+        self._warm[key] = child
+
+    @contextmanager
+    def lease(self, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Hold this machine's timed cores; a second command waits and says so.
+
+        Raises:
+            InfrastructureError: the lock file cannot be made.
+        """
+        name = "cpu-" + "-".join(str(core) for core in self.cores.sides)
+        folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"  # noqa: S108 - shared on purpose
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            file = open(folder / f"{name}.lock", "a", encoding="ascii")  # noqa: SIM115
+        except OSError as error:
+            raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting(f"device {name} is in use by another tilewright; waiting for it")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def close(self) -> None:
+        """End every child and the forkserver."""
+        for child in self._warm.values():
+            child.kill()
+        self._warm.clear()
+        self.forkserver.close()

@@ -1,0 +1,90 @@
+"""Variations of a drawn input: other values of the same shape. Needs torch and nothing else.
+
+This file is also copied into reproducers, so that they draw what the judge drew.
+"""
+
+from __future__ import annotations
+
+import torch
+
+CONTENTS = (
+    "nominal",
+    "scale",
+    "sign",
+    "offset",
+    "heavy_tail",
+    "small_integers",
+    "edge_values",
+)
+SCALE = 64.0
+"""A power of two: scaling by it rounds nothing, so structure survives exactly."""
+OFFSET = 4.0
+
+
+def is_structured(value: torch.Tensor) -> bool:
+    """Tell whether a tensor's values mean more than a sample: zeros, few values, sums to one.
+
+    Such a tensor keeps its values under every variation but `scale`, and is never shuffled.
+    """
+    if not value.is_floating_point() or value.numel() == 0:
+        return True
+    flat = value.reshape(-1)[: 1 << 20].double()
+    if not torch.isfinite(flat).all() or (flat == 0).double().mean() > 0.01:
+        return True
+    sample = flat[: 1 << 14]
+    if sample.numel() > 8 and torch.unique(sample).numel() < sample.numel() // 4:
+        return True
+    if value.dim() == 2 and value.shape[0] == value.shape[1] > 1 and torch.equal(value, value.T):
+        return True
+    if value.dim() >= 1 and value.shape[-1] > 1 and bool((flat >= 0).all()):
+        sums = value.double().sum(-1)
+        return bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-4))
+    return False
+
+
+def vary(value: torch.Tensor, contents: str, generator: torch.Generator) -> torch.Tensor:
+    """Return `value` with the named contents; shape, dtype and strides are kept.
+
+    Integer and structured tensors come back unchanged, except that `scale` multiplies
+    structured floating-point tensors that are not probabilities.
+    """
+    if not value.is_floating_point() or contents == "nominal" or value.numel() == 0:
+        return value
+    if is_structured(value):
+        return value
+    changed = _changed(value, contents, generator)
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(changed)
+
+
+def _changed(value: torch.Tensor, contents: str, generator: torch.Generator) -> torch.Tensor:
+    if contents == "scale":
+        return value * SCALE
+    if contents == "sign":
+        return -value
+    if contents == "offset":
+        return value + OFFSET
+    if contents == "heavy_tail":
+        noise = torch.rand(value.shape, generator=generator)
+        return torch.where(noise < 0.01, value * 100, value)
+    if contents == "small_integers":
+        return torch.randint(-4, 5, value.shape, generator=generator).to(value.dtype)
+    if contents == "edge_values":
+        picks = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 1e4, -1e4])
+        index = torch.randint(0, len(picks), value.shape, generator=generator)
+        noise = torch.rand(value.shape, generator=generator)
+        return torch.where(noise < 0.05, picks[index].to(value.dtype), value)
+    raise ValueError(f"unknown contents {contents!r}; known: {', '.join(CONTENTS)}")
+
+
+def stir(value: torch.Tensor, generator: torch.Generator) -> None:
+    """Give an unstructured tensor other contents in place: roll its rows, swap some elements."""
+    if value.dim() == 0 or value.numel() < 2:
+        return
+    rows = value.shape[0]
+    step = int(torch.randint(1, max(rows, 2), (1,), generator=generator))
+    value.copy_(torch.roll(value, step, 0))
+    flat = value.view(-1)
+    first = torch.randint(0, flat.numel(), (8,), generator=generator)
+    second = torch.randint(0, flat.numel(), (8,), generator=generator)
+    for i, j in zip(first.tolist(), second.tolist(), strict=True):
+        flat[i], flat[j] = flat[j].clone(), flat[i].clone()

@@ -1,0 +1,207 @@
+"""Draws: inputs under a secret seed, kept as private masters, with what is expected of them."""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tilewright.contestant.tensors import GUARD_BYTES, Layout, build, dtype_name, view
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.comparison import Expected, expect
+from tilewright.evaluator.judge.contents import is_structured, stir, vary
+from tilewright.evaluator.judge.reference import Reference
+
+ILL_CONDITIONED = 1e-2
+"""Contents on which the reference itself is off by this share of the output's RMS are skipped."""
+
+
+@dataclass
+class Draw:
+    """One set of inputs. `image` is the private master of the arena region, guards included."""
+
+    tree: dict[str, Any]
+    grad_tree: dict[str, Any]
+    image: mmap.mmap
+    size: int
+    forward_seed: int
+    names: list[tuple[int, int, int]]
+    """(first byte, past last byte, argument index) of each tensor, to name what was overwritten."""
+    expected: list[Expected] = field(default_factory=list)
+    structure: str = "1"
+    oracle: str = ""
+    random: bool = False
+    skipped: str = ""
+    movable: list[dict[str, Any]] = field(default_factory=list)
+    """Descriptions of the unstructured tensors, which may be shuffled between timed calls."""
+
+    def arguments(self) -> list[Any]:
+        """Return the inputs as views of the private master."""
+        return list(build(self.tree, self.image, 0))
+
+    def grad_outputs(self) -> list[torch.Tensor]:
+        """Return the gradients of the outputs, as views of the private master."""
+        return list(build(self.grad_tree, self.image, 0))
+
+    def stir(self, seed: int) -> None:
+        """Change the contents in place: rows rolled, elements swapped."""
+        generator = torch.Generator().manual_seed(seed)
+        for item in self.movable:
+            stir(view(self.image, item, 0), generator)
+
+
+def draw(
+    reference: Reference,
+    params: dict[str, Any],
+    contents: str,
+    seed: int,
+    forward_seed: int,
+    *,
+    double: bool,
+) -> Draw:
+    """Draw inputs and evaluate the reference on them, in float64 too where `double` is set.
+
+    Raises:
+        ProblemFailure: the problem's code raised, or an input cannot be shared.
+    """
+    args = reference.arguments(params, seed)
+    generator = torch.Generator().manual_seed(seed ^ 0x5DEECE66D)
+    varied = [
+        vary(value, contents, generator) if isinstance(value, torch.Tensor) else value
+        for value in args
+    ]
+    changed = any(new is not old for new, old in zip(varied, args, strict=True))
+    outputs, _ = refs.run(reference, varied, [], forward_seed)
+    grad_outputs = _grad_outputs(reference, outputs, generator)
+    drawn = _lay_out(varied, grad_outputs, forward_seed)
+    if contents != "nominal" and not changed:
+        drawn.skipped = "no input may vary this way"
+        return drawn
+    _expect(reference, drawn, double=double)
+    if contents != "nominal":
+        drawn.skipped = _unsound(drawn)
+    return drawn
+
+
+def _grad_outputs(
+    reference: Reference, outputs: list[torch.Tensor], generator: torch.Generator
+) -> list[torch.Tensor]:
+    if not reference.grads:
+        return []
+    forward = outputs[: len(outputs) - len(reference.grads)]
+    return [
+        torch.randn(leaf.shape, generator=generator).to(leaf.dtype)
+        for leaf in forward
+        if leaf.is_floating_point()
+    ]
+
+
+def _lay_out(args: list[Any], grad_outputs: list[torch.Tensor], forward_seed: int) -> Draw:
+    layout = Layout()
+    with refs.problem_step("laying out the inputs"):
+        tree = layout.describe(args)
+        grad_tree = layout.describe(grad_outputs)
+    image = mmap.mmap(-1, max(layout.size, mmap.PAGESIZE))
+    torch.frombuffer(image, dtype=torch.uint8).fill_(0xA5)
+    layout.write(image)
+    names, movable = [], []
+    for index, (item, value) in enumerate(layout.items):
+        stop = item["offset"] + value.untyped_storage().nbytes()
+        names.append((item["offset"], stop, index))
+        if value.is_contiguous() and not is_structured(value):
+            movable.append(item)
+    return Draw(tree, grad_tree, image, layout.size, forward_seed, names, movable=movable)
+
+
+def _expect(reference: Reference, drawn: Draw, *, double: bool) -> None:
+    args, grad_outputs = drawn.arguments(), drawn.grad_outputs()
+    values, drawn.structure = refs.run(reference, args, grad_outputs, drawn.forward_seed)
+    again, _ = refs.run(reference, args, grad_outputs, drawn.forward_seed + 1)
+    drawn.random = any(not _equal(a, b) for a, b in zip(values, again, strict=True))
+    oracles: list[torch.Tensor] | None = None
+    if double and not drawn.random:
+        oracles = refs.run_double(reference, args, grad_outputs, drawn.forward_seed)
+    if oracles is not None and [o.shape for o in oracles] != [v.shape for v in values]:
+        oracles = None
+    drawn.oracle = "float64" if oracles is not None else "float32"
+    drawn.expected = [
+        expect(value, oracles[index] if oracles is not None else None)
+        for index, value in enumerate(values)
+    ]
+    if oracles is None:
+        _estimate_own_error(reference, drawn, args, grad_outputs, values)
+
+
+def _estimate_own_error(
+    reference: Reference,
+    drawn: Draw,
+    args: list[Any],
+    grad_outputs: list[torch.Tensor],
+    values: list[torch.Tensor],
+) -> None:
+    """Without float64, take the effect of one rounding of every input as the reference's error."""
+    if drawn.random:
+        return
+    nudged = [
+        value * (1 + torch.finfo(value.dtype).eps)
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+        else value
+        for value in args
+    ]
+    moved, _ = refs.run(reference, nudged, grad_outputs, drawn.forward_seed)
+    drawn.expected = [
+        Expected(value, None, expect(value, other.double()).own_error * 4)
+        if value.is_floating_point() and value.shape == other.shape
+        else Expected(value, None, 0.0)
+        for value, other in zip(values, moved, strict=True)
+    ]
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if not a.is_floating_point():
+        return torch.equal(a, b)
+    return bool(torch.allclose(a, b, rtol=1e-3, atol=1e-4 * float(a.abs().max() or 1.0),
+                               equal_nan=True)) if a.numel() else True
+
+
+def _unsound(drawn: Draw) -> str:
+    """Say why the reference cannot judge on these contents; empty when it can."""
+    for item in drawn.expected:
+        if not item.value.is_floating_point():
+            continue
+        if not bool(torch.isfinite(item.value).all()):
+            return "the reference itself is not finite"
+        rms = float(item.value.double().square().mean().sqrt()) if item.value.numel() else 0.0
+        if item.own_error > ILL_CONDITIONED * rms and item.value.dtype == torch.float32:
+            return "the reference itself is inaccurate"
+    return ""
+
+
+def overwritten(drawn: Draw, arena: mmap.mmap, base: int, donated: set[int]) -> list[str]:
+    """Return what in the arena differs from the master: argument names, or the space between."""
+    size = drawn.size
+    if memoryview(arena)[base : base + size] == memoryview(drawn.image)[:size]:
+        return []
+    there = torch.frombuffer(arena, dtype=torch.uint8, count=size, offset=base)
+    here = torch.frombuffer(drawn.image, dtype=torch.uint8, count=size)
+    different = there != here
+    found, covered = [], torch.zeros_like(different)
+    for start, stop, index in drawn.names:
+        covered[start:stop] = True
+        if index not in donated and bool(different[start:stop].any()):
+            found.append(f"input {index}")
+    if bool((different & ~covered).any()):
+        found.append("memory around the inputs")
+    return found
+
+
+def outputs_room(drawn: Draw) -> tuple[list[dict[str, Any]], int]:
+    """Return the expected outputs' descriptions and the bytes of slot that they need."""
+    described, size = [], GUARD_BYTES
+    for item in drawn.expected:
+        value = item.value
+        described.append({"dtype": dtype_name(value.dtype), "shape": list(value.shape)})
+        size += value.numel() * value.element_size() + 2 * GUARD_BYTES
+    return described, size + (1 << 16)

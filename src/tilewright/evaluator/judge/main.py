@@ -1,0 +1,322 @@
+"""The judge's process: answers the supervisor's frames, one problem a process."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.contestant.frames import Channel, ChannelClosed, Frame
+from tilewright.contestant.tensors import DTYPES, Layout, align, build
+from tilewright.evaluator.judge import draws, reference, weights
+from tilewright.evaluator.judge.comparison import (
+    Difference,
+    compare,
+    compare_official,
+    describe_mismatch,
+)
+from tilewright.evaluator.judge.draws import Draw
+from tilewright.evaluator.judge.reference import ProblemFailure
+
+TIMED_SLACK = 2.0
+"""Timed calls are compared with the baseline's own rounding, so the bound is doubled."""
+
+
+@dataclass
+class Side:
+    """What the judge knows of one contestant: its arenas and which weights it can hold."""
+
+    inputs: mmap.mmap
+    outputs: mmap.mmap
+    entries: list[list[Any]]
+    mapping: dict[str, str]
+
+
+class Judge:
+    """State between frames; its lifetime is the process."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.sides: dict[str, Side] = {}
+        self.draws: dict[str, Draw] = {}
+        self.snapshots: dict[str, list[torch.Tensor]] = {}
+        self.fresh: dict[str, torch.Tensor] = {}
+        self.seeded: dict[str, torch.Tensor] = {}
+        self.tolerance: float | None = None
+        self.donated: set[int] = set()
+
+    def problem(self, frame: Frame) -> dict[str, Any]:
+        """Load the problem; answer with the tree of its init inputs."""
+        fields = frame.fields
+        torch.set_num_threads(fields["threads"])
+        self.reference = reference.load(frame.body.decode(), fields)
+        self.tolerance = fields["tolerance"]
+        self.donated = set(fields["donates"])
+        layout = Layout()
+        with reference.problem_step("laying out the init inputs"):
+            self.init_tree = layout.describe(self.reference.init)
+        self.init_layout = layout
+        model = self.reference.model
+        if model is not None:
+            self.seeded = {name: v.detach().clone() for name, v in model.state_dict().items()}
+        return {"init": self.init_tree, "init_bytes": layout.size, "module": model is not None}
+
+    def map(self, frame: Frame) -> dict[str, Any]:
+        """Map a side's arenas, keeping what is known of its weights."""
+        fields = frame.fields
+        old = self.sides.get(fields["side"])
+        self.sides[fields["side"]] = Side(
+            mmap.mmap(frame.fds[0], fields["inputs"]),
+            mmap.mmap(frame.fds[1], fields["outputs"]),
+            old.entries if old else [],
+            old.mapping if old else {},
+        )
+        for fd in frame.fds:
+            os.close(fd)
+        return {}
+
+    def forget(self, frame: Frame) -> dict[str, Any]:
+        """Forget sides, draws and snapshots by name."""
+        for name in frame.fields.get("sides", ()):
+            self.sides.pop(name, None)
+        for name in frame.fields.get("draws", ()):
+            self.draws.pop(name, None)
+        self.snapshots.clear()
+        return {}
+
+    def publish_init(self, frame: Frame) -> dict[str, Any]:
+        """Write the init inputs' tensors into a side's arena."""
+        self.init_layout.write(self.sides[frame.fields["side"]].inputs)
+        return {}
+
+    def reset_weights(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
+        """Give the reference back the weights of its init seed; forget what sides can hold."""
+        if self.reference.model is not None:
+            self.reference.model.load_state_dict(self.seeded)
+            self.reference.forget_double()
+        self.fresh = {}
+        return {}
+
+    def plan_weights(self, frame: Frame) -> dict[str, Any]:
+        """Match a side's weights with ours; answer with names whose values must be read."""
+        model = self.reference.model
+        side = self.sides[frame.fields["side"]]
+        side.entries = json.loads(frame.body) if frame.body else []
+        if model is None:
+            return {"need": [], "count": 0}
+        if not self.fresh:
+            self.fresh = weights.redraw(model, frame.fields["seed"])
+        side.mapping = weights.match(self.fresh, self.seeded, side.entries, {})
+        return {
+            "need": weights.unmatched(self.fresh, side.entries),
+            "count": len(self.fresh),
+        }
+
+    def match_weights(self, frame: Frame) -> dict[str, Any]:
+        """Match by value the weights that a side wrote into its output slot."""
+        side = self.sides[frame.fields["side"]]
+        layout, described = Layout(), {name: (shape, kind) for name, shape, kind in side.entries}
+        tree = layout.describe(
+            {
+                name: torch.empty(described[name][0], dtype=DTYPES[described[name][1]])
+                for name in frame.fields["names"]
+            }
+        )
+        values = build(tree, side.outputs, 0)
+        side.mapping = weights.match(self.fresh, self.seeded, side.entries, values)
+        return {}
+
+    def apply_weights(self, frame: Frame) -> dict[str, Any]:
+        """Give the reference the new weights that all `sides` can hold, and defaults that none may
+        skip; answer with what each side lacks."""
+        model = self.reference.model
+        if model is None:
+            return {"lacking": [], "bytes": 0}
+        held = [set(self.sides[name].mapping.values()) for name in frame.fields["sides"]]
+        common = set(self.fresh).intersection(*held)
+        lacking = sorted(set(self.fresh) - common)
+        self.applied = {
+            name: value
+            for name, value in self.fresh.items()
+            if name in common or weights.is_constant(self.seeded[name])
+        }
+        model.load_state_dict({**self.seeded, **self.applied})
+        self.reference.forget_double()
+        layout = Layout()
+        layout.describe(self.applied)
+        return {"lacking": lacking, "bytes": layout.size}
+
+    def publish_weights(self, frame: Frame) -> dict[str, Any]:
+        """Write the applied weights into a side's arena, under the side's own names."""
+        side = self.sides[frame.fields["side"]]
+        layout = Layout()
+        tree = layout.describe(
+            {theirs: self.applied[ours] for theirs, ours in side.mapping.items()
+             if ours in self.applied}
+        )
+        layout.write(side.inputs)
+        return {"tree": tree}
+
+    def draw(self, frame: Frame) -> dict[str, Any]:
+        """Draw inputs and what is expected of them; answer with their layout, not their values."""
+        fields = frame.fields
+        drawn = draws.draw(
+            self.reference,
+            fields["params"],
+            fields["contents"],
+            fields["seed"],
+            fields["forward_seed"],
+            double=self.tolerance is None,
+        )
+        self.draws[fields["draw"]] = drawn
+        outputs, room = draws.outputs_room(drawn)
+        return {
+            "tree": drawn.tree,
+            "grad_outputs": drawn.grad_tree,
+            "grads": self.reference.grad_indices(),
+            "size": drawn.size,
+            "outputs": outputs,
+            "room": room,
+            "structure": drawn.structure,
+            "oracle": drawn.oracle,
+            "random": drawn.random,
+            "skipped": drawn.skipped,
+            "call_s": self.reference.call_s,
+            "movable": len(drawn.movable),
+        }
+
+    def publish(self, frame: Frame) -> dict[str, Any]:
+        """Copy a draw's master into a side's arena; with `stir`, give it other contents first."""
+        fields = frame.fields
+        drawn, base = self.draws[fields["draw"]], fields["base"]
+        if fields.get("stir") is not None:
+            drawn.stir(fields["stir"])
+        arena = self.sides[fields["side"]].inputs
+        memoryview(arena)[base : base + drawn.size] = memoryview(drawn.image)[: drawn.size]
+        return {}
+
+    def check(self, frame: Frame) -> dict[str, Any]:
+        """Snapshot a side's outputs, compare them, and see what the side overwrote."""
+        fields = frame.fields
+        drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
+        mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
+        difference = self._shape_of(drawn, fields["outputs"])
+        values: list[float] = []
+        if difference is None:
+            for item, output in zip(
+                drawn.expected, self._snapshot(drawn, side), strict=True
+            ):
+                if self.tolerance is not None:
+                    difference = compare_official(item.value, output, self.tolerance)
+                else:
+                    difference = compare(item, output)
+                if difference.error_over_bound is not None:
+                    values.append(difference.error_over_bound)
+                if difference.kind:
+                    break
+        return self._answer(difference, mutated, max(values) if values else None)
+
+    def timed(self, frame: Frame) -> dict[str, Any]:
+        """Snapshot the outputs of a timed call under `key`, and see what the side overwrote."""
+        fields = frame.fields
+        drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
+        mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
+        difference = self._shape_of(drawn, fields["outputs"])
+        if difference is None and fields["keep"]:
+            self.snapshots[fields["key"]] = self._snapshot(drawn, side)
+        if fields.get("expect"):
+            values, _ = reference.run(
+                self.reference, drawn.arguments(), drawn.grad_outputs(), drawn.forward_seed
+            )
+            self.snapshots[fields["expect"]] = values
+        return self._answer(difference, mutated, None)
+
+    def compare_timed(self, frame: Frame) -> dict[str, Any]:
+        """Compare the snapshots of two timed calls that had the same contents."""
+        fields = frame.fields
+        drawn = self.draws[fields["draw"]]
+        outputs = self.snapshots.pop(fields["key"])
+        centers = self.snapshots.pop(fields["center"])
+        difference: Difference | None = None
+        for item, output, center in zip(drawn.expected, outputs, centers, strict=True):
+            if self.tolerance is not None:
+                difference = compare_official(center, output, self.tolerance)
+            else:
+                difference = compare(item, output, center, TIMED_SLACK)
+            if difference.kind:
+                break
+        return self._answer(difference, [], None)
+
+    def _shape_of(self, drawn: Draw, outputs: list[dict[str, Any]]) -> Difference | None:
+        if len(outputs) != len(drawn.expected):
+            message = f"expected {len(drawn.expected)} outputs, got {len(outputs)}"
+            return Difference("count", message, None)
+        said = outputs[0].get("structure", "1") if outputs else "1"
+        if "," in drawn.structure and said != drawn.structure:
+            return Difference("count", f"expected keys {drawn.structure}, got {said}", None)
+        for item, described in zip(drawn.expected, outputs, strict=True):
+            mismatch = describe_mismatch(item, described)
+            if mismatch is not None:
+                return mismatch
+        return None
+
+    def _snapshot(self, drawn: Draw, side: Side) -> list[torch.Tensor]:
+        # Where each output lies follows from what is expected, never from what was said.
+        copies, offset = [], 0
+        for item in drawn.expected:
+            value, offset = item.value, align(offset)
+            size = value.numel() * value.element_size()
+            if size:
+                flat = torch.frombuffer(
+                    side.outputs, dtype=value.dtype, count=value.numel(), offset=offset
+                )
+                copies.append(flat.view(value.shape).clone())
+            else:
+                copies.append(torch.empty_like(value))
+            offset += size
+        return copies
+
+    def _answer(
+        self, difference: Difference | None, mutated: list[str], worst: float | None
+    ) -> dict[str, Any]:
+        if difference is None:
+            return {"wrong": "", "message": "", "error": worst, "mutated": mutated}
+        error = difference.error_over_bound if difference.kind else worst
+        if error is not None and not error < float("inf"):
+            error = None
+        return {
+            "wrong": difference.kind,
+            "message": difference.message,
+            "error": error,
+            "mutated": mutated,
+        }
+
+
+def main(sock: socket.socket, applied: dict[str, str]) -> None:
+    """Serve frames until the supervisor is gone."""
+    channel = Channel(sock)
+    judge = Judge(channel)
+    channel.send("ready", {"applied": applied})
+    handlers: dict[str, Callable[[Frame], dict[str, Any]]] = {
+        name: getattr(judge, name)
+        for name in (
+            "problem", "map", "forget", "publish_init", "reset_weights", "plan_weights",
+            "match_weights", "apply_weights", "publish_weights", "draw", "publish", "check",
+            "timed", "compare_timed",
+        )
+    }
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            os._exit(0)
+        try:
+            channel.send("answer", handlers[frame.kind](frame))
+        except ProblemFailure as error:
+            channel.send("problem_failed", {"message": str(error)})

@@ -1,0 +1,226 @@
+"""The reference: loaded from the problem's source, run at its own precision and in float64."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import torch
+
+ORACLE_BUDGET_S = 2.0
+"""Seconds that one float64 evaluation may take; slower references are compared in float32."""
+
+
+class ProblemFailure(Exception):
+    """The problem's own code failed; the message names the step and the error."""
+
+
+@contextmanager
+def problem_step(what: str) -> Iterator[None]:
+    """Turn whatever problem code raises into `ProblemFailure`."""
+    try:
+        yield
+    except Exception as error:
+        raise ProblemFailure(f"{what}: {type(error).__name__}: {str(error)[:500]}") from error
+
+
+@dataclass
+class Reference:
+    """A loaded problem. Holds the module under `model` once its weights are known."""
+
+    module: ModuleType
+    kind: str
+    mode: str
+    grads: tuple[str, ...]
+    init_seed: int
+    init: Any = ()
+    function: Callable[..., Any] = field(default=lambda: None)
+    double: Callable[..., Any] | None = None
+    oracle_is_slow: bool = False
+    call_s: float = 0.0
+
+    @property
+    def model(self) -> torch.nn.Module | None:
+        """Return the reference as a module, or `None` for a function problem."""
+        return self.function if isinstance(self.function, torch.nn.Module) else None
+
+    def arguments(self, params: dict[str, Any], seed: int) -> list[Any]:
+        """Draw inputs under `seed`; every generator that problem code may use is seeded."""
+        with problem_step("drawing inputs"):
+            random.seed(seed)
+            with suppress(ImportError):
+                import numpy as np
+
+                np.random.seed(seed % (1 << 32))
+            torch.manual_seed(seed)
+            if self.kind == "module":
+                drawn = self.module.get_inputs()
+            else:
+                drawn = self.module.inputs(dict(params), torch.Generator().manual_seed(seed))
+            if isinstance(drawn, torch.Tensor):
+                drawn = (drawn,)
+            return list(drawn)
+
+    def grad_indices(self) -> list[int]:
+        """Return the positions of the arguments in `grads`."""
+        if not self.grads:
+            return []
+        import inspect
+
+        target = self.model.forward if self.model is not None else self.function
+        names = list(inspect.signature(target).parameters)
+        return [names.index(name) for name in self.grads]
+
+    def forget_double(self) -> None:
+        """Drop the float64 twin: the weights have changed."""
+        self.double = None
+
+
+def load(source: str, fields: dict[str, Any]) -> Reference:
+    """Load problem source and build its reference under the init seed.
+
+    Raises:
+        ProblemFailure: the source does not load, or its parts are missing or raise.
+    """
+    folder = tempfile.mkdtemp(prefix="problem-")
+    path = os.path.join(folder, "tilewright_problem.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    reference = Reference(
+        module=ModuleType("empty"),
+        kind=fields["problem_kind"],
+        mode=fields["mode"],
+        grads=tuple(fields["grads"]),
+        init_seed=fields["init_seed"],
+    )
+    with problem_step("loading the problem"):
+        torch.manual_seed(reference.init_seed)
+        spec = importlib.util.spec_from_file_location("tilewright_problem", path)
+        if spec is None or spec.loader is None:
+            raise ImportError(path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["tilewright_problem"] = module
+        spec.loader.exec_module(module)
+    reference.module = module
+    if reference.kind == "function":
+        reference.function = module.reference
+        return reference
+    with problem_step("building the reference model"):
+        if hasattr(module, "get_init_inputs"):
+            reference.init = module.get_init_inputs()
+        torch.manual_seed(reference.init_seed)
+        init = reference.init
+        model = module.Model(**init) if isinstance(init, dict) else module.Model(*init)
+        model.train(reference.mode == "train")
+        reference.function = model
+    return reference
+
+
+def flatten(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - outputs are trees of anything
+    """Return the tensors of an output in order: tuples, lists and dicts are walked."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in flatten(item)]
+    if not isinstance(value, torch.Tensor):
+        raise ProblemFailure(f"the reference returned a {type(value).__name__}, not a tensor")
+    return [value]
+
+
+def structure(value: Any) -> str:  # noqa: ANN401
+    """Return the word by which a contestant describes the same structure."""
+    if isinstance(value, dict):
+        return ",".join(str(key) for key in value)
+    if isinstance(value, list | tuple):
+        return str(len(flatten(value)))
+    return "1"
+
+
+def run(
+    reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], seed: int
+) -> tuple[list[torch.Tensor], str]:
+    """Evaluate at the problem's precision; return outputs (then gradients) and the structure."""
+    start = time.perf_counter()
+    with problem_step("running the reference"):
+        torch.manual_seed(seed)
+        outputs, word = _evaluate(reference.function, reference, _copied(args), grad_outputs)
+    reference.call_s = time.perf_counter() - start
+    return outputs, word
+
+
+def run_double(
+    reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], seed: int
+) -> list[torch.Tensor] | None:
+    """Evaluate in float64; `None` where the reference cannot, or would be too slow."""
+    if reference.oracle_is_slow or reference.call_s * 3 > ORACLE_BUDGET_S:
+        return None
+    start = time.perf_counter()
+    previous = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        function = _double_function(reference)
+        torch.manual_seed(seed)
+        outputs, _ = _evaluate(
+            function, reference, [_to_double(value) for value in _copied(args)],
+            [value.double() for value in grad_outputs],
+        )
+    except Exception:  # noqa: BLE001 - a reference need not run in float64; the report says so
+        return None
+    finally:
+        torch.set_default_dtype(previous)
+        reference.oracle_is_slow = time.perf_counter() - start > ORACLE_BUDGET_S
+    return [value.double() if value.is_floating_point() else value for value in outputs]
+
+
+def _double_function(reference: Reference) -> Callable[..., Any]:
+    if reference.model is None:
+        return reference.function
+    if reference.double is None:
+        reference.double = copy.deepcopy(reference.model).double()
+    return reference.double
+
+
+def _evaluate(
+    function: Callable[..., Any],
+    reference: Reference,
+    args: list[Any],
+    grad_outputs: list[torch.Tensor],
+) -> tuple[list[torch.Tensor], str]:
+    indices = reference.grad_indices()
+    if not indices:
+        with torch.no_grad():
+            value = function(*args)
+        return [leaf.detach() for leaf in flatten(value)], structure(value)
+    for index in indices:
+        args[index] = args[index].detach().requires_grad_(True)
+    value = function(*args)
+    leaves = flatten(value)
+    floating = [leaf for leaf in leaves if leaf.is_floating_point()]
+    if not grad_outputs:
+        grad_outputs = [torch.ones_like(leaf) for leaf in floating]
+    gradients = torch.autograd.grad(floating, [args[index] for index in indices], grad_outputs)
+    outputs = [leaf.detach() for leaf in (*leaves, *gradients)]
+    return outputs, str(len(outputs))
+
+
+def _copied(args: list[Any]) -> list[Any]:
+    """Copy tensors, so that an in-place reference changes nobody's inputs."""
+    return [value.clone() if isinstance(value, torch.Tensor) else value for value in args]
+
+
+def _to_double(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.is_floating_point() else value
+    if isinstance(value, list | tuple):
+        return type(value)(_to_double(item) for item in value)
+    return value

@@ -1,0 +1,259 @@
+"""The supervisor's children: the forkserver, and what it forks."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.contestant.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.confinement import forkserver_environment
+
+ROLES = (
+    "contestant=tilewright.contestant.serve",
+    "builder=tilewright.contestant.builder",
+    "judge=tilewright.evaluator.judge.main",
+)
+START_S = 120.0
+_STATUS = struct.Struct("<i")
+_CPUCLOCK_SCHED = 2
+"""The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
+
+
+class Printed:
+    """Drains what a child prints, keeping the first `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._reader, self.writer = os.pipe()
+        self._limit = limit
+        self._kept: list[bytes] = []
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        size = 0
+        while True:
+            try:
+                data = os.read(self._reader, 1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            if size < self._limit:
+                self._kept.append(data[: self._limit - size])
+            size += len(data)
+
+    def text(self) -> str:
+        """Return what was printed so far, cut to the limit."""
+        return b"".join(self._kept).decode(errors="replace")
+
+    def close(self) -> None:
+        """Wait for the last bytes of a dead child and close the pipe."""
+        self._thread.join(timeout=1.0)
+        os.close(self._reader)
+
+
+class Child:
+    """A judge, contestant or builder: its channel, its clock, its end. Lifetime: one process tree.
+
+    Raises:
+        InfrastructureError: from `start`, when it does not come up.
+    """
+
+    def __init__(
+        self, channel: Channel, init_pid: int, status_fd: int, printed: Printed, role: str
+    ) -> None:
+        self.channel = channel
+        self.role = role
+        self.printed = printed
+        self.applied: dict[str, str] = {}
+        self._init_pidfd = os.pidfd_open(init_pid)
+        self._init_pid = init_pid
+        self._status_fd = status_fd
+        self._status: int | None = None
+        self.closed = False
+
+    def wait_ready(self, timeout_s: float = 20.0) -> None:
+        """Wait until the child says that it is confined, and note its layers."""
+        try:
+            frame = self.channel.receive(time.monotonic() + timeout_s)
+        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+            printed = self.printed.text()[-500:]
+            self.kill()
+            raise InfrastructureError(f"the {self.role} did not start: {error}. {printed}") from error
+        applied = frame.fields.get("applied")
+        if frame.kind != "ready" or not isinstance(applied, dict):
+            self.kill()
+            raise InfrastructureError(f"the {self.role} started with {frame.kind!r}")
+        self.applied = applied
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds that all processes of the tree, init excluded, have used."""
+        total = 0.0
+        for pid in self._descendants(self._init_pid):
+            try:
+                total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
+            except OSError:
+                continue
+        return total
+
+    def _descendants(self, pid: int) -> list[int]:
+        """Return the living processes below `pid`; orphans hang below the init itself."""
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                children = [int(word) for word in file.read().split()]
+        except OSError:
+            return []
+        return children + [below for child in children for below in self._descendants(child)]
+
+    def wait_status(self, timeout_s: float) -> int | None:
+        """Return the wait status of the child's payload, or `None` while it lives."""
+        if self._status is None and not self.closed:
+            ready, _, _ = select.select([self._status_fd], [], [], timeout_s)
+            if ready:
+                data = os.read(self._status_fd, _STATUS.size)
+                if len(data) == _STATUS.size:
+                    (self._status,) = _STATUS.unpack(data)
+        return self._status
+
+    def alive(self) -> bool:
+        """Tell whether the child's init still runs."""
+        if self.closed:
+            return False
+        ready, _, _ = select.select([self._init_pidfd], [], [], 0)
+        return not ready
+
+    def kill(self) -> None:
+        """Kill the whole tree, wait until it is gone, and release every descriptor."""
+        if self.closed:
+            return
+        try:
+            signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        select.select([self._init_pidfd], [], [], 5.0)
+        self.wait_status(0)
+        self.closed = True
+        self.channel.close()
+        os.close(self._init_pidfd)
+        os.close(self._status_fd)
+        self.printed.close()
+
+
+class Forkserver:
+    """Owns one forkserver process. Started on first use, started again when it died."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self.starts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """Return the process id, or `None` before the first start."""
+        return None if self._process is None else self._process.pid
+
+    def _start(self) -> Channel:
+        self.close()
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "tilewright.contestant.forkserver"]
+        command += ["--channel", str(theirs.fileno()), "--parent", str(os.getpid())]
+        for role in ROLES:
+            command += ["--role", role]
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=(theirs.fileno(),),
+            env=forkserver_environment(self._environment),
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+        )
+        theirs.close()
+        channel = Channel(ours)
+        try:
+            frame = channel.receive(time.monotonic() + START_S)
+        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+            raise InfrastructureError(f"the forkserver did not start: {error}") from error
+        if frame.kind != "up" or frame.fields["threads"] != 1:
+            raise InfrastructureError(f"the forkserver must have one thread, has {frame.fields}")
+        self.starts += 1
+        self._channel = channel
+        return channel
+
+    def fork(self, role: str, confinement: dict[str, Any], output_bytes: int) -> Child:
+        """Fork a confined child; it has not said `ready` yet.
+
+        Raises:
+            InfrastructureError: the forkserver is gone and could not be started again.
+        """
+        for attempt in (1, 2):
+            channel = self._channel or self._start()
+            try:
+                return self._fork(channel, role, confinement, output_bytes)
+            except (ChannelClosed, DeadlineExceeded) as error:
+                self.close()
+                if attempt == 2:
+                    raise InfrastructureError(f"the forkserver died twice: {error}") from error
+        raise AssertionError("unreachable")
+
+    def _fork(
+        self, channel: Channel, role: str, confinement: dict[str, Any], output_bytes: int
+    ) -> Child:
+        ours, theirs = socket.socketpair()
+        status_reader, status_writer = os.pipe()
+        printed = Printed(output_bytes)
+        theirs_fds = (theirs.fileno(), status_writer, printed.writer)
+        try:
+            channel.send("fork", {"role": role, "confinement": confinement}, fds=theirs_fds)
+            frame: Frame = channel.receive(time.monotonic() + 20.0)
+        except (ChannelClosed, DeadlineExceeded):
+            ours.close()
+            os.close(status_reader)
+            raise
+        finally:
+            theirs.close()
+            os.close(status_writer)
+            os.close(printed.writer)
+        return Child(Channel(ours), frame.fields["pid"], status_reader, printed, role)
+
+    def close(self) -> None:
+        """End the forkserver; children that it forked die with it."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def ask(
+    child: Child,
+    kind: str,
+    fields: dict[str, Any] | None = None,
+    *,
+    body: bytes = b"",
+    fds: tuple[int, ...] = (),
+    timeout_s: float = 120.0,
+    idle: Callable[[], None] | None = None,
+) -> Frame:
+    """Send a frame to one of ours (the judge) and return its answer.
+
+    Raises:
+        InfrastructureError: the child is gone or does not answer in time.
+    """
+    try:
+        child.channel.send(kind, fields, body, fds)
+        return child.channel.receive(time.monotonic() + timeout_s, idle)
+    except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+        printed = child.printed.text()[-800:]
+        raise InfrastructureError(f"the {child.role} was lost at {kind!r}: {error}. {printed}") from error

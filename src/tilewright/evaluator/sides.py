@@ -1,0 +1,255 @@
+"""A side: one contestant process with its arenas, answering plain and timed calls."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
+from tilewright.evaluator.processes import Child
+from tilewright.evaluator.testimony import ErrorSaid, Result, read, read_weights
+from tilewright.records import Failed, Limits, Outcome, Stage
+
+SPIN_CHECK = 512
+"""Polls of the token page between two looks at the channel and the deadline."""
+
+
+class Ended(Exception):
+    """The candidate's evaluation is over; `outcome` says how. Control flow inside the evaluator."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.verdict)
+        self.outcome = outcome
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One timed call by the supervisor's clock."""
+
+    total_s: float
+    """From release to the done token: the call and the copy of its outputs into the slot."""
+    copy_s: float
+    """The copy alone, as this side reports it; used of trusted sides only."""
+    outside_s: float
+    """CPU seconds that the side used since its previous call, before it was released."""
+    result: Result
+
+
+class Side:
+    """One contestant and what it shares with the judge. Lifetime: the process."""
+
+    def __init__(self, name: str, child: Child, limits: Limits, watch: Callable[[], None]) -> None:
+        self.name = name
+        self.child = child
+        self.limits = limits
+        self.stage: Stage = "load"
+        self.inputs_bytes = 0
+        self.outputs_bytes = 0
+        self.token = TokenPage()
+        self._watch = watch
+        self._sequence = 0
+        self._token_sent = False
+        self._cpu_before = 0.0
+        self._poll = select.poll()
+        self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
+
+    def make_room(self, inputs: int, outputs: int) -> tuple[int, int] | None:
+        """Map arenas of at least these bytes on the contestant; `None` when they are there.
+
+        Returns descriptors (inputs, outputs) for the judge, which the caller closes.
+        """
+        if inputs <= self.inputs_bytes and outputs <= self.outputs_bytes:
+            return None
+        self.inputs_bytes = page_round(max(inputs, self.inputs_bytes))
+        self.outputs_bytes = page_round(max(outputs, self.outputs_bytes))
+        fds = (
+            sealed_memory("inputs", self.inputs_bytes),
+            sealed_memory("outputs", self.outputs_bytes),
+        )
+        token = () if self._token_sent else (self.token.fd,)
+        self._token_sent = True
+        fields = {"inputs": self.inputs_bytes, "outputs": self.outputs_bytes}
+        self._expect("mapped", self.ask("map", fields, fds=(*fds, *token)))
+        return fds
+
+    def ask(
+        self,
+        kind: str,
+        fields: dict[str, Any],
+        *,
+        body: bytes = b"",
+        fds: tuple[int, ...] = (),
+        timeout_s: float | None = None,
+    ) -> Frame:
+        """Send a frame and return the answer; an `error` answer ends the evaluation.
+
+        Raises:
+            Ended: the candidate raised, crashed, hung, or broke the protocol.
+        """
+        timeout_s = timeout_s or self.limits.call_s
+        deadline = time.monotonic() + timeout_s
+        try:
+            self.child.channel.send(kind, fields, body, fds)
+            return self._checked(self.child.channel.receive(deadline, self._watch))
+        except DeadlineExceeded:
+            raise self._late(timeout_s) from None
+        except ChannelClosed:
+            raise self._died() from None
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def load(self, fields: dict[str, Any], body: bytes) -> Frame:
+        """Load the candidate; from the `entering` frame on, all that happens is its doing."""
+        self.stage = "load"
+        self._expect("entering", self.ask("load", fields, body=body))
+        try:
+            frame = self.child.channel.receive(
+                time.monotonic() + self.limits.load_s, self._watch
+            )
+        except DeadlineExceeded:
+            raise self._late(self.limits.load_s) from None
+        except ChannelClosed:
+            raise self._died() from None
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+        self._expect("loaded", self._checked(frame))
+        return frame
+
+    def weight_entries(self, frame: Frame) -> bytes:
+        """Return the weights that a `loaded` frame lists, checked and written again by us."""
+        if not frame.body:
+            return b""
+        try:
+            return read_weights(frame.body)
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def call(self, fields: dict[str, Any]) -> Result:
+        """Answer one untimed call."""
+        frame = self.ask("call", fields)
+        self._expect("result", frame)
+        return self._read_result(frame)
+
+    def timed_call(self, fields: dict[str, Any]) -> Timed:
+        """Answer one timed call: armed first, released by us, stamped when the token is raised."""
+        self._sequence += 1
+        sequence, words = self._sequence, self.token.words
+        limit = time.monotonic() + self.limits.call_s
+        fields = {**fields, "sequence": sequence, "wait_s": self.limits.call_s}
+        try:
+            self.child.channel.send("arm", fields)
+        except ChannelClosed:
+            raise self._died() from None
+        self._spin(TokenPage.ARMED, sequence, limit)
+        outside = self._cpu() - self._cpu_before
+        start = time.perf_counter()
+        words[TokenPage.GO] = sequence
+        self._spin(TokenPage.COMPUTED, sequence, limit)
+        computed = time.perf_counter()
+        self._spin(TokenPage.DONE, sequence, limit)
+        done = time.perf_counter()
+        self._cpu_before = self._cpu()
+        frame = self.receive(limit)
+        self._expect("result", frame)
+        return Timed(done - start, done - computed, outside, self._read_result(frame))
+
+    def receive(self, deadline: float) -> Frame:
+        """Return the next frame, ending the evaluation as `ask` does."""
+        try:
+            return self._checked(self.child.channel.receive(deadline, self._watch))
+        except DeadlineExceeded:
+            raise self._late(self.limits.call_s) from None
+        except ChannelClosed:
+            raise self._died() from None
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def _spin(self, word: int, sequence: int, limit: float) -> None:
+        words = self.token.words
+        while True:
+            for _ in range(SPIN_CHECK):
+                if words[word] == sequence:
+                    return
+            if self._poll.poll(0) and words[word] != sequence:
+                # A frame before the token: an error of the candidate, or its end.
+                frame = self.receive(limit)
+                raise self._forged(f"{frame.kind!r} before the call was done")
+            if time.monotonic() > limit:
+                raise self._late(self.limits.call_s)
+            self._watch()
+
+    def _cpu(self) -> float:
+        return self.child.cpu_s()
+
+    def _read_result(self, frame: Frame) -> Result:
+        try:
+            return read(frame, Result)
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def _expect(self, kind: str, frame: Frame) -> None:
+        if frame.kind != kind:
+            raise self._forged(f"expected {kind!r}, got {frame.kind[:40]!r}")
+
+    def _checked(self, frame: Frame) -> Frame:
+        for fd in frame.fds:
+            os.close(fd)
+        if frame.kind != "error":
+            return frame
+        try:
+            said = read(frame, ErrorSaid)
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+        raise Ended(_raised(said, self.stage))
+
+    def _late(self, seconds: float) -> Ended:
+        message = f"no answer within {seconds:g} s"
+        return Ended(Failed(stage=self.stage, reason="timeout", message=message))
+
+    def _forged(self, what: str) -> Ended:
+        return Ended(Failed(stage=self.stage, reason="protocol", message=what[:500]))
+
+    def _died(self) -> Ended:
+        status = self.child.wait_status(2.0)
+        if status is None:
+            message = "it closed its channel"
+            return Ended(Failed(stage=self.stage, reason="protocol", message=message))
+        if os.WIFSIGNALED(status):
+            name = signal.Signals(os.WTERMSIG(status)).name
+            message = f"killed by {name}"
+            return Ended(Failed(stage=self.stage, reason="crash", message=message))
+        message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
+        return Ended(Failed(stage=self.stage, reason="exit", message=message))
+
+    def end(self, timeout_s: float) -> int | None:
+        """Let the process finish by itself; return its wait status, or `None` if it does not."""
+        deadline = time.monotonic() + timeout_s
+        try:
+            self.child.channel.send("exit")
+            while self.child.channel.receive(deadline, self._watch).kind != "bye":
+                continue
+        except (DeadlineExceeded, ChannelClosed, FrameError):
+            pass
+        return self.child.wait_status(max(deadline - time.monotonic(), 0.0))
+
+    def close(self) -> None:
+        """Kill the process and release the shared memory."""
+        self.child.kill()
+        self.token.close()
+
+
+def _raised(said: ErrorSaid, stage: Stage) -> Failed:
+    lines = "\n".join(said.traceback)
+    message = f"{said.type}: {said.message}" + (f"\n{lines}" if lines else "")
+    memory = said.type in ("MemoryError", "OutOfMemoryError") or "can't allocate" in said.message
+    if memory:
+        return Failed(stage=stage, reason="out of memory", message=message)
+    if said.type in ("SystemExit", "KeyboardInterrupt"):
+        return Failed(stage=stage, reason="exit", message=message)
+    return Failed(stage=stage, reason="exception", message=message)

@@ -1,0 +1,81 @@
+"""The supervisor's process: requests in, progress and reports out, over one socket.
+
+It has no torch and holds no tensor. It ends when its client is gone, and everything of ours ends
+with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tilewright.contestant.frames import Channel, ChannelClosed
+from tilewright.errors import TilewrightError
+from tilewright.evaluator.evaluate import evaluate
+from tilewright.evaluator.host import Host
+from tilewright.records import EvalRequest
+
+__all__ = ["main"]
+
+
+class ClientGone(Exception):
+    """Nobody waits for the report any more."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Serve one client until it closes its end."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--channel", type=int, required=True)
+    parser.add_argument("--home", type=Path, required=True)
+    options = parser.parse_args(argv)
+    sock = socket.socket(fileno=options.channel)
+    host = Host(options.home)
+    try:
+        _serve(host, sock)
+    except (ChannelClosed, ClientGone):
+        pass
+    finally:
+        host.close()
+
+
+def _serve(host: Host, sock: socket.socket) -> None:
+    channel = Channel(sock)
+    channel.send("up", {"pid": os.getpid()})
+
+    def emit(event: str, fields: dict[str, Any]) -> None:
+        channel.send("event", {"event": event, **fields})
+
+    def watch() -> None:
+        """Notice a client that has gone, in the middle of whatever is being waited for."""
+        if select.select([sock], [], [], 0)[0] and sock.recv(1, socket.MSG_PEEK) == b"":
+            raise ClientGone
+
+    while True:
+        frame = channel.receive()
+        try:
+            request = EvalRequest.from_json(frame.body)
+            checks = frame.fields.get("checks")
+            report = evaluate(
+                host, request, emit, watch, checks=None if checks is None else tuple(checks)
+            )
+        except TilewrightError as error:
+            fields = {"type": type(error).__name__, "message": str(error)[:4000]}
+            channel.send("failed", fields)
+        except ClientGone:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours: told to the client, then raised
+            text = "".join(traceback.format_exception(error))[-8000:]
+            channel.send("failed", {"type": "InfrastructureError", "message": f"a bug: {text}"})
+            raise
+        else:
+            channel.send("report", {}, report.to_json().encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

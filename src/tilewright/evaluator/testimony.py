@@ -1,0 +1,100 @@
+"""What a contestant may say, as a schema. Anything else is a protocol error of the candidate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from tilewright.contestant.frames import Frame, FrameError
+
+__all__ = ["Built", "ErrorSaid", "OutputSaid", "Result", "read", "read_weights"]
+
+WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
+Text = Annotated[str, Field(max_length=8192)]
+Count = Annotated[int, Field(ge=0, le=1 << 40)]
+
+
+class Said(BaseModel):
+    """Base: frozen, closed, strict."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class OutputSaid(Said):
+    """What a contestant says of one output."""
+
+    type: Text
+    dtype: Text = ""
+    shape: list[Count] = Field(default_factory=list, max_length=64)
+    device: Text = ""
+    layout: Text = ""
+    offset: Count | None = None
+    alias: bool = False
+    structure: Text = "1"
+
+    def described(self) -> dict[str, Any]:
+        """Return the plain values that travel on to the judge."""
+        values: dict[str, Any] = self.model_dump(exclude={"offset", "alias"})
+        if self.offset is not None:
+            values["offset"] = self.offset
+        return values
+
+
+class Result(Said):
+    """The answer to a call."""
+
+    outputs: list[OutputSaid] = Field(max_length=64)
+    launches: Count
+    census: dict[Text, Count] = Field(default_factory=dict, max_length=256)
+
+
+class ErrorSaid(Said):
+    """An exception in the candidate."""
+
+    during: Text
+    type: Text
+    message: Text
+    traceback: list[Text] = Field(max_length=64)
+
+
+class Built(Said):
+    """Sizes of the libraries that follow as bytes."""
+
+    artifacts: dict[Text, Count] = Field(max_length=64)
+
+
+Model = TypeVar("Model", bound=Said)
+
+
+def read(frame: Frame, model: type[Model]) -> Model:
+    """Return the frame's fields as `model`.
+
+    Raises:
+        FrameError: they do not follow the schema.
+    """
+    try:
+        return model.model_validate(frame.fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise FrameError(f"{frame.kind}: {where}: {first['msg']}") from error
+
+
+_Weight = tuple[Text, Annotated[list[Count], Field(max_length=16)], Text]
+_WEIGHTS: TypeAdapter[list[_Weight]] = TypeAdapter(Annotated[list[_Weight], Field(max_length=4096)])
+
+
+def read_weights(body: bytes) -> bytes:
+    """Return the list of (name, shape, dtype) in `body`, checked and encoded anew.
+
+    Entries of a dtype that cannot cross the wall are left out.
+
+    Raises:
+        FrameError: it is not such a list.
+    """
+    try:
+        entries = _WEIGHTS.validate_json(body)
+    except ValidationError as error:
+        raise FrameError(f"weights: {error.errors()[0]['msg']}") from error
+    return _WEIGHTS.dump_json([entry for entry in entries if entry[2] in WEIGHT_DTYPES])

@@ -1,0 +1,253 @@
+"""How fast is it? Paired blocks on shared cores, by the supervisor's clock, every call checkable.
+
+In a block each side is called once in order and once in reverse (ABBA for two sides). Before each
+call the judge writes fresh contents into one of a ring of slots, so neither timed side refreshes
+anything. The stop rule sees the width of the interval and nothing else. What a side takes is
+
+    release to done token, less the copy of the outputs into the slot
+
+where the copy is measured on a trusted side and subtracted from all sides alike: a candidate gains
+nothing by finishing late, for whatever it does until its outputs lie in the slot is in its time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from tilewright.evaluator.evaluation import SLOTS, Drawn, Evaluation
+from tilewright.evaluator.sides import Side, Timed
+from tilewright.records import Case, Comparison, Timing
+from tilewright.scoring import statistics
+
+__all__ = ["CaseTimes", "compare", "time_case"]
+
+BASE_DRAWS = 3
+WARM_UP_CALLS = 3
+MAX_WARM_UP_CALLS = 10
+STEADY = 0.05
+CHECK_ALL_BYTES = 4 << 20
+CHECK_SHARE = 0.3
+RING_BYTES = 1 << 30
+FLOOR_S = 1e-6
+MIN_BLOCKS_AT_LIMIT = 6
+"""Blocks that are timed even when they take longer than the plan allows."""
+
+
+@dataclass
+class CaseTimes:
+    """Everything that timing one case showed. Times in seconds, per side in order of calls."""
+
+    case: str
+    totals: dict[str, list[float]] = field(default_factory=dict)
+    copies: list[float] = field(default_factory=list)
+    outside: dict[str, list[float]] = field(default_factory=dict)
+    disturbed: list[float] = field(default_factory=list)
+    """CPU seconds that the candidate used while a baseline was being timed, over that call."""
+    wrong: list[str] = field(default_factory=list)
+    mutated: list[str] = field(default_factory=list)
+    launches: list[int] = field(default_factory=list)
+    checked: int = 0
+    blocks: int = 0
+
+
+def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes:
+    """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
+
+    Raises:
+        Ended: a side crashed, hung or raised.
+    """
+    times = CaseTimes(case.name)
+    for name in names:
+        times.totals[name], times.outside[name] = [], []
+    draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
+    slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
+    for name in names:
+        side = evaluation.sides[name]
+        side.stage = "timing"
+        evaluation.make_room(side, slots * draws[0].slot_bytes, draws[0].room)
+        _warm_up(evaluation, side, draws[0])
+    plan = evaluation.request.timing
+    start = time.monotonic()
+    while times.blocks < plan.max_blocks:
+        _block(evaluation, times, names, draws, slots)
+        times.blocks += 1
+        late = time.monotonic() - start > plan.max_s
+        if late and times.blocks >= MIN_BLOCKS_AT_LIMIT:
+            break
+        if times.blocks >= plan.min_blocks and times.blocks % 4 == 0:
+            widths = [_half_width(times, name) for name in names[:-1]]
+            if max(widths) <= plan.target_half_width:
+                break
+        if times.wrong:
+            break
+    for drawn in draws:
+        evaluation.forget(drawn)
+    return times
+
+
+def _warm_up(evaluation: Evaluation, side: Side, drawn: Drawn) -> None:
+    """Call until three calls in a row agree; what is tuned or compiled is tuned then."""
+    recent: list[float] = []
+    while len(recent) < MAX_WARM_UP_CALLS:
+        evaluation.publish(side, drawn, 0)
+        recent.append(side.timed_call(evaluation.fields_of(drawn, 0)).total_s)
+        last = recent[-WARM_UP_CALLS:]
+        if len(last) == WARM_UP_CALLS and max(last) <= min(last) * (1 + STEADY):
+            break
+    evaluation.call_s += sum(recent)
+
+
+def _block(
+    evaluation: Evaluation, times: CaseTimes, names: list[str], draws: list[Drawn], slots: int
+) -> None:
+    for half, order in enumerate((names, names[::-1])):
+        choices = evaluation.choices("timed", times.case, times.blocks, half)
+        drawn, slot = choices.choice(draws), choices.randrange(slots)
+        stir: int | None = choices.getrandbits(32)
+        checked = drawn.room <= CHECK_ALL_BYTES or choices.random() < CHECK_SHARE
+        for name in order:
+            timed = _timed(evaluation, times, name, drawn, slot, stir)
+            stir = None
+            _note(evaluation, times, name, timed, drawn, slot, checked)
+        if checked and not times.wrong and not times.mutated:
+            _compare(evaluation, times, names, drawn)
+
+
+def _timed(
+    evaluation: Evaluation,
+    times: CaseTimes,
+    name: str,
+    drawn: Drawn,
+    slot: int,
+    stir: int | None,
+) -> Timed:
+    """Refresh the inputs, then call one side; watch what the candidate does in a baseline's turn."""
+    side, candidate = evaluation.sides[name], evaluation.sides["candidate"]
+    evaluation.publish(side, drawn, slot, stir)
+    fields = evaluation.fields_of(drawn, slot)
+    if name == "candidate":
+        timed = side.timed_call(fields)
+    else:
+        before = candidate.child.cpu_s()
+        timed = side.timed_call(fields)
+        times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
+    evaluation.call_s += timed.total_s
+    return timed
+
+
+def _note(
+    evaluation: Evaluation,
+    times: CaseTimes,
+    name: str,
+    timed: Timed,
+    drawn: Drawn,
+    slot: int,
+    checked: bool,
+) -> None:
+    times.totals[name].append(timed.total_s)
+    times.outside[name].append(timed.outside_s)
+    trusted = name in ("eager", "compile")
+    if trusted:
+        times.copies.append(timed.copy_s)
+    answer = evaluation.ask(
+        "timed",
+        {
+            "draw": drawn.name,
+            "side": name,
+            "base": slot * drawn.slot_bytes,
+            "outputs": [item.described() for item in timed.result.outputs],
+            "keep": checked and name in ("candidate", "eager"),
+            "key": name,
+            "expect": "eager"
+            if checked and name == "candidate" and "eager" not in evaluation.sides
+            else None,
+        },
+    )
+    if name == "candidate":
+        times.launches.append(timed.result.launches)
+        times.mutated += [item for item in answer["mutated"] if item not in times.mutated]
+        if answer["wrong"]:
+            times.wrong.append(answer["message"])
+
+
+def _compare(
+    evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
+) -> None:
+    answer = evaluation.ask(
+        "compare_timed", {"draw": drawn.name, "key": "candidate", "center": "eager"}
+    )
+    times.checked += 1
+    if answer["wrong"]:
+        times.wrong.append(answer["message"])
+
+
+def _net(times: CaseTimes, name: str) -> list[float]:
+    """Return a side's call times in seconds, less the copy of the outputs."""
+    copy = statistics.median(times.copies) if times.copies else 0.0
+    return [max(total - copy, total * 0.05, FLOOR_S) for total in times.totals[name]]
+
+
+def _rows(times: CaseTimes, baseline: str) -> list[tuple[float, float, float, float]]:
+    """Return one row a block: baseline, candidate, candidate, baseline, in microseconds."""
+    ours, theirs = _net(times, "candidate"), _net(times, baseline)
+    return [
+        (theirs[i] * 1e6, ours[i] * 1e6, ours[i + 1] * 1e6, theirs[i + 1] * 1e6)
+        for i in range(0, len(ours) - 1, 2)
+    ]
+
+
+def _half_width(times: CaseTimes, baseline: str) -> float:
+    ratios = statistics.paired_log_ratios(_rows(times, baseline))
+    low, high = statistics.bootstrap_median_interval(ratios)
+    return (high - low) / 2
+
+
+def compare(
+    times: CaseTimes, baseline: str, sigma: float, labels: tuple[str, ...], *, official: bool
+) -> Comparison:
+    """Return the comparison of the candidate with one baseline on a timed case.
+
+    Args:
+        times: at least one block.
+        baseline: a name among `times.totals`.
+        sigma: standard deviation of the log ratio between processes, of the calibration.
+        labels: facts about the measurement.
+        official: use the published rule (ratio of means, no interval) instead.
+    """
+    rows = _rows(times, baseline)
+    ours, theirs = _timing(times, "candidate"), _timing(times, baseline)
+    raw = tuple(tuple(round(value, 3) for value in row) for row in rows)
+    if official:
+        means = [sum(times.totals[name]) / len(times.totals[name]) for name in (baseline, "candidate")]
+        return Comparison(
+            case=times.case, baseline=baseline, candidate=ours, reference=theirs,
+            speedup=means[0] / means[1], speedup_low=None, speedup_high=None,
+            blocks=len(rows), decision="no interval", labels=labels, raw_us=raw,
+        )
+    interval = statistics.speedup_interval(statistics.paired_log_ratios(rows), sigma)
+    return Comparison(
+        case=times.case,
+        baseline=baseline,
+        candidate=ours,
+        reference=theirs,
+        speedup=interval.estimate,
+        speedup_low=interval.low,
+        speedup_high=interval.high,
+        blocks=len(rows),
+        decision=statistics.decide(interval),
+        labels=labels,
+        raw_us=raw,
+    )
+
+
+def _timing(times: CaseTimes, name: str) -> Timing:
+    values = [value * 1e6 for value in _net(times, name)]
+    low, high = statistics.bootstrap_median_interval(values)
+    return Timing(
+        median_us=statistics.median(values),
+        low_us=low,
+        high_us=high,
+        samples=len(values),
+        method="supervisor_clock",
+    )

@@ -1,0 +1,192 @@
+"""From what was seen to a report: evidence, checks, rules, outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import tilewright
+from tilewright.checks.evidence import Evidence, Observation
+from tilewright.evaluator.calibration import Calibration
+from tilewright.evaluator.correctness import Seen
+from tilewright.evaluator.environment import environment
+from tilewright.evaluator.evaluation import Evaluation
+from tilewright.evaluator.timing import CaseTimes, compare
+from tilewright.languages.source import static_features
+from tilewright.records import (
+    Comparison,
+    Correct,
+    EvalReport,
+    Finding,
+    Label,
+    Outcome,
+    Rejected,
+)
+from tilewright.registry import catalogue, load
+from tilewright.scoring import statistics
+
+__all__ = ["Collected", "report"]
+
+SHORT_US = 50.0
+NOISY_HALF_WIDTH = 0.05
+
+
+@dataclass
+class Collected:
+    """What the stages left behind for the verdict."""
+
+    seen: Seen = field(default_factory=Seen)
+    times: list[CaseTimes] = field(default_factory=list)
+    right_when_knocked_out: bool | None = None
+    lacking_weights: list[str] = field(default_factory=list)
+    right_when_seeded: bool | None = None
+    hangs_at_exit: bool = False
+    labels: list[Label] = field(default_factory=list)
+
+
+def report(
+    evaluation: Evaluation,
+    collected: Collected,
+    outcome: Outcome,
+    calibration: Calibration,
+    *,
+    checks: tuple[str, ...] | None = None,
+) -> EvalReport:
+    """Run the checks on the evidence and put the report together.
+
+    A decisive finding turns `correct` into `rejected`; it never softens another verdict.
+    `checks` restricts which ones run, for the test that each of them catches something alone.
+    """
+    request = evaluation.request
+    observed = _inspect(_evidence(evaluation, collected), checks)
+    labels = (*collected.labels, *observed.labels)
+    denied = [label for label in labels if label.name in request.rules.deny_labels]
+    findings = (*observed.findings, *(_denied(label) for label in denied))
+    decisive = tuple(item for item in findings if item.weight == "decisive")
+    if isinstance(outcome, Correct) and decisive:
+        outcome = Rejected(findings=decisive)
+    comparisons = _comparisons(evaluation, collected.times, calibration)
+    summary: dict[str, Any] = {}
+    if isinstance(outcome, Correct) and comparisons:
+        summary = _summary(comparisons, request.baselines[0].name)
+    return EvalReport(
+        verdict=outcome.verdict,
+        **summary,
+        outcome=outcome,
+        findings=findings,
+        labels=labels,
+        comparisons=comparisons,
+        cases=tuple(evaluation.cases),
+        stages=tuple(evaluation.stages),
+        protections=evaluation.protections,
+        environment=environment(evaluation.host.cores),
+        seed=evaluation.root,
+        printed=evaluation.printed,
+        request=request,
+        evaluator=tilewright.__version__,
+    )
+
+
+def _inspect(evidence: Evidence, names: tuple[str, ...] | None) -> Observation:
+    findings: list[Finding] = []
+    labels: list[Label] = []
+    for name in catalogue("checks") if names is None else names:
+        observation: Observation = load("checks", name).inspect(evidence)
+        findings += observation.findings
+        labels += observation.labels
+    return Observation(tuple(findings), tuple(labels))
+
+
+def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
+    request, seen, times = evaluation.request, collected.seen, collected.times
+    largest = times[-1] if times else None
+    calls = [_median(case.totals["candidate"]) for case in times]
+    copies = [_median(case.copies) for case in times if case.copies]
+    return Evidence(
+        language=request.candidate.language,
+        rules=request.rules,
+        strict=request.protocol == "strict",
+        features=static_features(request.candidate.files),
+        census=seen.census,
+        launches=tuple(seen.launches),
+        timed_launches=tuple(count for case in times for count in case.launches),
+        right_when_knocked_out=collected.right_when_knocked_out,
+        mutated=tuple(dict.fromkeys(seen.mutated + [m for case in times for m in case.mutated])),
+        alias=seen.alias,
+        foreign_types=tuple(seen.foreign_types),
+        timed_wrong=tuple(message for case in times for message in case.wrong),
+        call_s=max(calls, default=0.0),
+        outside_s=max((_excess_outside(case) for case in times), default=0.0),
+        disturbed=_median(largest.disturbed) if largest and largest.disturbed else 0.0,
+        lacking_weights=tuple(collected.lacking_weights),
+        right_when_seeded=collected.right_when_seeded,
+        floor_s=max(copies, default=0.0) / 4 if copies else None,
+        error_over_bound=seen.worst_error,
+        hangs_at_exit=collected.hangs_at_exit,
+    )
+
+
+def _median(values: list[float]) -> float:
+    return statistics.median(values) if values else 0.0
+
+
+def _excess_outside(case: CaseTimes) -> float:
+    """Return the candidate's CPU seconds between calls beyond the baseline's, per call.
+
+    The lower quartile, since a busy machine lengthens the wait for the release, never shortens it.
+    """
+    baselines = [values for name, values in case.outside.items() if name != "candidate"]
+    usual = max((_median(values) for values in baselines), default=0.0)
+    ours = case.outside.get("candidate", [])
+    return max(statistics.quantile(ours, 0.25) - usual, 0.0) if ours else 0.0
+
+
+def _comparisons(
+    evaluation: Evaluation, times: list[CaseTimes], calibration: Calibration
+) -> tuple[Comparison, ...]:
+    official = evaluation.request.protocol == "official"
+    found = []
+    for case in times:
+        if case.wrong or not case.blocks:
+            continue
+        for name in list(case.totals)[:-1]:
+            call_us = _median(case.totals[name]) * 1e6
+            labels = [] if calibration.measured else ["uncalibrated"]
+            if call_us < SHORT_US:
+                labels.append("short")
+            sigma = calibration.sigma(call_us)
+            item = compare(case, name, sigma, tuple(labels), official=official)
+            found.append(_noisy(item))
+    return tuple(found)
+
+
+def _noisy(item: Comparison) -> Comparison:
+    low, high = item.speedup_low, item.speedup_high
+    if low is None or high is None or high / low < (1 + NOISY_HALF_WIDTH) ** 2:
+        return item
+    return item.model_copy(update={"labels": (*item.labels, "noisy")})
+
+
+def _summary(comparisons: tuple[Comparison, ...], baseline: str) -> dict[str, Any]:
+    chosen = [item for item in comparisons if item.baseline == baseline]
+    if not chosen:
+        return {}
+    if any(item.speedup_low is None or item.speedup_high is None for item in chosen):
+        values = [statistics.Interval(c.speedup, c.speedup, c.speedup) for c in chosen]
+        return {"speedup": statistics.geometric_mean_interval(values).estimate}
+    intervals = [
+        statistics.Interval(c.speedup, c.speedup_low or c.speedup, c.speedup_high or c.speedup)
+        for c in chosen
+    ]
+    mean = statistics.geometric_mean_interval(intervals)
+    return {"speedup": mean.estimate, "speedup_low": mean.low, "speedup_high": mean.high}
+
+
+def _denied(label: Label) -> Finding:
+    return Finding(
+        check="rules",
+        code="denied label",
+        summary=f"the rules of this run deny {label.name!r}: {label.detail}",
+        weight="decisive",
+        evidence={"label": label.name},
+    )

@@ -1,0 +1,1 @@
+"""Where evaluation happens."""

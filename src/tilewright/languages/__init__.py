@@ -1,0 +1,22 @@
+"""How a candidate is written: detect its language, parse a reply, plan a build. No torch."""
+
+from tilewright.languages.base import BuildPlan, Language
+from tilewright.languages.detect import BUILT_IN, detect, find_entry, main_first
+from tilewright.languages.reply import ParsedReply, parse_reply
+from tilewright.languages.source import Sighting, StaticFeatures, static_features
+from tilewright.languages.syntax import Unparseable
+
+__all__ = [
+    "BUILT_IN",
+    "BuildPlan",
+    "Language",
+    "ParsedReply",
+    "Sighting",
+    "StaticFeatures",
+    "Unparseable",
+    "detect",
+    "find_entry",
+    "main_first",
+    "parse_reply",
+    "static_features",
+]

@@ -1,0 +1,178 @@
+"""Which language a candidate is written in, and under which name it exports its work."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tilewright.errors import ConfigError
+from tilewright.languages.base import Language
+from tilewright.languages.cpp import CPP
+from tilewright.languages.cuda import CUDA
+from tilewright.languages.native import defines, exported_names
+from tilewright.languages.syntax import (
+    Module,
+    Unparseable,
+    calls,
+    is_python,
+    names_bound,
+    parse_module,
+    star_imports,
+)
+from tilewright.languages.torch import TORCH
+from tilewright.languages.triton import TRITON
+from tilewright.records import SourceFile
+
+__all__ = ["BUILT_IN", "detect", "exports", "find_entry", "main_first"]
+
+BUILT_IN: tuple[Language, ...] = (TRITON, CUDA, CPP, TORCH)
+"""Our languages, in the order in which they are asked."""
+
+_MODULE_ENTRY = "ModelNew"
+_FILLS_NAMESPACE = frozenset({"exec", "globals", "locals", "setattr", "vars"})
+
+
+def detect(
+    files: Sequence[SourceFile],
+    forced: str | None = None,
+    languages: Sequence[Language] = BUILT_IN,
+) -> str | Unparseable:
+    """Return the name of the language: `forced`, or the first of `languages` that matches.
+
+    The rules are those of docs/reference/formats.md, decided on syntax trees: Python that
+    imports triton is `triton`; a `.cu` file or a call that builds CUDA sources is `cuda`; a
+    `.cpp` file or a call that builds C++ sources is `cpp`; other Python is `torch`. Python files
+    are parsed also where the language is forced; one that is no Python gives `Unparseable`.
+
+    Raises:
+        ConfigError: there are no files, no language matches, or `forced` is unknown or cannot
+            be the language of the first file.
+    """
+    if not files:
+        raise ConfigError("a candidate needs at least one file")
+    chosen = None if forced is None else _named(forced, files[0], languages)
+    for file in files:
+        if is_python(file):
+            parsed = parse_module(file.path, file.text)
+            if isinstance(parsed, Unparseable):
+                return parsed
+    if chosen is not None:
+        return chosen
+    for language in languages:
+        if language.matches(files):
+            return language.name
+    known = ", ".join(dict.fromkeys(suffix for each in languages for suffix in each.suffixes))
+    raise ConfigError(f"{files[0].path}: no language has such files; known endings: {known}")
+
+
+def find_entry(
+    files: Sequence[SourceFile], language: str, problem_entry: str, forced: str | None = None
+) -> str | Unparseable:
+    """Return the name that the candidate exports, found in its first file.
+
+    `forced` (`--entry`) if given, else `ModelNew` where the file defines it, else
+    `problem_entry` where the file defines it. A Python file that fills its namespace when it
+    runs (`from x import *`, `exec`, `globals()`) is believed to define `forced`, or else
+    `problem_entry`; if not, the contestant says so when it loads.
+
+    Raises:
+        ConfigError: there are no files, or the first defines none of these names; the message
+            lists what it does define.
+    """
+    if not files:
+        raise ConfigError("a candidate needs at least one file")
+    first = files[0]
+    wanted = [forced] if forced is not None else [_MODULE_ENTRY, problem_entry]
+    if is_python(first):
+        module = parse_module(first.path, first.text)
+        if isinstance(module, Unparseable):
+            return module
+        bound = _bound_with_siblings(module, files)
+        found = next((name for name in wanted if name in bound), None)
+        if found is None and _is_open(module, files):
+            found = wanted[-1]
+        seen = sorted(name for name in bound if not name.startswith("_"))
+    else:
+        sources = [file.text for file in files]
+        found = next((n for n in wanted if any(defines(text, n) for text in sources)), None)
+        seen = list(exported_names("\n".join(sources)))
+    if found is None:
+        raise ConfigError(_no_entry(first.path, language, wanted, seen))
+    return found
+
+
+def exports(file: SourceFile, name: str) -> bool:
+    """Say whether one file, taken alone, defines `name`; `False` for Python that does not parse."""
+    if not is_python(file):
+        return defines(file.text, name)
+    module = parse_module(file.path, file.text)
+    return isinstance(module, Module) and name in names_bound(module)
+
+
+def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...]:
+    """Return the files with the one to load in front; the others keep their order.
+
+    It is the first that defines `ModelNew` or `entry`, Python before others: where Python and
+    C++ come together, the Python file is what binds them.
+    """
+
+    def rank(file: SourceFile) -> tuple[bool, bool]:
+        return (not (exports(file, _MODULE_ENTRY) or exports(file, entry)), not is_python(file))
+
+    main = min(files, key=rank, default=None)
+    return tuple(sorted(files, key=lambda file: file is not main))
+
+
+def _named(forced: str, first: SourceFile, languages: Sequence[Language]) -> str:
+    for language in languages:
+        if language.name == forced:
+            if first.path.endswith(language.suffixes):
+                return forced
+            endings = ", ".join(language.suffixes)
+            raise ConfigError(f"{first.path}: a {forced} candidate starts with one of {endings}")
+    known = ", ".join(language.name for language in languages)
+    raise ConfigError(f"no language is called {forced!r}; known: {known}")
+
+
+def _bound_with_siblings(module: Module, files: Sequence[SourceFile]) -> frozenset[str]:
+    """Return the names that `module` binds, those of star-imported sibling files included."""
+    bound = set(names_bound(module))
+    waiting, seen = list(star_imports(module)), set()
+    while waiting:
+        name = waiting.pop()
+        sibling = _sibling(name, files)
+        if name in seen or sibling is None:
+            continue
+        seen.add(name)
+        parsed = parse_module(sibling.path, sibling.text)
+        if isinstance(parsed, Module):
+            bound |= {each for each in names_bound(parsed) if not each.startswith("_")}
+            waiting.extend(star_imports(parsed))
+    return frozenset(bound)
+
+
+def _sibling(module: str, files: Sequence[SourceFile]) -> SourceFile | None:
+    path = PurePosixPath(module.replace(".", "/"))
+    names = {str(path.with_suffix(".py")), str(path / "__init__.py")} if module else set()
+    return next((file for file in files if file.path in names), None)
+
+
+def _is_open(module: Module, files: Sequence[SourceFile]) -> bool:
+    if "__getattr__" in names_bound(module):
+        return True
+    if any(_sibling(name, files) is None for name in star_imports(module)):
+        return True
+    return any(
+        isinstance(call.func, ast.Name) and call.func.id in _FILLS_NAMESPACE
+        for call in calls(module)
+    )
+
+
+def _no_entry(path: str, language: str, wanted: Sequence[str], seen: Sequence[str]) -> str:
+    names = " or ".join(dict.fromkeys(wanted))
+    listed = ", ".join(seen[:12]) + (", ..." if len(seen) > 12 else "")
+    return (
+        f"{path}: no {names} in this {language} candidate; it defines {listed or 'nothing'}; "
+        "name the entry point with --entry NAME"
+    )

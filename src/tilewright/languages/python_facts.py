@@ -1,0 +1,151 @@
+"""Facts about Python source, from its syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tilewright.languages.extensions import extension_calls
+from tilewright.languages.facts import Fact
+from tilewright.languages.kernels import kernel_facts
+from tilewright.languages.native import looks_native
+from tilewright.languages.native_facts import native_facts
+from tilewright.languages.opnames import EXACT_NAMES, NAME_PREFIXES, WATCHED_MODULES
+from tilewright.languages.syntax import Module, calls, literal_text, names_bound
+from tilewright.languages.torch_use import fallback_facts, torch_facts
+
+__all__ = ["imported_modules", "python_facts"]
+
+_BUILTIN_TYPES = frozenset({"bytes", "bytearray"})
+_BY_NAME = frozenset({"getattr", "setattr", "delattr", "hasattr"})
+_ENCODED = re.compile(r"[0-9a-fA-F]{128,}|[A-Za-z0-9+/]{256,}={0,2}")
+_LONG_BYTES = 256
+
+
+def python_facts(module: Module) -> Iterator[Fact]:
+    """Yield everything seen in one file, in no particular order, repeats included."""
+    for extension in extension_calls(module):
+        kind = "cuda" if extension.cuda else "cpp"
+        yield Fact("extensions", f"{extension.builder} {kind}", extension.line)
+    yield from kernel_facts(module)
+    yield from torch_facts(module)
+    yield from fallback_facts(module)
+    yield from _names_used(module)
+    yield from _names_written(module)
+    for call in calls(module):
+        yield from _patch_by_call(module, call)
+        yield from _name_by_value(module, call)
+    for node in module.nodes:
+        if isinstance(node, ast.Constant | ast.BinOp):
+            yield from _literal(node)
+
+
+def imported_modules(module: Module) -> Iterator[str]:
+    """Yield the dotted names of imported modules; a relative import keeps its dots."""
+    for node in module.nodes:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+        elif isinstance(node, ast.Call):
+            name = module.imported_by(node)
+            if name is not None:
+                yield name
+
+
+def _names_used(module: Module) -> Iterator[Fact]:
+    """Yield uses of listed names, each at the longest dotted name that it is part of."""
+    inner = {id(node.value) for node in module.nodes if isinstance(node, ast.Attribute)}
+    own = names_bound(module)
+    for node in module.nodes:
+        if id(node) in inner or not isinstance(node, ast.Name | ast.Attribute | ast.Call):
+            continue
+        name = module.dotted(node) or _builtin(node)
+        if name is None or name in own:
+            continue
+        name = name.removeprefix("builtins.")
+        field = EXACT_NAMES.get(name) or next(
+            (field for start, field in NAME_PREFIXES if name.startswith(start)), None
+        )
+        if field is not None:
+            yield Fact(field, name, node.lineno)
+
+
+def _builtin(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Load) else None
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}" if node.value.id in _BUILTIN_TYPES else None
+    return None
+
+
+def _names_written(module: Module) -> Iterator[Fact]:
+    """Yield assignments to attributes and items of watched modules, and deletions of them."""
+    for node in module.nodes:
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            name = module.dotted(node)
+            if name is None and isinstance(node, ast.Subscript):
+                owner = module.dotted(node.value)
+                name = None if owner is None else f"{owner}.?"
+            yield from _written(name, node.lineno)
+
+
+def _written(name: str | None, line: int) -> Iterator[Fact]:
+    if name is None or name.partition(".")[0] not in WATCHED_MODULES:
+        return
+    flag = name.startswith(("torch.backends.", "os.environ"))
+    yield Fact("global_flags" if flag else "patches", name, line)
+
+
+def _patch_by_call(module: Module, call: ast.Call) -> Iterator[Fact]:
+    """Yield writes by function: `setattr`, `__setattr__`, `vars(x).update`, and flags."""
+    func, args = call.func, call.args
+    by_name = isinstance(func, ast.Name) and func.id in ("setattr", "delattr")
+    by_method = isinstance(func, ast.Attribute) and func.attr in ("__setattr__", "__delattr__")
+    if (by_name or by_method) and len(args) >= 2:
+        owner = module.dotted(args[0])
+        name = None if owner is None else f"{owner}.{literal_text(args[1]) or '?'}"
+        yield from _written(name, call.lineno)
+    elif isinstance(func, ast.Attribute) and func.attr in ("update", "setdefault"):
+        if _is_namespace(func.value):
+            owner = module.dotted(func.value)
+            yield from _written(None if owner is None else f"{owner}.?", call.lineno)
+    else:
+        name = module.dotted(func)
+        if name is not None and name.startswith("torch.backends."):
+            yield Fact("global_flags", name, call.lineno)
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__dict__"
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars"
+
+
+def _name_by_value(module: Module, call: ast.Call) -> Iterator[Fact]:
+    """Yield attribute and module names that are put together instead of written."""
+    func, args = call.func, call.args
+    if isinstance(func, ast.Name) and func.id in _BY_NAME and len(args) >= 2:
+        if not isinstance(args[1], ast.Constant):
+            owner = module.dotted(args[0])
+            where = "" if owner is None else f"{owner}."
+            text = f"{func.id} {where}{literal_text(args[1]) or '?'}"
+            yield Fact("assembled_names", text, call.lineno)
+    elif module.is_import(call) and args and not isinstance(args[0], ast.Constant):
+        text = f"import {literal_text(args[0]) or '?'}"
+        yield Fact("assembled_names", text, call.lineno)
+
+
+def _literal(node: ast.Constant | ast.BinOp) -> Iterator[Fact]:
+    value = node.value if isinstance(node, ast.Constant) else literal_text(node)
+    if isinstance(value, bytes) and len(value) >= _LONG_BYTES:
+        yield Fact("decoding", f"literal of {len(value)} bytes", node.lineno)
+    if not isinstance(value, str):
+        return
+    if _ENCODED.fullmatch(value):
+        yield Fact("decoding", f"literal of {len(value)} characters", node.lineno)
+    if looks_native(value):
+        yield from native_facts(value, node.lineno)
+    elif re.search(r"(?:^|[^\w.])/proc\b", value):
+        yield Fact("proc_access", value.strip()[:60], node.lineno)

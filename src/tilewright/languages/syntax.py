@@ -1,0 +1,263 @@
+"""Reading Python source without running it: parsing, names, and literal strings.
+
+Everything walks trees with loops, because a hostile file can nest deeper than Python's stack.
+"""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from tilewright.records import SourceFile
+
+__all__ = [
+    "Module",
+    "Unparseable",
+    "calls",
+    "is_python",
+    "literal_text",
+    "names_bound",
+    "parse_module",
+    "parse_modules",
+    "star_imports",
+]
+
+_MAX_FOLD = 64
+"""A string assembled from more pieces than this is not put together."""
+_quiet = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Unparseable:
+    """A Python file of a candidate is no Python. The caller turns it into a failed outcome."""
+
+    path: str
+    message: str
+    """One line, with the line number where Python gave one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """A parsed Python file, and what its imported names stand for."""
+
+    path: str
+    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+    """Every node of the tree, outer before inner."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Local name to dotted name, from imports anywhere and from `x = imported.name`."""
+
+    def dotted(self, node: ast.AST) -> str | None:
+        """Return what `node` names, if it starts at an import: `F.relu` as `torch.nn...relu`.
+
+        Also followed: `getattr(x, "literal")`, `sys.modules["literal"]`, `x.__dict__["literal"]`,
+        `importlib.import_module("literal")` and `__import__("literal")`.
+        """
+        trail: list[str] = []
+        while True:
+            if isinstance(node, ast.Attribute):
+                if node.attr != "__dict__":
+                    trail.append(node.attr)
+                node = node.value
+            elif isinstance(node, ast.Subscript):
+                key = literal_text(node.slice)
+                if key is None:
+                    return None
+                trail.append(key)
+                node = node.value
+            elif isinstance(node, ast.Call):
+                step = self._through_call(node)
+                if step is None:
+                    return None
+                name, inner = step
+                if inner is None:
+                    return _join(name, trail)
+                trail.append(name)
+                node = inner
+            elif isinstance(node, ast.Name) and node.id in self.aliases:
+                return _join(self.aliases[node.id], trail)
+            else:
+                return None
+
+    def is_import(self, call: ast.Call) -> bool:
+        """Say whether the call is `__import__(...)` or `importlib.import_module(...)`."""
+        func, trail = call.func, [""]
+        # Attributes of plain names only: following calls from here could nest without end.
+        while isinstance(func, ast.Attribute):
+            trail.append(func.attr)
+            func = func.value
+        if not isinstance(func, ast.Name):
+            return False
+        name = ".".join([self.aliases.get(func.id, func.id), *reversed(trail)]).rstrip(".")
+        return name.removeprefix("builtins.") in ("__import__", "importlib.import_module")
+
+    def imported_by(self, call: ast.Call) -> str | None:
+        """Return the module that an importing call names, if its name can be read off."""
+        return literal_text(call.args[0]) if call.args and self.is_import(call) else None
+
+    def _through_call(self, call: ast.Call) -> tuple[str, ast.AST | None] | None:
+        func = call.func
+        name = func.id if isinstance(func, ast.Name) and func.id not in self.aliases else None
+        if name == "getattr" and len(call.args) >= 2:
+            attribute = literal_text(call.args[1])
+            return None if attribute is None else (attribute, call.args[0])
+        if name == "vars" and len(call.args) == 1:
+            return ("__dict__", call.args[0])
+        target = self.imported_by(call)
+        return None if target is None else (target, None)
+
+
+def is_python(file: SourceFile) -> bool:
+    """Say whether the file is Python, by its name."""
+    return file.path.endswith(".py")
+
+
+def parse_modules(files: Iterable[SourceFile]) -> tuple[Module, ...]:
+    """Return the Python files of `files` that parse, in order."""
+    parsed = (parse_module(file.path, file.text) for file in files if is_python(file))
+    return tuple(module for module in parsed if isinstance(module, Module))
+
+
+@lru_cache(maxsize=64)
+def parse_module(path: str, text: str) -> Module | Unparseable:
+    """Parse one Python file; text that is no Python gives `Unparseable`, never an exception."""
+    try:
+        # A candidate's odd escapes are no warning of ours; the filter list is process-wide.
+        with _quiet, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, filename=path)
+    except SyntaxError as error:
+        line = f"line {error.lineno}: " if error.lineno else ""
+        return Unparseable(path, f"{path}: {line}{error.msg}")
+    except (ValueError, RecursionError, MemoryError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        return Unparseable(path, f"{path}: {reason}")
+    module = Module(path, tree, tuple(ast.walk(tree)))
+    _collect_imports(module)
+    _collect_assignments(module)
+    return module
+
+
+def literal_text(node: ast.AST) -> str | None:
+    """Return the string that `node` always is: a literal, `"a" + "b"`, or a join of literals."""
+    pieces: list[str] = []
+    waiting: list[ast.AST] = [node]
+    for _ in range(_MAX_FOLD):
+        if not waiting:
+            return "".join(pieces)
+        part = waiting.pop()
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            pieces.append(part.value)
+            continue
+        inner = _pieces_of(part)
+        if inner is None:
+            return None
+        waiting.extend(reversed(inner))
+    return None
+
+
+def names_bound(module: Module) -> frozenset[str]:
+    """Return the names that the file binds at its top level, also under `if`, `try` or `with`."""
+    return frozenset(name for statement in _top_level(module) for name in _bound_by(statement))
+
+
+def star_imports(module: Module) -> tuple[str, ...]:
+    """Return the modules of `from x import *`, with leading dots of relative ones removed."""
+    return tuple(
+        (node.module or "")
+        for node in module.nodes
+        if isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names)
+    )
+
+
+def calls(module: Module) -> Iterator[ast.Call]:
+    """Yield every call of the file."""
+    return (node for node in module.nodes if isinstance(node, ast.Call))
+
+
+def _join(root: str, trail: Sequence[str]) -> str:
+    return ".".join([root, *(part for part in reversed(trail) if part != "__dict__")]).replace(
+        "sys.modules.", "", 1
+    )
+
+
+def _pieces_of(node: ast.AST) -> Sequence[ast.AST] | None:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return (node.left, node.right)
+    if isinstance(node, ast.JoinedStr):
+        return node.values
+    if isinstance(node, ast.FormattedValue) and node.conversion == -1 and not node.format_spec:
+        return (node.value,)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "join"
+        and isinstance(node.func.value, ast.Constant)
+        and node.func.value.value == ""
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.List | ast.Tuple)
+    ):
+        return node.args[0].elts
+    return None
+
+
+def _collect_imports(module: Module) -> None:
+    for node in module.nodes:
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                bound = name.asname or name.name.partition(".")[0]
+                module.aliases[bound] = name.name if name.asname else bound
+        elif isinstance(node, ast.ImportFrom):
+            origin = "." * node.level + (node.module or "")
+            joint = "" if origin.endswith(".") else "."
+            for name in node.names:
+                if name.name != "*":
+                    module.aliases[name.asname or name.name] = f"{origin}{joint}{name.name}"
+
+
+def _collect_assignments(module: Module) -> None:
+    """Follow `name = imported.thing`, in the order of the file, so that chains are followed."""
+    found = [node for node in module.nodes if isinstance(node, ast.Assign)]
+    for node in sorted(found, key=lambda each: each.lineno):
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Name):
+            name = module.dotted(node.value)
+            if name is not None and target.id not in module.aliases:
+                module.aliases[target.id] = name
+
+
+def _top_level(module: Module) -> Iterator[ast.stmt]:
+    waiting: list[ast.stmt] = list(reversed(module.tree.body))
+    while waiting:
+        statement = waiting.pop()
+        yield statement
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.stmt):
+                waiting.append(child)
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                waiting.extend(child.body)
+
+
+def _bound_by(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        for name in statement.names:
+            yield name.asname or name.name.partition(".")[0]
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from _names_in(target)
+    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        yield from _names_in(statement.target)
+
+
+def _names_in(target: ast.expr) -> Iterator[str]:
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id

@@ -1,0 +1,126 @@
+"""Which of torch's computing operators and modules Python source uses, and as a fallback."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tilewright.languages.extensions import extension_builder
+from tilewright.languages.facts import Fact
+from tilewright.languages.kernels import kernel_nodes
+from tilewright.languages.opnames import (
+    COMPUTE_MODULES,
+    COMPUTE_OPS,
+    METHOD_OPS,
+    TORCH_NAMESPACES,
+)
+from tilewright.languages.syntax import Module
+
+__all__ = ["fallback_facts", "torch_facts"]
+
+_Functions = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def torch_facts(module: Module) -> Iterator[Fact]:
+    """Yield computing operators that are called, and computing modules that are constructed."""
+    reader = _Reader(module)
+    for node in module.nodes:
+        name = reader.operator(node)
+        if name is not None:
+            yield Fact("torch_ops", name, node.lineno)  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call) and (name := _torch_module(module, node)):
+            yield Fact("torch_modules", name, node.lineno)
+
+
+def fallback_facts(module: Module) -> Iterator[Fact]:
+    """Yield `try` blocks with a handler that computes in torch, itself or one call further."""
+    reader = _Reader(module)
+    computing = {
+        node.name: name
+        for node in module.nodes
+        if isinstance(node, _Functions) and (name := reader.first_operator(node.body)) is not None
+    }
+    for node in module.nodes:
+        if isinstance(node, ast.ExceptHandler):
+            name = reader.first_operator(node.body) or _called(node.body, computing)
+            if name is not None:
+                yield Fact("fallbacks", name, node.lineno)
+
+
+class _Reader:
+    """Tells torch's operators from the candidate's own functions of the same name."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._inside_kernels = kernel_nodes(module)
+        self._modules: dict[str, str] = {}
+        self._own: set[str] = set()
+        for node in module.nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                self._note(node, node.value)
+
+    def _note(self, node: ast.Assign, value: ast.Call) -> None:
+        name = _torch_module(self._module, value)
+        own = extension_builder(self._module, value) is not None
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and name is not None:
+                self._modules[target.attr] = name
+            if own and isinstance(target, ast.Attribute):
+                self._own.add(target.attr)
+            if own and isinstance(target, ast.Name):
+                self._own.add(target.id)
+
+    def operator(self, node: ast.AST) -> str | None:
+        """Return the operator that `node` calls: `softmax`, `@`, or `nn.Linear` for a module."""
+        if id(node) in self._inside_kernels:
+            return None
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
+            return "matmul"
+        if not isinstance(node, ast.Call):
+            return None
+        name = self._module.dotted(node.func)
+        if name is not None:
+            return _named_operator(name)
+        return self._method(node.func) if isinstance(node.func, ast.Attribute) else None
+
+    def _method(self, func: ast.Attribute) -> str | None:
+        owner = func.value
+        if isinstance(owner, ast.Name) and owner.id == "self":
+            return self._modules.get(func.attr)
+        base = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", None)
+        if base in self._own or isinstance(owner, ast.Constant):
+            return None
+        name = func.attr.rstrip("_")
+        return name if name in METHOD_OPS else None
+
+    def first_operator(self, body: Sequence[ast.stmt]) -> str | None:
+        """Return the first operator called anywhere in the statements."""
+        found = (self.operator(node) for statement in body for node in ast.walk(statement))
+        return next((name for name in found if name is not None), None)
+
+
+def _named_operator(name: str) -> str | None:
+    for start in TORCH_NAMESPACES:
+        if name.startswith(start):
+            rest = name.removeprefix(start).removesuffix(".default").rstrip("_")
+            return rest if rest in COMPUTE_OPS else None
+    return None
+
+
+def _torch_module(module: Module, call: ast.Call) -> str | None:
+    name = module.dotted(call.func)
+    if name is None or not name.startswith("torch.nn."):
+        return None
+    kind = name.rpartition(".")[2]
+    return f"nn.{kind}" if kind.startswith(COMPUTE_MODULES) else None
+
+
+def _called(body: Sequence[ast.stmt], computing: dict[str, str]) -> str | None:
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                func = node.func
+                name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", None)
+                if name in computing:
+                    return computing[name]
+    return None

@@ -1,0 +1,1 @@
+"""Sets of problems: the bundled ones, and how a file becomes a problem."""

@@ -1,0 +1,35 @@
+"""A tiled matrix product whose epilogue adds the bias and applies the GELU."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_bias_gelu_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, m, n, k,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):
+    row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    col = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, k, BLOCK_K):
+        across = start + tl.arange(0, BLOCK_K)[None, :]
+        down = start + tl.arange(0, BLOCK_K)[:, None]
+        x = tl.load(x_ptr + row * k + across, mask=(row < m) & (across < k), other=0.0)
+        w = tl.load(weight_ptr + down * n + col, mask=(down < k) & (col < n), other=0.0)
+        total += tl.dot(x, w, input_precision="ieee")
+    total += tl.load(bias_ptr + col, mask=col < n, other=0.0)
+    y = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
+    tl.store(y_ptr + row * n + col, y, mask=(row < m) & (col < n))
+
+
+def matmul_bias_gelu(x, weight, bias):
+    x, weight = x.contiguous(), weight.contiguous()
+    m, k = x.shape
+    n = weight.shape[1]
+    y = x.new_empty(m, n)
+    grid = (triton.cdiv(m, 64), triton.cdiv(n, 128))
+    matmul_bias_gelu_kernel[grid](
+        x, weight, bias, y, m, n, k, BLOCK_M=64, BLOCK_N=128, BLOCK_K=64, num_warps=8
+    )
+    return y

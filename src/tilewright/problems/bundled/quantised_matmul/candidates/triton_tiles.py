@@ -1,0 +1,34 @@
+"""A tiled product that widens the int8 weights on chip and applies the scales at the end."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def quantised_matmul_kernel(
+    x_ptr, weight_ptr, scale_ptr, y_ptr, m, n, k,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):
+    row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    col = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, k, BLOCK_K):
+        across = start + tl.arange(0, BLOCK_K)[None, :]
+        down = start + tl.arange(0, BLOCK_K)[:, None]
+        x = tl.load(x_ptr + row * k + across, mask=(row < m) & (across < k), other=0.0)
+        w = tl.load(weight_ptr + col * k + down, mask=(down < k) & (col < n), other=0)
+        total += tl.dot(x, w.to(tl.float32), input_precision="ieee")
+    total *= tl.load(scale_ptr + col, mask=col < n, other=0.0)
+    tl.store(y_ptr + row * n + col, total, mask=(row < m) & (col < n))
+
+
+def quantised_matmul(x, weight, scale):
+    x, weight = x.contiguous(), weight.contiguous()
+    m, k = x.shape
+    n = weight.shape[0]
+    y = x.new_empty(m, n)
+    grid = (triton.cdiv(m, 64), triton.cdiv(n, 128))
+    quantised_matmul_kernel[grid](
+        x, weight, scale, y, m, n, k, BLOCK_M=64, BLOCK_N=128, BLOCK_K=64, num_warps=8
+    )
+    return y

@@ -1,0 +1,75 @@
+"""From a path or a text to a `Candidate`: its files, language and entry point."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tilewright.errors import ConfigError
+from tilewright.languages.detect import detect, find_entry, main_first
+from tilewright.languages.syntax import Unparseable
+from tilewright.records import Candidate, Failed, Problem, SourceFile
+
+__all__ = ["make_candidate", "read_files"]
+
+MAX_BYTES = 16 << 20
+_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
+
+
+def read_files(path: str) -> tuple[SourceFile, ...]:
+    """Return the source files at `path`: a file, a folder, or `-` for standard input.
+
+    Raises:
+        ConfigError: there is nothing there, or it is not text.
+    """
+    if path == "-":
+        return (SourceFile(path="candidate.py", text=_cpp_or_python(sys.stdin.read())),)
+    where = Path(path)
+    if where.is_dir():
+        found = sorted(p for p in where.rglob("*") if p.is_file() and p.suffix in _SUFFIXES)
+        if not found:
+            raise ConfigError(f"{path}: the folder holds no source file ({', '.join(_SUFFIXES)})")
+        return tuple(_read(file, file.relative_to(where).as_posix()) for file in found)
+    if not where.exists():
+        raise ConfigError(f"{path}: no such file; give a source file, a folder, or - for stdin")
+    return (_read(where, where.name),)
+
+
+def _cpp_or_python(text: str) -> str:
+    return text
+
+
+def _read(path: Path, name: str) -> SourceFile:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ConfigError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
+        return SourceFile(path=name, text=path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as text: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def make_candidate(
+    files: tuple[SourceFile, ...],
+    problem: Problem,
+    *,
+    language: str | None = None,
+    entry: str | None = None,
+    allow_imports: tuple[str, ...] = (),
+) -> Candidate | tuple[Candidate, Failed]:
+    """Return the candidate in `files`; with a failure beside it where its Python does not parse.
+
+    Raises:
+        ConfigError: no language fits, or the entry point is missing.
+    """
+    files = main_first(files, entry or problem.entry)
+    name = detect(files, language)
+    found = name if isinstance(name, Unparseable) else find_entry(files, name, problem.entry, entry)
+    if isinstance(name, Unparseable) or isinstance(found, Unparseable):
+        broken = name if isinstance(name, Unparseable) else found
+        candidate = Candidate(
+            language=language or "torch", files=files, entry=entry or problem.entry
+        )
+        return candidate, Failed(stage="prepare", reason="unparseable", message=str(broken))
+    return Candidate(language=name, files=files, entry=found, allow_imports=allow_imports)

@@ -1,0 +1,66 @@
+"""What every record shares: frozen, closed, finite, and named by its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from tilewright.errors import RecordError
+
+SCHEMA_VERSION = 1
+
+__all__ = ["SCHEMA_VERSION", "JsonValue", "Record", "digest_text"]
+
+
+def digest_text(text: str) -> str:
+    """Return the sha256 of `text` in UTF-8, as 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Record(BaseModel):
+    """Base of all records: immutable, unknown fields refused, no NaN and no infinity."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="strings"
+    )
+
+    def digest(self) -> str:
+        """Return the sha256 of the record's canonical JSON (sorted keys, no spaces)."""
+        payload = self.model_dump(mode="json")
+        return digest_text(json.dumps(payload, sort_keys=True, separators=(",", ":")))
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return JSON that `from_json` turns back into an equal record."""
+        return self.model_dump_json(indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read a record.
+
+        Raises:
+            RecordError: the text is not JSON, not this record, or of a newer schema.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            newer = _newer_schema(text)
+            if newer is not None:
+                raise RecordError(
+                    f"{cls.__name__}: written with schema version {newer}, this tilewright "
+                    f"reads up to {SCHEMA_VERSION}; upgrade tilewright to read it"
+                ) from error
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the document"
+            raise RecordError(f"{cls.__name__}: {where}: {first['msg']}") from error
+
+
+def _newer_schema(text: str | bytes) -> int | None:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    return version if isinstance(version, int) and version > SCHEMA_VERSION else None

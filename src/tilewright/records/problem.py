@@ -1,0 +1,65 @@
+"""What must be computed: a problem, its cases, and the source of its reference."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from tilewright.records.base import Record
+
+__all__ = ["Case", "Problem", "SourceFile"]
+
+Scalar = bool | int | float | str
+_SAFE_PATH = re.compile(r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)*$")
+
+
+class SourceFile(Record):
+    """One file of source text, by a relative path without `..`."""
+
+    path: str
+    text: str
+
+    @field_validator("path")
+    @classmethod
+    def _path_is_relative(cls, value: str) -> str:
+        if not _SAFE_PATH.match(value) or ".." in value.split("/"):
+            raise ValueError(f"{value!r} is not a plain relative path")
+        return value
+
+
+class Case(Record):
+    """One size of a problem: a name and the parameters handed to its input generator."""
+
+    name: str
+    params: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class Problem(Record):
+    """A reference and the cases on which a candidate must agree with it.
+
+    `kind` is `module` (KernelBench: `Model`, `get_inputs`, `get_init_inputs`) or `function`
+    (`reference`, `inputs`, `CASES`). The source is run by the judge alone.
+    """
+
+    id: str
+    revision: str = ""
+    kind: Literal["module", "function"]
+    source: SourceFile
+    entry: str
+    """The name a candidate must export: `ModelNew`, or the function's name."""
+    cases: tuple[Case, ...] = Field(min_length=1)
+    mode: Literal["train", "eval"] = "train"
+    """Whether modules run as `.train()` (the benchmark's default) or `.eval()`."""
+    precision: Literal["fp32", "tf32", "fp16", "bf16"] = "tf32"
+    grads: tuple[str, ...] = ()
+    """Arguments of the reference whose gradients are outputs too."""
+    donates: tuple[str, ...] = ()
+    """Arguments that a candidate may overwrite; the judge restores them."""
+    contents: tuple[str, ...] | None = None
+    """Input variations that make sense; `None`: all of them."""
+    sizes: dict[str, tuple[int, int]] = Field(default_factory=dict)
+    """Case parameters that may vary, with inclusive bounds, for hidden sizes."""
+    tolerance: float | None = Field(default=None, gt=0)
+    """The benchmark's published absolute and relative tolerance, for `official`."""

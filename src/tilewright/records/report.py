@@ -1,0 +1,121 @@
+"""What the evaluator answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from tilewright.records.base import SCHEMA_VERSION, JsonValue, Record
+from tilewright.records.outcome import Correct, Finding, Label, Outcome, Verdict
+from tilewright.records.request import EvalRequest
+
+__all__ = [
+    "CaseResult",
+    "Comparison",
+    "Environment",
+    "EvalReport",
+    "Protection",
+    "StageRecord",
+    "Timing",
+]
+
+
+class Timing(Record):
+    """The time of one call of one side, in microseconds, with its 95 % interval."""
+
+    median_us: float = Field(gt=0)
+    low_us: float = Field(gt=0)
+    high_us: float = Field(gt=0)
+    samples: int = Field(gt=0)
+    method: Literal["supervisor_clock", "judge_events", "cuda_events"]
+
+
+class Comparison(Record):
+    """Candidate against one baseline on one case: a paired ratio with its interval."""
+
+    case: str
+    baseline: str
+    candidate: Timing
+    reference: Timing
+    speedup: float = Field(gt=0)
+    speedup_low: float | None = Field(gt=0)
+    speedup_high: float | None = Field(gt=0)
+    """95 % interval; `None` under `official`, whose published rules have none."""
+    blocks: int = Field(ge=1)
+    decision: Literal["faster", "slower", "no measurable difference", "no interval"]
+    labels: tuple[str, ...] = ()
+    """For example `short`, `noisy`, `uncalibrated`."""
+    raw_us: tuple[tuple[float, ...], ...] = ()
+    """One row a block: reference, candidate, candidate, reference (ABBA), microseconds."""
+
+
+class CaseResult(Record):
+    """One comparison of outputs: which case and contents, how far off, against which oracle."""
+
+    case: str
+    contents: str
+    verdict: Literal["right", "wrong", "skipped"]
+    detail: str = ""
+    error_over_bound: float | None = Field(default=None, ge=0)
+    oracle: str = ""
+    seed: str = ""
+    """What the reproducer needs to draw the same inputs."""
+
+
+class StageRecord(Record):
+    """One stage that ran, and how long it took."""
+
+    name: str
+    wall_s: float = Field(ge=0)
+    detail: str = ""
+
+
+class Protection(Record):
+    """One layer of the wall, and whether it was active for this candidate."""
+
+    name: str
+    active: bool
+    detail: str = ""
+
+
+class Environment(Record):
+    """Where it was judged."""
+
+    device: str
+    device_name: str
+    host: dict[str, JsonValue]
+    versions: dict[str, str]
+
+
+class EvalReport(Record):
+    """The whole answer. Its JSON is the document that `--json` prints."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    verdict: Verdict
+    speedup: float | None = Field(default=None, gt=0)
+    """Geometric mean over timed cases against the first baseline; `None` without one."""
+    speedup_low: float | None = Field(default=None, gt=0)
+    speedup_high: float | None = Field(default=None, gt=0)
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    labels: tuple[Label, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
+    stages: tuple[StageRecord, ...] = ()
+    protections: tuple[Protection, ...] = ()
+    environment: Environment
+    seed: str
+    """The root seed, revealed after the verdict: with it the same inputs are drawn again."""
+    printed: str = ""
+    """What the candidate printed, cut to the limit. Shown, never trusted."""
+    request: EvalRequest
+    evaluator: str
+    """Version of tilewright that judged."""
+
+    def model_post_init(self, context: object) -> None:
+        """Refuse a report whose summary contradicts its outcome."""
+        if self.verdict != self.outcome.verdict:
+            raise ValueError(f"verdict {self.verdict} but outcome {self.outcome.verdict}")
+        if self.speedup is not None and not isinstance(self.outcome, Correct):
+            raise ValueError("a speed-up is only reported for a correct candidate")

@@ -1,0 +1,74 @@
+"""Run folders: what was asked, where, and what came of it, each in a file of its own."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tilewright.errors import ConfigError, RecordError
+from tilewright.records.report import EvalReport
+
+__all__ = ["create_run", "read_report", "write_report"]
+
+REPORT = "report.json"
+
+
+def create_run(parent: Path, settings: str) -> Path:
+    """Make a fresh run folder in `parent` that holds the resolved settings as `run.yaml`.
+
+    Raises:
+        ConfigError: the folder cannot be written; nothing has been judged yet.
+    """
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    folder = parent / f"{stamp}-{secrets.token_hex(2)}"
+    try:
+        folder.mkdir(parents=True)
+        (folder / "run.yaml").write_text(settings, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: cannot be written ({error.strerror}); choose another with --out"
+        ) from error
+    return folder
+
+
+def write_report(folder: Path, report: EvalReport) -> Path:
+    """Write a report and its sources into a run folder; return the report's path.
+
+    Raises:
+        ConfigError: the disk is full or the folder is gone; the message says so.
+    """
+    path = folder / REPORT
+    fresh = folder / f"{REPORT}.new"
+    try:
+        fresh.write_text(report.to_json(indent=1), encoding="utf-8")
+        fresh.replace(path)
+        (folder / "environment.json").write_text(
+            report.environment.to_json(indent=1), encoding="utf-8"
+        )
+        for file in report.request.candidate.files:
+            target = folder / "candidate" / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(file.text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+    return path
+
+
+def read_report(path: Path) -> EvalReport:
+    """Read the report in a run folder, or the report file itself.
+
+    Raises:
+        RecordError: there is none, it is damaged, or of a newer schema.
+    """
+    file = path / REPORT if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{file}: no report can be read here: {error}") from error
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise RecordError(f"{file}: damaged: {error}") from error
+    return EvalReport.from_json(text)

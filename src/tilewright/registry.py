@@ -1,0 +1,109 @@
+"""Find and load plug-ins: entry points, listed without an import, loaded one by one.
+
+Built-ins use the same entry points as everybody else. Every slip is loud: an unknown name
+lists what is installed, a failed import names its cause, and two of one name are refused.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import PluginError, boundary
+
+__all__ = ["KINDS", "OWN_PACKAGE", "Plugin", "catalogue", "load"]
+
+KINDS = ("checks", "languages")
+OWN_PACKAGE = "tilewright"
+
+_EXTRAS = {"ninja": "cpp", "numpy": "judge", "torch": "judge", "triton": "triton"}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One installed plug-in: its kind and name, where it comes from and where it points."""
+
+    kind: str
+    name: str
+    package: str
+    version: str
+    value: str
+    """`module:attribute`."""
+
+
+def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str, Plugin]:
+    """Return the installed plug-ins of `kind` by name, sorted, importing none of them.
+
+    `packages` (the setting `plugins`) names the packages that may take part beside our own;
+    `None` admits all.
+
+    Raises:
+        PluginError: there is no such kind, or two plug-ins share one name.
+    """
+    return {name: plugin for name, (plugin, _) in _scan(kind, packages).items()}
+
+
+def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> Any:  # noqa: ANN401 - any object
+    """Import and return the object that plug-in `name` of `kind` points at.
+
+    Raises:
+        PluginError: it is unknown, not admitted, named twice, or cannot be imported.
+    """
+    found = _scan(kind, packages)
+    if name not in found:
+        installed = ", ".join(found) or "none"
+        hint = "" if packages is None or name not in _scan(kind, None) else _not_admitted(name)
+        raise PluginError(f"no plug-in {name!r} among {kind}; installed: {installed}{hint}")
+    plugin, entry = found[name]
+    with boundary(PluginError, f"cannot import {_where(plugin)}"):
+        try:
+            return entry.load()
+        except ModuleNotFoundError as error:
+            extra = _EXTRAS.get((error.name or "").partition(".")[0])
+            if extra is None:
+                raise
+            hint = f"pip install 'tilewright[{extra}]'"
+            raise PluginError(f"cannot import {_where(plugin)}: {error}; {hint}") from error
+
+
+def _scan(
+    kind: str, packages: Collection[str] | None
+) -> dict[str, tuple[Plugin, importlib.metadata.EntryPoint]]:
+    if kind not in KINDS:
+        raise PluginError(f"no kind of plug-in is called {kind!r}; kinds: {', '.join(KINDS)}")
+    admitted = None if packages is None else {_normalise(name) for name in packages}
+    found: dict[str, tuple[Plugin, importlib.metadata.EntryPoint]] = {}
+    for entry in importlib.metadata.entry_points(group=f"tilewright.{kind}"):
+        plugin = _describe(kind, entry)
+        package = _normalise(plugin.package)
+        if admitted is not None and package != OWN_PACKAGE and package not in admitted:
+            continue
+        other = found.get(entry.name)
+        if other is not None and other[0] != plugin:
+            raise PluginError(
+                f"two plug-ins share one name: {_where(other[0])} and {_where(plugin)}; "
+                "uninstall one of the packages, or name the ones you want in the setting `plugins`"
+            )
+        found[entry.name] = (plugin, entry)
+    return dict(sorted(found.items()))
+
+
+def _describe(kind: str, entry: importlib.metadata.EntryPoint) -> Plugin:
+    package = entry.dist.name if entry.dist is not None else "unknown"
+    version = entry.dist.version if entry.dist is not None else "unknown"
+    return Plugin(kind=kind, name=entry.name, package=package, version=version, value=entry.value)
+
+
+def _where(plugin: Plugin) -> str:
+    return f"{plugin.kind}/{plugin.name} ({plugin.value}, from {plugin.package} {plugin.version})"
+
+
+def _not_admitted(name: str) -> str:
+    return f"; {name!r} is installed, but the setting `plugins` does not admit its package"
+
+
+def _normalise(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()

@@ -1,0 +1,1 @@
+"""The tests of tilewright; CONTRIBUTING.md says which folder holds what."""

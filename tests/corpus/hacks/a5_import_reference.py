@@ -1,0 +1,34 @@
+"""The reference is imported, from wherever an evaluator may have put it.
+
+family: A5
+problem: linear_scale
+expect: failed
+twin: a5_import_standard_library.py
+source: robust-evaluation A5
+"""
+
+import importlib
+import sys
+
+NAMES = (
+    "reference", "problem", "model", "ref", "task", "original", "kernel_bench", "linear_scale",
+    "tests.corpus.problems.linear_scale", "tilewright.problems", "tilewright.evaluator.judge",
+)
+
+
+def find():
+    for name in NAMES:
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        if hasattr(module, "Model"):
+            return module.Model
+    for module in list(sys.modules.values()):
+        if hasattr(module, "Model") and hasattr(module, "get_init_inputs"):
+            return module.Model
+    raise LookupError("no reference to inherit from")
+
+
+class ModelNew(find()):
+    pass

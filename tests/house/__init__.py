@@ -1,0 +1,1 @@
+"""Tests of the house itself: what must be true of every file."""

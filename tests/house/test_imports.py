@@ -1,0 +1,61 @@
+"""Who may import what, beyond the contracts that import-linter keeps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.house.tree import ROOT, SOURCE, imports, name_of, python_files
+
+HEAVY = {"numpy", "torch", "triton"}
+LIGHT = [
+    "tilewright",
+    "tilewright.records",
+    "tilewright.config",
+    "tilewright.registry",
+    "tilewright.scoring",
+    "tilewright.checks",
+    "tilewright.languages",
+    "tilewright.problems",
+    "tilewright.executors",
+    "tilewright.evaluator.supervisor",
+    "tilewright.cli.main",
+]
+
+
+def exists(module: str) -> bool:
+    path = SOURCE.parent.joinpath(*module.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("module", [module for module in LIGHT if exists(module)])
+def test_import_loads_no_torch(module):
+    code = f"import sys, {module}; sys.exit(', '.join({HEAVY!r} & set(sys.modules)) or 0)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_the_contestant_imports_only_the_standard_library_torch_and_triton():
+    allowed = set(sys.stdlib_module_names) | {"torch", "triton"}
+    wrong = [
+        f"{name_of(path)}: {module}"
+        for path in python_files(under=SOURCE / "contestant")
+        for module in sorted(imports(path))
+        if module.partition(".")[0] not in allowed
+        and not f"{module}.".startswith("tilewright.contestant.")
+    ]
+    assert not wrong
+
+
+def test_torch_is_imported_only_beside_the_devices():
+    allowed = (SOURCE / "contestant", SOURCE / "evaluator" / "judge", SOURCE / "testing")
+    wrong = [
+        f"{name_of(path)}: {module}"
+        for path in python_files(under=SOURCE)
+        if not any(path.is_relative_to(folder) for folder in allowed)
+        for module in sorted(imports(path))
+        if module.partition(".")[0] in HEAVY
+    ]
+    assert not wrong

@@ -1,0 +1,31 @@
+"""Every setting does something."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.house.tree import SOURCE, parsed, python_files
+from tilewright.config import leaves
+
+
+def reads() -> set[str]:
+    """Return the names that the package reads as an attribute or by a literal key."""
+    found = set()
+    for path in python_files(under=SOURCE):
+        if path == SOURCE / "config.py" or path.is_relative_to(SOURCE / "records"):
+            continue
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found.add(node.attr)
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                found.add(str(node.slice.value))
+    return found
+
+
+def test_every_setting_is_read():
+    if not list((SOURCE / "cli").glob("*.py")):
+        pytest.skip("the rooms that read the settings are not there yet")
+    known = reads()
+    assert not [leaf.path for leaf in leaves() if leaf.field not in known]
