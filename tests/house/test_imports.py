@@ -12,6 +12,7 @@ from tests.house.tree import ROOT, SOURCE, imports, name_of, python_files
 HEAVY = {"numpy", "torch", "triton"}
 LIGHT = [
     "tilewright",
+    "tilewright.api",
     "tilewright.records",
     "tilewright.config",
     "tilewright.registry",

@@ -38,8 +38,6 @@ class Evidence:
     """Median share of a baseline call during which the candidate used the CPU."""
     lacking_weights: tuple[str, ...] = ()
     right_when_seeded: bool | None = None
-    floor_s: float | None = None
-    """The time below which nobody can write the outputs; `None` where it was not measured."""
     error_over_bound: float | None = None
     hangs_at_exit: bool = False
 

@@ -43,14 +43,16 @@ def die_with(parent: int) -> None:
 def keep_only(fds: Iterable[int]) -> str:
     """Close every descriptor but `fds`; of 0, 1 and 2 those not in `fds` lead to /dev/null."""
     kept = set(fds)
+    reason = ""
     try:
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         for standard in {0, 1, 2} - kept:
             os.dup2(null, standard)
+            kept.add(standard)
     except OSError as error:
-        return str(error)
-    syscalls.close_all_but(kept | {0, 1, 2})
-    return ""
+        reason = f"partial: {error}"
+    syscalls.close_all_but(kept)
+    return reason
 
 
 def pin(cores: tuple[int, ...] | None) -> str:
@@ -138,8 +140,8 @@ def map_self(uid: int, gid: int) -> str:
 def become(uid: int) -> str:
     """Become `uid` in the group of the same number, and no other, without capabilities.
 
-    Where that cannot be, the capabilities go all the same and the reason comes back. It holds for
-    all threads.
+    It holds for all threads. Where it cannot be, the reason comes back and the capabilities go all
+    the same, but those of the calling thread only.
     """
     try:
         reason = _cannot_become(uid)

@@ -96,11 +96,10 @@ class Sandbox:
     def _prepare(self, status_fd: int, ids: tuple[int, int]) -> None:
         """Do what the payload could not do for itself, or inherits."""
         wanted = self.confinement
-        if self._has(syscalls.CLONE_NEWUSER):
-            self.trouble = hardening.map_self(*ids) or self.trouble
+        unmapped = hardening.map_self(*ids) if self._has(syscalls.CLONE_NEWUSER) else ""
         for layer in ("process tree", "namespaces", "network"):
             has = self._has(NAMESPACES[layer])
-            self._apply(layer, partial(str, "" if has else self.trouble))
+            self._apply(layer, partial(str, unmapped if has else self.trouble))
         if self.applied["process tree"] not in ("", _OFF):
             syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         self._apply("cores", lambda: hardening.pin(wanted.core))

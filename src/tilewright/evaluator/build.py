@@ -17,6 +17,7 @@ from tilewright.evaluator.processes import Child
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.testimony import Built, ErrorSaid, read
 from tilewright.languages.base import BuildPlan
+from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, Unjudged, digest_text
 from tilewright.registry import load
 
@@ -31,6 +32,12 @@ def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPla
     Raises:
         Ended: the build failed, took too long, or cannot be done on this machine.
     """
+    for file in candidate.files:
+        if is_python(file):
+            parsed = parse_module(file.path, file.text)
+            if isinstance(parsed, Unparseable):
+                message = f"{parsed.path}: {parsed.message}"
+                raise Ended(Failed(stage="prepare", reason="unparseable", message=message))
     plan: BuildPlan = load("languages", candidate.language).plan(candidate)
     evaluation.loaders[name] = plan.loader
     if plan.kind == "none":

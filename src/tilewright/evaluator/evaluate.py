@@ -67,8 +67,7 @@ def evaluate(
 def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalReport:
     collected = Collected()
     started = time.monotonic()
-    deadline = started + evaluation.request.limits.total_s
-    evaluation.watch = _with_deadline(evaluation.watch, deadline)
+    evaluation.deadline = started + evaluation.request.limits.total_s
     try:
         outcome = _stages(evaluation, collected)
     except Ended as ended:
@@ -81,16 +80,6 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
     evaluation.note_cost(time.monotonic() - started)
     calibration = read_calibration(evaluation.host.home, device_key(evaluation.host.cores))
     return report(evaluation, collected, outcome, calibration, checks=checks)
-
-
-def _with_deadline(watch: Callable[[], None], deadline: float) -> Callable[[], None]:
-    def both() -> None:
-        watch()
-        if time.monotonic() > deadline:
-            message = "the whole evaluation took longer than its limit"
-            raise Ended(Failed(stage="correctness", reason="timeout", message=message))
-
-    return both
 
 
 def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
@@ -110,6 +99,8 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
         with evaluation.stage("correctness"):
             side = evaluation.sides["candidate"]
             collected.seen = correctness.judge_correctness(evaluation, side)
+            if request.protocol == "official" and evaluation.is_module:
+                _label_folded_weights(evaluation, collected)
         if request.candidate.language in ("triton", "cpp", "cuda"):
             with evaluation.stage("knockout"):
                 case = request.problem.cases[-1]
@@ -151,13 +142,14 @@ def _open_judge(evaluation: Evaluation) -> None:
         "problem_kind": problem.kind,
         "mode": problem.mode,
         "grads": list(problem.grads),
-        "donates": [],
+        "donates": list(problem.donates),
         "init_seed": evaluation.seed("init") & 0x7FFFFFFF,
         "threads": 1,
         "tolerance": (problem.tolerance or 1e-2) if request.protocol == "official" else None,
     }
     answer = evaluation.ask("problem", fields, body=problem.source.text.encode())
     evaluation.init_tree, evaluation.init_bytes = answer["init"], answer["init_bytes"]
+    evaluation.is_module = answer["module"]
     evaluation.has_weights = answer["module"] and request.protocol == "strict"
 
 
@@ -171,9 +163,11 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
         candidate = baseline.candidate or reference_candidate(evaluation)
         _as_baseline(baseline.name, lambda b=baseline, c=candidate: _open_baseline(evaluation, b.name, c))
         names.append(baseline.name)
+    official = evaluation.request.protocol == "official"
+    time_case = timing.time_case_officially if official else timing.time_case
     for case in evaluation.request.problem.cases:
         evaluation.emit("timing", {"case": case.name})
-        collected.times.append(timing.time_case(evaluation, case, [*names, "candidate"]))
+        collected.times.append(time_case(evaluation, case, [*names, "candidate"]))
         if collected.times[-1].wrong:
             break
 
@@ -217,13 +211,29 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
 
 def _right_when_seeded(evaluation: Evaluation) -> bool | None:
     """Judge once more in a fresh contestant, with the weights of the init seed on both sides."""
-    name = "candidate-seeded"
-    kept = list(evaluation.cases)
+    evaluation.ask("reset_weights", {})
+    return _right_in_fresh_contestant(evaluation, redrawn=False)
+
+
+def _label_folded_weights(evaluation: Evaluation, collected: Collected) -> None:
+    """Label what the published rules let pass: weights that no longer matter once loaded."""
+    right = _right_in_fresh_contestant(evaluation, redrawn=True)
+    evaluation.ask("reset_weights", {})
+    if right is False:
+        detail = "wrong once other weights are loaded; the published rules never load any"
+        collected.labels.append(Label(name="weights folded", detail=detail))
+
+
+def _right_in_fresh_contestant(evaluation: Evaluation, *, redrawn: bool) -> bool | None:
+    """Judge one nominal draw in a contestant of its own; `None` when it does not finish."""
+    name = "candidate-again"
     evaluation.artifacts[name] = evaluation.artifacts.get("candidate", {})
     evaluation.loaders[name] = evaluation.loaders["candidate"]
     try:
-        evaluation.ask("reset_weights", {})
         side = evaluation.open_side(name, evaluation.request.candidate)
+        if redrawn:
+            evaluation.match_weights(name)
+            evaluation.apply_weights([name])
         side.stage = "correctness"
         drawn = evaluation.draw(evaluation.request.problem.cases[0], "nominal", 0)
         result = evaluation.call(side, drawn, 0)
@@ -231,7 +241,6 @@ def _right_when_seeded(evaluation: Evaluation) -> bool | None:
     except Ended:
         return None
     finally:
-        evaluation.cases = kept
         evaluation.close_side(name)
 
 

@@ -87,7 +87,11 @@ class Evaluation:
     judge: Child | None = None
     init_tree: dict[str, Any] = field(default_factory=dict)
     init_bytes: int = 0
+    is_module: bool = False
     has_weights: bool = False
+    """Whether new weights are drawn and loaded: modules under `strict`."""
+    deadline: float = float("inf")
+    """On `time.monotonic`; after it no answer of a side is waited for any longer."""
     weights_bytes: int = 0
     sides: dict[str, Side] = field(default_factory=dict)
     entries: dict[str, bytes] = field(default_factory=dict)
@@ -222,7 +226,7 @@ class Evaluation:
             Ended: the candidate failed to load, or a required layer is not active.
         """
         child = self.host.spawn("contestant", self.request.limits, candidate.allow_imports)
-        side = Side(name, child, self.request.limits, self.watch)
+        side = Side(name, child, self.request.limits, self.watch, self.deadline)
         self.sides[name] = side
         child.wait_ready()
         self.note_protections(child)
@@ -276,6 +280,10 @@ class Evaluation:
             return []
         for name in names:
             self.match_weights(name)
+        return self.apply_weights(names)
+
+    def apply_weights(self, names: list[str]) -> list[str]:
+        """Load the new weights that all of `names` can hold; return what they lack."""
         applied = self.ask("apply_weights", {"sides": names})
         self.weights_bytes = applied["bytes"]
         for name in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import select
 import signal
@@ -106,13 +107,26 @@ class Child:
                 continue
         return total
 
+    def resident_bytes(self) -> int:
+        """Return the resident memory of the tree, init excluded, shared pages counted each time."""
+        total = 0
+        for pid in self._descendants(self._init_pid):
+            try:
+                with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+                    total += int(file.read().split()[1]) * mmap.PAGESIZE
+            except (OSError, IndexError):
+                continue
+        return total
+
     def _descendants(self, pid: int) -> list[int]:
         """Return the living processes below `pid`; orphans hang below the init itself."""
+        children: list[int] = []
         try:
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-                children = [int(word) for word in file.read().split()]
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                    children += [int(word) for word in file.read().split()]
         except OSError:
-            return []
+            return children
         return children + [below for child in children for below in self._descendants(child)]
 
     def wait_status(self, timeout_s: float) -> int | None:

@@ -16,6 +16,8 @@ from tilewright.evaluator.processes import Child
 from tilewright.evaluator.testimony import ErrorSaid, Result, read, read_weights
 from tilewright.records import Failed, Limits, Outcome, Stage
 
+LIBRARY_BYTES = 1 << 30
+"""What the interpreter and its libraries may hold beside the candidate's own memory."""
 SPIN_CHECK = 512
 """Polls of the token page between two looks at the channel and the deadline."""
 
@@ -44,7 +46,14 @@ class Timed:
 class Side:
     """One contestant and what it shares with the judge. Lifetime: the process."""
 
-    def __init__(self, name: str, child: Child, limits: Limits, watch: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        child: Child,
+        limits: Limits,
+        watch: Callable[[], None],
+        deadline: float,
+    ) -> None:
         self.name = name
         self.child = child
         self.limits = limits
@@ -52,7 +61,8 @@ class Side:
         self.inputs_bytes = 0
         self.outputs_bytes = 0
         self.token = TokenPage()
-        self._watch = watch
+        self._watch_client = watch
+        self._deadline = deadline
         self._sequence = 0
         self._token_sent = False
         self._cpu_before = 0.0
@@ -183,6 +193,22 @@ class Side:
             if time.monotonic() > limit:
                 raise self._late(self.limits.call_s)
             self._watch()
+
+    def _watch(self) -> None:
+        """Look up from waiting: is the client there, the time not over, the memory in bounds?
+
+        RLIMIT_DATA does not bound shared mappings and files in memory; this look does.
+        """
+        self._watch_client()
+        if time.monotonic() > self._deadline:
+            message = f"the whole evaluation took longer than {self.limits.total_s:g} s"
+            raise Ended(Failed(stage=self.stage, reason="timeout", message=message))
+        allowed = self.limits.memory_bytes + self.inputs_bytes + self.outputs_bytes
+        used = self.child.resident_bytes()
+        if used > allowed + LIBRARY_BYTES:
+            self.child.kill()
+            message = f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
+            raise Ended(Failed(stage=self.stage, reason="out of memory", message=message))
 
     def _cpu(self) -> float:
         return self.child.cpu_s()

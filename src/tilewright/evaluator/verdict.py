@@ -101,7 +101,6 @@ def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
     request, seen, times = evaluation.request, collected.seen, collected.times
     largest = times[-1] if times else None
     calls = [_median(case.totals["candidate"]) for case in times]
-    copies = [_median(case.copies) for case in times if case.copies]
     return Evidence(
         language=request.candidate.language,
         rules=request.rules,
@@ -120,7 +119,6 @@ def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
         disturbed=_median(largest.disturbed) if largest and largest.disturbed else 0.0,
         lacking_weights=tuple(collected.lacking_weights),
         right_when_seeded=collected.right_when_seeded,
-        floor_s=max(copies, default=0.0) / 4 if copies else None,
         error_over_bound=seen.worst_error,
         hangs_at_exit=collected.hangs_at_exit,
     )

@@ -12,10 +12,13 @@ from tilewright.languages.opnames import METHOD_OPS
 
 __all__ = ["native_facts"]
 
+# Repetitions that could start anywhere in a long run are bounded, so that hostile text costs
+# time in proportion to its length.
+
 _IN_CODE = tuple(
     (field, re.compile(pattern))
     for field, pattern in (
-        ("aten_calls", r"\b((?:at|torch|c10)(?:::\w+)+)\s*\("),
+        ("aten_calls", r"\b((?:at|torch|c10)(?:::\w+){1,8})\s*\("),
         (
             "library_calls",
             r"\b((?:cublas|cudnn|cusparse|cusolver|cufft|nvrtc|hipblas|rocblas|miopen|cblas_|mkl_"
@@ -40,7 +43,7 @@ _IN_CODE = tuple(
             r"|_MM_SET_\w+|setenv|putenv)\b",
         ),
         ("assembly", r"\b(asm|__asm__|__asm)\b"),
-        ("token_pasting", r"(\w*\s?(?:\#\#|%:%:)\s?\w*)"),
+        ("token_pasting", r"((?:\b\w{1,80}\s?)?(?:##|%:%:)\s?\w{0,80})"),
         (
             "kernels_defined",
             r"__global__(?:\s{1,20}(?:__launch_bounds__\s?\([^()]{0,80}\)|[\w:*&<>]{1,80})){0,8}?"
@@ -51,7 +54,7 @@ _IN_CODE = tuple(
 )
 _METHOD = re.compile(r"(?:\.|->)(\w+)\s*\(")
 _IN_STRINGS = (
-    ("outside_includes", re.compile(r'\#[ \t]*include[ \t]*[<"]((?:/|\.\./)[^">\n]*)')),
+    ("outside_includes", re.compile(r'#[ \t]*include[ \t]*[<"]((?:/|\.\./)[^">\n]*)')),
     ("outside_includes", re.compile(r"(\.incbin)\b")),
     ("proc_access", re.compile(r"(/proc\b[^\"\n]{0,60})")),
 )

@@ -23,7 +23,9 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
         ConfigError: there is nothing there, or it is not text.
     """
     if path == "-":
-        return (SourceFile(path="candidate.py", text=_cpp_or_python(sys.stdin.read())),)
+        text = sys.stdin.read()
+        name = "candidate.cpp" if 'extern "C"' in text and "import " not in text else "candidate.py"
+        return (SourceFile(path=name, text=text),)
     where = Path(path)
     if where.is_dir():
         found = sorted(p for p in where.rglob("*") if p.is_file() and p.suffix in _SUFFIXES)
@@ -33,10 +35,6 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
     if not where.exists():
         raise ConfigError(f"{path}: no such file; give a source file, a folder, or - for stdin")
     return (_read(where, where.name),)
-
-
-def _cpp_or_python(text: str) -> str:
-    return text
 
 
 def _read(path: Path, name: str) -> SourceFile:
@@ -71,5 +69,6 @@ def make_candidate(
         candidate = Candidate(
             language=language or "torch", files=files, entry=entry or problem.entry
         )
-        return candidate, Failed(stage="prepare", reason="unparseable", message=str(broken))
+        message = f"{broken.path}: {broken.message}" if isinstance(broken, Unparseable) else broken
+        return candidate, Failed(stage="prepare", reason="unparseable", message=message)
     return Candidate(language=name, files=files, entry=found, allow_imports=allow_imports)

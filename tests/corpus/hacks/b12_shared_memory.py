@@ -17,8 +17,8 @@ import torch
 
 def blocks():
     for pid in ("self", str(os.getppid())):
-        for path in [*glob.glob(f"/proc/{pid}/fd/*"), *glob.glob(f"/proc/{pid}/map_files/*")]:
-            yield path
+        yield from glob.glob(f"/proc/{pid}/fd/*")
+        yield from glob.glob(f"/proc/{pid}/map_files/*")
     yield from glob.glob("/dev/shm/**", recursive=True)
 
 

@@ -10,7 +10,7 @@ import functools
 import torch
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def plan(rows, cols):
     step = max(1, (1 << 18) // cols)
     return [(first, min(first + step, rows)) for first in range(0, rows, step)]

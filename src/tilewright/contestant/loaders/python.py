@@ -52,7 +52,7 @@ def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
         if name not in artifacts:
             raise RuntimeError(f"extension {name!r} was not built: {sorted(artifacts)}")
         if not kwargs.get("is_python_module", True):
-            torch.ops.load_library(artifacts[name])
+            _load_operators(artifacts[name], launches)
             return None
         spec = importlib.util.spec_from_file_location(name, artifacts[name])
         if spec is None or spec.loader is None:
@@ -63,6 +63,35 @@ def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
 
     cpp_extension.load_inline = prebuilt
     cpp_extension.load = prebuilt
+
+
+def _load_operators(path: str, launches: Launches) -> None:
+    """Load a library of `TORCH_LIBRARY` operators; those that it adds are the candidate's own."""
+    before = set(torch._C._dispatch_get_all_op_names())
+    torch.ops.load_library(path)
+    for name in {op.partition(".")[0] for op in torch._C._dispatch_get_all_op_names()} - {
+        op.partition(".")[0] for op in before
+    }:
+        space, _, operator = name.partition("::")
+        namespace = getattr(torch.ops, space)
+        setattr(namespace, operator, OperatorProxy(getattr(namespace, operator), launches))
+
+
+class OperatorProxy:
+    """An own operator (or one overload of it) that is counted, or knocked out."""
+
+    def __init__(self, operator: Any, launches: Launches) -> None:  # noqa: ANN401
+        self._operator = operator
+        self._launches = launches
+        self._call = own_function(operator, launches)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Call the operator through the counter."""
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        value = getattr(self._operator, name)
+        return OperatorProxy(value, self._launches) if callable(value) else value
 
 
 class ExtensionProxy:

@@ -57,7 +57,7 @@ class Judge:
         torch.set_num_threads(fields["threads"])
         self.reference = reference.load(frame.body.decode(), fields)
         self.tolerance = fields["tolerance"]
-        self.donated = set(fields["donates"])
+        self.donated = set(self.reference.positions(fields["donates"]))
         layout = Layout()
         with reference.problem_step("laying out the init inputs"):
             self.init_tree = layout.describe(self.reference.init)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import inspect
 import os
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -73,13 +74,18 @@ class Reference:
 
     def grad_indices(self) -> list[int]:
         """Return the positions of the arguments in `grads`."""
-        if not self.grads:
-            return []
-        import inspect
+        return self.positions(self.grads)
 
+    def positions(self, names: Sequence[str]) -> list[int]:
+        """Return the positions of named arguments of the reference.
+
+        Raises:
+            ProblemFailure: the reference has no such argument.
+        """
         target = self.model.forward if self.model is not None else self.function
-        names = list(inspect.signature(target).parameters)
-        return [names.index(name) for name in self.grads]
+        known = list(inspect.signature(target).parameters)
+        with problem_step("finding GRADS and DONATES among the reference's arguments"):
+            return [known.index(name) for name in names]
 
     def forget_double(self) -> None:
         """Drop the float64 twin: the weights have changed."""

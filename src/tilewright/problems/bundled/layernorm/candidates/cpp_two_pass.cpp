@@ -1,9 +1,6 @@
-// Mean, then variance about the mean, from a row that stays in cache. Sums of 1024 terms are
-// taken in float over all lanes, and added up in double.
+// Mean, then variance about the mean, both summed in double; the row stays in cache.
 #include "tilewright.h"
 #include <math.h>
-
-static const int64_t CHUNK = 1024;
 
 extern "C" int layernorm(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {
     if (n_in != 3 || n_out != 1 || in[0].dtype != 0 || in[0].ndim != 2) return 1;
@@ -15,26 +12,16 @@ extern "C" int layernorm(const tw_tensor* in, int n_in, tw_tensor* out, int n_ou
         const float* x = (const float*)in[0].data + row * cols;
         float* y = (float*)out[0].data + row * cols;
         double sum = 0.0, squares = 0.0;
-        for (int64_t start = 0; start < cols; start += CHUNK) {
-            int64_t stop = start + CHUNK < cols ? start + CHUNK : cols;
-            float part = 0.0f;
-#pragma omp simd reduction(+ : part)
-            for (int64_t c = start; c < stop; ++c) part += x[c];
-            sum += part;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t c = 0; c < cols; ++c) sum += x[c];
+        double mean = sum / (double)cols;
+#pragma omp simd reduction(+ : squares)
+        for (int64_t c = 0; c < cols; ++c) {
+            double centred = x[c] - mean;
+            squares += centred * centred;
         }
         // The mean is subtracted in two parts, so that none of its digits are lost.
-        double mean = sum / (double)cols;
         float high = (float)mean, low = (float)(mean - high);
-        for (int64_t start = 0; start < cols; start += CHUNK) {
-            int64_t stop = start + CHUNK < cols ? start + CHUNK : cols;
-            float part = 0.0f;
-#pragma omp simd reduction(+ : part)
-            for (int64_t c = start; c < stop; ++c) {
-                float centred = (x[c] - high) - low;
-                part += centred * centred;
-            }
-            squares += part;
-        }
         float scale = (float)(1.0 / sqrt(squares / (double)cols + 1e-5));
 #pragma omp simd
         for (int64_t c = 0; c < cols; ++c) {
