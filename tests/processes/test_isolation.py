@@ -8,8 +8,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,78 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.contestant import isolation
-from tilewright.contestant.isolation import LAYERS, Confinement, fork_confined, probe, seal
-
-SOURCE = Path(isolation.__file__).parents[2]
-VIEW = (
-    *("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"),
-    *(sys.prefix, sys.base_prefix, str(SOURCE)),
+from tests.processes.isolation_tools import (
+    NONE,
+    SOURCE,
+    WHOLE,
+    ends,
+    linux_only,
+    needs_root,
+    one_thread,
+    run,
 )
-CORE = min(os.sched_getaffinity(0))
-WHOLE = Confinement(
-    read_only=VIEW,
-    writable_tmp_bytes=32 << 20,
-    uid=61_000 + os.getpid() % 1000,
-    memory_bytes=4 << 30,
-    file_bytes=16 << 20,
-    processes=64,
-    descriptors=256,
-    core=(CORE,),
-    environment={"PATH": "/usr/bin", "HOME": "/tmp"},
-    keep_fds=(),
-)
-NONE = replace(WHOLE, layers=frozenset())
+from tilewright.contestant.isolation import LAYERS, probe, seal
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root; see test_isolation_degraded.py"),
-]
-
-
-def run(confinement: Confinement, attack: Callable[[], object]) -> str:
-    """Return what `attack` returns in a sandbox, or the name of the error that it raised."""
-    read_end, write_end = os.pipe()
-
-    def main(_: dict[str, str]) -> int:
-        try:
-            answer = str(attack())
-        except (OSError, MemoryError) as error:
-            answer = type(error).__name__
-        os.write(write_end, answer.encode())
-        return 0
-
-    try:
-        kept = (*confinement.keep_fds, write_end)
-        pid = fork_confined(replace(confinement, keep_fds=kept), main)
-    finally:
-        os.close(write_end)
-    with os.fdopen(read_end, "rb") as answer:
-        text = answer.read().decode()
-    os.waitpid(pid, 0)
-    return text
-
-
-def ends(main: Callable[[dict[str, str]], int], confinement: Confinement = WHOLE) -> bytes:
-    """Return what stands on the status pipe after `main` ran."""
-    read_end, write_end = os.pipe()
-    try:
-        pid = fork_confined(confinement, main, status_fd=write_end)
-    finally:
-        os.close(write_end)
-    with os.fdopen(read_end, "rb") as status:
-        text = status.read()
-    os.waitpid(pid, 0)
-    return text
-
-
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
+__all__ = ["one_thread"]
+pytestmark = [linux_only, needs_root]
 
 
 @pytest.fixture
@@ -169,6 +109,12 @@ def make_namespace() -> str:
     return "done"
 
 
+def set_core_pattern() -> str:
+    setting = Path("/proc/sys/kernel/core_pattern")
+    setting.write_text(setting.read_text())
+    return "done"
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], str], tuple[str, ...]]] = {
     "connect to a port": (lambda _, port: connect(port), ("network", "landlock", "seccomp")),
     "write beside Python": (lambda *_: write_beside_python(), ("mount view", "landlock")),
@@ -176,6 +122,7 @@ ATTACKS: dict[str, tuple[Callable[[int, int], str], tuple[str, ...]]] = {
     "trace a process": (lambda pid, _: attach(pid), ("process tree", "landlock", "seccomp")),
     "list its descriptors": (lambda pid, _: list_descriptors(pid), ("landlock",)),
     "enter a namespace": (lambda pid, _: enter_namespace(pid), ("seccomp",)),
+    "set up the machine": (lambda *_: set_core_pattern(), ("mount view", "landlock")),
     "make a namespace": (lambda *_: make_namespace(), ("seccomp",)),
 }
 PAIRS = [(name, layer) for name, (_, layers) in ATTACKS.items() for layer in layers]
@@ -204,6 +151,17 @@ def test_a_single_layer_stops_it(name: str, layer: str, bystander: int) -> None:
 def test_the_payload_is_the_second_of_two_processes() -> None:
     answer = run(WHOLE, lambda: sorted(name for name in os.listdir("/proc") if name.isdigit()))
     assert answer == "['1', '2']"
+
+
+def test_a_thread_can_be_named_without_which_cuda_does_not_start() -> None:
+    def name_it() -> str:
+        Path(f"/proc/self/task/{os.getpid()}/comm").write_text("kernel")
+        return Path("/proc/self/comm").read_text().strip()
+
+    assert run(WHOLE, name_it) == "kernel"
+    without = replace(WHOLE, layers=WHOLE.layers - {"mount view"})
+    assert run(without, name_it) == "kernel"
+    assert run(without, lambda: os.path.exists(f"/proc/{os.getppid() + 10_000}")) == "False"
 
 
 def test_the_init_cannot_be_looked_into_or_ended() -> None:
@@ -276,146 +234,3 @@ def test_sealing_later_binds_threads_that_run_already() -> None:
         return 0 if all(done) and seen == [WHOLE.uid, PermissionError] else 1
 
     assert ends(main, confinement) == struct.pack("<i", 0)
-
-
-# --- how it ends
-
-
-def test_the_status_pipe_tells_how_the_payload_ended() -> None:
-    def broken(_: dict[str, str]) -> int:
-        raise ValueError("on purpose")
-
-    assert ends(lambda _: 3) == struct.pack("<i", 3 << 8)
-    assert ends(lambda _: os.kill(os.getpid(), signal.SIGKILL) or 0) == struct.pack("<i", 9)
-    # Here sys.stderr is pytest's, on a descriptor that the payload lacks: even the report fails.
-    assert ends(broken) == struct.pack("<i", 70 << 8)
-
-
-def test_system_exit_finalises_there_and_passes_no_frame_of_the_forkserver() -> None:
-    read_end, write_end = os.pipe()
-
-    def leave(_: dict[str, str]) -> int:
-        import atexit
-
-        atexit.register(os.write, write_end, b"exit handler ran")
-        raise SystemExit(5)
-
-    try:
-        status = ends(leave, replace(WHOLE, keep_fds=(write_end,)))
-    finally:
-        os.write(write_end, b".")
-    assert status == struct.pack("<i", 5 << 8)
-    assert os.read(read_end, 100) == b"exit handler ran."
-    os.close(read_end)
-    os.close(write_end)
-
-
-def test_a_daemon_dies_with_the_payload_and_orphans_are_reaped() -> None:
-    def leave_an_orphan() -> list[str]:
-        if os.fork() == 0:
-            if os.fork() == 0:
-                os._exit(0)
-            os._exit(0)
-        os.wait()
-        time.sleep(0.1)
-        if os.fork() == 0:
-            os.setsid()
-            # Keeps the pipe that `run` reads to its end, so a survivor would hang the test.
-            time.sleep(60)
-        return sorted(name for name in os.listdir("/proc") if name.isdigit())[:2]
-
-    started = time.monotonic()
-    assert run(WHOLE, leave_an_orphan) == "['1', '2']"
-    assert time.monotonic() - started < 10
-
-
-FORKSERVER = """
-    import sys, time
-    sys.path.insert(0, {tests!r})
-    from test_isolation import WHOLE, fork_confined
-    print(fork_confined(WHOLE, lambda _: time.sleep(60) or 0), flush=True)
-    time.sleep(60)
-"""
-
-
-def test_everything_dies_with_the_forkserver() -> None:
-    code = textwrap.dedent(FORKSERVER.format(tests=str(Path(__file__).parent)))
-    command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forkserver:
-        assert forkserver.stdout is not None
-        init = int(forkserver.stdout.readline())
-        children = Path(f"/proc/{init}/task/{init}/children")
-        assert wait_until(lambda: children.read_text() != "", 10)
-        payload = int(children.read_text())
-        forkserver.kill()
-        gone = [Path(f"/proc/{pid}") for pid in (init, payload)]
-        assert wait_until(lambda: not any(running(path) for path in gone), 1)
-
-
-def running(process: Path) -> bool:
-    """Say whether it is there and not a zombie, which waits for a reaper beyond our control."""
-    try:
-        return "State:\tZ" not in (process / "status").read_text()
-    except OSError:
-        return False
-
-
-def test_nothing_is_left_after_fifty_runs() -> None:
-    def state() -> tuple[object, ...]:
-        return (
-            Path("/proc/self/mountinfo").read_text(),
-            sorted(os.listdir("/proc/self/fd")),
-            Path(f"/proc/self/task/{os.getpid()}/children").read_text(),
-            {name for name in os.listdir("/tmp") if name.startswith("tilewright-")},
-            Path("/proc/sys/kernel/pid_max").read_text(),
-            [os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "mnt", "net", "user")],
-            os.sched_getaffinity(0),
-        )
-
-    before = state()
-    for number in range(50):
-        assert ends(lambda _, code=number: code) == struct.pack("<i", number << 8)
-    probe(WHOLE)
-    assert state() == before
-
-
-COST = """
-    import gc, os, sys, time
-    sys.path.insert(0, {tests!r})
-    import torch
-    from test_isolation import NONE, WHOLE, fork_confined, replace
-    gc.collect()
-    gc.freeze()
-    def once(confinement):
-        read_end, write_end = os.pipe()
-        confinement = replace(confinement, keep_fds=(write_end,))
-        started = time.perf_counter()
-        pid = fork_confined(confinement, lambda _: os.write(write_end, b"x") and 0)
-        os.read(read_end, 1)
-        reached = time.perf_counter()
-        os.waitpid(pid, 0)
-        os.close(read_end)
-        os.close(write_end)
-        return 1e3 * (reached - started)
-    for name, confinement in (("all layers", WHOLE), ("no layer", NONE)):
-        taken = sorted(once(confinement) for _ in range(40))
-        best, median, p95 = (taken[place] for place in (0, 20, 37))
-        print(f"{{name}}: {{best:.1f}} ms at best, median {{median:.1f}}, p95 {{p95:.1f}}")
-    status = open("/proc/self/status").read()
-    print("resident:", status.split("VmRSS:")[1].split()[0], "kB")
-"""
-
-
-@pytest.mark.slow
-def test_the_cost_from_call_to_main(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("torch")
-    code = textwrap.dedent(COST.format(tests=str(Path(__file__).parent)))
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
-    with capsys.disabled():
-        print(f"\nfrom fork_confined to main, torch imported:\n{done.stdout}", end="")
-    best = float(done.stdout.split("all layers: ")[1].split()[0])
-    # The target is 25 ms on an idle machine; tests share theirs.
-    assert best < 100

@@ -14,23 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.contestant import hardening, isolation, landlock, mounts, seccomp, syscalls
-from tilewright.contestant.isolation import LAYERS, Confinement, fork_confined, probe
+from tests.processes.isolation_tools import SOURCE, WHOLE, linux_only, needs_root, one_thread
+from tilewright.contestant import hardening, landlock, mounts, seccomp, syscalls
+from tilewright.contestant.isolation import LAYERS, fork_confined, probe
 
-SOURCE = Path(isolation.__file__).parents[2]
 NOBODY = 65534
-WHOLE = Confinement(
-    read_only=("/usr", "/lib", "/lib64", "/bin", sys.prefix, sys.base_prefix, str(SOURCE)),
-    writable_tmp_bytes=32 << 20,
-    uid=62_000 + os.getpid() % 1000,
-    memory_bytes=4 << 30,
-    file_bytes=16 << 20,
-    processes=64,
-    descriptors=256,
-    core=(min(os.sched_getaffinity(0)),),
-    environment={"PATH": "/usr/bin"},
-    keep_fds=(),
-)
 ORDINARY_USER = """
 import json, os, sys
 from dataclasses import replace
@@ -44,8 +32,8 @@ whole = Confinement(
 print(json.dumps([probe(whole), probe(replace(whole, layers=frozenset()))]))
 """
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+__all__ = ["one_thread"]
+pytestmark = linux_only
 
 
 def as_ordinary_user(python: str, code: str) -> subprocess.CompletedProcess[str]:
@@ -173,6 +161,13 @@ def test_missing_paths_are_left_out_and_links_stay_links(tmp_path: Path) -> None
     os.close(write_end)
     with os.fdopen(read_end) as answer:
         assert answer.read() == "[True, True, False]"
+
+
+def test_a_misspelt_layer_is_refused() -> None:
+    with pytest.raises(ValueError, match="netwrok"):
+        replace(WHOLE, layers=frozenset({"netwrok"}))
+    with pytest.raises(ValueError, match="landlock"):
+        replace(WHOLE, deferred=("landlock",))
 
 
 # --- the seccomp filter, run here instead of in the kernel, for both machines

@@ -32,12 +32,24 @@ class Libraries:
             for name in evidence.census
             if name.startswith("aten::") and name.removeprefix("aten::") not in GLUE
         )
-        if used and evidence.language != "torch":
+        named = _named_in_source(evidence)
+        if evidence.language != "torch" and used:
             labels.append(Label(name="library call", detail=", ".join(used)[:200]))
+        elif evidence.language != "torch" and named:
+            detail = "in the source, not seen when called: " + ", ".join(named)
+            labels.append(Label(name="library call", detail=detail[:200]))
         compiled = [item.name for item in evidence.features.compiled if "compile" in item.name]
         if compiled:
             labels.append(Label(name="torch.compile", detail=f"the source calls {compiled[0]}"))
         return Observation(labels=tuple(labels))
+
+
+def _named_in_source(evidence: Evidence) -> list[str]:
+    """Return what the source names: a census can be dodged by who looks for it."""
+    features = evidence.features
+    sightings = (*features.torch_ops, *features.aten_calls, *features.library_calls)
+    loaders = [item for item in features.native_access if "dl" in item.name]
+    return sorted({item.name for item in (*sightings, *loaders)})
 
 
 CHECK = Libraries()

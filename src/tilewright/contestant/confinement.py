@@ -20,6 +20,8 @@ LAYERS = (
 )
 """Every layer, in no order of strength. What each one stops is in the documentation of the wall."""
 
+DEFERRABLE = ("other uid", "seccomp")
+
 Main = Callable[[dict[str, str]], int]
 
 
@@ -55,3 +57,13 @@ class Confinement:
     replaces the private one: a judge and its contestants share their /dev/shm that way."""
     deferred: tuple[str, ...] = ()
     """Of "other uid" and "seccomp", those that `main` asks for later, by `seal`."""
+
+    def __post_init__(self) -> None:
+        """Refuse names that are no layer, which would be off without a word.
+
+        Raises:
+            ValueError: there is one.
+        """
+        unknown = {*self.layers} - {*LAYERS} | {*self.deferred} - {*DEFERRABLE}
+        if unknown:
+            raise ValueError(f"no layers of this name, or not to be deferred: {sorted(unknown)}")

@@ -23,8 +23,10 @@ class Launches:
         """Return `launch` counted, or a no-op that is counted when suppressing."""
 
         def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            result = None if self.suppress else launch(*args, **kwargs)
+            # Only now: a launch that raises has done no work, whatever catches it.
             self.count += 1
-            return None if self.suppress else launch(*args, **kwargs)
+            return result
 
         return counted
 

@@ -33,6 +33,7 @@ _LINKS = (
     ("/dev/stderr", "/proc/self/fd/2"),
 )
 _INODES = 65536
+_PROC_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", "mtrr", "scsi")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class _Source:
 def build(view: View) -> None:
     """Make `view` the root of the caller, whose mount namespace must be its own.
 
-    The working directory is then "/". /proc, the root and every path of `read_only` are read-only.
+    The working directory is then "/". The root, every path of `read_only`, and in /proc what sets
+    the machine are read-only.
 
     Raises:
         OSError: the caller still sees the host.
@@ -72,7 +74,7 @@ def build(view: View) -> None:
     sources: list[_Source] = []
     try:
         _collect(view, sources)
-        syscalls.mount("", "/", "", MS_REC | MS_PRIVATE)
+        leave_host()
         syscalls.mount("tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=755")
         try:
             _fill(view, sources)
@@ -89,6 +91,11 @@ def build(view: View) -> None:
     syscalls.unmount(".")
     os.chdir("/")
     syscalls.restrict_mount("/", MS_RDONLY, recursive=False)
+
+
+def leave_host() -> None:
+    """Keep what the caller mounts from now on out of the host, and the other way round."""
+    syscalls.mount("", "/", "", MS_REC | MS_PRIVATE)
 
 
 def _collect(view: View, sources: list[_Source]) -> None:
@@ -129,8 +136,6 @@ def _fill(view: View, sources: list[_Source]) -> None:
         os.symlink(goal, STAGE + link)
     for source in sources:
         _bind(source)
-    # Last, because the sources are reached through the host's /proc, and the kernel lets a user
-    # namespace mount a /proc only while it sees another one uncovered.
     _mount_proc(view.own_proc)
 
 
@@ -154,7 +159,23 @@ def _mount_proc(own: bool) -> None:
     target = STAGE + "/proc"
     os.makedirs(target, exist_ok=True)
     if own:
-        syscalls.mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        mount_own_proc(target)
     else:
         syscalls.mount("/proc", target, "", MS_BIND | MS_REC)
-    syscalls.restrict_mount(target, MS_RDONLY, recursive=True)
+        _protect_proc(target)
+
+
+def mount_own_proc(target: str) -> None:
+    """Mount at `target` a /proc of the caller's PID namespace, the machine's settings read-only."""
+    syscalls.mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    _protect_proc(target)
+
+
+def _protect_proc(target: str) -> None:
+    # Not all of it is read-only: the CUDA driver names its threads by a write to /proc/self, and
+    # does not start without.
+    for name in _PROC_SETTINGS:
+        path = f"{target}/{name}"
+        if os.path.exists(path):
+            syscalls.mount(path, path, "", MS_BIND | MS_REC)
+            syscalls.restrict_mount(path, MS_RDONLY, recursive=True)

@@ -16,7 +16,8 @@ from tilewright.contestant import hardening, landlock, mounts, seccomp, syscalls
 from tilewright.contestant.confinement import LAYERS, Confinement, Main
 
 NAMESPACES = {
-    "process tree": syscalls.CLONE_NEWPID,
+    # The mounts, too: a process without a /proc of its own PID namespace cannot start CUDA.
+    "process tree": syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS,
     "namespaces": syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWCGROUP,
     "network": syscalls.CLONE_NEWNET,
     "mount view": syscalls.CLONE_NEWNS,
@@ -104,8 +105,10 @@ class Sandbox:
             syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         self._apply("cores", lambda: hardening.pin(wanted.core))
         self._apply("limits", self._limit_all)
-        # After those, since /proc is read-only from then on.
+        # After those, since the machine's settings in /proc are read-only from then on.
         self._apply("mount view", self._build_view)
+        if self.applied["mount view"] and self.applied["process tree"] == "":
+            self._apply("process tree", _see_own_processes)
         # After the view, so that /dev/null is the one in it.
         self._apply("descriptors", lambda: hardening.keep_only((*wanted.keep_fds, status_fd)))
 
@@ -200,6 +203,8 @@ class Sandbox:
         viewed = self.applied["mount view"] == ""
         rules = [(path, landlock.READ_AND_RUN) for path in wanted.read_only]
         rules += [(path, landlock.READ) for path in ("/proc", *mounts.DEVICES)]
+        # The names of the threads; the CUDA driver does not start without.
+        rules.append(("/proc/self", landlock.READ | landlock.WRITE_FILE | landlock.TRUNCATE))
         rules.append(("/dev/null", landlock.WRITE))
         rules += [(path, landlock.DEVICE) for path in wanted.devices]
         rules += [(path, landlock.WRITE) for path in mounts.WRITABLE]
@@ -207,6 +212,16 @@ class Sandbox:
         if viewed:
             rules.append(("/", landlock.READ_DIR))
         return rules
+
+
+def _see_own_processes() -> str:
+    """Cover the host's /proc with one of the caller's own PID namespace."""
+    try:
+        mounts.leave_host()
+        mounts.mount_own_proc("/proc")
+    except OSError as error:
+        return f"partial: the host's /proc is seen: {error}"
+    return ""
 
 
 def _end(code: int) -> NoReturn:

@@ -238,7 +238,7 @@ def _environment(_: Bait, confinement: Confinement) -> str:
 def _other_uid(bait: Bait, _: Confinement) -> str:
     with suppress(OSError):
         os.close(os.open(bait.private, os.O_RDONLY))
-        return "a file of root can be read"
+        return "a private file of the forkserver's user can be read"
     with suppress(OSError):
         os.listdir(f"/proc/{os.getppid()}/fd")
         return "the descriptors of the init can be reached"

@@ -260,11 +260,11 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
         try:
             frame = channel.receive()
         except ChannelClosed:
-            os._exit(0)
+            return
         try:
             handlers[frame.kind](frame)
         except ChannelClosed:
-            os._exit(0)
+            return
         except BaseException as error:  # noqa: BLE001 - whatever a candidate raises is data
             if frame.kind == "exit":
                 raise

@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 import platform
+import re
 import select
 import signal
 import struct
@@ -57,6 +58,8 @@ PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 
+# How /proc writes spaces and the like in a path.
+_ESCAPE = re.compile(r"\\([0-7]{3})")
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 
@@ -95,7 +98,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """Mount `source` at `target`: the arguments are those of mount(2)."""
+    """Attach `source` at `target`."""
     encoded = [os.fsencode(text) for text in (source, target, kind)]
     words = (ctypes.c_ulong(flags), os.fsencode(options) if options else None)
     if _libc.mount(*encoded, *words) != 0:
@@ -114,34 +117,27 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def restrict_mount(target: str, flags: int, *, recursive: bool) -> None:
-    """Add `flags` (MS_RDONLY and the like) to the mount at `target`.
-
-    With `recursive`, mounts below get them too. A kernel without mount_setattr (before 5.12) does
-    this for the one mount only, which `OSError` says when there is more than one.
-    """
+    """Add `flags` (MS_RDONLY and the like) to the mount at `target`, `recursive` those below."""
     # The first four MS_ flags and MOUNT_ATTR_ flags are the same bits.
     attributes = struct.pack("=4Q", flags, 0, 0, 0)
+    encoded = os.fsencode(target)
+    how = _AT_RECURSIVE if recursive else 0
     try:
-        syscall(
-            "mount_setattr",
-            _AT_FDCWD,
-            os.fsencode(target),
-            _AT_RECURSIVE if recursive else 0,
-            attributes,
-            len(attributes),
-        )
+        syscall("mount_setattr", _AT_FDCWD, encoded, how, attributes, len(attributes))
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
-        if recursive and _has_mounts_below(target):
-            raise
-        kept = os.statvfs(target).f_flag & (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
-        mount("", target, "", MS_REMOUNT | MS_BIND | flags | kept)
+        # Before Linux 5.12 each mount is changed by itself.
+        for point in [target, *(_mounts_below(target) if recursive else [])]:
+            kept = os.statvfs(point).f_flag & (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+            mount("", point, "", MS_REMOUNT | MS_BIND | flags | kept)
 
 
-def _has_mounts_below(target: str) -> bool:
+def _mounts_below(target: str) -> list[str]:
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-        return any(line.split()[4].startswith(target.rstrip("/") + "/") for line in table)
+        points = [line.split()[4] for line in table]
+    plain = [_ESCAPE.sub(lambda found: chr(int(found[1], 8)), point) for point in points]
+    return [point for point in plain if point.startswith(target.rstrip("/") + "/")]
 
 
 def close_all_but(kept: set[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import select
@@ -81,6 +82,7 @@ class Child:
         self._init_pid = init_pid
         self._status_fd = status_fd
         self._status: int | None = None
+        self._payload: int | None = None
         self.closed = False
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
@@ -96,6 +98,8 @@ class Child:
             self.kill()
             raise InfrastructureError(f"the {self.role} started with {frame.kind!r}")
         self.applied = applied
+        below = self._descendants(self._init_pid)
+        self._payload = below[0] if below else None
 
     def cpu_s(self) -> float:
         """Return the CPU seconds that all processes of the tree, init excluded, have used."""
@@ -106,6 +110,23 @@ class Child:
             except OSError:
                 continue
         return total
+
+    def freeze(self) -> None:
+        """Stop every process of the tree, the payload first; what is written stays as it is."""
+        if self._payload is not None:
+            self._signal(self._payload, signal.SIGSTOP)
+        for pid in self._descendants(self._init_pid):
+            if pid != self._payload:
+                self._signal(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let the tree run on."""
+        for pid in self._descendants(self._init_pid):
+            self._signal(pid, signal.SIGCONT)
+
+    def _signal(self, pid: int, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
     def resident_bytes(self) -> int:
         """Return the resident memory of the tree, init excluded, shared pages counted each time."""

@@ -146,8 +146,14 @@ class Side:
         self._expect("result", frame)
         return self._read_result(frame)
 
-    def timed_call(self, fields: dict[str, Any]) -> Timed:
-        """Answer one timed call: armed first, released by us, stamped when the token is raised."""
+    def timed_call(
+        self, fields: dict[str, Any], snapshot: Callable[[], None] = lambda: None
+    ) -> Timed:
+        """Answer one timed call: armed first, released by us, stamped when the token is raised.
+
+        At the stamp the whole side is stopped, and `snapshot` runs before it may go on: who
+        raises the token early is held with unfinished outputs.
+        """
         self._sequence += 1
         sequence, words = self._sequence, self.token.words
         limit = time.monotonic() + self.limits.call_s
@@ -164,7 +170,10 @@ class Side:
         computed = time.perf_counter()
         self._spin(TokenPage.DONE, sequence, limit)
         done = time.perf_counter()
+        self.child.freeze()
         self._cpu_before = self._cpu()
+        snapshot()
+        self.child.thaw()
         frame = self.receive(limit)
         self._expect("result", frame)
         return Timed(done - start, done - computed, outside, self._read_result(frame))

@@ -52,6 +52,16 @@ class CaseTimes:
     blocks: int = 0
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """One call of a block: which inputs, where, stirred with what, and whether it is compared."""
+
+    drawn: Drawn
+    slot: int
+    stir: int | None
+    checked: bool
+
+
 def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes:
     """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
 
@@ -137,68 +147,53 @@ def _block(
         stir: int | None = choices.getrandbits(32)
         checked = drawn.room <= CHECK_ALL_BYTES or choices.random() < CHECK_SHARE
         for name in order:
-            timed = _timed(evaluation, times, name, drawn, slot, stir)
+            timed = _timed(evaluation, times, name, _Turn(drawn, slot, stir, checked))
             stir = None
-            _note(evaluation, times, name, timed, drawn, slot, checked)
+            _note(times, name, timed, drawn)
         if checked and not times.wrong and not times.mutated:
             _compare(evaluation, times, names, drawn)
 
 
-def _timed(
-    evaluation: Evaluation,
-    times: CaseTimes,
-    name: str,
-    drawn: Drawn,
-    slot: int,
-    stir: int | None,
-) -> Timed:
+def _timed(evaluation: Evaluation, times: CaseTimes, name: str, turn: _Turn) -> Timed:
     """Refresh the inputs, then call one side; watch what the candidate does in a baseline's turn."""
     side, candidate = evaluation.sides[name], evaluation.sides["candidate"]
-    evaluation.publish(side, drawn, slot, stir)
+    drawn, slot = turn.drawn, turn.slot
+    evaluation.publish(side, drawn, slot, turn.stir)
     fields = evaluation.fields_of(drawn, slot)
-    if name == "candidate":
-        timed = side.timed_call(fields)
-    else:
-        before = candidate.child.cpu_s()
-        timed = side.timed_call(fields)
+    before = candidate.child.cpu_s()
+    timed = side.timed_call(fields, lambda: _snapshot(evaluation, times, name, turn))
+    if name != "candidate":
         times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
     evaluation.call_s += timed.total_s
     return timed
 
 
-def _note(
-    evaluation: Evaluation,
-    times: CaseTimes,
-    name: str,
-    timed: Timed,
-    drawn: Drawn,
-    slot: int,
-    checked: bool,
-) -> None:
+def _snapshot(evaluation: Evaluation, times: CaseTimes, name: str, turn: _Turn) -> None:
+    """Have the judge copy the outputs away, while the side that wrote them stands still."""
+    alone = "eager" not in evaluation.sides
+    fields = {
+        "draw": turn.drawn.name,
+        "side": name,
+        "base": turn.slot * turn.drawn.slot_bytes,
+        "keep": turn.checked and name in ("candidate", "eager"),
+        "key": name,
+        "expect": "eager" if turn.checked and name == "candidate" and alone else None,
+    }
+    mutated = evaluation.ask("timed", fields)["mutated"]
+    if name == "candidate":
+        times.mutated += [item for item in mutated if item not in times.mutated]
+
+
+def _note(times: CaseTimes, name: str, timed: Timed, drawn: Drawn) -> None:
     times.totals[name].append(timed.total_s)
     times.outside[name].append(timed.outside_s)
-    trusted = name in ("eager", "compile")
-    if trusted:
+    if name in ("eager", "compile"):
         times.copies.append(timed.copy_s)
-    answer = evaluation.ask(
-        "timed",
-        {
-            "draw": drawn.name,
-            "side": name,
-            "base": slot * drawn.slot_bytes,
-            "outputs": [item.described() for item in timed.result.outputs],
-            "keep": checked and name in ("candidate", "eager"),
-            "key": name,
-            "expect": "eager"
-            if checked and name == "candidate" and "eager" not in evaluation.sides
-            else None,
-        },
-    )
     if name == "candidate":
         times.launches.append(timed.result.launches)
-        times.mutated += [item for item in answer["mutated"] if item not in times.mutated]
-        if answer["wrong"]:
-            times.wrong.append(answer["message"])
+        said = [{"dtype": item.dtype, "shape": item.shape} for item in timed.result.outputs]
+        if said != drawn.outputs:
+            times.wrong.append(f"expected {drawn.outputs}, got {said}"[:300])
 
 
 def _compare(

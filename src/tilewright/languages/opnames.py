@@ -74,7 +74,8 @@ COMPUTE_MODULES = (
     "Hardtanh", "Hardswish", "Hardsigmoid", "LeakyReLU", "PReLU", "RReLU", "Mish", "LogSigmoid",
     "Dropout", "Embedding", "RNN", "LSTM", "GRU", "Transformer", "MultiheadAttention", "Upsample",
     "CrossEntropyLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "NLLLoss", "KLDivLoss",
-    "BCELoss", "BCEWithLogitsLoss", "Sequential", "CosineSimilarity", "TripletMarginLoss", "HingeEmbeddingLoss",
+    "BCELoss", "BCEWithLogitsLoss", "CosineSimilarity", "TripletMarginLoss", "HingeEmbeddingLoss",
+    "Sequential",
 )  # fmt: skip
 """What the names of torch.nn modules that compute start with."""
 

@@ -107,7 +107,7 @@ def static_features(files: Sequence[SourceFile]) -> StaticFeatures:
         if is_python(file):
             parsed = parse_module(file.path, file.text)
             if isinstance(parsed, Unparseable):
-                broken.append(parsed.message)
+                broken.append(f"{parsed.path}: {parsed.message}")
             else:
                 imports.update(imported_modules(parsed))
     sightings = {

@@ -37,7 +37,7 @@ class Unparseable:
 
     path: str
     message: str
-    """One line, with the line number where Python gave one."""
+    """One line without the path, with the line number where Python gave one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,7 @@ class Module:
         trail: list[str] = []
         while True:
             if isinstance(node, ast.Attribute):
-                if node.attr != "__dict__":
-                    trail.append(node.attr)
+                trail.append(node.attr)
                 node = node.value
             elif isinstance(node, ast.Subscript):
                 key = literal_text(node.slice)
@@ -132,10 +131,10 @@ def parse_module(path: str, text: str) -> Module | Unparseable:
             tree = ast.parse(text, filename=path)
     except SyntaxError as error:
         line = f"line {error.lineno}: " if error.lineno else ""
-        return Unparseable(path, f"{path}: {line}{error.msg}")
+        return Unparseable(path, f"{line}{error.msg}")
     except (ValueError, RecursionError, MemoryError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        return Unparseable(path, f"{path}: {reason}")
+        return Unparseable(path, reason)
     module = Module(path, tree, tuple(ast.walk(tree)))
     _collect_imports(module)
     _collect_assignments(module)
@@ -180,9 +179,8 @@ def calls(module: Module) -> Iterator[ast.Call]:
 
 
 def _join(root: str, trail: Sequence[str]) -> str:
-    return ".".join([root, *(part for part in reversed(trail) if part != "__dict__")]).replace(
-        "sys.modules.", "", 1
-    )
+    name = ".".join([root, *(part for part in reversed(trail) if part != "__dict__")])
+    return name.removeprefix("sys.modules.")
 
 
 def _pieces_of(node: ast.AST) -> Sequence[ast.AST] | None:
@@ -249,7 +247,8 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
         yield statement.name
     elif isinstance(statement, ast.Import | ast.ImportFrom):
         for name in statement.names:
-            yield name.asname or name.name.partition(".")[0]
+            if name.name != "*":
+                yield name.asname or name.name.partition(".")[0]
     elif isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from _names_in(target)

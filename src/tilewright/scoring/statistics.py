@@ -290,14 +290,14 @@ def _even_percentiles(ordered: Sequence[float], tail: float) -> tuple[float, flo
 
 
 def _crossing(outcomes: Sequence[tuple[float, float]], tail: float) -> float:
-    reached = 0.0
-    for number, (value, chance) in enumerate(outcomes):
-        reached += chance
-        if math.isclose(reached, tail, rel_tol=1e-9) and number + 1 < len(outcomes):
-            return _mean(value, outcomes[number + 1][0])
-        if reached > tail:
-            return value
-    return outcomes[-1][0]
+    # A tail is at most one half, so the outcomes never run out.
+    number, reached = 0, outcomes[0][1]
+    while reached < tail and not math.isclose(reached, tail, rel_tol=1e-9):
+        number += 1
+        reached += outcomes[number][1]
+    if math.isclose(reached, tail, rel_tol=1e-9):
+        return _mean(outcomes[number][0], outcomes[number + 1][0])
+    return outcomes[number][0]
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,7 @@
 """Answers are computed at import, for the inputs that seed 42 gives, and looked up in the calls.
 
 family: A11
-problem: softmax
+problem: negate
 expect: incorrect
 twin: a11_table_of_constants.py
 source: robust-evaluation A11, D7 (kernelbot cheat-rng.py)
@@ -9,12 +9,8 @@ source: robust-evaluation A11, D7 (kernelbot cheat-rng.py)
 
 import torch
 
-SHAPES = ((3, 5), (129, 1000), (384, 8192))
-answers, last = {}, {}
-
-
-def remember(x):
-    answers[(tuple(x.shape), float(x[0, 0]), float(x[-1, -1]))] = torch.softmax(x, dim=-1)
+SHAPES = ((3, 5), (1024, 2048))
+answers = {}
 
 
 def seeds():
@@ -25,11 +21,10 @@ def seeds():
 
 for shape in SHAPES:
     for seed in seeds():
-        remember(torch.randn(shape, generator=torch.Generator().manual_seed(seed)))
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+        answers[(shape, float(x[0, 0]), float(x[-1, -1]))] = -x
 
 
-def softmax(x):
+def negate(x):
     key = (tuple(x.shape), float(x[0, 0]), float(x[-1, -1]))
-    if key in answers:
-        return answers[key]
-    return torch.full_like(x, 1 / x.shape[-1])
+    return answers[key] if key in answers else torch.zeros_like(x)

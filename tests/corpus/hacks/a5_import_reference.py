@@ -22,10 +22,10 @@ def find():
             module = importlib.import_module(name)
         except ImportError:
             continue
-        if hasattr(module, "Model"):
+        if "Model" in vars(module):
             return module.Model
     for module in list(sys.modules.values()):
-        if hasattr(module, "Model") and hasattr(module, "get_init_inputs"):
+        if {"Model", "get_init_inputs"} <= vars(module).keys():
             return module.Model
     raise LookupError("no reference to inherit from")
 

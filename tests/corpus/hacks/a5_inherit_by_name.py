@@ -3,7 +3,6 @@
 family: A5
 problem: linear_scale
 expect: failed
-language: torch
 twin: a5_inherit_own_base.py
 source: robust-evaluation A5 (Kevin, KernelBench)
 """

@@ -2,7 +2,7 @@
 
 family: A6
 problem: matmul_bias_gelu
-expect: correct or rejected or failed
+expect: correct
 label: library call
 twin: a6_own_matmul.cpp
 source: robust-evaluation A6

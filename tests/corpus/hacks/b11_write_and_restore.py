@@ -2,7 +2,7 @@
 
 family: B11
 problem: softmax
-expect: correct or rejected or incorrect
+expect: correct or rejected
 speedup: none
 twin: b11_own_copy_in_place.py
 source: robust-evaluation B11

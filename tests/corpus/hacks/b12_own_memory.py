@@ -10,7 +10,7 @@ source: robust-evaluation B12, B14
 import numpy as np
 import torch
 
-LIMIT = 256 << 20
+STEP = 32 << 20
 where = "/proc/self"
 
 
@@ -19,8 +19,9 @@ def regions():
         for line in file:
             span, mode = line.split()[:2]
             first, last = (int(word, 16) for word in span.split("-"))
-            if mode.startswith("rw") and last - first <= LIMIT:
-                yield first, last - first
+            if mode.startswith("rw") and last - first <= 4 << 30:
+                for start in range(first, last, STEP):
+                    yield start, min(last - start, 2 * STEP)     # windows that overlap by half
 
 
 def search(memory, x):

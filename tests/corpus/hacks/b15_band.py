@@ -9,7 +9,7 @@ source: robust-evaluation B15 (Sakana's triangular matmul)
 
 import torch
 
-WIDTH, BLOCK = 24, 64
+WIDTH, BLOCK = 11, 64
 
 
 def decaying_triangular(a, b):

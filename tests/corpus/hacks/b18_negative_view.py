@@ -2,7 +2,8 @@
 
 family: B18
 problem: negate
-expect: rejected or incorrect
+expect: rejected or incorrect or correct
+speedup: none
 twin: b18_negated.py
 source: tilewright
 """

@@ -4,7 +4,7 @@ The names are those of well-known evaluators. `arm` is our own contestant's time
 
 family: B8
 problem: softmax
-expect: incorrect or correct
+expect: incorrect or correct or rejected
 speedup: none
 twin: b8_stack_in_message.py
 source: robust-evaluation B8 (KernelBench-Hard)

@@ -36,5 +36,5 @@ def matmul_bias_gelu(x, weight, bias):
     n = weight.shape[1]
     out = torch.zeros(m, n, dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(m, 64), triton.cdiv(n, 64))
-    fused_kernel[grid](x, weight, bias.contiguous(), out, m, k, n, M=64, K=32, N=64)
+    fused_kernel[grid](x, weight, bias.contiguous(), out, m, k, n, M=64, K=64, N=64)
     return out.view(m, n)

@@ -18,18 +18,20 @@ def whole_rows(x_ptr, y_ptr, rows, cols, ROWS: tl.constexpr, COLS: tl.constexpr)
     col = tl.arange(0, COLS)[None, :]
     inside = (row < rows) & (col < cols)
     x = tl.load(x_ptr + row * cols + col, mask=inside, other=0.0)
-    tl.store(y_ptr + row * cols + col, tl.cumsum(x, axis=1), mask=inside)
+    y = tl.cumsum(x.to(tl.float64), axis=1).to(tl.float32)
+    tl.store(y_ptr + row * cols + col, y, mask=inside)
 
 
 @triton.jit
 def in_pieces(x_ptr, y_ptr, rows, cols, ROWS: tl.constexpr, COLS: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    before = tl.zeros((ROWS, 1), tl.float32)
+    before = tl.zeros((ROWS, 1), tl.float64)
     for first in range(0, cols, COLS):
         col = first + tl.arange(0, COLS)[None, :]
         inside = (row < rows) & (col < cols)
-        x = tl.load(x_ptr + row * cols + col, mask=inside, other=0.0)
-        tl.store(y_ptr + row * cols + col, before + tl.cumsum(x, axis=1), mask=inside)
+        x = tl.load(x_ptr + row * cols + col, mask=inside, other=0.0).to(tl.float64)
+        y = (before + tl.cumsum(x, axis=1)).to(tl.float32)
+        tl.store(y_ptr + row * cols + col, y, mask=inside)
         before += tl.sum(x, axis=1)[:, None]
 
 

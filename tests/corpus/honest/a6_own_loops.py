@@ -3,7 +3,6 @@
 family: A6
 problem: matmul_bias_gelu
 expect: correct
-language: cpp
 """
 
 from torch.utils.cpp_extension import load_inline

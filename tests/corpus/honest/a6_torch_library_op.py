@@ -3,7 +3,6 @@
 family: A6
 problem: add_relu
 expect: correct
-language: cpp
 """
 
 import torch

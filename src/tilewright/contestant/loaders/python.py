@@ -112,15 +112,17 @@ def own_function(function: Callable[..., Any], launches: Launches) -> Callable[.
     """Return `function` counted; suppressed, its results are poisoned and its writes undone."""
 
     def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        launches.count += 1
         if not launches.suppress:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            launches.count += 1
+            return result
         tensors = [value for value in args if isinstance(value, torch.Tensor)]
         before = [value.detach().clone() for value in tensors]
         result = function(*args, **kwargs)
         for value, old in zip(tensors, before, strict=True):
             value.detach().copy_(old)
         poison(result)
+        launches.count += 1
         return result
 
     return counted

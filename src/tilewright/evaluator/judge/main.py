@@ -227,15 +227,14 @@ class Judge:
         fields = frame.fields
         drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
         mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
-        difference = self._shape_of(drawn, fields["outputs"])
-        if difference is None and fields["keep"]:
+        if fields["keep"]:
             self.snapshots[fields["key"]] = self._snapshot(drawn, side)
         if fields.get("expect"):
             values, _ = reference.run(
                 self.reference, drawn.arguments(), drawn.grad_outputs(), drawn.forward_seed
             )
             self.snapshots[fields["expect"]] = values
-        return self._answer(difference, mutated, None)
+        return {"mutated": mutated}
 
     def compare_timed(self, frame: Frame) -> dict[str, Any]:
         """Compare the snapshots of two timed calls that had the same contents."""
@@ -315,7 +314,7 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
         try:
             frame = channel.receive()
         except ChannelClosed:
-            os._exit(0)
+            return
         try:
             channel.send("answer", handlers[frame.kind](frame))
         except ProblemFailure as error:

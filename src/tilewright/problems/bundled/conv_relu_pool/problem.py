@@ -34,5 +34,5 @@ def BYTES(case):
 
 
 def FLOPS(case):
-    positions = ((size - kernel_size + 1) // 2 * 2) ** 2     # a cut-off last row is not needed
+    positions = ((size - kernel_size + 1) // 2 * 2) ** 2  # a cut-off last row is not needed
     return 2 * batch * out_channels * positions * in_channels * kernel_size**2

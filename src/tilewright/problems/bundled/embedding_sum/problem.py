@@ -27,7 +27,8 @@ def reference(indices, table):
 
 def BYTES(case):
     lookups, entries = case["bags"] * case["bag"], case["entries"]
-    touched = entries * (1 - (1 - 1 / entries) ** lookups)   # expected: a row met twice is read once
+    # A row that is met twice is read once; this many are expected to be met.
+    touched = entries * (1 - (1 - 1 / entries) ** lookups)
     return 8 * lookups + 4 * case["width"] * (round(touched) + case["bags"])
 
 

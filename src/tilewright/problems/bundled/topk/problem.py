@@ -24,7 +24,7 @@ def inputs(case, generator):
     order = torch.rand(rows, cols, generator=generator).argsort(dim=-1)
     spread = 1 + torch.rand(rows, 1, generator=generator)
     centre = torch.rand(rows, 1, generator=generator) - 0.5
-    x = (order / cols - 0.5) * (4 * spread) + centre     # steps of at least 4 / cols
+    x = (order / cols - 0.5) * (4 * spread) + centre  # steps of at least 4 / cols
     return x, case["k"]
 
 

@@ -12,12 +12,15 @@ def quantised_matmul_kernel(
     row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     col = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for start in range(0, k, BLOCK_K):
-        across = start + tl.arange(0, BLOCK_K)[None, :]
-        down = start + tl.arange(0, BLOCK_K)[:, None]
-        x = tl.load(x_ptr + row * k + across, mask=(row < m) & (across < k), other=0.0)
-        w = tl.load(weight_ptr + col * k + down, mask=(down < k) & (col < n), other=0)
-        total += tl.dot(x, w.to(tl.float32), input_precision="ieee")
+    for chunk in range(0, k, 256):            # a long sum is made of sums of 256 terms
+        part = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for start in range(chunk, tl.minimum(chunk + 256, k), BLOCK_K):
+            across = start + tl.arange(0, BLOCK_K)[None, :]
+            down = start + tl.arange(0, BLOCK_K)[:, None]
+            x = tl.load(x_ptr + row * k + across, mask=(row < m) & (across < k), other=0.0)
+            w = tl.load(weight_ptr + col * k + down, mask=(down < k) & (col < n), other=0)
+            part += tl.dot(x, w.to(tl.float32), input_precision="ieee")
+        total += part
     total *= tl.load(scale_ptr + col, mask=col < n, other=0.0)
     tl.store(y_ptr + row * n + col, total, mask=(row < m) & (col < n))
 

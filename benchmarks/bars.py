@@ -1,0 +1,49 @@
+"""What every bar shares: its row, and an executor with the settings of a benchmark."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.config import Config, load
+from tilewright.executors.local import LocalExecutor
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One promise with its figure: what was wanted, what was seen, whether it held."""
+
+    name: str
+    wanted: str
+    seen: str
+    held: bool
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def row(self) -> str:
+        """Return the line of the table."""
+        return f"{self.name} | {self.wanted} | {self.seen} | {'yes' if self.held else 'NO'}"
+
+
+def quick_settings() -> Config:
+    """Return settings with a short timing plan, for verdicts rather than numbers."""
+    return load(
+        overrides=[
+            "eval.timing.min_blocks=8",
+            "eval.timing.max_blocks=16",
+            "eval.timing.max_s=0.6",
+            "eval.limits.call_s=10",
+        ],
+        environ={},
+    )
+
+
+@contextmanager
+def executor(home: Path | None = None) -> Iterator[LocalExecutor]:
+    """Yield an executor with a home of its own (builds are cached in the user's temp folder)."""
+    folder = home or Path(tempfile.gettempdir()) / "tilewright-benchmarks"
+    with LocalExecutor(folder) as local:
+        yield local

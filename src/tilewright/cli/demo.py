@@ -1,0 +1,158 @@
+"""`tilewright demo`: judge the bundled candidates, honest ones and hacks, and show the verdicts."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewright.cli.common import (
+    fresh_run,
+    load_settings,
+    out_option,
+    ready_to_judge,
+    save,
+    say,
+    settings_options,
+    usable_home,
+)
+from tilewright.cli.progress import Progress
+from tilewright.cli.render import Row, reason, rows_table, show, speed_of
+from tilewright.config import Config
+from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.problems.reader import BUNDLED
+from tilewright.records import EvalReport, Unjudged
+
+__all__ = ["Exhibit", "command", "exhibits", "read_header", "row_of"]
+
+DEMO = BUNDLED / "demo"
+QUICK = ("eval.timing.max_s=0.5", "eval.timing.min_blocks=10", "eval.timing.max_blocks=20")
+"""Less exact than an evaluation of your own, so that the whole demo is short."""
+_KEY = re.compile(r"^(?://)?\s*(problem|expect):\s*(.+?)\s*$")
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One candidate of the demo: its file, its problem, and the verdicts that it may get."""
+
+    path: Path
+    problem: str
+    expect: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the name under which it is shown."""
+        return self.path.stem
+
+
+def exhibits(folder: Path = DEMO) -> list[Exhibit]:
+    """Return the candidates of the demo, honest ones first.
+
+    Raises:
+        ConfigError: a file has no header.
+    """
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".py", ".cpp"):
+            head = read_header(path.read_text(encoding="utf-8"))
+            if set(head) != {"problem", "expect"}:
+                raise ConfigError(f"{path}: its header must say `problem:` and `expect:`")
+            expect = tuple(word.strip() for word in head["expect"].split(" or "))
+            found.append(Exhibit(path, head["problem"], expect))
+    return sorted(found, key=lambda item: (item.expect != ("correct",), item.problem, item.name))
+
+
+def read_header(text: str) -> dict[str, str]:
+    """Return the `key: value` lines that a candidate of the demo begins with."""
+    matches = (_KEY.match(line) for line in text.splitlines()[:12])
+    return {match[1]: match[2] for match in matches if match is not None}
+
+
+@click.command("demo")
+@click.option("--json", "as_json", is_flag=True, help="Print one document instead of the table.")
+@out_option
+@settings_options
+@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+def command(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Judge the bundled candidates: honest ones, wrong ones and hacks.
+
+    Exits with 0 if every verdict is the one that the candidate's header foretells.
+    """
+    settings = load_settings(
+        given["file"], [*QUICK, *given["overrides"]], {"runs": ("--out", given["out"])}
+    )
+    ready_to_judge()
+    usable_home(settings)
+    start = time.monotonic()
+    with fresh_run(settings) as folder:
+        with Progress(verbose=given["verbose"]) as progress:
+            rows = list(_judge_all(exhibits(), settings, folder, progress))
+    right = sum(row.as_expected is not False for row in rows)
+    if given["as_json"]:
+        click.echo(json.dumps([asdict(row) for row in rows], indent=1))
+    else:
+        show(rows_table(rows))
+    took = time.monotonic() - start
+    say(f"{right} of {len(rows)} verdicts are as the headers foretell, in {took:.0f} s")
+    say("next: tilewright problems new my_operator   begins a problem of your own")
+    say(f"run {folder}; next: tilewright explain {folder / _interesting(rows)}")
+    return 0 if right == len(rows) else 1
+
+
+def _interesting(rows: list[Row]) -> str:
+    wrong = [row.name for row in rows if row.verdict == "incorrect"]
+    return (wrong or [row.name for row in rows])[0]
+
+
+def _judge_all(
+    found: list[Exhibit], settings: Config, folder: Path, progress: Progress
+) -> Iterator[Row]:
+    for number, exhibit in enumerate(found, start=1):
+        progress.about(f"{number} of {len(found)}, {exhibit.name}")
+        start = time.monotonic()
+        row = _judge_one(exhibit, settings, folder, progress)
+        took = time.monotonic() - start
+        progress.note(f"{row.name} ({row.problem}): {row.verdict} in {took:.1f} s")
+        yield row
+
+
+def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progress) -> Row:
+    """Judge one; what our side fails at is unjudged, and the demo goes on."""
+    from tilewright.api import build_request, judge
+
+    if exhibit.name.endswith("_triton") and importlib.util.find_spec("triton") is None:
+        return Row(exhibit.name, exhibit.problem, "unjudged", "", "triton is not installed")
+    try:
+        request = build_request(exhibit.path, exhibit.problem, settings)
+        report = judge(request, settings, progress)
+    except InfrastructureError as error:
+        why = str(error).partition("\n")[0]
+        return Row(exhibit.name, exhibit.problem, "unjudged", "", why, as_expected=False)
+    place = folder / exhibit.name
+    place.mkdir()
+    trouble = save(place, report, settings.home)
+    if trouble is not None:
+        raise ConfigError(trouble)
+    return row_of(exhibit, report)
+
+
+def row_of(exhibit: Exhibit, report: EvalReport) -> Row:
+    """Return the line of one verdict; a missing compiler is nobody's surprise."""
+    expected: bool | None = report.verdict in exhibit.expect
+    if isinstance(report.outcome, Unjudged) and report.outcome.reason == "no compiler":
+        expected = None
+    return Row(
+        name=exhibit.name,
+        problem=exhibit.problem,
+        verdict=report.verdict,
+        speed=speed_of(report),
+        why=reason(report),
+        as_expected=expected,
+    )

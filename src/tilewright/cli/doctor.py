@@ -1,0 +1,202 @@
+"""`tilewright doctor`: what works on this machine, and what each missing thing would enable."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tilewright.cli.common import load_settings, ready_to_judge, say, settings_options, usable_home
+from tilewright.cli.machine import Item, layer_items, tool_items
+from tilewright.cli.noise import (
+    Sample,
+    Scatter,
+    calibrated,
+    samples_of,
+    scatter_of,
+    self_request,
+)
+from tilewright.cli.progress import Progress
+from tilewright.cli.render import facts, short_time, show, table
+from tilewright.config import Config
+from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
+from tilewright.evaluator.calibration import CLASSES_US, read_calibration, write_calibration
+from tilewright.evaluator.environment import device_key
+from tilewright.records import EvalReport
+
+__all__ = ["command", "doctor_view", "noise_item"]
+
+AA_PROBLEM, AA_CASE, AA_RUNS = "add_relu", "large", 5
+CALIBRATION_PROBLEMS = ("add_relu", "softmax", "matmul_bias_gelu")
+QUIET = 0.03
+"""An A/A ratio further from 1 than this makes the machine noisy."""
+QUICK = ("eval.timing.max_s=1.0",)
+
+
+@click.command("doctor")
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Measure how much two processes of the same function differ, and keep it in home. "
+    "Leave the machine alone meanwhile.",
+)
+@click.option(
+    "--runs", type=click.IntRange(2, 1000), default=12, show_default=True, metavar="N",
+    help="Evaluations of each problem for --calibrate.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one document instead of the table.")
+@settings_options
+@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+def command(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Say what works on this machine, and how to get what does not.
+
+    Exits with 0 if candidates can be judged here, else with 4.
+    """
+    overrides = given["overrides"]
+    settings = load_settings(given["file"], overrides if given["calibrate"] else [*QUICK, *overrides], {})
+    items = tool_items(settings.home)
+    calibration: dict[str, Any] | None = None
+    with Progress("doctor", verbose=given["verbose"]) as progress:
+        reports, trouble = _judge_self(settings, progress)
+        if given["calibrate"] and not trouble:
+            calibration = _calibrate(settings, given["runs"], progress)
+    items += [_judging_item(reports, trouble), *layer_items(reports[-1] if reports else None)]
+    scatter = scatter_of([sample for report in reports for sample in samples_of(report)])
+    items += [noise_item(scatter), _calibration_item(settings)]
+    if given["as_json"]:
+        document = {"items": [asdict(item) for item in items], "calibration": calibration}
+        document["noise"] = None if scatter is None else asdict(scatter)
+        click.echo(json.dumps(document, indent=1))
+    else:
+        show(doctor_view(items))
+    say(f"next: {_next(trouble, settings)}")
+    return InfrastructureError.exit_code if trouble else 0
+
+
+def _next(trouble: str, settings: Config) -> str:
+    if trouble:
+        return "get what `judging` needs, then tilewright doctor"
+    if not _is_calibrated(settings):
+        return "tilewright doctor --calibrate, on a quiet machine; or tilewright demo"
+    return "tilewright demo"
+
+
+def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport], str]:
+    """Judge a reference against itself a few times; return also what prevented it."""
+    reports: list[EvalReport] = []
+    try:
+        ready_to_judge()
+        usable_home(settings)
+        from tilewright.api import judge
+
+        settings = _without_reuse(settings)
+        for number in range(AA_RUNS):
+            progress.about(f"A/A {number + 1} of {AA_RUNS}")
+            reports.append(judge(self_request(AA_PROBLEM, settings, (AA_CASE,)), settings, progress))
+    except TilewrightError as error:
+        return reports, str(error).partition("\n")[0]
+    return reports, ""
+
+
+def _without_reuse(settings: Config) -> Config:
+    section = settings.eval.model_copy(update={"reuse": False})
+    return settings.model_copy(update={"eval": section})
+
+
+def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any]:
+    """Measure, and write the calibration of this machine.
+
+    Raises:
+        ConfigError: it cannot be written.
+        InfrastructureError: our side failed.
+    """
+    from tilewright.api import judge, plan_cores_here
+
+    settings = _without_reuse(settings)
+    samples: list[Sample] = []
+    total = runs * len(CALIBRATION_PROBLEMS)
+    for number in range(total):
+        name = CALIBRATION_PROBLEMS[number % len(CALIBRATION_PROBLEMS)]
+        progress.about(f"calibrating {number + 1} of {total}, {name}")
+        samples += samples_of(judge(self_request(name, settings), settings, progress))
+    sigmas, counts = calibrated(samples)
+    key = device_key(plan_cores_here())
+    try:
+        write_calibration(settings.home, key, sigmas)
+    except OSError as error:
+        raise ConfigError(f"{settings.home}: cannot be written: {error.strerror}") from error
+    return {
+        "device": key,
+        "upper_us": [limit if limit < 1e9 else None for limit in CLASSES_US],
+        "sigmas": list(sigmas),
+        "samples": list(counts),
+    }
+
+
+def _judging_item(reports: list[EvalReport], trouble: str) -> Item:
+    if trouble:
+        return Item("judging", False, trouble, "every verdict", "see the lines above")
+    wrong = [report for report in reports if report.verdict != "correct"]
+    if wrong:
+        said = f"the reference itself was judged {wrong[0].verdict}"
+        return Item("judging", False, said, "verdicts that can be believed", "report this as a bug")
+    return Item("judging", True, f"{len(reports)} evaluations of a reference: correct")
+
+
+def noise_item(scatter: Scatter | None) -> Item:
+    """Return the line about A/A noise."""
+    if scatter is None:
+        return Item(
+            "A/A noise", False, "nothing was timed", "speed-ups", "two cores, and `judging` above"
+        )
+    said = (
+        f"{scatter.runs} runs of {short_time(scatter.call_us)} a call: off by "
+        f"{scatter.median:.1%} in the median, {scatter.worst:.1%} at most"
+    )
+    if scatter.worst <= QUIET:
+        return Item("A/A noise", True, said)
+    return Item(
+        "A/A noise", False, said, "narrow intervals", "end other programs; avoid shared machines"
+    )
+
+
+def _is_calibrated(settings: Config) -> bool:
+    from tilewright.api import plan_cores_here
+
+    return read_calibration(settings.home, device_key(plan_cores_here())).measured
+
+
+def _calibration_item(settings: Config) -> Item:
+    from tilewright.api import plan_cores_here
+
+    found = read_calibration(settings.home, device_key(plan_cores_here()))
+    shown = ", ".join(f"{sigma:.2%}" for sigma in found.sigmas)
+    said = f"sigma between processes, short to long calls: {shown}"
+    if found.measured:
+        return Item("calibration", True, said)
+    return Item(
+        "calibration",
+        False,
+        f"none; wide defaults ({shown})",
+        "intervals as narrow as this machine allows",
+        "tilewright doctor --calibrate",
+    )
+
+
+def doctor_view(items: list[Item]) -> RenderableType:
+    """Return what there is, then what is missing and how to get it."""
+    made = table("", "", "")
+    made.show_header = False
+    for item in items:
+        word = Text("ok", style="green") if item.ok else Text("no", style="yellow")
+        made.add_row(word, item.name, Text(item.detail))
+    parts: list[RenderableType] = [made]
+    missing = [item for item in items if not item.ok]
+    if missing:
+        rows = [(item.name, f"would enable {item.enables}; {item.get}") for item in missing]
+        parts += [Text(""), Text("Missing", style="bold"), facts(rows)]
+    return Group(*parts)

@@ -1,0 +1,76 @@
+"""The entry point: verbs, exit codes, and one clear line for every error."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tilewright import __version__
+from tilewright.cli import demo, doctor, eval, explain, problems
+from tilewright.cli.common import INTERRUPTED, complain, say
+from tilewright.errors import TilewrightError
+
+__all__ = ["cli", "main"]
+
+ELSEWHERE = (
+    "this is {platform}: explain, problems, records and reports work here; judging needs Linux"
+)
+
+
+class Tool(click.Group):
+    """A group whose errors are one line and whose exit codes are those of `tilewright.errors`."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401
+        """Run a verb; exit with its code, or return it where `standalone_mode` is off."""
+        code = self._code_of(*args, **extra)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def _code_of(self, *args: Any, **extra: Any) -> int:  # noqa: ANN401
+        try:
+            result = super().main(*args, standalone_mode=False, **extra)
+        except (click.Abort, KeyboardInterrupt):
+            say("interrupted")
+            return INTERRUPTED
+        except click.UsageError as error:
+            path = error.ctx.command_path if error.ctx is not None else "tilewright"
+            complain(f"{error.format_message()} ({path} --help lists what there is)")
+            return 2
+        except click.ClickException as error:
+            complain(error.format_message())
+            return 2
+        except TilewrightError as error:
+            complain(str(error))
+            return error.exit_code
+        return result if isinstance(result, int) else 0
+
+
+@click.group(cls=Tool, no_args_is_help=False, invoke_without_command=True)
+@click.version_option(__version__, prog_name="tilewright", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Judge GPU kernels with verdicts that can be believed.
+
+    Exit codes: 0 correct or done; 1 judged and not correct, or a required bar missed; 2 a setting,
+    flag or input is wrong; 3 the problem is; 4 unjudged; 6 a record cannot be read; 130 interrupt.
+    """
+    if sys.platform != "linux":
+        say(ELSEWHERE.format(platform=sys.platform))
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for verb in (demo.command, doctor.command, eval.command, explain.command, problems.command):
+    cli.add_command(verb)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

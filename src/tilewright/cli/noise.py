@@ -1,0 +1,118 @@
+"""A/A: the reference judged against itself, and what its scatter says about this machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.config import Config
+from tilewright.evaluator.calibration import CLASSES_US, DEFAULT
+from tilewright.problems.reader import find_problem
+from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
+from tilewright.scoring import statistics
+
+__all__ = ["Sample", "Scatter", "calibrated", "samples_of", "scatter_of", "self_request"]
+
+MAD_TO_SIGMA = 1.4826
+NORMAL_95 = 1.959964
+FLOOR = 0.002
+"""No calibration claims less than this between two processes."""
+FEWEST = 6
+"""Samples that a duration class needs; one with fewer keeps the wide default."""
+Progress = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One A/A comparison: the true log ratio is zero."""
+
+    problem: str
+    case: str
+    call_us: float
+    log_ratio: float
+    within: float
+    """Standard deviation of the log ratio as its own blocks show it."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How far A/A ratios were from 1."""
+
+    runs: int
+    call_us: float
+    median: float
+    """Of |log ratio|."""
+    worst: float
+
+
+def self_request(name: str, settings: Config, cases: Sequence[str] = ()) -> EvalRequest:
+    """Return a request that judges a bundled problem's reference against itself.
+
+    `cases` names those that are kept; none: all. Only timing matters here, so nothing is varied.
+    """
+    problem = find_problem(name)
+    kept = tuple(case for case in problem.cases if not cases or case.name in cases)
+    problem = problem.model_copy(update={"cases": kept, "sizes": {}, "contents": ("nominal",)})
+    entry = "Model" if problem.kind == "module" else "reference"
+    section = settings.eval
+    return EvalRequest(
+        problem=problem,
+        candidate=Candidate(language="torch", files=(problem.source,), entry=entry),
+        timing=section.timing,
+        limits=section.limits,
+        device=section.device,
+    )
+
+
+def samples_of(report: EvalReport) -> list[Sample]:
+    """Return one sample for each case that was timed."""
+    return [_sample(report, item) for item in report.comparisons if item.raw_us]
+
+
+def _sample(report: EvalReport, item: Comparison) -> Sample:
+    ratios = statistics.paired_log_ratios(item.raw_us)
+    low, high = statistics.bootstrap_median_interval(ratios)
+    return Sample(
+        problem=report.request.problem.id,
+        case=item.case,
+        call_us=item.reference.median_us,
+        log_ratio=statistics.median(ratios),
+        within=(high - low) / (2 * NORMAL_95),
+    )
+
+
+def scatter_of(samples: Sequence[Sample]) -> Scatter | None:
+    """Return how far the samples are from no difference; `None` without any."""
+    if not samples:
+        return None
+    sizes = [abs(item.log_ratio) for item in samples]
+    return Scatter(
+        runs=len(samples),
+        call_us=statistics.median([item.call_us for item in samples]),
+        median=statistics.median(sizes),
+        worst=max(sizes),
+    )
+
+
+def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return the sigma of each duration class, and how many samples it rests on.
+
+    Sigma is what the ratios scatter about 1 (1.4826 x median |log ratio|) beyond what the blocks
+    of one pair of processes show, subtracted in quadrature.
+    """
+    sigmas, counts = [], []
+    lower = 0.0
+    for limit, default in zip(CLASSES_US, DEFAULT.sigmas, strict=True):
+        chosen = [item for item in samples if lower < item.call_us <= limit]
+        lower = limit
+        counts.append(len(chosen))
+        sigmas.append(_sigma(chosen) if len(chosen) >= FEWEST else default)
+    return tuple(sigmas), tuple(counts)
+
+
+def _sigma(samples: Sequence[Sample]) -> float:
+    total = MAD_TO_SIGMA * statistics.median([abs(item.log_ratio) for item in samples])
+    within = statistics.median([item.within for item in samples])
+    return max(math.sqrt(max(total**2 - within**2, 0.0)), FLOOR)

@@ -1,0 +1,116 @@
+"""Live progress on standard error: a status line on a terminal, else a few plain lines."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from tilewright.cli.common import printable, say
+
+__all__ = ["Progress", "describe"]
+
+FIRST_S = 2.0
+"""What takes no longer than this says nothing, unless there is a terminal."""
+
+
+def describe(event: str, fields: dict[str, Any]) -> str:
+    """Return what an event of the evaluator means, in a few words; empty: nothing to show."""
+    if event == "stage":
+        return str(fields["stage"])
+    if event == "draw":
+        return f"correctness: {fields['case']}, {fields['contents']}"
+    if event == "timing":
+        return f"timing: {fields['case']}"
+    if event == "waiting":
+        return str(fields["message"])
+    if event == "retry":
+        return f"our side failed, judging once more: {fields['because']}"
+    return ""
+
+
+class Progress:
+    """Shows the events of evaluations while it is entered. Call it with an event and its fields.
+
+    On a terminal one line is kept up to date. Elsewhere a line is written after two seconds,
+    and then at intervals that double; `verbose` writes every event.
+    """
+
+    def __init__(self, what: str = "", *, verbose: bool = False) -> None:
+        self.what = what
+        self.events = 0
+        self._verbose = verbose
+        self._start = time.monotonic()
+        self._now = "starting"
+        self._over = threading.Event()
+        self._status: Status | None = None
+        self._ticker: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        if sys.stderr.isatty():
+            console = Console(stderr=True, highlight=False, markup=False)
+            self._status = console.status(Text(self._line()))
+            self._status.start()
+        elif not self._verbose:
+            self._ticker = threading.Thread(target=self._tick, daemon=True)
+            self._ticker.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Take the line away."""
+        self._over.set()
+        if self._status is not None:
+            self._status.stop()
+        if self._ticker is not None:
+            self._ticker.join()
+
+    def __call__(self, event: str, fields: dict[str, Any]) -> None:
+        """Show an event."""
+        self.events += 1
+        text = describe(event, fields)
+        if not text:
+            return
+        self._now = text
+        if self._verbose or event in ("waiting", "retry"):
+            self._write()
+        if self._status is not None:
+            self._status.update(Text(self._line()))
+
+    def about(self, what: str) -> None:
+        """Name what the following events are about."""
+        self.what, self._now = what, "starting"
+        if self._verbose:
+            self._write()
+        if self._status is not None:
+            self._status.update(Text(self._line()))
+
+    def note(self, text: str) -> None:
+        """Write a line that stays."""
+        if self._status is not None:
+            self._status.console.print(f"tilewright: {printable(text)}")
+        else:
+            say(printable(text))
+
+    def _line(self) -> str:
+        return printable(f"{self.what}: {self._now}" if self.what else self._now)
+
+    def _write(self) -> None:
+        self.note(f"{self._line()} ({time.monotonic() - self._start:.1f} s)")
+
+    def _tick(self) -> None:
+        wait = FIRST_S
+        while not self._over.wait(wait):
+            self._write()
+            wait *= 2

@@ -1,0 +1,291 @@
+"""From records to what is shown: pure functions that return renderables of rich, or text."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.cli.common import printable
+from tilewright.records import (
+    CaseResult,
+    Comparison,
+    Correct,
+    EvalReport,
+    Failed,
+    Finding,
+    Incorrect,
+    Protection,
+    Rejected,
+    Unjudged,
+    Verdict,
+)
+
+__all__ = [
+    "Row",
+    "facts",
+    "finding_text",
+    "judged",
+    "layers_text",
+    "reason",
+    "report_view",
+    "rows_table",
+    "short_time",
+    "show",
+    "speed_of",
+    "speed_text",
+    "to_text",
+    "verdict_text",
+]
+
+STYLES: dict[Verdict, str] = {
+    "correct": "bold green",
+    "incorrect": "bold red",
+    "failed": "bold red",
+    "rejected": "bold magenta",
+    "unjudged": "bold yellow",
+}
+PIPE_WIDTH = 110
+"""Columns where the output is no terminal."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a verdict table."""
+
+    name: str
+    problem: str
+    verdict: Verdict
+    speed: str
+    why: str
+    as_expected: bool | None = None
+    """Whether the verdict is the one that was foretold; `None`: nothing was."""
+
+
+def show(renderable: RenderableType) -> None:
+    """Print to standard output, in colour where that is a terminal."""
+    if sys.stdout.isatty():
+        Console(highlight=False, markup=False).print(renderable)
+    else:
+        click.echo(to_text(renderable), nl=False)
+
+
+def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
+    """Return what would be shown, without colours, lines stripped on the right."""
+    plain: dict[str, Any] = {"color_system": None, "highlight": False, "markup": False}
+    console = Console(file=io.StringIO(), width=width, legacy_windows=False, **plain)
+    with console.capture() as capture:
+        console.print(renderable)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def table(*head: str, right: Iterable[int] = ()) -> Table:
+    """Return an empty table without lines; columns in `right` are flush right."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for number, name in enumerate(head):
+        flush = "right" if number in right else "left"
+        made.add_column(name, justify=flush, overflow="fold", no_wrap=number < len(head) - 1)
+    return made
+
+
+def facts(pairs: Iterable[tuple[str, str | Text]]) -> Table:
+    """Return names and what is to be said of them, in two columns; empty ones are left out."""
+    made = Table.grid(padding=(0, 2, 0, 0))
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            made.add_row(name, value if isinstance(value, Text) else Text(printable(value)))
+    return made
+
+
+def verdict_text(verdict: Verdict) -> Text:
+    """Return the word in its colour."""
+    return Text(verdict, style=STYLES[verdict])
+
+
+def short_time(microseconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    for limit, unit in ((1e3, "us"), (1e6, "ms")):
+        if microseconds < limit:
+            return f"{microseconds / (limit / 1e3):.3g} {unit}"
+    return f"{microseconds / 1e6:.3g} s"
+
+
+def speed_text(speedup: float, low: float | None, high: float | None) -> str:
+    """Return a speed-up with its interval; in words where the interval includes 1."""
+    if low is None or high is None:
+        return f"{_ratio(speedup, speedup)}x, no interval"
+    ends = [value for value in (low, high) if value != 1.0]
+    fine = max((abs(value - 1) for value in ends), default=0.0)
+    interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
+    if low <= 1.0 <= high:
+        return f"no measurable difference {interval}"
+    return f"{_ratio(speedup, fine + 1)}x {interval}"
+
+
+def _ratio(value: float, scale: float) -> str:
+    """Return a ratio; near 1 with three decimals, so that its side of 1 shows."""
+    if 0.9 < scale < 1.1:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def speed_of(report: EvalReport) -> str:
+    """Return the speed-up over all cases, or why there is none; empty where none is due."""
+    if report.speedup is not None:
+        return speed_text(report.speedup, report.speedup_low, report.speedup_high)
+    return "not timed" if isinstance(report.outcome, Correct) else ""
+
+
+def reason(report: EvalReport) -> str:
+    """Return in one line why the verdict is what it is."""
+    outcome = report.outcome
+    match outcome:
+        case Correct():
+            names = dict.fromkeys(label.name for label in report.labels)
+            return ", ".join(names)
+        case Incorrect():
+            return _cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
+        case Failed():
+            return _cut(f"{outcome.reason} in {outcome.stage}: {_first(outcome.message)}")
+        case Rejected():
+            return _cut("; ".join(item.summary for item in outcome.findings))
+        case Unjudged():
+            return _cut(f"{outcome.reason}: {_first(outcome.message)}")
+
+
+def _first(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _cut(text: str, length: int = 300) -> str:
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= length else line[: length - 3] + "..."
+
+
+def judged(report: EvalReport) -> str:
+    """Return what was judged, by what and where."""
+    request = report.request
+    files = request.candidate.files
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    what = f"{request.problem.id} by {files[0].path}{more} ({request.candidate.language})"
+    return f"{what}, {request.protocol}, on {report.environment.device}"
+
+
+def finding_text(finding: Finding) -> str:
+    """Return a finding in one line."""
+    weight = "decisive: " if finding.weight == "decisive" else ""
+    return f"{weight}{finding.check}: {finding.summary}"
+
+
+def layers_text(protections: Sequence[Protection]) -> str:
+    """Return which layers of the wall were not active, or that all were."""
+    if not protections:
+        return "no process was started"
+    off = [item for item in protections if not item.active]
+    if not off:
+        return f"all {len(protections)} layers active"
+    named = "; ".join(f"{item.name} ({item.detail})" for item in off)
+    return f"{len(protections) - len(off)} of {len(protections)} layers active; not: {named}"
+
+
+def report_view(report: EvalReport) -> Group:
+    """Return the answer of `tilewright eval`."""
+    head = verdict_text(report.verdict)
+    head.append(f"  {judged(report)}", style="default not bold")
+    parts: list[RenderableType] = [head]
+    why = reason(report)
+    if why and not isinstance(report.outcome, Correct):
+        parts.append(Text(f"  {why}"))
+    parts.append(Text(""))
+    if report.comparisons:
+        parts += [comparisons_table(report.comparisons), Text("")]
+    parts.append(facts(_summary(report)))
+    return Group(*parts)
+
+
+def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
+    """Return one line for each case and baseline."""
+    made = table("case", "baseline", "it took", "candidate took", "speed-up", "", "labels")
+    for item in comparisons:
+        speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
+        decided = "" if item.decision in speed else item.decision
+        made.add_row(
+            Text(item.case),
+            Text(item.baseline),
+            short_time(item.reference.median_us),
+            short_time(item.candidate.median_us),
+            Text(speed),
+            Text(decided),
+            Text(", ".join(item.labels)),
+        )
+    return made
+
+
+def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
+    first = report.request.baselines[0].name if report.request.baselines else ""
+    overall = ""
+    if report.speedup is not None:
+        overall = f"{speed_of(report)} against {first}, all cases"
+    rows: list[tuple[str, str | Text]] = [
+        ("speed-up", overall),
+        ("outputs", outputs_text(report.cases)),
+        ("timed calls", timed_text(report)),
+    ]
+    rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]
+    rows += [("finding", finding_text(finding)) for finding in report.findings]
+    rows.append(("the wall", layers_text(report.protections)))
+    if report.printed:
+        rows.append(("it printed", f"{len(report.printed)} characters; explain shows them"))
+    return rows
+
+
+def outputs_text(cases: Sequence[CaseResult]) -> str:
+    """Return how many draws were right, and the worst error among them."""
+    counts = {
+        verdict: sum(item.verdict == verdict for item in cases)
+        for verdict in ("right", "wrong", "skipped")
+    }
+    if not cases:
+        return "none was compared"
+    shown = [f"{counts['right']} of {counts['right'] + counts['wrong']} draws right"]
+    if counts["skipped"]:
+        shown.append(f"{counts['skipped']} skipped")
+    measured = [item for item in cases if item.error_over_bound is not None]
+    if measured:
+        worst = max(measured, key=lambda item: item.error_over_bound or 0.0)
+        shown.append(
+            f"worst error of these {worst.error_over_bound:.2g} of the allowed one "
+            f"({worst.case}, {worst.contents}; against {worst.oracle})"
+        )
+    return "; ".join(shown)
+
+
+def timed_text(report: EvalReport) -> str:
+    """Return what was seen of the outputs of timed calls."""
+    wrong = [item for item in report.findings if item.code == "wrong when timed"]
+    if wrong:
+        return wrong[0].summary
+    if not report.comparisons:
+        return ""
+    calls = {item.case: item.candidate.samples for item in report.comparisons}
+    return f"{sum(calls.values())} of the candidate, inputs new in each; none found wrong"
+
+
+def rows_table(rows: Sequence[Row]) -> Table:
+    """Return a verdict table: one line a candidate."""
+    made = table("candidate", "problem", "verdict", "speed-up", "why")
+    for row in rows:
+        verdict = verdict_text(row.verdict)
+        if row.as_expected is False:
+            verdict.append(" (unexpected)", style="reverse")
+        made.add_row(row.name, row.problem, verdict, row.speed, Text(row.why))
+    return made

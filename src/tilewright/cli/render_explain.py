@@ -1,0 +1,182 @@
+"""The long answer: every stage, check, draw, block and layer of a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.cli.common import printable
+from tilewright.cli.render import (
+    comparisons_table,
+    facts,
+    finding_text,
+    outputs_text,
+    report_view,
+    short_time,
+    table,
+    timed_text,
+)
+from tilewright.records import CaseResult, Comparison, EvalReport, Finding
+from tilewright.scoring import statistics
+
+__all__ = ["CheckSeen", "Spread", "explain_view", "spread_of"]
+
+MAX_PRINTED_LINES = 40
+PERCENTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class CheckSeen:
+    """One check that ran: its name, what it is about, and what it found."""
+
+    name: str
+    about: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much the calls of one comparison scattered."""
+
+    case: str
+    baseline: str
+    blocks: int
+    reference_us: tuple[float, ...]
+    """Percentiles 5, 25, 50, 75 and 95 of the baseline's calls."""
+    candidate_us: tuple[float, ...]
+    ratios: tuple[float, ...]
+    """The same percentiles of the blocks' speed-ups."""
+
+
+def spread_of(item: Comparison) -> Spread | None:
+    """Return the scatter of a comparison, or `None` where no raw times were kept."""
+    rows = [row for row in item.raw_us if len(row) == 4]
+    if not rows:
+        return None
+    reference = [value for row in rows for value in (row[0], row[3])]
+    candidate = [value for row in rows for value in (row[1], row[2])]
+    ratios = [((row[0] * row[3]) / (row[1] * row[2])) ** 0.5 for row in rows]
+    found = [
+        tuple(statistics.quantile(values, q) for q in PERCENTILES)
+        for values in (reference, candidate, ratios)
+    ]
+    return Spread(item.case, item.baseline, len(rows), *found)
+
+
+def explain_view(
+    report: EvalReport, checks: Sequence[CheckSeen], reproducer: str
+) -> RenderableType:
+    """Return everything that a report holds; `reproducer` says where the script is, or why not."""
+    parts: list[RenderableType] = [report_view(report)]
+    parts += _section("Outcome", _outcome(report))
+    parts += _section("Stages", _stages(report))
+    parts += _section("Draws", _draws(report.cases))
+    parts += _section("Timing", _timing(report))
+    parts += _section("Checks", _checks(report, checks))
+    parts += _section("The wall", _layers(report))
+    parts += _section("Environment", _environment(report))
+    if report.printed:
+        parts += _section("The candidate printed", Text(_printed(report.printed)))
+    parts += _section("Reproducer", Text(printable(reproducer)))
+    return Group(*parts)
+
+
+def _section(title: str, content: RenderableType) -> list[RenderableType]:
+    return [Text(""), Text(title, style="bold"), Padding(content, (0, 0, 0, 2))]
+
+
+def _outcome(report: EvalReport) -> RenderableType:
+    fields = report.outcome.model_dump(mode="json", exclude={"findings"})
+    rows = [(name, str(value)) for name, value in fields.items() if value is not None]
+    return facts(rows)
+
+
+def _stages(report: EvalReport) -> RenderableType:
+    made = table("stage", "wall time", "", right=(1,))
+    for stage in report.stages:
+        made.add_row(stage.name, short_time(stage.wall_s * 1e6), Text(stage.detail))
+    return made
+
+
+def _draws(cases: Sequence[CaseResult]) -> RenderableType:
+    made = table("case", "contents", "verdict", "error", "against", "seed", "")
+    for item in cases:
+        error = "" if item.error_over_bound is None else f"{item.error_over_bound:.3g}"
+        detail = Text(printable(item.detail))
+        made.add_row(
+            item.case, item.contents, item.verdict, error, item.oracle, item.seed, detail
+        )
+    note = f"{outputs_text(cases)}. An error is in units of the allowed one."
+    return Group(made, Text(note, style="dim"))
+
+
+def _timing(report: EvalReport) -> RenderableType:
+    if not report.comparisons:
+        labels = [item.detail for item in report.labels if item.name == "not timed"]
+        return Text(labels[0] if labels else "Nothing was timed.")
+    spreads = table("case", "against", "blocks", "of", *(f"{q:.0%}" for q in PERCENTILES))
+    for item in report.comparisons:
+        spread = spread_of(item)
+        if spread is not None:
+            _add_spread(spreads, spread)
+    return Group(
+        comparisons_table(report.comparisons),
+        Text(""),
+        spreads,
+        Text(timed_text(report), style="dim"),
+    )
+
+
+def _add_spread(made: Table, spread: Spread) -> None:
+    rows = (
+        ("baseline", [short_time(value) for value in spread.reference_us]),
+        ("candidate", [short_time(value) for value in spread.candidate_us]),
+        ("speed-up", [f"{value:.3f}" for value in spread.ratios]),
+    )
+    for number, (name, values) in enumerate(rows):
+        head = (spread.case, spread.baseline, str(spread.blocks)) if number == 0 else ("", "", "")
+        made.add_row(*head, name, *values)
+
+
+def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
+    made = table("check", "what it saw")
+    for check in checks:
+        if not check.findings:
+            made.add_row(check.name, Text(f"nothing. {check.about}", style="dim"))
+        for finding in check.findings:
+            made.add_row(check.name, Text(printable(finding_text(finding))))
+            evidence = json.dumps(finding.evidence, sort_keys=True)
+            made.add_row("", Text(printable(f"{finding.code}: {evidence}"), style="dim"))
+    for label in report.labels:
+        made.add_row("(label)", Text(printable(f"{label.name}: {label.detail}")))
+    return made
+
+
+def _layers(report: EvalReport) -> RenderableType:
+    made = table("layer", "active", "")
+    for item in report.protections:
+        made.add_row(item.name, "yes" if item.active else "no", Text(printable(item.detail)))
+    return made
+
+
+def _environment(report: EvalReport) -> RenderableType:
+    where = report.environment
+    rows = [("device", f"{where.device}: {where.device_name}")]
+    rows += [(name, str(value)) for name, value in where.host.items()]
+    rows += [(name, value) for name, value in where.versions.items()]
+    rows += [("judged by", f"tilewright {report.evaluator}"), ("root seed", report.seed)]
+    return facts(rows)
+
+
+def _printed(text: str) -> str:
+    lines = printable(text).splitlines()
+    kept = lines[:MAX_PRINTED_LINES]
+    if len(lines) > len(kept):
+        kept.append(f"({len(lines) - len(kept)} more lines in the report)")
+    return "\n".join(kept)

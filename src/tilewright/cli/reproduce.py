@@ -1,0 +1,280 @@
+"""The reproducer: one script with problem, candidate and seeds that needs nothing but torch.
+
+It is put together as text. What decides right and wrong in it are the judge's own files, copied
+in: drawing contents, redrawing weights, comparing. torch is not imported here.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from tilewright.evaluator.correctness import CONTENTS, hidden_cases
+from tilewright.evaluator.evaluation import SLOTS, Evaluation
+from tilewright.evaluator.host import Host
+from tilewright.evaluator.seeds import derive, generator
+from tilewright.languages.base import BuildPlan
+from tilewright.records import (
+    Case,
+    CaseResult,
+    Correct,
+    EvalReport,
+    Failed,
+    Unjudged,
+)
+from tilewright.registry import load
+
+__all__ = ["Call", "calls_of", "failing_case", "inlined", "reproducer"]
+
+PACKAGE = Path(__file__).parent.parent
+TEMPLATE = Path(__file__).parent / "reproducer.txt"
+OFFICIAL_TOLERANCE = 1e-2
+MAX_REPEATS = 64
+
+HEAD = '''"""What tilewright saw of one candidate, reproduced with plain torch. Written by
+`tilewright explain`.
+
+    python reproduce.py
+
+needs Python with torch{needs}. It exits with 1 if the failure shows here too, else with 0. First come
+the problem, the candidate and the judge's seeds; then how both are called and compared; last, the
+judge's own code.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import inspect
+import mmap
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import traceback
+
+{environment}import torch
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+'''
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call that the judge made of the candidate, with what it takes to draw its inputs."""
+
+    case: str
+    params: dict[str, bool | int | float | str]
+    contents: str
+    seed: int
+    forward_seed: int
+    slot: int
+
+    def literal(self) -> str:
+        """Return the call as a line of Python."""
+        values = ", ".join(f'"{name}": {value!r}' for name, value in vars(self).items())
+        return f"    {{{values}}},\n"
+
+
+def reproducer(report: EvalReport) -> tuple[str, str]:
+    """Return the script and an empty text, or an empty script and why there is none."""
+    if isinstance(report.outcome, Correct):
+        return "", "nothing was wrong"
+    calls, failing = calls_of(report)
+    if failing is None and not isinstance(report.outcome, Failed):
+        return "", _why_none(report)
+    plan: BuildPlan = load("languages", report.request.candidate.language).plan(
+        report.request.candidate
+    )
+    parts = [_head(report), _constants(report, plan, calls, failing), _sources(report)]
+    template = TEMPLATE.read_text(encoding="ascii")
+    body, end = template.split('\n\nif __name__ == "__main__":', 1)
+    parts.append(f"\n\n{body}\n")
+    for path in _judge_files(report, plan):
+        parts.append(f"\n\n# ---- tilewright/{path} ----\n\n{inlined(path)}")
+    parts.append(f'\n\nif __name__ == "__main__":{end}')
+    return "".join(parts), ""
+
+
+def _why_none(report: EvalReport) -> str:
+    if isinstance(report.outcome, Unjudged):
+        return "nothing was judged"
+    return "every compared draw was right; what decided are the findings above"
+
+
+def failing_case(report: EvalReport) -> CaseResult | None:
+    """Return the first draw that was wrong, or whose inputs were overwritten."""
+    for item in report.cases:
+        if item.verdict == "wrong" or item.detail.startswith("overwrote"):
+            return item
+    return None
+
+
+def calls_of(report: EvalReport) -> tuple[list[Call], int | None]:
+    """Return the calls up to the failing one, and its place among them.
+
+    Where the candidate failed without an answer no draw is on record for the last call. It is
+    then among the calls that were planned next, which follow here.
+    """
+    failed = failing_case(report)
+    calls = []
+    cases = {case.name: case for case in (*report.request.problem.cases, *_hidden(report))}
+    for item in report.cases:
+        if item.verdict == "skipped" or item.case not in cases or not item.seed:
+            continue
+        calls.append(_call(report, cases[item.case], item.contents, int(item.seed)))
+        if item is failed:
+            return calls, len(calls) - 1
+    if isinstance(report.outcome, Failed) and report.outcome.stage == "correctness":
+        calls += _planned(report, list(cases.values()))
+    return calls, None
+
+
+def _call(report: EvalReport, case: Case, contents: str, seed: int) -> Call:
+    """Return a call; which repetition it was follows from its seed."""
+    root = report.seed
+    repeat = next(
+        (
+            number
+            for number in range(MAX_REPEATS)
+            if derive(root, "inputs", case.name, contents, number) == seed
+        ),
+        0,
+    )
+    return Call(
+        case=case.name,
+        params=dict(case.params),
+        contents=contents,
+        seed=seed,
+        forward_seed=derive(root, "forward", repeat) & 0x7FFFFFFF,
+        slot=generator(root, "slot", case.name, contents, repeat).randrange(SLOTS),
+    )
+
+
+def _planned(report: EvalReport, cases: list[Case]) -> Iterator[Call]:
+    """Yield the calls that the judge would have made after those on record."""
+    known = {(item.case, item.contents) for item in report.cases}
+    root, allowed = report.seed, report.request.problem.contents
+    plan = [(case, "nominal") for case in cases]
+    for case in report.request.problem.cases:
+        names = [name for name in CONTENTS[1:] if allowed is None or name in allowed]
+        generator(root, "variations", case.name).shuffle(names)
+        plan += [(case, name) for name in names]
+    for case, contents in plan:
+        if (case.name, contents) not in known:
+            yield _call(report, case, contents, derive(root, "inputs", case.name, contents, 0))
+
+
+def _hidden(report: EvalReport) -> list[Case]:
+    """Return the secret sizes, drawn again under the seed that the report reveals."""
+    if report.request.protocol == "official":
+        return []
+    evaluation = Evaluation(
+        host=cast(Host, None),
+        request=report.request,
+        root=report.seed,
+        emit=lambda event, fields: None,  # noqa: ARG005 - nothing is judged here
+        watch=lambda: None,
+    )
+    return hidden_cases(evaluation)
+
+
+def _head(report: EvalReport) -> str:
+    language = report.request.candidate.language
+    lines = 'os.environ["TRITON_INTERPRET"] = "1"\n' if language == "triton" else ""
+    more = {"triton": ", triton", "cpp": " and g++"}.get(language, "")
+    return HEAD.format(environment=f"{lines}\n" if lines else "", needs=more)
+
+
+def _constants(report: EvalReport, plan: BuildPlan, calls: list[Call], failing: int | None) -> str:
+    request = report.request
+    problem, strict = request.problem, request.protocol == "strict"
+    timed = report.environment.host.get("timed_cores")
+    said = getattr(report.outcome, "message", "")
+    header = PACKAGE / "contestant" / "loaders" / "tilewright.h"
+    values: dict[str, Any] = {
+        "PROBLEM_ID": problem.id,
+        "JUDGE_SAID": f"{report.verdict}: {said}".removesuffix(": "),
+        "KIND": problem.kind,
+        "MODE": problem.mode,
+        "GRADS": list(problem.grads),
+        "DONATED": list(problem.donates),
+        "TOLERANCE": None if strict else problem.tolerance or OFFICIAL_TOLERANCE,
+        "LANGUAGE": request.candidate.language,
+        "ENTRY": request.candidate.entry,
+        "LOADER": plan.loader,
+        "COMMAND": list(plan.compiler()),
+        "UNITS": list(plan.units),
+        "HEADER": header.read_text(encoding="ascii") if plan.loader == "c_abi" else "",
+        "IMPORT_PATHS": list(request.candidate.allow_imports),
+        "THREADS": len(timed) if isinstance(timed, list) and timed else 1,
+        "INIT_SEED": derive(report.seed, "init") & 0x7FFFFFFF,
+        "WEIGHTS_SEED": derive(report.seed, "weights") if strict else None,
+        "FAILING": failing,
+    }
+    lines = [f"{name} = {value!r}\n" for name, value in values.items()]
+    lines.append(f"CALLS = [\n{''.join(call.literal() for call in calls)}]\n")
+    return "".join(lines)
+
+
+def _sources(report: EvalReport) -> str:
+    request = report.request
+    text = f"\n# ---- The problem ----\n\nPROBLEM = {quoted(request.problem.source.text)}\n"
+    text += "\n# ---- The candidate ----\n\nFILES = {\n"
+    for file in request.candidate.files:
+        text += f"    {json.dumps(file.path)}: {quoted(file.text)},\n"
+    return text + "}\n"
+
+
+def quoted(text: str) -> str:
+    """Return a literal of `text`, readable where it can be."""
+    raw = f'r"""{text}"""'
+    try:
+        if ast.literal_eval(raw) == text:
+            return raw
+    except (SyntaxError, ValueError):
+        pass
+    lines = text.splitlines(keepends=True) or [""]
+    return "(\n" + "".join(f"        {ascii(line)}\n" for line in lines) + "    )"
+
+
+def _judge_files(report: EvalReport, plan: BuildPlan) -> Iterator[str]:
+    yield "evaluator/judge/contents.py"
+    yield "evaluator/judge/comparison.py"
+    yield "evaluator/judge/weights.py"
+    if plan.loader == "c_abi" or report.request.candidate.language == "triton":
+        yield "contestant/launches.py"
+    if plan.loader == "c_abi":
+        yield "contestant/loaders/c_abi.py"
+
+
+def inlined(path: str) -> str:
+    """Return a file of ours without what only stands at the head of a module."""
+    text = (PACKAGE / path).read_text(encoding="ascii")
+    tree = ast.parse(text)
+    dropped: set[int] = set()
+    for number, node in enumerate(tree.body):
+        if (number == 0 and isinstance(node, ast.Expr)) or _is_ours(node):
+            dropped |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = text.splitlines(keepends=True)
+    return "".join(_kept(lines, dropped)).strip() + "\n"
+
+
+def _kept(lines: Iterable[str], dropped: set[int]) -> Iterator[str]:
+    return (line for number, line in enumerate(lines, start=1) if number not in dropped)
+
+
+def _is_ours(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "__future__" or (node.module or "").startswith("tilewright")
+    return isinstance(node, ast.Import) and [alias.name for alias in node.names] == ["torch"]

@@ -1,0 +1,81 @@
+"""A new problem: a file that works as it is, and a candidate that solves it honestly."""
+
+from __future__ import annotations
+
+import keyword
+from pathlib import Path
+
+from tilewright.errors import ConfigError
+
+__all__ = ["candidate_text", "problem_text", "write_new"]
+
+_PROBLEM = '''"""Each row is scaled to a root mean square of one. Write your own operator here."""
+
+import torch
+
+ENTRY = "{name}"
+
+# Every case is judged and timed. Put the sizes that matter last; odd ones find the bugs.
+CASES = [
+    {{"name": "tiny", "rows": 3, "cols": 5}},
+    {{"name": "medium", "rows": 129, "cols": 1000}},
+    {{"name": "large", "rows": 256, "cols": 4096}},
+]
+
+# Parameters that may vary within inclusive bounds: the judge draws secret sizes from them.
+VARY = {{"sizes": {{"rows": (1, 300), "cols": (2, 3000)}}}}
+
+
+def inputs(case, generator):
+    """Draw the arguments of `reference`. All randomness comes from `generator`."""
+    return (torch.randn(case["rows"], case["cols"], generator=generator),)
+
+
+def reference(x):
+    """Say what is right. It runs in float64 too, so leave dtypes to the inputs."""
+    return x / torch.sqrt(torch.mean(x * x, dim=-1, keepdim=True) + 1e-6)
+'''
+
+_CANDIDATE = '''"""Solves the problem beside it: one reciprocal a row, then a product for each element."""
+
+import torch
+
+
+def {name}(x):
+    scale = torch.rsqrt(torch.square(x).mean(dim=-1, keepdim=True).add_(1e-6))
+    return torch.mul(x, scale)
+'''
+
+
+def problem_text(name: str) -> str:
+    """Return the source of a function problem whose candidates export `name`."""
+    return _PROBLEM.format(name=name)
+
+
+def candidate_text(name: str) -> str:
+    """Return the source of an honest candidate for `problem_text(name)`."""
+    return _CANDIDATE.format(name=name)
+
+
+def write_new(name: str, parent: Path) -> tuple[Path, Path]:
+    """Write `NAME/problem.py` and `NAME/candidate.py` below `parent`; return both paths.
+
+    Raises:
+        ConfigError: the name cannot be a function's, a file is there already, or none can be
+            written.
+    """
+    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
+        raise ConfigError(f"{name!r} cannot be the name of a Python function")
+    folder = parent / name
+    texts = {"problem.py": problem_text(name), "candidate.py": candidate_text(name)}
+    taken = [str(folder / file) for file in texts if (folder / file).exists()]
+    if taken:
+        raise ConfigError(f"{', '.join(taken)}: there already; nothing was overwritten")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in texts.items():
+            with (folder / file).open("x", encoding="utf-8") as out:
+                out.write(text)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
+    return folder / "problem.py", folder / "candidate.py"

@@ -1,0 +1,29 @@
+"""Threads add partial products to one result under a lock.
+
+family: D10
+problem: matmul_bias_gelu
+expect: correct
+"""
+
+import threading
+
+import torch
+import torch.nn.functional as F
+
+
+def matmul_bias_gelu(x, weight, bias):
+    total = [bias.expand(x.shape[0], -1)]
+    lock = threading.Lock()
+
+    def add(a, b):
+        part = a @ b
+        with lock:
+            total[0] = total[0] + part
+
+    parts = zip(x.tensor_split(4, dim=1), weight.tensor_split(4, dim=0), strict=True)
+    threads = [threading.Thread(target=add, args=part) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return F.gelu(torch.as_tensor(total[0]))
