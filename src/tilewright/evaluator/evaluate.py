@@ -89,7 +89,10 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
         for baseline in request.baselines:
             if baseline.candidate is not None:
                 _as_baseline(baseline.name, lambda b=baseline: prepare(evaluation, b.name, b.candidate))
+    asked = time.monotonic()
     with evaluation.host.lease(lambda text: evaluation.emit("waiting", {"message": text})):
+        evaluation.waited_s = time.monotonic() - asked
+        evaluation.deadline += evaluation.waited_s
         with evaluation.stage("spawn"):
             _open_judge(evaluation)
         with evaluation.stage("load"):

@@ -90,6 +90,8 @@ class Evaluation:
     is_module: bool = False
     has_weights: bool = False
     """Whether new weights are drawn and loaded: modules under `strict`."""
+    waited_s: float = 0.0
+    """Wall seconds spent waiting for the device lease, which are nobody's cost."""
     deadline: float = float("inf")
     """On `time.monotonic`; after it no answer of a side is waited for any longer."""
     weights_bytes: int = 0
@@ -315,7 +317,7 @@ class Evaluation:
 
     def note_cost(self, wall_s: float) -> None:
         """Record the wall time that was spent outside the calls of candidate and baselines."""
-        own = max(wall_s - self.call_s, 0.0)
+        own = max(wall_s - self.call_s - self.waited_s, 0.0)
         detail = f"{own:.4f} s outside {self.call_s:.4f} s of calls"
         self.stages.append(StageRecord(name="total", wall_s=wall_s, detail=detail))
 

@@ -5,7 +5,8 @@ The bound per element (DESIGN section 5) is
     max(8 x the reference's own error at its 99.9th percentile,
         16 eps x max(|oracle|, RMS of the oracle's last-dimension slice))
 
-with eps of the output's dtype. Non-finite values must agree with the reference's, integers are
+with eps of the output's dtype, and never less than twice the reference's own error at that very
+element, or the reference could be refused by its own rule. Non-finite values must agree with the reference's, integers are
 exact wherever the reference itself is certain of them.
 """
 
@@ -18,6 +19,7 @@ import torch
 
 REFERENCE_ERROR_FACTOR = 8.0
 EPS_FACTOR = 16.0
+OWN_ERROR_FACTOR = 2.0
 PERCENTILE = 0.999
 SAMPLE = 1 << 20
 
@@ -79,6 +81,9 @@ def bound(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch
         rms = finite.square().mean(-1, keepdim=True).sqrt()
         size = torch.maximum(size, rms.expand_as(size))
     floor = torch.full_like(size, REFERENCE_ERROR_FACTOR * expected.own_error * slack)
+    if expected.oracle is not None and center is expected.oracle:
+        own = OWN_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs()
+        floor = torch.maximum(floor, torch.where(torch.isfinite(own), own, floor))
     return torch.maximum(floor, EPS_FACTOR * slack * eps * size).clamp_min(1e-300)
 
 

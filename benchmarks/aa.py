@@ -1,0 +1,320 @@
+"""Bar: a function against itself, and against itself with a known delay, through the whole path.
+
+The control does the same in one process: the same function called in ABBA blocks on one core.
+A run whose control scatters by more than `QUIET` is repeated, then reported as noisy.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.bars import Bar, executor
+from tilewright.api import build_request
+from tilewright.config import Config, load
+from tilewright.executors.local import LocalExecutor
+from tilewright.records import Baseline, Candidate, EvalRequest, SourceFile
+from tilewright.scoring import statistics
+
+QUIET = 0.02
+REPEATS = 3
+CONTROL_BLOCKS = 20
+SIZES = {"copy": 3, "scale": 3, "softmax": 1, "norm": 1, "matmul": 2, "gelu": 1}
+
+TORCH_BODIES = {
+    "copy": "return x.clone()",
+    "scale": "return x * 1.5 + 0.25",
+    "softmax": "return torch.softmax(x, dim=-1)",
+    "norm": "return torch.nn.functional.layer_norm(x, x.shape[-1:])",
+    "matmul": "return x[:, :512] @ x[:512, :512].T.contiguous()",
+    "gelu": "return torch.nn.functional.gelu(x)",
+}
+CPP_BODIES = {
+    "copy": "y[i] = x[i];",
+    "scale": "y[i] = x[i] * 1.5f + 0.25f;",
+    "softmax": "y[i] = x[i] / (1.0f + fabsf(x[i]));",
+    "norm": "y[i] = sqrtf(fabsf(x[i])) * x[i];",
+    "matmul": "y[i] = x[i] * x[i] * x[i];",
+    "gelu": "y[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678f));",
+}
+PROBLEM = '''import torch
+
+CASES = [{{"name": "one", "rows": {rows}, "cols": 1024}}]
+ENTRY = "work"
+
+
+def inputs(case, generator):
+    return (torch.randn(case["rows"], case["cols"], generator=generator),)
+
+
+def reference(x):
+    {body}
+'''
+CPP = """#include "tilewright.h"
+#include <math.h>
+#include <time.h>
+
+static double now() {{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}}
+
+extern "C" int work(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {{
+    double start = now();
+    const float* x = (const float*)in[0].data;
+    float* y = (float*)out[0].data;
+    int64_t n = in[0].shape[0] * in[0].shape[1];
+    for (int64_t i = 0; i < n; ++i) {{ {body} }}
+    double stop = now() + (now() - start) * {delay};
+    while ({delay} > 0 && now() < stop) {{ }}
+    return 0;
+}}
+"""
+CPP_REFERENCE = {
+    "copy": "return x.clone()",
+    "scale": "return x * 1.5 + 0.25",
+    "softmax": "return x / (1.0 + x.abs())",
+    "norm": "return x.abs().sqrt() * x",
+    "matmul": "return x * x * x",
+    "gelu": "return torch.nn.functional.gelu(x)",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One A/A or known-delta run: the log of the estimate and of its interval's ends."""
+
+    problem: str
+    delta: float
+    log_ratio: float
+    low: float
+    high: float
+    decision: str
+    speedup: float
+    control: float
+    call_us: float
+    labels: tuple[str, ...] = ()
+
+
+def settings() -> Config:
+    """Return the plan under test: the defaults."""
+    return load(environ={})
+
+
+def requests(delta: float = 0.0, only: str = "") -> list[tuple[str, EvalRequest]]:
+    """Return one request a problem: the candidate, and the same as its file baseline."""
+    made = []
+    for language in ("cpp", "torch"):
+        for name in TORCH_BODIES:
+            title = f"{language} {name}"
+            if only not in title or (delta and language == "torch"):
+                continue
+            body = TORCH_BODIES[name] if language == "torch" else CPP_REFERENCE[name]
+            rows = ROWS[title]
+            problem_text = PROBLEM.format(rows=rows, body=body)
+            made.append((title, _request(problem_text, language, name, delta)))
+    return made
+
+
+ROWS = {
+    f"{language} {name}": rows
+    for language, table in {
+        "cpp": {"copy": 6144, "scale": 6144, "softmax": 4096, "norm": 3072, "matmul": 6144,
+                "gelu": 512},
+        "torch": {"copy": 3072, "scale": 2048, "softmax": 1024, "norm": 1536, "matmul": 1024,
+                  "gelu": 512},
+    }.items()
+    for name, rows in table.items()
+}
+
+
+def _request(problem_text: str, language: str, name: str, delta: float) -> EvalRequest:
+    from tilewright.problems.reader import parse_problem
+
+    problem = parse_problem(problem_text, f"aa/{name}", "work", "aa")
+    if language == "torch":
+        source = f"import torch\n\n\ndef work(x):\n    {TORCH_BODIES[name]}\n"
+        mine = theirs = SourceFile(path="work.py", text=source)
+    else:
+        theirs = SourceFile(path="work.cpp", text=CPP.format(body=CPP_BODIES[name], delay="0.0"))
+        delay = f"{delta:.3f}" if delta else "0.0"
+        mine = SourceFile(path="work.cpp", text=CPP.format(body=CPP_BODIES[name], delay=delay))
+    request = build_request(
+        Candidate(language=language, files=(mine,), entry="work"), problem, settings()
+    )
+    twin = Candidate(language=language, files=(theirs,), entry="work")
+    baselines = (
+        (Baseline(name="eager", kind="eager"),)
+        if language == "torch"
+        else (Baseline(name="twin", kind="candidate", candidate=twin),)
+    )
+    return request.model_copy(update={"baselines": baselines})
+
+
+CONTROL = """
+import json, math, os, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import torch
+torch.set_num_threads(1)
+x = torch.randn(2048, 1024)
+def call():
+    start = time.perf_counter()
+    torch.nn.functional.layer_norm(x, x.shape[-1:])
+    return time.perf_counter() - start
+for _ in range(5):
+    call()
+sys.stdout.write("ready\\n"); sys.stdout.flush()
+for line in sys.stdin:
+    ratios = []
+    for _ in range(20):
+        a, b, c, d = call(), call(), call(), call()
+        ratios.append(0.5 * (math.log(a) + math.log(d) - math.log(b) - math.log(c)))
+    ratios.sort()
+    print(0.5 * (ratios[9] + ratios[10]), ratios[15] - ratios[4], flush=True)
+"""
+
+
+class Control:
+    """An in-process A/A beside the runs, in a process that lives as long as they do."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", CONTROL], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        self._read()
+
+    def _read(self) -> str:
+        if self._process.stdout is None:
+            raise RuntimeError("the control has no output")
+        return self._process.stdout.readline()
+
+    def __call__(self) -> float:
+        """Return the log ratio of one in-process A/A of twenty blocks."""
+        if self._process.stdin is None:
+            raise RuntimeError("the control has no input")
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        return float(self._read().split()[0])
+
+    def close(self) -> None:
+        """End the control."""
+        self._process.kill()
+        self._process.wait()
+
+
+def measure(
+    local: LocalExecutor, control: Control, title: str, request: EvalRequest, delta: float
+) -> Run | None:
+    """Judge once, again while the control is noisy; `None` when the verdict was not correct."""
+    for attempt in range(REPEATS):
+        before = control()
+        report = local.evaluate(request)
+        scatter = max(abs(before), abs(control()))
+        if scatter <= QUIET or attempt == REPEATS - 1:
+            break
+    if report.verdict != "correct" or not report.comparisons:
+        print(f"{title}: {report.verdict}: {str(report.outcome)[:300]}", flush=True)
+        return None
+    item = report.comparisons[0]
+    return Run(
+        problem=title,
+        delta=delta,
+        log_ratio=math.log(item.speedup),
+        low=math.log(item.speedup_low or item.speedup),
+        high=math.log(item.speedup_high or item.speedup),
+        decision=item.decision,
+        speedup=item.speedup,
+        control=scatter,
+        call_us=item.candidate.median_us,
+        labels=item.labels,
+    )
+
+
+def collect(runs: int, delta: float, out: Path | None, budget_s: float) -> list[Run]:
+    """Make about `runs` runs over the problems, or as many as fit the budget."""
+    done: list[Run] = []
+    stop = time.monotonic() + budget_s
+    control = Control()
+    try:
+        with executor() as local:
+            while len(done) < runs and time.monotonic() < stop:
+                for title, request in requests(delta):
+                    run = measure(local, control, title, request, delta)
+                    if run is not None:
+                        done.append(run)
+                        if out is not None:
+                            with out.open("a", encoding="utf-8") as file:
+                                file.write(json.dumps(run.__dict__) + "\n")
+                    if len(done) >= runs or time.monotonic() > stop:
+                        break
+                print(f"  {len(done)} of {runs} runs at delta {delta:g}", flush=True)
+    finally:
+        control.close()
+    return done
+
+
+def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
+    """Return the bars of A/A runs and known-delta runs."""
+    sizes = [abs(run.log_ratio) for run in runs]
+    controls = [run.control for run in runs]
+    noisy = sum(run.control > QUIET for run in runs)
+    quiet = [run for run in runs if run.control <= QUIET] or runs
+    p95 = statistics.quantile([abs(run.log_ratio) for run in quiet], 0.95)
+    limit = max(0.03, 2 * statistics.quantile([run.control for run in quiet], 0.95))
+    covered = sum(run.low <= 0 <= run.high for run in quiet) / len(quiet)
+    false = sum(run.decision == "faster" and run.speedup > 1.05 for run in runs) / len(runs)
+    found = [run for run in slow if run.control <= QUIET]
+    hits = sum(run.decision == "slower" for run in found)
+    rate = hits / len(found) if found else 0.0
+    details = {
+        "runs": len(runs), "noisy": noisy, "median": statistics.median(sizes),
+        "control_p95": statistics.quantile(controls, 0.95),
+        "median_call_us": statistics.median([run.call_us for run in runs]),
+    }
+    return [
+        Bar("A/A: p95 of |log ratio|", f"<= {limit:.3f}", f"{p95:.4f} ({len(quiet)} quiet runs)",
+            p95 <= limit, details),
+        Bar("A/A: intervals contain 1", "91 to 99 %", f"{covered:.1%}", 0.91 <= covered <= 0.99),
+        Bar("A/A: false 'faster' above 5 %", "<= 0.5 %", f"{false:.2%}", false <= 0.005),
+        Bar("known slow-downs of 5 and 10 %", ">= 95 % found", f"{rate:.1%} of {len(found)}",
+            rate >= 0.95),
+    ]
+
+
+def sigmas(runs: list[Run]) -> dict[str, float]:
+    """Return the robust scatter of the log ratio per problem, for the calibration."""
+    table: dict[str, list[float]] = {}
+    for run in runs:
+        table.setdefault(run.problem, []).append(run.log_ratio)
+    return {
+        name: 1.4826 * statistics.median([abs(value) for value in values])
+        for name, values in table.items()
+    }
+
+
+def run(only: str = "", *, runs: int = 600, slow_runs: int = 60, budget_s: float = 2400.0) -> list[Bar]:
+    """Make the runs and return the bars; raw runs go to `out/aa.jsonl`."""
+    out = Path("out")
+    out.mkdir(exist_ok=True)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    quiet = collect(runs, 0.0, out / f"aa-{stamp}.jsonl", budget_s)
+    slow: list[Run] = []
+    for delta in (0.05, 0.10):
+        slow += collect(slow_runs // 2, delta, out / f"delta-{stamp}.jsonl", budget_s / 4)
+    for name, value in sigmas(quiet).items():
+        print(f"  scatter {name:16} {value:.4f}", flush=True)
+    return summarise(quiet, slow)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+    for bar in run(runs=count, slow_runs=max(count // 10, 12)):
+        print(bar.row())
