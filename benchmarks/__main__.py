@@ -1,4 +1,4 @@
-"""`make bars`: run the bars of this machine, print `bar | wanted | seen | held`, exit 1 on a miss."""
+"""`make bars`: run the bars that this machine can, print their table, exit 1 on a miss."""
 
 from __future__ import annotations
 

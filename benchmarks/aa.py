@@ -43,7 +43,7 @@ CPP_BODIES = {
     "matmul": "y[i] = x[i] * x[i] * x[i];",
     "gelu": "y[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678f));",
 }
-PROBLEM = '''import torch
+PROBLEM = """import torch
 
 CASES = [{{"name": "one", "rows": {rows}, "cols": 1024}}]
 ENTRY = "work"
@@ -55,7 +55,7 @@ def inputs(case, generator):
 
 def reference(x):
     {body}
-'''
+"""
 CPP = """#include "tilewright.h"
 #include <math.h>
 #include <time.h>
@@ -126,10 +126,22 @@ def requests(delta: float = 0.0, only: str = "") -> list[tuple[str, EvalRequest]
 ROWS = {
     f"{language} {name}": rows
     for language, table in {
-        "cpp": {"copy": 6144, "scale": 6144, "softmax": 4096, "norm": 3072, "matmul": 6144,
-                "gelu": 512},
-        "torch": {"copy": 3072, "scale": 2048, "softmax": 1024, "norm": 1536, "matmul": 1024,
-                  "gelu": 512},
+        "cpp": {
+            "copy": 6144,
+            "scale": 6144,
+            "softmax": 4096,
+            "norm": 3072,
+            "matmul": 6144,
+            "gelu": 512,
+        },
+        "torch": {
+            "copy": 3072,
+            "scale": 2048,
+            "softmax": 1024,
+            "norm": 1536,
+            "matmul": 1024,
+            "gelu": 512,
+        },
     }.items()
     for name, rows in table.items()
 }
@@ -186,8 +198,11 @@ class Control:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", CONTROL], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+            [sys.executable, "-c", CONTROL],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         self._read()
 
@@ -214,14 +229,14 @@ def measure(
     local: LocalExecutor, control: Control, title: str, request: EvalRequest, delta: float
 ) -> Run | None:
     """Judge once, again while the control is noisy; `None` when the verdict was not correct."""
-    for attempt in range(REPEATS):
+    report, scatter, attempts = None, math.inf, 0
+    while scatter > QUIET and attempts < REPEATS:
         before = control()
         report = local.evaluate(request)
         scatter = max(abs(before), abs(control()))
-        if scatter <= QUIET or attempt == REPEATS - 1:
-            break
-    if report.verdict != "correct" or not report.comparisons:
-        print(f"{title}: {report.verdict}: {str(report.outcome)[:300]}", flush=True)
+        attempts += 1
+    if report is None or report.verdict != "correct" or not report.comparisons:
+        print(f"{title}: {str(report and report.outcome)[:300]}", flush=True)
         return None
     item = report.comparisons[0]
     return Run(
@@ -275,17 +290,28 @@ def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
     hits = sum(run.decision == "slower" for run in found)
     rate = hits / len(found) if found else 0.0
     details = {
-        "runs": len(runs), "noisy": noisy, "median": statistics.median(sizes),
+        "runs": len(runs),
+        "noisy": noisy,
+        "median": statistics.median(sizes),
         "control_p95": statistics.quantile(controls, 0.95),
         "median_call_us": statistics.median([run.call_us for run in runs]),
     }
     return [
-        Bar("A/A: p95 of |log ratio|", f"<= {limit:.3f}", f"{p95:.4f} ({len(quiet)} quiet runs)",
-            p95 <= limit, details),
+        Bar(
+            "A/A: p95 of |log ratio|",
+            f"<= {limit:.3f}",
+            f"{p95:.4f} ({len(quiet)} quiet runs)",
+            p95 <= limit,
+            details,
+        ),
         Bar("A/A: intervals contain 1", "91 to 99 %", f"{covered:.1%}", 0.91 <= covered <= 0.99),
         Bar("A/A: false 'faster' above 5 %", "<= 0.5 %", f"{false:.2%}", false <= 0.005),
-        Bar("known slow-downs of 5 and 10 %", ">= 95 % found", f"{rate:.1%} of {len(found)}",
-            rate >= 0.95),
+        Bar(
+            "known slow-downs of 5 and 10 %",
+            ">= 95 % found",
+            f"{rate:.1%} of {len(found)}",
+            rate >= 0.95,
+        ),
     ]
 
 
@@ -300,7 +326,13 @@ def sigmas(runs: list[Run]) -> dict[str, float]:
     }
 
 
-def run(only: str = "", *, runs: int = 600, slow_runs: int = 60, budget_s: float = 2400.0) -> list[Bar]:
+def run(
+    only: str = "",  # noqa: ARG001 - one table
+    *,
+    runs: int = 600,
+    slow_runs: int = 60,
+    budget_s: float = 2400.0,
+) -> list[Bar]:
     """Make the runs and return the bars; raw runs go to `out/aa.jsonl`."""
     out = Path("out")
     out.mkdir(exist_ok=True)

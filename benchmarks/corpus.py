@@ -45,8 +45,13 @@ def run(only: str = "") -> list[Bar]:
             bars.append(Bar(f"corpus: {kind}", wanted, seen, not missed, {"missed": missed}))
         missed = _bundled(local, only)
         bars.append(
-            Bar("corpus: bundled candidates", "none accused", f"{len(missed)} accused",
-                not missed, {"missed": missed})
+            Bar(
+                "corpus: bundled candidates",
+                "none accused",
+                f"{len(missed)} accused",
+                not missed,
+                {"missed": missed},
+            )
         )
     return bars
 
@@ -54,15 +59,21 @@ def run(only: str = "") -> list[Bar]:
 def _report(local: LocalExecutor, file: CorpusFile) -> bool:
     verdict, missed, seconds = judge_file(local, file)
     mark = "ok  " if not missed else "MISS"
-    print(f"{mark} {file.path.name:38} {file.keys.get('family', ''):4} {verdict:10} "
-          f"{seconds:5.1f} s  {missed}", flush=True)
+    print(
+        f"{mark} {file.path.name:38} {file.keys.get('family', ''):4} {verdict:10} "
+        f"{seconds:5.1f} s  {missed}",
+        flush=True,
+    )
     return not missed
 
 
 def _bundled(local: LocalExecutor, only: str) -> list[str]:
     missed = []
     for path in sorted(BUNDLED.glob("*/candidates/*")):
-        if path.suffix not in (".py", ".cpp") or only not in f"{path.parent.parent.name}_{path.stem}":
+        if (
+            path.suffix not in (".py", ".cpp")
+            or only not in f"{path.parent.parent.name}_{path.stem}"
+        ):
             continue
         request = build_request(path, path.parent.parent.name, quick_settings())
         start = time.monotonic()
@@ -70,9 +81,12 @@ def _bundled(local: LocalExecutor, only: str) -> list[str]:
         name = f"{path.parent.parent.name}/{path.name}"
         if report.verdict != "correct":
             missed.append(name)
-        print(f"{'ok  ' if report.verdict == 'correct' else 'MISS'} {name:43} {report.verdict:10} "
-              f"{time.monotonic() - start:5.1f} s "
-              f"{'' if report.verdict == 'correct' else str(report.outcome)[:500]}", flush=True)
+        print(
+            f"{'ok  ' if report.verdict == 'correct' else 'MISS'} {name:43} {report.verdict:10} "
+            f"{time.monotonic() - start:5.1f} s "
+            f"{'' if report.verdict == 'correct' else str(report.outcome)[:500]}",
+            flush=True,
+        )
     return missed
 
 

@@ -17,7 +17,7 @@ from tilewright.problems.reader import parse_problem
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.scoring.statistics import median
 
-PROBLEM = '''import torch
+PROBLEM = """import torch
 
 CASES = [{"name": "one", "rows": 64, "cols": 1024}]
 ENTRY = "work"
@@ -29,7 +29,7 @@ def inputs(case, generator):
 
 def reference(x):
     return torch.softmax(x, dim=-1)
-'''
+"""
 CANDIDATE = "import torch\n\n\ndef work(x):\n    return torch.softmax(x, dim=-1)  # {}\n"
 RUNS = 15
 FRESH_RUNS = 3
@@ -140,10 +140,18 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
     cold = cold_command()
     supervisor, pair = peak["supervisor"], peak["judge and contestant"]
     return [
-        Bar("cost: outside the calls, warm", "median <= 0.250 s",
-            f"{median(costs):.3f} s (total {median(walls):.3f} s)", median(costs) <= 0.250),
-        Bar("cost: against a fresh interpreter", ">= 5 times below",
-            f"{ratio:.1f} times ({median(started):.2f} s fresh)", ratio >= 5),
+        Bar(
+            "cost: outside the calls, warm",
+            "median <= 0.250 s",
+            f"{median(costs):.3f} s (total {median(walls):.3f} s)",
+            median(costs) <= 0.250,
+        ),
+        Bar(
+            "cost: against a fresh interpreter",
+            ">= 5 times below",
+            f"{ratio:.1f} times ({median(started):.2f} s fresh)",
+            ratio >= 5,
+        ),
         Bar("cost: supervisor's memory", "< 80 MB", f"{supervisor:.0f} MB", supervisor < 80),
         Bar("cost: judge and contestant", "< 1.5 GB", f"{pair:.0f} MB", pair < 1536),
         Bar("cost: cold `tilewright eval`", "< 10 s", f"{cold:.1f} s", cold < 10),

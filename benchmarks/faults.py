@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 from benchmarks.bars import Bar, executor, quick_settings
 from benchmarks.corpus import CORPUS
 from tilewright.api import build_request
-from tilewright.config import load
+from tilewright.config import Config, load
 from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import EvalReport, EvalRequest
@@ -24,7 +25,7 @@ DEADLINE_S = 4.0
 GRACE_S = 2.0
 
 
-def settings(*, timed: bool) -> object:
+def settings(*, timed: bool) -> Config:
     """Return settings with short deadlines."""
     return load(
         overrides=[
@@ -69,7 +70,9 @@ def _is_forkserver(pid: int) -> bool:
     except OSError:
         return False
     parent = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[1]
-    return b"forkserver" in command and b"supervisor" in Path(f"/proc/{parent}/cmdline").read_bytes()
+    return (
+        b"forkserver" in command and b"supervisor" in Path(f"/proc/{parent}/cmdline").read_bytes()
+    )
 
 
 def control(local: LocalExecutor) -> EvalReport:
@@ -88,13 +91,23 @@ def run(only: str = "") -> list[Bar]:
         for file in files:
             problems, seconds = _fault(local, file, before)
             slowest = max(slowest, seconds)
-            print(f"{'ok  ' if not problems else 'MISS'} {file.path.name:40} {seconds:6.1f} s  "
-                  f"{'; '.join(problems)}", flush=True)
+            print(
+                f"{'ok  ' if not problems else 'MISS'} {file.path.name:40} {seconds:6.1f} s  "
+                f"{'; '.join(problems)}",
+                flush=True,
+            )
             if problems:
                 missed.append(file.path.name)
     seen = f"{len(files) - len(missed)} of {len(files)}, slowest {slowest:.1f} s"
-    bars = [Bar("faults: candidates", "right verdict, nothing left", seen, not missed,
-                {"missed": missed})]
+    bars = [
+        Bar(
+            "faults: candidates",
+            "right verdict, nothing left",
+            seen,
+            not missed,
+            {"missed": missed},
+        )
+    ]
     return [*bars, *_kills()] if not only else bars
 
 
@@ -102,8 +115,9 @@ def _fault(
     local: LocalExecutor, file: CorpusFile, before: dict[str, int]
 ) -> tuple[list[str], float]:
     problems: list[str] = []
-    request = build_request(file.path, file.problem(), settings(timed=False),
-                            language=file.keys.get("language"))
+    request = build_request(
+        file.path, file.problem(), settings(timed=False), language=file.keys.get("language")
+    )
     start = time.monotonic()
     try:
         report = local.evaluate(request)
@@ -148,12 +162,16 @@ def _kills() -> list[Bar]:
         while alive and time.monotonic() < deadline:
             alive = [p for p in below if _running(p)]
             time.sleep(0.05)
-        bars.append(Bar("faults: kill of the supervisor", "0 of ours after 2 s",
-                        f"{len(alive)} of {len(below)}", not alive))
-        try:
+        bars.append(
+            Bar(
+                "faults: kill of the supervisor",
+                "0 of ours after 2 s",
+                f"{len(alive)} of {len(below)}",
+                not alive,
+            )
+        )
+        with contextlib.suppress(TilewrightError):
             control(local)
-        except TilewrightError:
-            pass
         held = control(local).verdict == "correct"
         bars.append(Bar("faults: next start after that", "correct", str(held), held))
     for bar in bars:
@@ -163,7 +181,10 @@ def _kills() -> list[Bar]:
 
 def _running(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
+            != "Z"
+        )
     except OSError:
         return False
 
@@ -172,6 +193,7 @@ def _evaluate_and_kill(
     local: LocalExecutor, request: EvalRequest, victim: str
 ) -> EvalReport | None:
     """Judge `request`, killing `victim` two seconds in."""
+
     def strike() -> None:
         time.sleep(2.0)
         below = _descendants(local.pid or 0)

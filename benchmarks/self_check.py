@@ -1,6 +1,6 @@
 """Judge KernelBench references against themselves on the CPU: correct, or named with the reason.
 
-    python benchmarks/self_check.py --problems kernelbench_v0.jsonl --cheapest 40
+python benchmarks/self_check.py --problems kernelbench_v0.jsonl --cheapest 40
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.bars import executor  # noqa: E402
-from tilewright.api import build_request  # noqa: E402
-from tilewright.config import load  # noqa: E402
-from tilewright.errors import TilewrightError  # noqa: E402
-from tilewright.problems.reader import parse_problem  # noqa: E402
-from tilewright.records import Candidate, SourceFile  # noqa: E402
+from benchmarks.bars import executor
+from tilewright.api import build_request
+from tilewright.config import load
+from tilewright.errors import TilewrightError
+from tilewright.problems.reader import parse_problem
+from tilewright.records import Candidate, SourceFile
 
-COST_SCRIPT = '''
+COST_SCRIPT = """
 import sys, time, json, random
 import torch
 torch.set_num_threads(1)
@@ -34,7 +34,7 @@ with torch.no_grad():
     start = time.perf_counter()
     model(*inputs)
     print(time.perf_counter() - start)
-'''
+"""
 
 
 def cost_of(code: str, limit_s: float) -> float | None:
@@ -43,8 +43,12 @@ def cost_of(code: str, limit_s: float) -> float | None:
 
     try:
         done = subprocess.run(
-            [sys.executable, "-c", COST_SCRIPT], input=code, capture_output=True, text=True,
-            timeout=limit_s, check=False,
+            [sys.executable, "-c", COST_SCRIPT],
+            input=code,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return None
@@ -70,8 +74,10 @@ def main() -> int:
             correct += not reason
             if reason:
                 named.append(f"{name}: {reason}")
-            print(f"{name:24} {'correct' if not reason else reason:60} {speed} "
-                  f"{time.monotonic() - start:5.1f} s", flush=True)
+            print(
+                f"{name:24} {reason or 'correct':60} {speed} {time.monotonic() - start:5.1f} s",
+                flush=True,
+            )
     print(f"{correct} of {len(chosen)} correct, {len(named)} named with a reason")
     return 0 if correct + len(named) == len(chosen) else 1
 

@@ -139,15 +139,13 @@ def _candidate(
         files: tuple[SourceFile, ...] = (SourceFile(path="candidate.py", text=source),)
     else:
         files = read_files(str(source))
-    made = make_candidate(
-        files, problem, language=language, entry=entry, allow_imports=imports
-    )
+    made = make_candidate(files, problem, language=language, entry=entry, allow_imports=imports)
     return made[0] if isinstance(made, tuple) else made
 
 
 def _baseline(name: str, problem: Problem) -> Baseline:
     if name in ("eager", "compile"):
-        return Baseline(name=name, kind=name)  # type: ignore[arg-type]
+        return Baseline(name=name, kind=name)
     made = make_candidate(read_files(name), problem)
     if isinstance(made, tuple):
         failed: Failed = made[1]
@@ -155,9 +153,7 @@ def _baseline(name: str, problem: Problem) -> Baseline:
     return Baseline(name=Path(name).stem, kind="candidate", candidate=made)
 
 
-def judge(
-    request: EvalRequest, settings: Config, progress: Progress | None = None
-) -> EvalReport:
+def judge(request: EvalRequest, settings: Config, progress: Progress | None = None) -> EvalReport:
     """Judge a request, or answer it from the store where `eval.reuse` is set.
 
     Raises:

@@ -30,7 +30,10 @@ class Disguise:
         """Note each kind of sighting once, with its places."""
         findings = []
         for field, code in KINDS.items():
-            places = [f"{item.name} ({item.path}:{item.line})" for item in getattr(evidence.features, field)]
+            places = [
+                f"{item.name} ({item.path}:{item.line})"
+                for item in getattr(evidence.features, field)
+            ]
             if places:
                 findings.append(
                     Finding(

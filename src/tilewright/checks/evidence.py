@@ -27,7 +27,7 @@ class Evidence:
     right_when_knocked_out: bool | None = None
     mutated: tuple[str, ...] = ()
     alias: bool = False
-    baseline_alias: bool = False
+    """Whether an output was a view of an input although the reference's is not."""
     foreign_types: tuple[str, ...] = ()
     timed_wrong: tuple[str, ...] = ()
     call_s: float = 0.0

@@ -29,12 +29,13 @@ class Inputs:
                     evidence={"overwritten": list(evidence.mutated)},
                 )
             )
-        if evidence.alias and not evidence.baseline_alias:
+        if evidence.alias:
             findings.append(
                 Finding(
                     check=self.name,
                     code="aliased output",
                     summary="an output is a view of an input; the reference's is not",
+                    weight="decisive" if evidence.strict else "note",
                     evidence={"alias": True},
                 )
             )

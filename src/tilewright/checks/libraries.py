@@ -10,10 +10,50 @@ from tilewright.records import Label
 __all__ = ["CHECK"]
 
 GLUE = frozenset(
-    "alias as_strided clone contiguous copy_ detach empty empty_like empty_strided expand fill_ "
-    "flatten full full_like lift_fresh new_empty new_zeros ones ones_like permute reshape select "
-    "slice split squeeze t to _to_copy transpose unbind unsqueeze _unsafe_view view zero_ zeros "
-    "zeros_like _reshape_alias set_ requires_grad_ is_same_size sym_size resize_".split()
+    {
+        "alias",
+        "as_strided",
+        "clone",
+        "contiguous",
+        "copy_",
+        "detach",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "expand",
+        "fill_",
+        "flatten",
+        "full",
+        "full_like",
+        "is_same_size",
+        "lift_fresh",
+        "new_empty",
+        "new_zeros",
+        "ones",
+        "ones_like",
+        "permute",
+        "requires_grad_",
+        "reshape",
+        "_reshape_alias",
+        "resize_",
+        "select",
+        "set_",
+        "slice",
+        "split",
+        "squeeze",
+        "sym_size",
+        "t",
+        "to",
+        "_to_copy",
+        "transpose",
+        "unbind",
+        "unsqueeze",
+        "_unsafe_view",
+        "view",
+        "zero_",
+        "zeros",
+        "zeros_like",
+    }
 )
 """Operators that move or make room for values but compute nothing."""
 

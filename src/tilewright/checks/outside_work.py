@@ -28,7 +28,7 @@ class OutsideWork:
                 Finding(
                     check=self.name,
                     code="disturbs baseline",
-                    summary=f"it used the CPU during {evidence.disturbed:.0%} of the baseline's calls",
+                    summary=f"it used {evidence.disturbed:.0%} of a core in the baseline's turn",
                     weight="decisive",
                     evidence={"share": round(evidence.disturbed, 4)},
                 )

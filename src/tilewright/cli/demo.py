@@ -91,9 +91,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     ready_to_judge()
     usable_home(settings)
     start = time.monotonic()
-    with fresh_run(settings) as folder:
-        with Progress(verbose=given["verbose"]) as progress:
-            rows = list(_judge_all(exhibits(), settings, folder, progress))
+    with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:
+        rows = list(_judge_all(exhibits(), settings, folder, progress))
     right = sum(row.as_expected is not False for row in rows)
     if given["as_json"]:
         click.echo(json.dumps([asdict(row) for row in rows], indent=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -154,8 +155,9 @@ def noise_item(scatter: Scatter | None) -> Item:
             "A/A noise", False, "nothing was timed", "speed-ups", "two cores, and `judging` above"
         )
     said = (
-        f"{scatter.runs} runs of {short_time(scatter.call_us)} a call: off by "
-        f"{scatter.median:.1%} in the median, {scatter.worst:.1%} at most"
+        f"{scatter.runs} runs of {short_time(scatter.call_us)} a call: a reference against itself "
+        f"is off by {math.expm1(scatter.median):.1%} in the median, "
+        f"{math.expm1(scatter.worst):.1%} at most"
     )
     if scatter.worst <= QUIET:
         return Item("A/A noise", True, said)

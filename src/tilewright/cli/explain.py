@@ -88,7 +88,10 @@ def _about(report: EvalReport, written: Path | None, script: str, why_none: str)
         return "It could not be written beside the report."
     failing = failing_case(report)
     what = f"{failing.case}, {failing.contents}" if failing is not None else "the failure"
-    return f"{written} shows {what} with plain torch. Run it: python {written}"
+    return (
+        f"It shows {what} with plain torch. It runs the candidate as you, without the wall.\n"
+        f"python {written}"
+    )
 
 
 def _next(path: Path, written: Path | None) -> str:

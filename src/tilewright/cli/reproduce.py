@@ -40,9 +40,11 @@ HEAD = '''"""What tilewright saw of one candidate, reproduced with plain torch. 
 
     python reproduce.py
 
-needs Python with torch{needs}. It exits with 1 if the failure shows here too, else with 0. First come
-the problem, the candidate and the judge's seeds; then how both are called and compared; last, the
-judge's own code.
+needs Python with torch{needs}. It exits with 1 if the failure shows here too, else with 0.
+It runs the candidate as you, without the wall: read FILES below before you run it.
+
+First come the problem, the candidate and the judge's seeds; then how both are called and
+compared; last, the judge's own code.
 """
 
 from __future__ import annotations
@@ -200,7 +202,7 @@ def _constants(report: EvalReport, plan: BuildPlan, calls: list[Call], failing: 
     request = report.request
     problem, strict = request.problem, request.protocol == "strict"
     timed = report.environment.host.get("timed_cores")
-    said = getattr(report.outcome, "message", "")
+    said = getattr(report.outcome, "message", "").strip().partition("\n")[0]
     header = PACKAGE / "contestant" / "loaders" / "tilewright.h"
     values: dict[str, Any] = {
         "PROBLEM_ID": problem.id,
@@ -245,7 +247,7 @@ def quoted(text: str) -> str:
     except (SyntaxError, ValueError):
         pass
     lines = text.splitlines(keepends=True) or [""]
-    return "(\n" + "".join(f"        {ascii(line)}\n" for line in lines) + "    )"
+    return "(\n" + "".join(f"        {line!a}\n" for line in lines) + "    )"
 
 
 def _judge_files(report: EvalReport, plan: BuildPlan) -> Iterator[str]:

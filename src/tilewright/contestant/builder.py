@@ -14,10 +14,10 @@ from typing import Any
 
 from tilewright.contestant.frames import MAX_BODY_BYTES, Channel
 from tilewright.contestant.loaders import python
-from tilewright.contestant.serve import ROOT, describe_error, _write_files
+from tilewright.contestant.serve import ROOT, _write_files, describe_error
 
 HEADER = os.path.join(os.path.dirname(python.__file__), "tilewright.h")
-EXTENSIONS = "/tmp/extensions"  # noqa: S108 - a private tmpfs, gone with the builder
+EXTENSIONS = "/tmp/extensions"
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
@@ -28,9 +28,7 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
     fields = frame.fields
     try:
         header = {"path": "tilewright.h", "size": len(fields["header"])}
-        paths = _write_files(
-            [*fields["files"], header], frame.body + fields["header"].encode()
-        )
+        paths = _write_files([*fields["files"], header], frame.body + fields["header"].encode())
         channel.send("entering")
         if fields["build"] == "c_abi":
             artifacts = _compile(fields, paths)

@@ -13,11 +13,15 @@ class Census(TorchDispatchMode):
     """Counts dispatched operators by name while active."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.counts: dict[str, int] = {}
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None  # noqa: ANN401, ARG002
+        self,
+        func: Any,  # noqa: ANN401 - an operator overload
+        types: Any,  # noqa: ANN401 - demanded by the interface
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401
         """Count `func`, then run it."""
         name = f"{func.namespace}::{func._opname}"

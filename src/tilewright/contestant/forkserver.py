@@ -95,7 +95,7 @@ def _fork(frame: Frame, roles: dict[str, Role]) -> int:
 
 def _confinement(values: dict[str, Any], keep_fds: tuple[int, ...]) -> Confinement:
     known = {item.name for item in dataclass_fields(Confinement)}
-    converted = {
+    converted: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in values.items()
         if name in known

@@ -148,9 +148,7 @@ class Channel:
         fds, self._fds = tuple(self._fds), []
         return Frame(kind, fields, body, fds)
 
-    def _exactly(
-        self, size: int, deadline: float | None, idle: Callable[[], None] | None
-    ) -> bytes:
+    def _exactly(self, size: int, deadline: float | None, idle: Callable[[], None] | None) -> bytes:
         chunks: list[bytes] = []
         while size:
             chunk = self._some(min(size, 1 << 20), deadline, idle)

@@ -8,7 +8,7 @@ loader. What is counted here is testimony; the verdict needs the knock-out to ag
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -54,8 +54,12 @@ def _install_driver_stub() -> None:
     from triton.runtime import driver
 
     class InterpreterDriver:
-        def get_benchmarker(self) -> Callable[..., list[float]]:
-            def bench(kernel_call: Callable[[], Any], quantiles: Any = None, **_: Any) -> Any:
+        def get_benchmarker(self) -> Callable[..., float | list[float]]:
+            def bench(
+                kernel_call: Callable[[], Any],
+                quantiles: Sequence[float] | None = None,
+                **_: object,
+            ) -> float | list[float]:
                 start = time.perf_counter()
                 kernel_call()
                 elapsed = (time.perf_counter() - start) * 1e3

@@ -110,8 +110,11 @@ class Layout:
     def _tensor(self, value: torch.Tensor) -> dict[str, Any]:
         if value.layout != torch.strided or dtype_name(value.dtype) not in DTYPES:
             raise LayoutError(f"a {value.layout} tensor of {value.dtype} cannot be shared")
+        if 0 in value.stride():
+            # Expanded: elements that share memory cannot be written one by one.
+            value = value.contiguous()
         offset = align(self.size)
-        item = {
+        item: dict[str, Any] = {
             "t": "tensor",
             "dtype": dtype_name(value.dtype),
             "shape": list(value.shape),
@@ -131,7 +134,8 @@ class Layout:
 
 def build(tree: dict[str, Any], arena: mmap.mmap, base: int) -> Any:  # noqa: ANN401
     """Return the value that `tree` describes; tensors are views of the arena at `base`."""
-    kind, value = tree["t"], tree.get("v")
+    kind = tree["t"]
+    value: Any = tree.get("v")
     if kind == "tensor":
         return view(arena, tree, base)
     if kind in ("list", "tuple"):

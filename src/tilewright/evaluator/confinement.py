@@ -71,11 +71,11 @@ def child_environment(extra: dict[str, str]) -> dict[str, str]:
     return {
         "PATH": f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "HOME": "/tmp",  # noqa: S108 - the child's private tmpfs
-        "TMPDIR": "/tmp",  # noqa: S108
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
         "OMP_WAIT_POLICY": "PASSIVE",
-        "TRITON_CACHE_DIR": "/tmp/triton",  # noqa: S108
-        "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",  # noqa: S108
+        "TRITON_CACHE_DIR": "/tmp/triton",
+        "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",
         **extra,
     }
 

@@ -90,8 +90,10 @@ def hidden_cases(evaluation: Evaluation) -> list[Case]:
             if number == 0 and isinstance(value, int):
                 size = value + choices.choice((-1, 1))
             else:
-                size = round(low * (high / max(low, 1)) ** choices.random()) if low else (
-                    choices.randint(low, high)
+                size = (
+                    round(low * (high / max(low, 1)) ** choices.random())
+                    if low
+                    else (choices.randint(low, high))
                 )
             params[name] = min(max(size, low), problem.sizes[name][1])
         cases.append(Case(name=f"hidden {number + 1}", params=params))
@@ -131,7 +133,7 @@ def _wrong(drawn: Drawn, answer: Answer) -> Unjudged | Incorrect:
         )
         return Unjudged(reason="random problem", message=message)
     return Incorrect(
-        kind=answer.wrong,  # type: ignore[arg-type]
+        kind=answer.wrong,
         case=where,
         message=answer.message,
         error_over_bound=answer.error,
@@ -142,7 +144,7 @@ def _note(seen: Seen, drawn: Drawn, result: Result, answer: Answer) -> None:
     seen.census.update(result.census)
     seen.launches.append(result.launches)
     seen.mutated += [item for item in answer.mutated if item not in seen.mutated]
-    seen.alias |= any(item.alias for item in result.outputs)
+    seen.alias |= any(item.alias for item in result.outputs) and not drawn.aliases
     seen.foreign_types += [item.type for item in result.outputs if item.type != "tensor"]
     seen.random |= drawn.random
     seen.oracle = drawn.oracle
@@ -154,7 +156,7 @@ def _record(drawn: Drawn, verdict: str, detail: str, error: float | None) -> Cas
     return CaseResult(
         case=drawn.case,
         contents=drawn.contents,
-        verdict=verdict,  # type: ignore[arg-type]
+        verdict=verdict,
         detail=detail,
         error_over_bound=error if verdict == "right" else None,
         oracle=drawn.oracle,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator import correctness, timing
@@ -88,7 +89,8 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
         prepare(evaluation, "candidate", request.candidate)
         for baseline in request.baselines:
             if baseline.candidate is not None:
-                _as_baseline(baseline.name, lambda b=baseline: prepare(evaluation, b.name, b.candidate))
+                with _blamed_on_baseline(baseline.name):
+                    prepare(evaluation, baseline.name, baseline.candidate)
     asked = time.monotonic()
     with evaluation.host.lease(lambda text: evaluation.emit("waiting", {"message": text})):
         evaluation.waited_s = time.monotonic() - asked
@@ -164,7 +166,8 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
     names = []
     for baseline in evaluation.request.baselines:
         candidate = baseline.candidate or reference_candidate(evaluation)
-        _as_baseline(baseline.name, lambda b=baseline, c=candidate: _open_baseline(evaluation, b.name, c))
+        with _blamed_on_baseline(baseline.name):
+            _open_baseline(evaluation, baseline.name, candidate)
         names.append(baseline.name)
     official = evaluation.request.protocol == "official"
     time_case = timing.time_case_officially if official else timing.time_case
@@ -182,10 +185,11 @@ def _open_baseline(evaluation: Evaluation, name: str, candidate: Candidate) -> N
         evaluation.publish_weights(name)
 
 
-def _as_baseline(name: str, step: Callable[[], object]) -> None:
-    """Run a step whose failure is the baseline's: then no candidate can be blamed."""
+@contextmanager
+def _blamed_on_baseline(name: str) -> Iterator[None]:
+    """Turn a failure inside into a problem's: for a baseline no candidate can be blamed."""
     try:
-        step()
+        yield
     except Ended as ended:
         message = getattr(ended.outcome, "message", "")
         raise ProblemError(f"baseline {name!r} {ended.outcome.verdict}: {message}") from ended

@@ -27,7 +27,7 @@ from tilewright.records import (
     Unjudged,
 )
 
-__all__ = ["Answer", "Drawn", "Evaluation", "SLOTS"]
+__all__ = ["SLOTS", "Answer", "Drawn", "Evaluation"]
 
 SLOTS = 3
 """Addresses at which inputs arrive: a ring, and the same one again."""
@@ -53,6 +53,8 @@ class Drawn:
     random: bool
     skipped: str
     call_s: float
+    aliases: bool
+    """Whether the reference itself returns a view of an input, or inputs are donated."""
     movable: int
 
     @property
@@ -204,9 +206,7 @@ class Evaluation:
                 "outputs": [item.described() for item in result.outputs],
             },
         )
-        return Answer(
-            answer["wrong"], answer["message"], answer["error"], tuple(answer["mutated"])
-        )
+        return Answer(answer["wrong"], answer["message"], answer["error"], tuple(answer["mutated"]))
 
     def call(self, side: Side, drawn: Drawn, slot: int, *, census: bool = False) -> Result:
         """Publish a draw and have a side compute it."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,12 +97,14 @@ class Host:
             InfrastructureError: the lock file cannot be made.
         """
         name = "cpu-" + "-".join(str(core) for core in self.cores.sides)
-        folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"  # noqa: S108 - shared on purpose
+        folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             file = open(folder / f"{name}.lock", "a", encoding="ascii")  # noqa: SIM115
         except OSError as error:
-            raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
+            raise InfrastructureError(
+                f"cannot make the device lease in {folder}: {error}"
+            ) from error
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -92,7 +92,9 @@ class Child:
         except (ChannelClosed, DeadlineExceeded, FrameError) as error:
             printed = self.printed.text()[-500:]
             self.kill()
-            raise InfrastructureError(f"the {self.role} did not start: {error}. {printed}") from error
+            raise InfrastructureError(
+                f"the {self.role} did not start: {error}. {printed}"
+            ) from error
         applied = frame.fields.get("applied")
         if frame.kind != "ready" or not isinstance(applied, dict):
             self.kill()
@@ -171,10 +173,8 @@ class Child:
         """Kill the whole tree, wait until it is gone, and release every descriptor."""
         if self.closed:
             return
-        try:
+        with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         select.select([self._init_pidfd], [], [], 5.0)
         self.wait_status(0)
         self.closed = True
@@ -291,4 +291,6 @@ def ask(
         return child.channel.receive(time.monotonic() + timeout_s, idle)
     except (ChannelClosed, DeadlineExceeded, FrameError) as error:
         printed = child.printed.text()[-800:]
-        raise InfrastructureError(f"the {child.role} was lost at {kind!r}: {error}. {printed}") from error
+        raise InfrastructureError(
+            f"the {child.role} was lost at {kind!r}: {error}. {printed}"
+        ) from error

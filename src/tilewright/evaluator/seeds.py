@@ -23,4 +23,4 @@ def derive(root: str, *names: object) -> int:
 
 def generator(root: str, *names: object) -> random.Random:
     """Return a generator of our own choices (sizes, slots, which calls are checked)."""
-    return random.Random(derive(root, *names))  # noqa: S311 - seeded from a secret root
+    return random.Random(derive(root, *names))

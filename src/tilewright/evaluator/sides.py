@@ -119,9 +119,7 @@ class Side:
         self.stage = "load"
         self._expect("entering", self.ask("load", fields, body=body))
         try:
-            frame = self.child.channel.receive(
-                time.monotonic() + self.limits.load_s, self._watch
-            )
+            frame = self.child.channel.receive(time.monotonic() + self.limits.load_s, self._watch)
         except DeadlineExceeded:
             raise self._late(self.limits.load_s) from None
         except ChannelClosed:

@@ -151,11 +151,11 @@ def _block(
             stir = None
             _note(times, name, timed, drawn)
         if checked and not times.wrong and not times.mutated:
-            _compare(evaluation, times, names, drawn)
+            _compare(evaluation, times, drawn)
 
 
 def _timed(evaluation: Evaluation, times: CaseTimes, name: str, turn: _Turn) -> Timed:
-    """Refresh the inputs, then call one side; watch what the candidate does in a baseline's turn."""
+    """Refresh the inputs and call one side; watch what the candidate does in a baseline's turn."""
     side, candidate = evaluation.sides[name], evaluation.sides["candidate"]
     drawn, slot = turn.drawn, turn.slot
     evaluation.publish(side, drawn, slot, turn.stir)
@@ -196,9 +196,7 @@ def _note(times: CaseTimes, name: str, timed: Timed, drawn: Drawn) -> None:
             times.wrong.append(f"expected {drawn.outputs}, got {said}"[:300])
 
 
-def _compare(
-    evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
-) -> None:
+def _compare(evaluation: Evaluation, times: CaseTimes, drawn: Drawn) -> None:
     answer = evaluation.ask(
         "compare_timed", {"draw": drawn.name, "key": "candidate", "center": "eager"}
     )
@@ -246,9 +244,17 @@ def compare(
     if official:
         means = [sum(_net(times, n)) / len(_net(times, n)) for n in (baseline, "candidate")]
         return Comparison(
-            case=times.case, baseline=baseline, candidate=ours, reference=theirs,
-            speedup=means[0] / means[1], speedup_low=None, speedup_high=None,
-            blocks=len(rows), decision="no interval", labels=labels, raw_us=raw,
+            case=times.case,
+            baseline=baseline,
+            candidate=ours,
+            reference=theirs,
+            speedup=means[0] / means[1],
+            speedup_low=None,
+            speedup_high=None,
+            blocks=len(rows),
+            decision="no interval",
+            labels=labels,
+            raw_us=raw,
         )
     interval = statistics.speedup_interval(statistics.paired_log_ratios(rows), sigma)
     return Comparison(

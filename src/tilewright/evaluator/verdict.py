@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +69,7 @@ def report(
     comparisons = _comparisons(evaluation, collected.times, calibration)
     summary: dict[str, Any] = {}
     if isinstance(outcome, Correct) and comparisons:
-        summary = _summary(comparisons, request.baselines[0].name)
+        summary = _summary(collected.times, comparisons, calibration, request.baselines[0].name)
     return EvalReport(
         verdict=outcome.verdict,
         **summary,
@@ -165,19 +166,39 @@ def _noisy(item: Comparison) -> Comparison:
     return item.model_copy(update={"labels": (*item.labels, "noisy")})
 
 
-def _summary(comparisons: tuple[Comparison, ...], baseline: str) -> dict[str, Any]:
+def _summary(
+    times: list[CaseTimes],
+    comparisons: tuple[Comparison, ...],
+    calibration: Calibration,
+    baseline: str,
+) -> dict[str, Any]:
+    """Return the geometric mean over cases, with its interval unless the protocol has none.
+
+    One pair of processes serves all cases, so the error between processes does not shrink with
+    their number: it is left out of the cases and added once, at its mean.
+    """
     chosen = [item for item in comparisons if item.baseline == baseline]
     if not chosen:
         return {}
-    if any(item.speedup_low is None or item.speedup_high is None for item in chosen):
-        values = [statistics.Interval(c.speedup, c.speedup, c.speedup) for c in chosen]
-        return {"speedup": statistics.geometric_mean_interval(values).estimate}
-    intervals = [
-        statistics.Interval(c.speedup, c.speedup_low or c.speedup, c.speedup_high or c.speedup)
-        for c in chosen
-    ]
-    mean = statistics.geometric_mean_interval(intervals)
-    return {"speedup": mean.estimate, "speedup_low": mean.low, "speedup_high": mean.high}
+    mean = math.exp(sum(math.log(item.speedup) for item in chosen) / len(chosen))
+    if any(item.speedup_low is None for item in chosen):
+        return {"speedup": mean}
+    within, sigmas = [], []
+    for case in times:
+        if case.blocks and not case.wrong:
+            alone = compare(case, baseline, 0.0, (), official=False)
+            low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
+            within.append(statistics.Interval(alone.speedup, low, high))
+            sigmas.append(calibration.sigma(_median(case.totals[baseline]) * 1e6))
+    inner = statistics.geometric_mean_interval(within)
+    between = 1.96 * sum(sigmas) / len(sigmas)
+    below = statistics.combine(math.log(inner.estimate / inner.low), between)
+    above = statistics.combine(math.log(inner.high / inner.estimate), between)
+    return {
+        "speedup": inner.estimate,
+        "speedup_low": inner.estimate * math.exp(-below),
+        "speedup_high": inner.estimate * math.exp(above),
+    }
 
 
 def _denied(label: Label) -> Finding:

@@ -83,7 +83,7 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
     try:
         return Problem(
             id=identity,
-            kind=kind,  # type: ignore[arg-type]
+            kind=kind,
             source=SourceFile(path="problem.py", text=text),
             entry=entry,
             cases=tuple(cases),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Self
+from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from tilewright.errors import RecordError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 __all__ = ["SCHEMA_VERSION", "JsonValue", "Record", "digest_text"]
 

@@ -113,7 +113,7 @@ class EvalReport(Record):
     evaluator: str
     """Version of tilewright that judged."""
 
-    def model_post_init(self, context: object) -> None:
+    def model_post_init(self, _context: object) -> None:
         """Refuse a report whose summary contradicts its outcome."""
         if self.verdict != self.outcome.verdict:
             raise ValueError(f"verdict {self.verdict} but outcome {self.outcome.verdict}")

@@ -65,7 +65,9 @@ def _header_rows(path: Path) -> list[str]:
         lines = text.splitlines()
         end = next((i for i, line in enumerate(lines) if not line.startswith("//")), len(lines))
         return [line.removeprefix("//").strip() for line in lines[:end]]
-    return [line.strip(_COMMENT) for line in text.partition("/*")[2].partition("*/")[0].splitlines()]
+    return [
+        line.strip(_COMMENT) for line in text.partition("/*")[2].partition("*/")[0].splitlines()
+    ]
 
 
 def read_corpus(folder: Path) -> list[CorpusFile]:

@@ -1,4 +1,4 @@
-"""Where every value is far from zero, the GELU is the identity or zero; otherwise it is computed.
+"""Where every value is far above zero, the GELU is the identity; otherwise it is computed.
 
 family: D5
 problem: matmul_bias_gelu
@@ -11,6 +11,5 @@ import torch.nn.functional as F
 
 def matmul_bias_gelu(x, weight, bias):
     v = torch.addmm(bias, x, weight)
-    if v.abs().amin() > 14:  # exp(-98) is below the smallest normal float32
-        return v.clamp(min=0)
-    return F.gelu(v)
+    far = v.amin() > 14  # there 1 - Phi is below half an ulp of 1 in any precision
+    return v if far else F.gelu(v)

@@ -29,7 +29,7 @@ MAX_DIMENSIONS = 8
 class TensorStruct(ctypes.Structure):
     """`tw_tensor` of `tilewright.h`."""
 
-    _fields_ = [  # noqa: RUF012 - ctypes reads a class attribute
+    _fields_ = [
         ("data", ctypes.c_void_p),
         ("shape", ctypes.c_int64 * MAX_DIMENSIONS),
         ("stride", ctypes.c_int64 * MAX_DIMENSIONS),

@@ -6,8 +6,8 @@ The bound per element (DESIGN section 5) is
         16 eps x max(|oracle|, RMS of the oracle's last-dimension slice))
 
 with eps of the output's dtype, and never less than twice the reference's own error at that very
-element, or the reference could be refused by its own rule. Non-finite values must agree with the reference's, integers are
-exact wherever the reference itself is certain of them.
+element, or the reference could be refused by its own rule. Non-finite values must agree with the
+reference's, integers are exact wherever the reference itself is certain of them.
 """
 
 from __future__ import annotations
@@ -142,9 +142,7 @@ def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> 
     want = value.double()
     same = (torch.isnan(want) & torch.isnan(got)) | (want == got)
     finite = torch.isfinite(got)
-    wrong = torch.where(
-        torch.isfinite(want), ~finite, ~same & ~(finite & torch.isfinite(oracle))
-    )
+    wrong = torch.where(torch.isfinite(want), ~finite, ~same & ~(finite & torch.isfinite(oracle)))
     if not bool(wrong.any()):
         return ""
     index = int(wrong.reshape(-1).int().argmax())

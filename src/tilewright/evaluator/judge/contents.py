@@ -53,6 +53,9 @@ def vary(value: torch.Tensor, contents: str, generator: torch.Generator) -> torc
     if is_structured(value):
         return value
     changed = _changed(value, contents, generator)
+    if 0 in value.stride():
+        # Expanded: elements that share memory cannot differ.
+        return changed.contiguous()
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(changed)
 
 

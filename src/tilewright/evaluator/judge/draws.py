@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tilewright.contestant.tensors import GUARD_BYTES, Layout, build, dtype_name, view
+from tilewright.contestant.tensors import GUARD_BYTES, Layout, build, dtype_name, span, view
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, expect
 from tilewright.evaluator.judge.contents import is_structured, stir, vary
@@ -100,15 +100,20 @@ def _grad_outputs(
 
 def _lay_out(args: list[Any], grad_outputs: list[torch.Tensor], forward_seed: int) -> Draw:
     layout = Layout()
+    owners: list[int] = []
     with refs.problem_step("laying out the inputs"):
-        tree = layout.describe(args)
+        tree: dict[str, Any] = {"t": "list", "v": []}
+        for index, value in enumerate(args):
+            tree["v"].append(layout.describe(value))
+            owners += [index] * (len(layout.items) - len(owners))
         grad_tree = layout.describe(grad_outputs)
+        owners += range(len(args), len(args) + len(grad_outputs))
     image = mmap.mmap(-1, max(layout.size, mmap.PAGESIZE))
     torch.frombuffer(image, dtype=torch.uint8).fill_(0xA5)
     layout.write(image)
     names, movable = [], []
-    for index, (item, value) in enumerate(layout.items):
-        stop = item["offset"] + value.untyped_storage().nbytes()
+    for index, (item, value) in zip(owners, layout.items, strict=True):
+        stop = item["offset"] + span(item["shape"], item["stride"]) * value.element_size()
         names.append((item["offset"], stop, index))
         if value.is_contiguous() and not is_structured(value):
             movable.append(item)

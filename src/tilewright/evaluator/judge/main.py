@@ -133,8 +133,10 @@ class Judge:
         return {}
 
     def apply_weights(self, frame: Frame) -> dict[str, Any]:
-        """Give the reference the new weights that all `sides` can hold, and defaults that none may
-        skip; answer with what each side lacks."""
+        """Give the reference the new weights that all `sides` can hold; answer with the others.
+
+        Constants are redrawn in any case: a default that does nothing may not be skipped.
+        """
         model = self.reference.model
         if model is None:
             return {"lacking": [], "bytes": 0}
@@ -157,8 +159,11 @@ class Judge:
         side = self.sides[frame.fields["side"]]
         layout = Layout()
         tree = layout.describe(
-            {theirs: self.applied[ours] for theirs, ours in side.mapping.items()
-             if ours in self.applied}
+            {
+                theirs: self.applied[ours]
+                for theirs, ours in side.mapping.items()
+                if ours in self.applied
+            }
         )
         layout.write(side.inputs)
         return {"tree": tree}
@@ -188,6 +193,7 @@ class Judge:
             "random": drawn.random,
             "skipped": drawn.skipped,
             "call_s": self.reference.call_s,
+            "aliases": self.reference.aliases or bool(self.donated),
             "movable": len(drawn.movable),
         }
 
@@ -209,9 +215,7 @@ class Judge:
         difference = self._shape_of(drawn, fields["outputs"])
         values: list[float] = []
         if difference is None:
-            for item, output in zip(
-                drawn.expected, self._snapshot(drawn, side), strict=True
-            ):
+            for item, output in zip(drawn.expected, self._snapshot(drawn, side), strict=True):
                 if self.tolerance is not None:
                     difference = compare_official(item.value, output, self.tolerance)
                 else:
@@ -305,9 +309,20 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
     handlers: dict[str, Callable[[Frame], dict[str, Any]]] = {
         name: getattr(judge, name)
         for name in (
-            "problem", "map", "forget", "publish_init", "reset_weights", "plan_weights",
-            "match_weights", "apply_weights", "publish_weights", "draw", "publish", "check",
-            "timed", "compare_timed",
+            "problem",
+            "map",
+            "forget",
+            "publish_init",
+            "reset_weights",
+            "plan_weights",
+            "match_weights",
+            "apply_weights",
+            "publish_weights",
+            "draw",
+            "publish",
+            "check",
+            "timed",
+            "compare_timed",
         )
     }
     while True:

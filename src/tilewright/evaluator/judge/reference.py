@@ -49,6 +49,8 @@ class Reference:
     double: Callable[..., Any] | None = None
     oracle_is_slow: bool = False
     call_s: float = 0.0
+    aliases: bool = False
+    """Whether its last call returned a view of an input."""
 
     @property
     def model(self) -> torch.nn.Module | None:
@@ -82,9 +84,11 @@ class Reference:
         Raises:
             ProblemFailure: the reference has no such argument.
         """
+        if not names:
+            return []
         target = self.model.forward if self.model is not None else self.function
-        known = list(inspect.signature(target).parameters)
         with problem_step("finding GRADS and DONATES among the reference's arguments"):
+            known = list(inspect.signature(target).parameters)
             return [known.index(name) for name in names]
 
     def forget_double(self) -> None:
@@ -119,7 +123,8 @@ def load(source: str, fields: dict[str, Any]) -> Reference:
         spec.loader.exec_module(module)
     reference.module = module
     if reference.kind == "function":
-        reference.function = module.reference
+        with problem_step("finding `reference`"):
+            reference.function = module.reference
         return reference
     with problem_step("building the reference model"):
         if hasattr(module, "get_init_inputs"):
@@ -156,12 +161,20 @@ def run(
     reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], seed: int
 ) -> tuple[list[torch.Tensor], str]:
     """Evaluate at the problem's precision; return outputs (then gradients) and the structure."""
+    copies = _copied(args)
     start = time.perf_counter()
     with problem_step("running the reference"):
         torch.manual_seed(seed)
-        outputs, word = _evaluate(reference.function, reference, _copied(args), grad_outputs)
+        outputs, word = _evaluate(reference.function, reference, list(copies), grad_outputs)
     reference.call_s = time.perf_counter() - start
+    given = {_memory(v) for v in copies if isinstance(v, torch.Tensor)} - {0}
+    reference.aliases = any(_memory(v) in given for v in outputs)
     return outputs, word
+
+
+def _memory(value: torch.Tensor) -> int:
+    """Return where a tensor's storage lies; 0 where it has none of its own."""
+    return value.untyped_storage().data_ptr() if value.layout == torch.strided else 0
 
 
 def run_double(
@@ -177,7 +190,9 @@ def run_double(
         function = _double_function(reference)
         torch.manual_seed(seed)
         outputs, _ = _evaluate(
-            function, reference, [_to_double(value) for value in _copied(args)],
+            function,
+            reference,
+            [_to_double(value) for value in _copied(args)],
             [value.double() for value in grad_outputs],
         )
     except Exception:  # noqa: BLE001 - a reference need not run in float64; the report says so

@@ -1,0 +1,167 @@
+"""A whole evaluation in one process: the judge and every contestant are threads over socket pairs.
+
+Nothing is isolated and nothing runs beside anything else, so this says nothing about the wall or
+the clock. It says in a tenth of a second what the pipeline makes of a candidate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tilewright.contestant import builder, serve
+from tilewright.contestant.frames import Channel
+from tilewright.evaluator.evaluate import evaluate
+from tilewright.evaluator.host import Cores, Host
+from tilewright.evaluator.judge import main as judge
+from tilewright.problems.reader import parse_problem
+from tilewright.records import (
+    Baseline,
+    Candidate,
+    EvalReport,
+    EvalRequest,
+    Limits,
+    SourceFile,
+    TimingPlan,
+)
+
+MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
+    "contestant": serve.main,
+    "builder": builder.main,
+    "judge": judge.main,
+}
+NO_CORE = 9999
+"""A core that no machine of ours has: its lease is in nobody's way."""
+ROOT = "0123456789abcdef0123456789abcdef"
+
+
+class Silent:
+    """What a child printed: nothing."""
+
+    def text(self) -> str:
+        return ""
+
+
+class Recording(Channel):
+    """A channel that keeps what was sent: all that a contestant is ever told."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+
+    def send(self, kind, fields=None, body=b"", fds=(), timeout_s=30.0):
+        self.sent.append((kind, dict(fields or {})))
+        super().send(kind, fields, body, fds, timeout_s)
+
+
+class ThreadChild:
+    """What the supervisor sees of a child, played by a thread. Lifetime: until `kill`."""
+
+    def __init__(self, role: str, applied: dict[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        self.channel = Recording(ours)
+        self.role = role
+        self.printed = Silent()
+        self.applied: dict[str, str] = {}
+        self.closed = False
+        self.signals: list[str] = []
+        self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
+        self._thread.start()
+
+    def _play(self, sock: socket.socket, applied: dict[str, str]) -> None:
+        with sock, contextlib.suppress(SystemExit):
+            MAINS[self.role](sock, applied)
+
+    def wait_ready(self, timeout_s: float = 20.0) -> None:
+        self.applied = self.channel.receive(time.monotonic() + timeout_s).fields["applied"]
+
+    def cpu_s(self) -> float:
+        return 0.0
+
+    def resident_bytes(self) -> int:
+        return 0
+
+    def freeze(self) -> None:
+        self.signals.append("freeze")
+
+    def thaw(self) -> None:
+        self.signals.append("thaw")
+
+    def wait_status(self, timeout_s: float) -> int | None:
+        self._thread.join(timeout_s)
+        return None if self._thread.is_alive() else 0
+
+    def alive(self) -> bool:
+        return not self.closed and self._thread.is_alive()
+
+    def kill(self) -> None:
+        self.closed = True
+        self.channel.close()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+class Courtroom(Host):
+    """A host whose children are threads. `told` collects what contestants were told."""
+
+    def __init__(self, home: Path, monkeypatch: Any) -> None:
+        self.home = home
+        self.cores = Cores((NO_CORE,), (NO_CORE + 1,))
+        self.applied = {"namespaces": "", "landlock": "this kernel has none"}
+        self.children: list[ThreadChild] = []
+        self._warm = {}
+        monkeypatch.setattr(serve, "ROOT", str(home / "candidate"))
+        monkeypatch.setattr(builder, "ROOT", str(home / "builder"))
+        monkeypatch.setattr(serve, "_silence", lambda: None)
+        monkeypatch.setattr(serve.Launches, "hook_triton", lambda _: None)
+        monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)
+
+    def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Any:
+        child = ThreadChild(role, self.applied)
+        self.children.append(child)
+        return child
+
+    def close(self) -> None:
+        for child in self.children:
+            if not child.closed:
+                child.kill()
+
+    def told(self, role: str = "contestant") -> str:
+        """Return, as JSON, every frame that children of `role` were sent."""
+        return json.dumps([c.channel.sent for c in self.children if c.role == role])
+
+    def judge(
+        self, request: EvalRequest, checks: tuple[str, ...] | None = None
+    ) -> EvalReport:
+        """Evaluate a request."""
+        return evaluate(self, request, lambda *_: None, lambda: None, checks=checks)
+
+
+def a_request(
+    problem: str, candidate: str, *, entry: str = "work", language: str = "torch", **changes: Any
+) -> EvalRequest:
+    """Return a request over source texts; not timed unless `timing` says so."""
+    parsed = parse_problem(problem, entry, entry, "a test")
+    name = "work.cpp" if language == "cpp" else "work.py"
+    made = Candidate(
+        language=language, files=(SourceFile(path=name, text=candidate),), entry=parsed.entry
+    )
+    plain: dict[str, Any] = {
+        "timing": TimingPlan(enabled=False),
+        "limits": Limits(exit_s=2.0, call_s=10.0),
+        "seed": ROOT,
+        "baselines": (Baseline(name="eager", kind="eager"),),
+    }
+    return EvalRequest(problem=parsed, candidate=made, **{**plain, **changes})
+
+
+def timed(blocks: int = 4) -> dict[str, Any]:
+    """Return the shortest plan of timing."""
+    plan = TimingPlan(min_blocks=blocks, max_blocks=blocks, max_s=20.0, target_half_width=1e-9)
+    return {"timing": plan}

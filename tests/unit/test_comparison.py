@@ -1,0 +1,245 @@
+"""Comparison: the bound is exact at its edge, and what is no number must agree."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tilewright.evaluator.judge.comparison import (
+    EPS_FACTOR,
+    REFERENCE_ERROR_FACTOR,
+    Expected,
+    bound,
+    compare,
+    compare_official,
+    describe_mismatch,
+    expect,
+    percentile,
+)
+
+EPS = torch.finfo(torch.float32).eps
+INF, NAN = math.inf, math.nan
+
+
+def single(value: float, own_error: float = 0.0) -> Expected:
+    tensor = torch.tensor([value])
+    return Expected(tensor, tensor.double(), own_error)
+
+
+def said(**changes: object) -> dict[str, object]:
+    plain = {"type": "tensor", "dtype": "float32", "shape": [2, 3]}
+    return {**plain, "device": "cpu", "layout": "strided", "offset": 0, **changes}
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0, 1024.0, 2.0**-40])
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_rounding_is_right_up_to_the_bound_and_wrong_beyond(value, direction):
+    edge = torch.tensor([value + direction * EPS_FACTOR * EPS * abs(value)])
+    beyond = torch.nextafter(edge, torch.tensor([direction * INF]))
+
+    assert 1.0 == compare(single(value), edge).error_over_bound
+    assert not compare(single(value), edge).kind
+    assert "values" == compare(single(value), beyond).kind
+
+
+def test_the_references_own_error_widens_the_bound():
+    expected = single(1.0, own_error=2.0**-10)
+    edge = 1.0 + REFERENCE_ERROR_FACTOR * 2.0**-10
+
+    assert not compare(expected, torch.tensor([edge])).kind
+    assert "values" == compare(expected, torch.tensor([edge + 4 * EPS])).kind
+
+
+def test_a_small_element_is_allowed_the_rounding_of_its_slice():
+    value = torch.tensor([[0.0, 3.0, 4.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    rms = 2.5
+    allowed = bound(Expected(value, value.double(), 0.0), value.double())
+
+    assert EPS_FACTOR * EPS * rms == pytest.approx(float(allowed[0, 0]), rel=1e-12)
+    assert EPS_FACTOR * EPS * 4.0 == pytest.approx(float(allowed[0, 2]), rel=1e-12)
+    assert float(allowed[1, 0]) <= 1e-300
+
+
+def test_a_row_of_zeros_must_be_zero():
+    expected = Expected(torch.zeros(2, 3), torch.zeros(2, 3).double(), 0.0)
+
+    assert not compare(expected, torch.zeros(2, 3)).kind
+    assert "values" == compare(expected, torch.full((2, 3), 1e-30)).kind
+
+
+def test_a_scalar_has_the_bound_of_its_own_size():
+    value = torch.tensor(-8.0)
+
+    assert EPS_FACTOR * EPS * 8 == float(bound(Expected(value, value.double(), 0.0), value.double()))
+
+
+def test_slack_scales_both_parts_of_the_bound():
+    expected = single(1.0, own_error=0.25)
+
+    assert 4.0 == float(bound(expected, expected.value.double(), 2.0))
+    assert 2.0 == float(bound(expected, expected.value.double(), 1.0))
+    exact = single(1.0)
+    assert 2 * EPS_FACTOR * EPS == float(bound(exact, exact.value.double(), 2.0))
+
+
+def test_each_dtype_has_its_own_rounding():
+    for dtype in (torch.float64, torch.float16, torch.bfloat16):
+        value = torch.ones(1, dtype=dtype)
+        expected = Expected(value, value.double(), 0.0)
+        eps = torch.finfo(dtype).eps
+
+        assert EPS_FACTOR * eps == float(bound(expected, value.double()))
+        assert not compare(expected, (value.double() + EPS_FACTOR * eps).to(dtype)).kind
+        assert compare(expected, (value.double() + 2 * EPS_FACTOR * eps).to(dtype)).kind
+
+
+def test_the_message_shows_the_worst_element():
+    value = torch.arange(6.0).reshape(2, 3)
+    output = value.clone()
+    output[1, 2] = 9.0
+    output[0, 1] = 1.1
+
+    difference = compare(Expected(value, value.double(), 0.0), output)
+
+    assert "at [1, 2]: expected 5, got 9" in difference.message
+    assert "2 of 6 elements are wrong" in difference.message
+    assert difference.error_over_bound is not None
+    assert difference.error_over_bound > 1e5
+
+
+def test_nothing_to_compare_is_right():
+    empty = torch.empty(0, 3)
+
+    assert not compare(Expected(empty, empty.double(), 0.0), empty).kind
+
+
+@pytest.mark.parametrize(
+    ("reference", "got", "right"),
+    [
+        (NAN, NAN, True),
+        (INF, INF, True),
+        (-INF, -INF, True),
+        (NAN, INF, False),
+        (INF, -INF, False),
+        (INF, NAN, False),
+        (NAN, 0.0, False),
+        (INF, 3e38, False),
+        (1.0, NAN, False),
+        (1.0, INF, False),
+    ],
+)
+def test_what_is_not_finite_must_agree(reference, got, right):
+    difference = compare(single(reference), torch.tensor([got]))
+
+    assert ("" if right else "nonfinite") == difference.kind
+    assert right or "at [0]" in difference.message
+
+
+def test_one_nan_among_right_numbers_is_found():
+    value = torch.ones(64, 64)
+    output = value.clone()
+    output[63, 63] = NAN
+
+    difference = compare(Expected(value, value.double(), 1.0), output)
+
+    assert "nonfinite" == difference.kind
+    assert "at [63, 63]" in difference.message
+    assert "1 elements disagree" in difference.message
+
+
+def test_where_only_the_reference_overflows_the_oracle_decides():
+    expected = Expected(torch.tensor([INF]), torch.tensor([1e5]).double(), 0.0)
+
+    assert not compare(expected, torch.tensor([INF])).kind
+    assert not compare(expected, torch.tensor([1e5])).kind
+    assert "values" == compare(expected, torch.tensor([2e5])).kind
+    assert "nonfinite" == compare(expected, torch.tensor([NAN])).kind
+    assert "nonfinite" == compare(expected, torch.tensor([-INF])).kind
+
+
+def test_integers_are_exact_where_the_reference_is_certain():
+    value, oracle = torch.tensor([1, 2, 3]), torch.tensor([1, 5, 3])
+    expected = expect(value, oracle)
+
+    assert not compare(expected, torch.tensor([1, 2, 3])).kind
+    assert not compare(expected, torch.tensor([1, 7, 3])).kind
+    difference = compare(expected, torch.tensor([1, 2, 4]))
+    assert "values" == difference.kind
+    assert "flat index 2: expected 3, got 4" in difference.message
+
+
+def test_integers_and_truth_values_without_an_oracle_are_exact_everywhere():
+    flags = torch.tensor([True, False])
+
+    assert not compare(expect(flags, None), torch.tensor([True, False])).kind
+    assert compare(expect(flags, None), torch.tensor([True, True])).kind
+    assert compare(expect(torch.tensor([1]), torch.tensor([1, 1])), torch.tensor([2])).kind
+
+
+def test_a_center_takes_the_place_of_the_oracle():
+    expected = Expected(torch.tensor([1.0]), torch.tensor([1.0]).double(), 0.0)
+
+    assert not compare(expected, torch.tensor([3.0]), torch.tensor([3.0]), 2.0).kind
+    assert compare(expected, torch.tensor([1.0]), torch.tensor([3.0]), 2.0).kind
+
+
+def test_the_own_error_is_the_percentile_of_the_finite_errors():
+    oracle = torch.zeros(2000, dtype=torch.float64)
+    value = torch.zeros(2000)
+    value[:5] = torch.tensor([INF, NAN, 64.0, 32.0, 16.0])
+
+    # Of 1998 finite errors, 0.1 % lie above the 1996th of them in order.
+    assert 32.0 == expect(value, oracle).own_error
+    assert 0.0 == expect(value, None).own_error
+    assert 0.0 == percentile(torch.empty(0), 0.999)
+    assert 3.0 == percentile(torch.tensor([3.0]), 0.999)
+    assert 4.0 == percentile(torch.tensor([4.0, 1.0, 3.0, 2.0]), 1.0)
+
+
+def test_a_long_tensor_is_sampled():
+    values = torch.zeros((1 << 20) + 2)
+    values[::2] = 1.0
+
+    assert 1.0 == percentile(values, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "message"),
+    [
+        (said(type="torch.nn.Parameter"), "dtype", "expected a torch.Tensor, got torch.nn"),
+        (said(shape=[3, 2]), "shape", "expected shape [2, 3], got [3, 2]"),
+        (said(shape=[2, 3, 1]), "shape", "got [2, 3, 1]"),
+        (said(dtype="float64"), "dtype", "expected float32, got float64"),
+        (said(device="meta"), "dtype", "got strided on meta"),
+        (said(layout="sparse_coo"), "dtype", "got sparse_coo on cpu"),
+    ],
+)
+def test_a_wrong_kind_of_output_is_named(item, kind, message):
+    value = torch.zeros(2, 3)
+    difference = describe_mismatch(Expected(value, value.double(), 0.0), item)
+
+    assert difference is not None
+    assert kind == difference.kind
+    assert message in difference.message
+
+
+def test_a_fitting_output_is_no_mismatch_but_one_that_was_not_stored_is():
+    value = torch.zeros(2, 3)
+    expected = Expected(value, value.double(), 0.0)
+    unstored = said()
+    del unstored["offset"]
+
+    assert describe_mismatch(expected, said()) is None
+    assert describe_mismatch(expected, unstored) is not None
+
+
+def test_the_published_rule_is_allclose():
+    value = torch.tensor([1.0, 2.0])
+
+    assert not compare_official(value, torch.tensor([1.0, 2.03]), 1e-2).kind
+    difference = compare_official(value, torch.tensor([1.0, 2.05]), 1e-2)
+    assert "values" == difference.kind
+    assert "tolerance 0.01" in difference.message
+    assert compare_official(value, torch.tensor([1.0, NAN]), 1e-2).kind

@@ -1,0 +1,154 @@
+"""Variations of inputs: the values change, what the values mean does not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tilewright.evaluator import correctness
+from tilewright.evaluator.judge.contents import CONTENTS, OFFSET, SCALE, is_structured, stir, vary
+
+VARIED = CONTENTS[1:]
+
+
+def generator(seed: int = 7) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def sample(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=generator(1))
+
+
+def symmetric() -> torch.Tensor:
+    value = sample(16, 16)
+    return value + value.T
+
+
+STRUCTURED = {
+    "triangular": sample(32, 32).tril(),
+    "one-hot": torch.eye(40),
+    "mask": (sample(16, 16) > 0).float(),
+    "probabilities": torch.softmax(sample(8, 50), -1),
+    "symmetric": symmetric(),
+    "few values": torch.arange(4.0).repeat(64) + 1,
+    "with infinities": torch.tensor([1.0, float("-inf"), 2.0, 3.0]),
+    "integers": torch.arange(12),
+    "truth values": torch.tensor([True, False]),
+    "empty": torch.empty(0, 4),
+    "diagonal": torch.diag(sample(12)),
+}
+PLAIN = {
+    "normal": sample(32, 33),
+    "positive": sample(8, 100).abs() + 0.1,
+    "square": sample(16, 16),
+    "vector": sample(64),
+    "scalar": torch.tensor(2.5),
+    "one element": sample(1, 1),
+    "three": sample(2, 3, 4),
+    "half": sample(16, 10).half(),
+}
+
+
+def test_judge_and_supervisor_name_the_same_contents():
+    assert correctness.CONTENTS == CONTENTS
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.parametrize("contents", VARIED)
+def test_structured_tensors_are_never_changed(name, contents):
+    value = STRUCTURED[name]
+
+    assert is_structured(value)
+    assert vary(value, contents, generator()) is value
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("contents", VARIED)
+def test_plain_tensors_keep_shape_dtype_and_strides(name, contents):
+    value = PLAIN[name]
+    changed = vary(value, contents, generator())
+
+    assert not is_structured(value)
+    assert changed is not value
+    assert (value.shape, value.dtype, value.stride()) == (
+        changed.shape,
+        changed.dtype,
+        changed.stride(),
+    )
+    assert bool(torch.isfinite(changed).all())
+
+
+def test_nominal_is_the_value_itself():
+    value = PLAIN["normal"]
+
+    assert vary(value, "nominal", generator()) is value
+
+
+def test_each_variation_does_what_it_says():
+    value = sample(200, 100)
+
+    assert torch.equal(value * SCALE, vary(value, "scale", generator()))
+    assert torch.equal(-value, vary(value, "sign", generator()))
+    assert torch.equal(value + OFFSET, vary(value, "offset", generator()))
+    heavy = vary(value, "heavy_tail", generator())
+    assert 0.005 < float((heavy == value * 100).double().mean()) < 0.02
+    integers = vary(value, "small_integers", generator())
+    assert set(range(-4, 5)) == set(integers.unique().tolist())
+    edges = vary(value, "edge_values", generator())
+    assert 0.03 < float((edges != value).double().mean()) < 0.07
+    assert {1e4, -1e4, 0.0, 1.0} <= set(edges.unique().tolist())
+
+
+@pytest.mark.parametrize("contents", VARIED)
+def test_the_same_generator_varies_alike(contents):
+    value = PLAIN["normal"]
+
+    assert torch.equal(vary(value, contents, generator()), vary(value, contents, generator()))
+
+
+def test_strides_survive():
+    value = sample(6, 4).T
+    changed = vary(value, "sign", generator())
+
+    assert value.stride() == changed.stride()
+    assert torch.equal(-value, changed)
+
+
+def test_unknown_contents_are_refused():
+    with pytest.raises(ValueError, match="unknown contents 'loud'; known: nominal"):
+        vary(PLAIN["normal"], "loud", generator())
+
+
+def test_stirring_keeps_the_values_and_moves_them():
+    value = sample(9, 31)
+    before = value.clone()
+    stir(value, generator())
+
+    assert torch.equal(before.reshape(-1).sort().values, value.reshape(-1).sort().values)
+    assert not torch.equal(before, value)
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 64), (64, 1), (5, 6, 7)])
+def test_stirring_keeps_the_values_of_any_shape(shape):
+    value = sample(*shape)
+    before = value.clone()
+    for seed in range(5):
+        stir(value, generator(seed))
+
+    assert torch.equal(before.reshape(-1).sort().values, value.reshape(-1).sort().values)
+
+
+def test_other_seeds_stir_otherwise():
+    first, second = sample(50, 20), sample(50, 20)
+    stir(first, generator(1))
+    stir(second, generator(2))
+
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("value", [torch.tensor(3.0), torch.tensor([3.0]), torch.empty(0, 2)])
+def test_what_cannot_be_stirred_stays(value):
+    before = value.clone()
+    stir(value, generator())
+
+    assert torch.equal(before, value)

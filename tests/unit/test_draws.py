@@ -1,0 +1,264 @@
+"""Draws: private masters, what is expected of them, and what was overwritten."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from tilewright.contestant.tensors import GUARD_BYTES
+from tilewright.evaluator.judge import draws
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.draws import Draw, outputs_room, overwritten
+from tilewright.evaluator.judge.reference import ProblemFailure
+
+RAND = "torch.randn(case['n'], 8, generator=generator)"
+
+
+@pytest.fixture(autouse=True)
+def no_module_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setitem(sys.modules, "tilewright_problem", None)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def load(inputs: str, reference: str, arguments: str = "x", **changes: Any) -> refs.Reference:
+    source = (
+        f"import torch\ndef inputs(case, generator):\n    return {inputs}\n"
+        f"def reference({arguments}):\n    return {reference}\n"
+    )
+    fields = {"problem_kind": "function", "mode": "train", "grads": [], "init_seed": 5, **changes}
+    return refs.load(source, fields)
+
+
+def draw(
+    reference: refs.Reference, contents: str = "nominal", seed: int = 3, double: bool = True
+) -> Draw:
+    return draws.draw(reference, {"n": 4}, contents, seed, 11, double=double)
+
+
+def arena(drawn: Draw, base: int = 0) -> mmap.mmap:
+    """Return an input arena that holds the draw at `base`."""
+    there = mmap.mmap(-1, base + len(drawn.image))
+    there[base : base + drawn.size] = drawn.image[: drawn.size]
+    return there
+
+
+def test_the_seed_decides_the_inputs_and_what_is_expected():
+    reference = load(RAND, "x.exp()")
+    first, again, other = draw(reference), draw(reference), draw(reference, seed=4)
+
+    assert first.image[:] == again.image[:]
+    assert first.image[:] != other.image[:]
+    (x,) = first.arguments()
+    assert torch.equal(x.exp(), first.expected[0].value)
+    assert torch.equal(x.double().exp(), first.expected[0].oracle)
+    assert "float64" == first.oracle
+    assert 0 < first.expected[0].own_error < 1e-5
+    assert not first.random
+
+
+def test_without_the_oracle_the_reference_is_nudged():
+    drawn = draw(load(RAND, "x.exp()"), double=False)
+
+    assert "float32" == drawn.oracle
+    assert drawn.expected[0].oracle is None
+    assert 0 < drawn.expected[0].own_error < 1e-4
+
+
+def test_a_reference_that_cannot_run_in_float64_falls_back():
+    drawn = draw(load(RAND, "x @ torch.ones(8, 8, dtype=torch.float32)"))
+
+    assert "float32" == drawn.oracle
+    assert drawn.expected[0].own_error > 0
+
+
+def test_an_oracle_of_another_shape_is_no_oracle():
+    drawn = draw(load(RAND, "x[: 2 if x.dtype == torch.float64 else 3]"))
+
+    assert "float32" == drawn.oracle
+
+
+def test_integers_have_no_error_in_the_fallback():
+    drawn = draw(load(RAND, "(x.argmax(-1), x.sum())"), double=False)
+
+    assert [0.0, False] == [drawn.expected[0].own_error, drawn.expected[1].own_error == 0.0]
+
+
+def test_a_reference_that_draws_random_numbers_is_found():
+    drawn = draw(load(RAND, "torch.nn.functional.dropout(x, 0.5)"))
+
+    assert drawn.random
+    assert "float32" == drawn.oracle
+    assert [0.0] == [item.own_error for item in drawn.expected]
+
+
+@pytest.mark.parametrize(
+    "reference", ["(x > 0, x)", "x[:0]", "x / 0.0", "x.log()", "x + 1e-9 * torch.rand(1)"]
+)
+def test_integers_nan_infinity_and_rounding_are_not_random(reference):
+    assert not draw(load(RAND, reference)).random
+
+
+def test_a_random_choice_of_integers_is_random():
+    assert draw(load(RAND, "torch.randperm(100)")).random
+
+
+def test_gradients_of_outputs_are_drawn_and_shared():
+    reference = load(f"({RAND}, {RAND})", "(x * y, x.argmax())", "x, y", grads=["y"])
+    drawn = draw(reference)
+    (upstream,) = drawn.grad_outputs()
+    x, _ = drawn.arguments()
+
+    assert 3 == len(drawn.expected)
+    assert torch.equal(x * upstream, drawn.expected[2].value)
+
+
+def test_varied_contents_are_expected_of_the_varied_inputs():
+    reference = load(RAND, "x * 2")
+    nominal, scaled = draw(reference), draw(reference, "scale")
+
+    assert torch.equal(64 * nominal.arguments()[0], scaled.arguments()[0])
+    assert torch.equal(64 * nominal.expected[0].value, scaled.expected[0].value)
+    assert "" == scaled.skipped
+
+
+def test_contents_that_change_nothing_are_skipped():
+    drawn = draw(load("torch.arange(5)", "x + 1"), "scale")
+
+    assert "no input may vary this way" == drawn.skipped
+
+
+@pytest.mark.parametrize(
+    ("reference", "contents", "reason"),
+    [
+        ("x.exp()", "scale", "not finite"),
+        ("(x + 1e8) - 1e8", "sign", "inaccurate"),
+    ],
+)
+def test_contents_on_which_the_reference_cannot_judge_are_skipped(reference, contents, reason):
+    assert reason in draw(load(RAND, reference), contents).skipped
+    assert "" == draw(load(RAND, reference)).skipped
+
+
+def test_integer_outputs_never_make_contents_unsound():
+    assert "" == draw(load(RAND, "x.argmax(-1)"), "sign").skipped
+    assert "" == draw(load(RAND, "x[:0]"), "sign").skipped
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("[object()]", "laying out the inputs: LayoutError"),
+        ("torch.eye(3).to_sparse()", "laying out the inputs: LayoutError"),
+        ("1 / 0", "drawing inputs: ZeroDivisionError"),
+    ],
+)
+def test_inputs_that_cannot_be_shared_are_the_problems_fault(inputs, message):
+    with pytest.raises(ProblemFailure, match=message):
+        draw(load(inputs, "torch.ones(1)"))
+
+
+def test_an_expanded_input_is_shared_as_the_values_it_has():
+    reference = load("torch.arange(3.0).reshape(3, 1).expand(3, 4)", "x + 1")
+
+    assert torch.equal(torch.arange(3.0).reshape(3, 1).expand(3, 4), draw(reference).arguments()[0])
+    assert "" == draw(reference, "sign").skipped
+
+
+def test_strides_and_values_of_other_kinds_survive():
+    drawn = draw(load(f"({RAND}.T, 3, 2.5, None, [torch.arange(2)])", "x", "x, n, f, none, items"))
+    x, n, f, none, items = drawn.arguments()
+
+    assert (1, 8) == x.stride()
+    assert (3, 2.5, None) == (n, f, none)
+    assert [0, 1] == items[0].tolist()
+
+
+def test_an_untouched_arena_shows_nothing():
+    drawn = draw(load(f"({RAND}, {RAND})", "x + y", "x, y"))
+
+    assert [] == overwritten(drawn, arena(drawn), 0, set())
+    assert [] == overwritten(drawn, arena(drawn, 8192), 8192, set())
+
+
+@pytest.mark.parametrize("base", [0, 8192])
+def test_every_overwritten_input_is_named(base):
+    drawn = draw(load(f"({RAND}, {RAND})", "x + y", "x, y"))
+    first, second = (start for start, _, _ in drawn.names)
+    there = arena(drawn, base)
+    there[base + second] ^= 1
+    assert ["input 1"] == overwritten(drawn, there, base, set())
+    there[base + first + 3] ^= 1
+    assert ["input 0", "input 1"] == overwritten(drawn, there, base, set())
+    assert ["input 0"] == overwritten(drawn, there, base, {1})
+    assert [] == overwritten(drawn, there, base, {0, 1})
+
+
+@pytest.mark.parametrize("distance", [-1, -GUARD_BYTES])
+def test_guards_before_an_input_are_watched(distance):
+    drawn = draw(load(f"({RAND}, {RAND})", "x + y", "x, y"))
+    there = arena(drawn)
+    there[drawn.names[0][0] + distance] ^= 1
+
+    assert ["memory around the inputs"] == overwritten(drawn, there, 0, {0, 1})
+
+
+def test_guards_behind_an_input_are_watched():
+    drawn = draw(load(f"({RAND}, {RAND})", "x + y", "x, y"))
+    for _, stop, _ in drawn.names:
+        there = arena(drawn)
+        there[stop] ^= 1
+
+        assert ["memory around the inputs"] == overwritten(drawn, there, 0, {0, 1})
+
+
+def test_a_view_of_a_larger_storage_has_its_own_guards():
+    drawn = draw(load(f"({RAND}[:1], {RAND})", "x + y", "x, y"))
+    there = arena(drawn)
+    there[drawn.names[1][0]] ^= 1
+    assert ["input 1"] == overwritten(drawn, there, 0, set())
+
+    behind = arena(drawn)
+    behind[drawn.names[0][0] + 8 * 4] ^= 1
+    assert ["memory around the inputs"] == overwritten(drawn, behind, 0, {0})
+
+
+def test_inputs_are_named_by_their_place_among_the_arguments():
+    inputs = f"(2.0, [{RAND}, {RAND}], {RAND})"
+    reference = load(inputs, "pair[0] + pair[1] + y * f", "f, pair, y", grads=["y"])
+    drawn = draw(reference)
+
+    assert [1, 1, 2] == [index for _, _, index in drawn.names][:3]
+    there = arena(drawn)
+    there[drawn.names[2][0]] ^= 1
+    assert ["input 2"] == overwritten(drawn, there, 0, {1})
+    assert [] == overwritten(drawn, there, 0, {2})
+    upstream = arena(drawn)
+    upstream[drawn.names[3][0]] ^= 1
+    assert ["input 3"] == overwritten(drawn, upstream, 0, {0, 1, 2})
+
+
+def test_stirring_moves_plain_inputs_and_nothing_else():
+    drawn = draw(load(f"({RAND}, torch.eye(12), torch.arange(9), {RAND}.T)", "x", "x, e, i, t"))
+    before = [value.clone() for value in drawn.arguments()]
+    drawn.stir(77)
+    x, eye, integers, transposed = drawn.arguments()
+
+    assert not torch.equal(before[0], x)
+    assert torch.equal(before[0].reshape(-1).sort().values, x.reshape(-1).sort().values)
+    assert torch.equal(before[1], eye)
+    assert torch.equal(before[2], integers)
+    assert torch.equal(before[3], transposed)
+    assert 1 == len(drawn.movable)
+
+
+def test_the_slot_has_room_for_every_output():
+    drawn = draw(load(RAND, "(x, x.half(), x > 0)"))
+    described, room = outputs_room(drawn)
+
+    assert ["float32", "float16", "bool"] == [item["dtype"] for item in described]
+    assert [[4, 8]] * 3 == [item["shape"] for item in described]
+    assert room >= 32 * (4 + 2 + 1) + 3 * 256

@@ -1,0 +1,287 @@
+"""The reference: loaded under its seed, run at its own precision and in float64, blamed by step."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+
+MODULE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width, bias=True):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, 3, bias=bias)
+
+    def forward(self, x, scale=2.0):
+        return self.linear(x) * scale
+
+def get_inputs():
+    return [torch.rand(4, 5)]
+
+def get_init_inputs():
+    return INIT
+"""
+FUNCTION = """
+import torch
+
+def inputs(case, generator):
+    return torch.randn(case["n"], generator=generator)
+
+def reference(x):
+    return x.exp()
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_module_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setitem(sys.modules, "tilewright_problem", None)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def load(source: str, kind: str = "function", **changes: Any) -> Reference:
+    fields = {"problem_kind": kind, "mode": "train", "grads": [], "init_seed": 5, **changes}
+    return refs.load(source, fields)
+
+
+@pytest.mark.parametrize("init", ["[5]", "[5, False]", "{'width': 5, 'bias': False}"])
+def test_a_module_is_built_from_a_list_or_a_dict(init):
+    reference = load(MODULE.replace("INIT", init), "module")
+
+    assert reference.model is not None
+    assert reference.model.training
+    assert ("False" not in init) == (reference.model.linear.bias is not None)
+
+
+def test_a_module_without_init_inputs_is_built_from_nothing():
+    source = MODULE.replace("self, width", "self, width=5").partition("def get_init_inputs")[0]
+    model = load(source, "module", mode="eval").model
+
+    assert model is not None
+    assert not model.training
+
+
+def test_the_init_seed_decides_the_weights():
+    source = MODULE.replace("INIT", "[5]")
+    first, again = load(source, "module"), load(source, "module")
+    other = load(source, "module", init_seed=6)
+
+    assert torch.equal(first.model.linear.weight, again.model.linear.weight)
+    assert not torch.equal(first.model.linear.weight, other.model.linear.weight)
+
+
+def test_inputs_follow_the_seed_in_every_generator():
+    source = """
+import random
+import numpy
+import torch
+
+def inputs(case, generator):
+    return (torch.rand(3), torch.randn(3, generator=generator), numpy.random.rand(),
+            random.random(), case["n"])
+
+def reference(*args):
+    return args[0]
+"""
+    reference = load(source)
+    first = reference.arguments({"n": 2}, (1 << 62) + 1)
+    again = reference.arguments({"n": 2}, (1 << 62) + 1)
+    other = reference.arguments({"n": 2}, (1 << 62) + 2)
+
+    assert torch.equal(first[0], again[0])
+    assert torch.equal(first[1], again[1])
+    assert first[2:] == again[2:]
+    assert not torch.equal(first[0], other[0])
+    assert not torch.equal(first[1], other[1])
+    assert first[2:4] != other[2:4]
+
+
+def test_case_parameters_are_handed_over_as_a_copy():
+    source = FUNCTION.replace("    return torch.randn", "    case['n'] += 1\n    return torch.randn")
+    params = {"n": 2}
+
+    assert (3,) == tuple(load(source).arguments(params, 1)[0].shape)
+    assert {"n": 2} == params
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "step"),
+    [
+        ("def broken(:", "function", "loading the problem: SyntaxError"),
+        ("import nothing_of_this_name", "function", "loading the problem: ModuleNotFoundError"),
+        ("raise KeyError('x')", "module", "loading the problem: KeyError"),
+        ("x = 1", "module", "building the reference model: AttributeError"),
+        (MODULE.replace("INIT", "[5, 6, 7]"), "module", "building the reference model: TypeError"),
+        (MODULE.replace("INIT", "1 / 0"), "module", "building the reference model: ZeroDivision"),
+        ("x = 1", "function", "finding `reference`: AttributeError"),
+    ],
+)
+def test_a_problem_that_does_not_load_is_blamed_by_step(source, kind, step):
+    with pytest.raises(ProblemFailure, match=step):
+        load(source, kind)
+
+
+def test_a_problem_that_raises_later_is_blamed_by_step():
+    bad_inputs = load(FUNCTION.replace('case["n"]', 'case["m"]'))
+    with pytest.raises(ProblemFailure, match="drawing inputs: KeyError"):
+        bad_inputs.arguments({"n": 1}, 1)
+
+    bad_reference = load(FUNCTION.replace("x.exp()", "x + missing"))
+    with pytest.raises(ProblemFailure, match="running the reference: NameError"):
+        refs.run(bad_reference, [torch.ones(2)], [], 1)
+
+
+@pytest.mark.parametrize("value", ["None", "3", "'x'", "[x, None]", "{'a': 1}"])
+def test_outputs_other_than_tensors_are_the_problems_fault(value):
+    reference = load(FUNCTION.replace("x.exp()", value))
+
+    with pytest.raises(ProblemFailure, match="not a tensor"):
+        refs.run(reference, [torch.ones(2)], [], 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "word", "count"),
+    [
+        ("x", "1", 1),
+        ("(x, x + 1)", "2", 2),
+        ("[x, (x, x)]", "3", 3),
+        ("{'a': x, 'b': (x, x)}", "a,b", 3),
+    ],
+)
+def test_tuples_lists_and_dicts_are_walked_in_order(value, word, count):
+    reference = load(FUNCTION.replace("x.exp()", value))
+    outputs, structure = refs.run(reference, [torch.ones(2)], [], 1)
+
+    assert (word, count) == (structure, len(outputs))
+
+
+def test_an_in_place_reference_changes_nobodys_inputs():
+    reference = load(FUNCTION.replace("x.exp()", "x.add_(1)"))
+    x = torch.zeros(3)
+    outputs, _ = refs.run(reference, [x], [], 1)
+    doubled = refs.run_double(reference, [x], [], 1)
+
+    assert torch.equal(torch.zeros(3), x)
+    assert torch.equal(torch.ones(3), outputs[0])
+    assert doubled is not None
+    assert torch.equal(torch.ones(3).double(), doubled[0])
+
+
+def test_the_forward_seed_decides_what_is_drawn_inside():
+    reference = load(FUNCTION.replace("x.exp()", "x + torch.rand_like(x)"))
+    first, _ = refs.run(reference, [torch.zeros(9)], [], 1)
+    again, _ = refs.run(reference, [torch.zeros(9)], [], 1)
+    other, _ = refs.run(reference, [torch.zeros(9)], [], 2)
+
+    assert torch.equal(first[0], again[0])
+    assert not torch.equal(first[0], other[0])
+
+
+def test_float64_is_float64_throughout():
+    source = FUNCTION.replace("x.exp()", "x * torch.tensor(0.1) + torch.full((1,), 0.1)")
+    x = torch.ones(1)
+    doubled = refs.run_double(load(source), [x], [], 1)
+
+    assert doubled is not None
+    assert 0.2 == pytest.approx(float(doubled[0]), abs=1e-15)
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_a_modules_float64_twin_follows_its_weights():
+    reference = load(MODULE.replace("INIT", "[5]"), "module")
+    x = torch.ones(1, 5)
+    first = refs.run_double(reference, [x], [], 1)
+    with torch.no_grad():
+        reference.model.linear.bias.add_(1.0)
+    stale = refs.run_double(reference, [x], [], 1)
+    reference.forget_double()
+    fresh = refs.run_double(reference, [x], [], 1)
+
+    assert torch.equal(first[0], stale[0])
+    assert torch.allclose(first[0] + 2.0, fresh[0], rtol=0, atol=1e-6)
+
+
+def test_integers_and_nested_arguments_cross_into_float64():
+    source = FUNCTION.replace("(x)", "(pair, index)").replace(
+        "x.exp()", "(pair[0] * 2, index + 1, pair[1])"
+    )
+    pair = [torch.ones(2), torch.tensor([True])]
+    doubled = refs.run_double(load(source), [pair, torch.tensor([4])], [], 1)
+
+    assert doubled is not None
+    assert [torch.float64, torch.int64, torch.bool] == [value.dtype for value in doubled]
+
+
+def test_a_reference_that_cannot_run_in_float64_says_none():
+    source = FUNCTION.replace("x.exp()", "x.view(torch.int32).float()")
+    reference = load(FUNCTION.replace("x.exp()", "torch.mm(x, torch.ones(2, 2).float())"))
+
+    assert refs.run_double(reference, [torch.ones(2, 2)], [], 1) is None
+    assert torch.get_default_dtype() == torch.float32
+    assert refs.run_double(load(source), [torch.ones(2)], [], 1) is not None
+
+
+def test_a_slow_reference_gets_no_second_float64_run(monkeypatch):
+    reference = load(FUNCTION)
+    monkeypatch.setattr(refs, "ORACLE_BUDGET_S", 0.0)
+    reference.call_s = 1.0
+    assert refs.run_double(reference, [torch.ones(2)], [], 1) is None
+
+    reference.call_s = 0.0
+    assert refs.run_double(reference, [torch.ones(2)], [], 1) is not None
+    assert reference.oracle_is_slow
+    assert refs.run_double(reference, [torch.ones(2)], [], 1) is None
+
+
+def test_gradients_follow_the_outputs():
+    source = FUNCTION.replace("(x)", "(x, k, w)").replace("x.exp()", "(x * w * k, k)")
+    reference = load(source, grads=["w", "x"])
+    x, w = torch.full((3,), 2.0), torch.full((3,), 5.0)
+    seeds = [torch.tensor([1.0, 10.0, 100.0])]
+    outputs, word = refs.run(reference, [x, torch.tensor(3), w], seeds, 1)
+
+    assert [2, 0] == reference.grad_indices()
+    assert "4" == word
+    assert [6.0, 60.0, 600.0] == outputs[2].tolist()
+    assert [15.0, 150.0, 1500.0] == outputs[3].tolist()
+    assert not any(value.requires_grad for value in outputs)
+    reference.call_s = 0.0
+    doubled = refs.run_double(reference, [x, torch.tensor(3), w], seeds, 1)
+    assert doubled is not None
+    assert [6.0, 60.0, 600.0] == doubled[2].tolist()
+
+
+def test_without_given_gradients_ones_flow_back():
+    reference = load(FUNCTION.replace("x.exp()", "x * 3"), grads=["x"])
+    outputs, _ = refs.run(reference, [torch.ones(2)], [], 1)
+
+    assert [3.0, 3.0] == outputs[1].tolist()
+
+
+def test_an_argument_that_does_not_exist_is_the_problems_fault():
+    with pytest.raises(ProblemFailure, match="finding GRADS and DONATES"):
+        load(FUNCTION, grads=["z"]).grad_indices()
+
+
+def test_a_builtin_without_a_signature_is_a_reference_too():
+    source = FUNCTION.partition("def reference")[0] + "reference = torch.relu\n"
+    outputs, _ = refs.run(load(source), [torch.tensor([-1.0, 2.0])], [], 1)
+
+    assert [0.0, 2.0] == outputs[0].tolist()
+    with pytest.raises(ProblemFailure, match="finding GRADS and DONATES"):
+        load(source, grads=["x"]).grad_indices()
+
+
+def test_drawing_leaves_a_generator_that_others_may_seed():
+    load(FUNCTION).arguments({"n": 3}, 9)
+    first = random.random()
+    load(FUNCTION).arguments({"n": 3}, 9)
+
+    assert first == random.random()

@@ -1,0 +1,138 @@
+"""Weights: drawn anew so that nothing of the old ones shows, and found again in a candidate."""
+
+from __future__ import annotations
+
+import torch
+
+from tilewright.evaluator.judge.weights import is_constant, match, redraw, unmatched
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 32)
+        self.norm = torch.nn.BatchNorm1d(32)
+        self.gain = torch.nn.Parameter(torch.full((8,), 1e-6))
+        self.count = torch.nn.Parameter(torch.arange(3), requires_grad=False)
+        self.register_buffer("table", torch.arange(4.0))
+
+
+def net() -> Net:
+    torch.manual_seed(3)
+    return Net()
+
+
+def entries(state: dict[str, torch.Tensor]) -> list[list[object]]:
+    return [[name, list(value.shape), "float32"] for name, value in state.items()]
+
+
+def test_every_float_parameter_and_running_statistic_is_drawn():
+    assert {
+        "linear.weight",
+        "linear.bias",
+        "norm.weight",
+        "norm.bias",
+        "gain",
+        "norm.running_mean",
+        "norm.running_var",
+    } == set(redraw(net(), 1))
+
+
+def test_constants_become_visibly_different():
+    model = net()
+    fresh = redraw(model, 1)
+
+    for name in ("norm.weight", "norm.bias", "gain", "norm.running_mean", "norm.running_var"):
+        old = model.state_dict()[name]
+        assert is_constant(old)
+        assert float(fresh[name].std()) > 0.05
+        assert float((fresh[name] - old).abs().max()) > 0.1
+
+
+def test_scale_and_mean_stay_and_variances_stay_positive():
+    model = net()
+    fresh = redraw(model, 1)
+    old, new = model.linear.weight.detach(), fresh["linear.weight"]
+
+    assert abs(float(new.std()) / float(old.std()) - 1) < 0.1
+    assert abs(float(new.mean()) - float(old.mean())) < 0.02
+    assert float(fresh["norm.running_var"].min()) >= 0.5
+
+
+def test_a_single_number_is_drawn_too():
+    model = torch.nn.Module()
+    model.scale = torch.nn.Parameter(torch.tensor(2.0))
+    model.none = torch.nn.Parameter(torch.empty(0, 3))
+
+    fresh = redraw(model, 1)
+
+    assert 2.0 != float(fresh["scale"])
+    assert (0, 3) == tuple(fresh["none"].shape)
+
+
+def test_the_seed_decides_and_the_model_is_left_alone():
+    model = net()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    first, again, other = redraw(model, 1), redraw(model, 1), redraw(model, 2)
+
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not any(torch.equal(first[name], other[name]) for name in first)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_dtypes_are_kept():
+    fresh = redraw(net().double(), 1)
+
+    assert {torch.float64} == {value.dtype for value in fresh.values()}
+
+
+def test_names_match_where_the_shapes_agree():
+    fresh = {"w": torch.ones(2, 3), "b": torch.ones(3)}
+    said = [["w", [2, 3], "float32"], ["b", [4], "float32"], ["extra", [1], "float32"]]
+
+    assert {"w": "w"} == match(fresh, fresh, said, {})
+    assert [] == unmatched(fresh, said)
+
+
+def test_renamed_weights_match_by_their_seeded_values():
+    model = net()
+    seeded = {name: value.detach() for name, value in model.named_parameters()}
+    fresh = redraw(model, 1)
+    theirs = {f"layers.{i}": seeded[name].clone() for i, name in enumerate(fresh) if name in seeded}
+    said = entries(theirs)
+
+    wanted = unmatched(fresh, said)
+    mapping = match(fresh, model.state_dict(), said, {name: theirs[name] for name in wanted})
+
+    assert set(wanted) == set(theirs)
+    for name, ours in mapping.items():
+        assert torch.equal(theirs[name], seeded[ours])
+    # norm.weight is alone in its values; the linear layer's weight too.
+    assert {"linear.weight", "norm.weight", "gain"} <= set(mapping.values())
+
+
+def test_equal_values_are_handed_out_once():
+    zeros = torch.zeros(4)
+    fresh = {"first": torch.ones(4), "second": torch.ones(4)}
+    seeded = {"first": zeros, "second": zeros}
+    theirs = {"a": zeros.clone(), "b": zeros.clone()}
+
+    mapping = match(fresh, seeded, entries(theirs), theirs)
+
+    assert {"a", "b"} == set(mapping)
+    assert {"first", "second"} == set(mapping.values())
+
+
+def test_other_values_and_other_dtypes_do_not_match():
+    seeded = {"w": torch.tensor([0.1, 0.2])}
+    fresh = {"w": torch.ones(2)}
+    theirs = {"a": torch.tensor([0.1, 0.3]), "b": torch.tensor([0.1, 0.2]).half()}
+
+    assert {} == match(fresh, seeded, entries(theirs), theirs)
+
+
+def test_a_constant_is_all_one_value():
+    assert is_constant(torch.zeros(3))
+    assert is_constant(torch.empty(0))
+    assert is_constant(torch.tensor(1.0))
+    assert not is_constant(torch.tensor([1.0, 2.0]))
