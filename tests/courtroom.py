@@ -116,8 +116,8 @@ class Courtroom(Host):
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
         self._warm = {}
-        monkeypatch.setattr(serve, "ROOT", str(home / "candidate"))
-        monkeypatch.setattr(builder, "ROOT", str(home / "builder"))
+        for module in (serve, builder):
+            monkeypatch.setattr(module, "ROOT", str(home / "candidate"))
         monkeypatch.setattr(serve, "_silence", lambda: None)
         monkeypatch.setattr(serve.Launches, "hook_triton", lambda _: None)
         monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)

@@ -26,8 +26,7 @@ SYSTEM_PATHS = (
     "/sys/devices/system/node",
 )
 FIRST_UID = 61184
-"""The judge; contestants and builders follow. The range is unassigned on Debian and systemd."""
-UIDS = {"judge": 0, "contestant": 1, "builder": 2}
+"""Children are numbered from here. The range is what systemd sets aside for dynamic users."""
 FILE_BYTES = 1 << 30
 DESCRIPTORS = 256
 ALL_LAYERS = "all"
@@ -81,8 +80,9 @@ def child_environment(extra: dict[str, str]) -> dict[str, str]:
 
 
 def confinement(
-    role: str,
+    slot: int,
     limits: Limits,
+    memory_bytes: int,
     *,
     cores: tuple[int, ...],
     threads: int,
@@ -95,8 +95,8 @@ def confinement(
     return {
         "read_only": [path for path in view if os.path.exists(path)],
         "writable_tmp_bytes": limits.tmp_bytes,
-        "uid": FIRST_UID + UIDS[role],
-        "memory_bytes": limits.memory_bytes * (4 if role == "judge" else 1),
+        "uid": FIRST_UID + slot,
+        "memory_bytes": memory_bytes,
         "file_bytes": FILE_BYTES,
         "processes": limits.processes,
         "descriptors": DESCRIPTORS,

@@ -17,6 +17,10 @@ from tilewright.records import Limits
 __all__ = ["Cores", "Host", "plan_cores"]
 
 SMALL_MACHINE_CORES = 4
+JUDGE_MEMORY = 4
+"""The judge holds reference, oracle and snapshots where a contestant holds one output."""
+SLOTS_OF_UIDS = 256
+"""Each child of a host gets a uid of its own, so that limits per uid are not shared."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,16 @@ class Host:
             {**self.environment, "OMP_NUM_THREADS": str(self.cores.threads)}
         )
         self._warm: dict[str, Child] = {}
+        self._forks = 0
 
     def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Child:
         """Fork a confined child; call `wait_ready` on it before the first frame."""
         cores = self.cores.sides if role == "contestant" else self.cores.judge
+        self._forks += 1
         values = confinement(
-            role,
+            self._forks % SLOTS_OF_UIDS,
             limits,
+            limits.memory_bytes * (JUDGE_MEMORY if role == "judge" else 1),
             cores=cores,
             threads=len(cores),
             environment=self.environment,

@@ -92,7 +92,12 @@ class LocalExecutor:
 
     def _start(self) -> Channel:
         ours, theirs = socket.socketpair()
-        self._home.mkdir(parents=True, exist_ok=True)
+        try:
+            self._home.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise errors.ConfigError(
+                f"home {self._home}: cannot be made ({error.strerror}); set TILEWRIGHT_HOME"
+            ) from error
         command = [sys.executable, "-m", "tilewright.evaluator.supervisor"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
         self._process = subprocess.Popen(

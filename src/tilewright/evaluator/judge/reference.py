@@ -49,6 +49,8 @@ class Reference:
     double: Callable[..., Any] | None = None
     oracle_is_slow: bool = False
     call_s: float = 0.0
+    random: bool | None = None
+    """Whether two forward seeds give two outputs; `None` until that has been tried."""
     aliases: bool = False
     """Whether its last call returned a view of an input."""
 
