@@ -136,9 +136,7 @@ class Courtroom(Host):
         """Return, as JSON, every frame that children of `role` were sent."""
         return json.dumps([c.channel.sent for c in self.children if c.role == role])
 
-    def judge(
-        self, request: EvalRequest, checks: tuple[str, ...] | None = None
-    ) -> EvalReport:
+    def judge(self, request: EvalRequest, checks: tuple[str, ...] | None = None) -> EvalReport:
         """Evaluate a request."""
         return evaluate(self, request, lambda *_: None, lambda: None, checks=checks)
 

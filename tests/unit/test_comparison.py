@@ -39,9 +39,9 @@ def test_rounding_is_right_up_to_the_bound_and_wrong_beyond(value, direction):
     edge = torch.tensor([value + direction * EPS_FACTOR * EPS * abs(value)])
     beyond = torch.nextafter(edge, torch.tensor([direction * INF]))
 
-    assert 1.0 == compare(single(value), edge).error_over_bound
+    assert compare(single(value), edge).error_over_bound == 1.0
     assert not compare(single(value), edge).kind
-    assert "values" == compare(single(value), beyond).kind
+    assert compare(single(value), beyond).kind == "values"
 
 
 def test_the_references_own_error_widens_the_bound():
@@ -49,7 +49,7 @@ def test_the_references_own_error_widens_the_bound():
     edge = 1.0 + REFERENCE_ERROR_FACTOR * 2.0**-10
 
     assert not compare(expected, torch.tensor([edge])).kind
-    assert "values" == compare(expected, torch.tensor([edge + 4 * EPS])).kind
+    assert compare(expected, torch.tensor([edge + 4 * EPS])).kind == "values"
 
 
 def test_a_small_element_is_allowed_the_rounding_of_its_slice():
@@ -58,7 +58,7 @@ def test_a_small_element_is_allowed_the_rounding_of_its_slice():
     allowed = bound(Expected(value, value.double(), 0.0), value.double())
 
     assert EPS_FACTOR * EPS * rms == pytest.approx(float(allowed[0, 0]), rel=1e-12)
-    assert EPS_FACTOR * EPS * 4.0 == pytest.approx(float(allowed[0, 2]), rel=1e-12)
+    assert pytest.approx(float(allowed[0, 2]), rel=1e-12) == EPS_FACTOR * EPS * 4.0
     assert float(allowed[1, 0]) <= 1e-300
 
 
@@ -66,22 +66,24 @@ def test_a_row_of_zeros_must_be_zero():
     expected = Expected(torch.zeros(2, 3), torch.zeros(2, 3).double(), 0.0)
 
     assert not compare(expected, torch.zeros(2, 3)).kind
-    assert "values" == compare(expected, torch.full((2, 3), 1e-30)).kind
+    assert compare(expected, torch.full((2, 3), 1e-30)).kind == "values"
 
 
 def test_a_scalar_has_the_bound_of_its_own_size():
     value = torch.tensor(-8.0)
 
-    assert EPS_FACTOR * EPS * 8 == float(bound(Expected(value, value.double(), 0.0), value.double()))
+    assert (
+        float(bound(Expected(value, value.double(), 0.0), value.double())) == EPS_FACTOR * EPS * 8
+    )
 
 
 def test_slack_scales_both_parts_of_the_bound():
     expected = single(1.0, own_error=0.25)
 
-    assert 4.0 == float(bound(expected, expected.value.double(), 2.0))
-    assert 2.0 == float(bound(expected, expected.value.double(), 1.0))
+    assert float(bound(expected, expected.value.double(), 2.0)) == 4.0
+    assert float(bound(expected, expected.value.double(), 1.0)) == 2.0
     exact = single(1.0)
-    assert 2 * EPS_FACTOR * EPS == float(bound(exact, exact.value.double(), 2.0))
+    assert float(bound(exact, exact.value.double(), 2.0)) == 2 * EPS_FACTOR * EPS
 
 
 def test_each_dtype_has_its_own_rounding():
@@ -144,7 +146,7 @@ def test_one_nan_among_right_numbers_is_found():
 
     difference = compare(Expected(value, value.double(), 1.0), output)
 
-    assert "nonfinite" == difference.kind
+    assert difference.kind == "nonfinite"
     assert "at [63, 63]" in difference.message
     assert "1 elements disagree" in difference.message
 
@@ -154,9 +156,9 @@ def test_where_only_the_reference_overflows_the_oracle_decides():
 
     assert not compare(expected, torch.tensor([INF])).kind
     assert not compare(expected, torch.tensor([1e5])).kind
-    assert "values" == compare(expected, torch.tensor([2e5])).kind
-    assert "nonfinite" == compare(expected, torch.tensor([NAN])).kind
-    assert "nonfinite" == compare(expected, torch.tensor([-INF])).kind
+    assert compare(expected, torch.tensor([2e5])).kind == "values"
+    assert compare(expected, torch.tensor([NAN])).kind == "nonfinite"
+    assert compare(expected, torch.tensor([-INF])).kind == "nonfinite"
 
 
 def test_integers_are_exact_where_the_reference_is_certain():
@@ -166,7 +168,7 @@ def test_integers_are_exact_where_the_reference_is_certain():
     assert not compare(expected, torch.tensor([1, 2, 3])).kind
     assert not compare(expected, torch.tensor([1, 7, 3])).kind
     difference = compare(expected, torch.tensor([1, 2, 4]))
-    assert "values" == difference.kind
+    assert difference.kind == "values"
     assert "flat index 2: expected 3, got 4" in difference.message
 
 
@@ -191,18 +193,18 @@ def test_the_own_error_is_the_percentile_of_the_finite_errors():
     value[:5] = torch.tensor([INF, NAN, 64.0, 32.0, 16.0])
 
     # Of 1998 finite errors, 0.1 % lie above the 1996th of them in order.
-    assert 32.0 == expect(value, oracle).own_error
-    assert 0.0 == expect(value, None).own_error
-    assert 0.0 == percentile(torch.empty(0), 0.999)
-    assert 3.0 == percentile(torch.tensor([3.0]), 0.999)
-    assert 4.0 == percentile(torch.tensor([4.0, 1.0, 3.0, 2.0]), 1.0)
+    assert expect(value, oracle).own_error == 32.0
+    assert expect(value, None).own_error == 0.0
+    assert percentile(torch.empty(0), 0.999) == 0.0
+    assert percentile(torch.tensor([3.0]), 0.999) == 3.0
+    assert percentile(torch.tensor([4.0, 1.0, 3.0, 2.0]), 1.0) == 4.0
 
 
 def test_a_long_tensor_is_sampled():
     values = torch.zeros((1 << 20) + 2)
     values[::2] = 1.0
 
-    assert 1.0 == percentile(values, 0.0)
+    assert percentile(values, 0.0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -240,6 +242,6 @@ def test_the_published_rule_is_allclose():
 
     assert not compare_official(value, torch.tensor([1.0, 2.03]), 1e-2).kind
     difference = compare_official(value, torch.tensor([1.0, 2.05]), 1e-2)
-    assert "values" == difference.kind
+    assert difference.kind == "values"
     assert "tolerance 0.01" in difference.message
     assert compare_official(value, torch.tensor([1.0, NAN]), 1e-2).kind

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import sys
 from typing import Any
 
 import pytest
@@ -15,13 +14,9 @@ from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.draws import Draw, outputs_room, overwritten
 from tilewright.evaluator.judge.reference import ProblemFailure
 
+pytestmark = pytest.mark.usefixtures("problem_room")
+
 RAND = "torch.randn(case['n'], 8, generator=generator)"
-
-
-@pytest.fixture(autouse=True)
-def no_module_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setitem(sys.modules, "tilewright_problem", None)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 def load(inputs: str, reference: str, arguments: str = "x", **changes: Any) -> refs.Reference:
@@ -55,7 +50,7 @@ def test_the_seed_decides_the_inputs_and_what_is_expected():
     (x,) = first.arguments()
     assert torch.equal(x.exp(), first.expected[0].value)
     assert torch.equal(x.double().exp(), first.expected[0].oracle)
-    assert "float64" == first.oracle
+    assert first.oracle == "float64"
     assert 0 < first.expected[0].own_error < 1e-5
     assert not first.random
 
@@ -63,7 +58,7 @@ def test_the_seed_decides_the_inputs_and_what_is_expected():
 def test_without_the_oracle_the_reference_is_nudged():
     drawn = draw(load(RAND, "x.exp()"), double=False)
 
-    assert "float32" == drawn.oracle
+    assert drawn.oracle == "float32"
     assert drawn.expected[0].oracle is None
     assert 0 < drawn.expected[0].own_error < 1e-4
 
@@ -71,28 +66,28 @@ def test_without_the_oracle_the_reference_is_nudged():
 def test_a_reference_that_cannot_run_in_float64_falls_back():
     drawn = draw(load(RAND, "x @ torch.ones(8, 8, dtype=torch.float32)"))
 
-    assert "float32" == drawn.oracle
+    assert drawn.oracle == "float32"
     assert drawn.expected[0].own_error > 0
 
 
 def test_an_oracle_of_another_shape_is_no_oracle():
     drawn = draw(load(RAND, "x[: 2 if x.dtype == torch.float64 else 3]"))
 
-    assert "float32" == drawn.oracle
+    assert drawn.oracle == "float32"
 
 
 def test_integers_have_no_error_in_the_fallback():
     drawn = draw(load(RAND, "(x.argmax(-1), x.sum())"), double=False)
 
-    assert [0.0, False] == [drawn.expected[0].own_error, drawn.expected[1].own_error == 0.0]
+    assert [drawn.expected[0].own_error, drawn.expected[1].own_error == 0.0] == [0.0, False]
 
 
 def test_a_reference_that_draws_random_numbers_is_found():
     drawn = draw(load(RAND, "torch.nn.functional.dropout(x, 0.5)"))
 
     assert drawn.random
-    assert "float32" == drawn.oracle
-    assert [0.0] == [item.own_error for item in drawn.expected]
+    assert drawn.oracle == "float32"
+    assert [item.own_error for item in drawn.expected] == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +107,7 @@ def test_gradients_of_outputs_are_drawn_and_shared():
     (upstream,) = drawn.grad_outputs()
     x, _ = drawn.arguments()
 
-    assert 3 == len(drawn.expected)
+    assert len(drawn.expected) == 3
     assert torch.equal(x * upstream, drawn.expected[2].value)
 
 
@@ -122,13 +117,13 @@ def test_varied_contents_are_expected_of_the_varied_inputs():
 
     assert torch.equal(64 * nominal.arguments()[0], scaled.arguments()[0])
     assert torch.equal(64 * nominal.expected[0].value, scaled.expected[0].value)
-    assert "" == scaled.skipped
+    assert scaled.skipped == ""
 
 
 def test_contents_that_change_nothing_are_skipped():
     drawn = draw(load("torch.arange(5)", "x + 1"), "scale")
 
-    assert "no input may vary this way" == drawn.skipped
+    assert drawn.skipped == "no input may vary this way"
 
 
 @pytest.mark.parametrize(
@@ -140,12 +135,12 @@ def test_contents_that_change_nothing_are_skipped():
 )
 def test_contents_on_which_the_reference_cannot_judge_are_skipped(reference, contents, reason):
     assert reason in draw(load(RAND, reference), contents).skipped
-    assert "" == draw(load(RAND, reference)).skipped
+    assert draw(load(RAND, reference)).skipped == ""
 
 
 def test_integer_outputs_never_make_contents_unsound():
-    assert "" == draw(load(RAND, "x.argmax(-1)"), "sign").skipped
-    assert "" == draw(load(RAND, "x[:0]"), "sign").skipped
+    assert draw(load(RAND, "x.argmax(-1)"), "sign").skipped == ""
+    assert draw(load(RAND, "x[:0]"), "sign").skipped == ""
 
 
 @pytest.mark.parametrize(
@@ -167,7 +162,7 @@ def test_an_expanded_input_is_shared_as_the_values_it_has():
 
     assert torch.equal(x[:, 0], x[:, 1])
     varied = draw(reference, "sign")
-    assert "" == varied.skipped
+    assert varied.skipped == ""
     assert torch.equal(-x, varied.arguments()[0])
 
 
@@ -175,16 +170,16 @@ def test_strides_and_values_of_other_kinds_survive():
     drawn = draw(load(f"({RAND}.T, 3, 2.5, None, [torch.arange(2)])", "x", "x, n, f, none, items"))
     x, n, f, none, items = drawn.arguments()
 
-    assert (1, 8) == x.stride()
-    assert (3, 2.5, None) == (n, f, none)
-    assert [0, 1] == items[0].tolist()
+    assert x.stride() == (1, 8)
+    assert (n, f, none) == (3, 2.5, None)
+    assert items[0].tolist() == [0, 1]
 
 
 def test_an_untouched_arena_shows_nothing():
     drawn = draw(load(f"({RAND}, {RAND})", "x + y", "x, y"))
 
-    assert [] == overwritten(drawn, arena(drawn), 0, set())
-    assert [] == overwritten(drawn, arena(drawn, 8192), 8192, set())
+    assert overwritten(drawn, arena(drawn), 0, set()) == []
+    assert overwritten(drawn, arena(drawn, 8192), 8192, set()) == []
 
 
 @pytest.mark.parametrize("base", [0, 8192])
@@ -193,11 +188,11 @@ def test_every_overwritten_input_is_named(base):
     first, second = (start for start, _, _ in drawn.names)
     there = arena(drawn, base)
     there[base + second] ^= 1
-    assert ["input 1"] == overwritten(drawn, there, base, set())
+    assert overwritten(drawn, there, base, set()) == ["input 1"]
     there[base + first + 3] ^= 1
-    assert ["input 0", "input 1"] == overwritten(drawn, there, base, set())
-    assert ["input 0"] == overwritten(drawn, there, base, {1})
-    assert [] == overwritten(drawn, there, base, {0, 1})
+    assert overwritten(drawn, there, base, set()) == ["input 0", "input 1"]
+    assert overwritten(drawn, there, base, {1}) == ["input 0"]
+    assert overwritten(drawn, there, base, {0, 1}) == []
 
 
 @pytest.mark.parametrize("distance", [-1, -GUARD_BYTES])
@@ -206,7 +201,7 @@ def test_guards_before_an_input_are_watched(distance):
     there = arena(drawn)
     there[drawn.names[0][0] + distance] ^= 1
 
-    assert ["memory around the inputs"] == overwritten(drawn, there, 0, {0, 1})
+    assert overwritten(drawn, there, 0, {0, 1}) == ["memory around the inputs"]
 
 
 def test_guards_behind_an_input_are_watched():
@@ -215,18 +210,18 @@ def test_guards_behind_an_input_are_watched():
         there = arena(drawn)
         there[stop] ^= 1
 
-        assert ["memory around the inputs"] == overwritten(drawn, there, 0, {0, 1})
+        assert overwritten(drawn, there, 0, {0, 1}) == ["memory around the inputs"]
 
 
 def test_a_view_of_a_larger_storage_has_its_own_guards():
     drawn = draw(load(f"({RAND}[:1], {RAND})", "x + y", "x, y"))
     there = arena(drawn)
     there[drawn.names[1][0]] ^= 1
-    assert ["input 1"] == overwritten(drawn, there, 0, set())
+    assert overwritten(drawn, there, 0, set()) == ["input 1"]
 
     behind = arena(drawn)
     behind[drawn.names[0][0] + 8 * 4] ^= 1
-    assert ["memory around the inputs"] == overwritten(drawn, behind, 0, {0})
+    assert overwritten(drawn, behind, 0, {0}) == ["memory around the inputs"]
 
 
 def test_inputs_are_named_by_their_place_among_the_arguments():
@@ -234,14 +229,14 @@ def test_inputs_are_named_by_their_place_among_the_arguments():
     reference = load(inputs, "pair[0] + pair[1] + y * f", "f, pair, y", grads=["y"])
     drawn = draw(reference)
 
-    assert [1, 1, 2] == [index for _, _, index in drawn.names][:3]
+    assert [index for _, _, index in drawn.names][:3] == [1, 1, 2]
     there = arena(drawn)
     there[drawn.names[2][0]] ^= 1
-    assert ["input 2"] == overwritten(drawn, there, 0, {1})
-    assert [] == overwritten(drawn, there, 0, {2})
+    assert overwritten(drawn, there, 0, {1}) == ["input 2"]
+    assert overwritten(drawn, there, 0, {2}) == []
     upstream = arena(drawn)
     upstream[drawn.names[3][0]] ^= 1
-    assert ["input 3"] == overwritten(drawn, upstream, 0, {0, 1, 2})
+    assert overwritten(drawn, upstream, 0, {0, 1, 2}) == ["input 3"]
 
 
 def test_stirring_moves_plain_inputs_and_nothing_else():
@@ -255,13 +250,13 @@ def test_stirring_moves_plain_inputs_and_nothing_else():
     assert torch.equal(before[1], eye)
     assert torch.equal(before[2], integers)
     assert torch.equal(before[3], transposed)
-    assert 1 == len(drawn.movable)
+    assert len(drawn.movable) == 1
 
 
 def test_the_slot_has_room_for_every_output():
     drawn = draw(load(RAND, "(x, x.half(), x > 0)"))
     described, room = outputs_room(drawn)
 
-    assert ["float32", "float16", "bool"] == [item["dtype"] for item in described]
-    assert [[4, 8]] * 3 == [item["shape"] for item in described]
+    assert [item["dtype"] for item in described] == ["float32", "float16", "bool"]
+    assert [item["shape"] for item in described] == [[4, 8]] * 3
     assert room >= 32 * (4 + 2 + 1) + 3 * 256

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from typing import Any
 
 import pytest
@@ -11,6 +10,8 @@ import torch
 
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+
+pytestmark = pytest.mark.usefixtures("problem_room")
 
 MODULE = """
 import torch
@@ -38,12 +39,6 @@ def inputs(case, generator):
 def reference(x):
     return x.exp()
 """
-
-
-@pytest.fixture(autouse=True)
-def no_module_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setitem(sys.modules, "tilewright_problem", None)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 def load(source: str, kind: str = "function", **changes: Any) -> Reference:
@@ -104,11 +99,13 @@ def reference(*args):
 
 
 def test_case_parameters_are_handed_over_as_a_copy():
-    source = FUNCTION.replace("    return torch.randn", "    case['n'] += 1\n    return torch.randn")
+    source = FUNCTION.replace(
+        "    return torch.randn", "    case['n'] += 1\n    return torch.randn"
+    )
     params = {"n": 2}
 
-    assert (3,) == tuple(load(source).arguments(params, 1)[0].shape)
-    assert {"n": 2} == params
+    assert tuple(load(source).arguments(params, 1)[0].shape) == (3,)
+    assert params == {"n": 2}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +187,7 @@ def test_float64_is_float64_throughout():
     doubled = refs.run_double(load(source), [x], [], 1)
 
     assert doubled is not None
-    assert 0.2 == pytest.approx(float(doubled[0]), abs=1e-15)
+    assert pytest.approx(float(doubled[0]), abs=1e-15) == 0.2
     assert torch.get_default_dtype() == torch.float32
 
 
@@ -247,22 +244,22 @@ def test_gradients_follow_the_outputs():
     seeds = [torch.tensor([1.0, 10.0, 100.0])]
     outputs, word = refs.run(reference, [x, torch.tensor(3), w], seeds, 1)
 
-    assert [2, 0] == reference.grad_indices()
-    assert "4" == word
-    assert [6.0, 60.0, 600.0] == outputs[2].tolist()
-    assert [15.0, 150.0, 1500.0] == outputs[3].tolist()
+    assert reference.grad_indices() == [2, 0]
+    assert word == "4"
+    assert outputs[2].tolist() == [6.0, 60.0, 600.0]
+    assert outputs[3].tolist() == [15.0, 150.0, 1500.0]
     assert not any(value.requires_grad for value in outputs)
     reference.call_s = 0.0
     doubled = refs.run_double(reference, [x, torch.tensor(3), w], seeds, 1)
     assert doubled is not None
-    assert [6.0, 60.0, 600.0] == doubled[2].tolist()
+    assert doubled[2].tolist() == [6.0, 60.0, 600.0]
 
 
 def test_without_given_gradients_ones_flow_back():
     reference = load(FUNCTION.replace("x.exp()", "x * 3"), grads=["x"])
     outputs, _ = refs.run(reference, [torch.ones(2)], [], 1)
 
-    assert [3.0, 3.0] == outputs[1].tolist()
+    assert outputs[1].tolist() == [3.0, 3.0]
 
 
 def test_an_argument_that_does_not_exist_is_the_problems_fault():
@@ -274,7 +271,7 @@ def test_a_builtin_without_a_signature_is_a_reference_too():
     source = FUNCTION.partition("def reference")[0] + "reference = torch.relu\n"
     outputs, _ = refs.run(load(source), [torch.tensor([-1.0, 2.0])], [], 1)
 
-    assert [0.0, 2.0] == outputs[0].tolist()
+    assert outputs[0].tolist() == [0.0, 2.0]
     with pytest.raises(ProblemFailure, match="finding GRADS and DONATES"):
         load(source, grads=["x"]).grad_indices()
 

@@ -65,7 +65,7 @@ class Bench:
 
     def ask(self, kind: str, body: bytes = b"", fds: Any = (), **fields: Any) -> dict[str, Any]:
         frame = self.role.ask(kind, fields, body, fds)
-        assert "answer" == frame.kind, frame.fields
+        assert frame.kind == "answer", frame.fields
         return frame.fields
 
     def draw(self, name: str = "d", contents: str = "nominal", seed: int = 7) -> list[Any]:
@@ -134,24 +134,24 @@ def test_the_own_error_is_neither_the_usual_nor_the_largest():
     value[:9] = 1000.0
     value[9:20] = 10.0
 
-    assert 10.0 == expect(value, oracle).own_error
+    assert expect(value, oracle).own_error == 10.0
 
 
 def test_a_right_answer_is_right_and_each_output_alone_can_be_wrong(bench):
     x, w = bench.draw()
 
     assert not bench.check(x * w, x.sum(-1))["wrong"]
-    assert "values" == bench.check(x * w + 1, x.sum(-1))["wrong"]
-    assert "values" == bench.check(x * w, x.sum(-1) + 1)["wrong"]
-    assert "values" == bench.check(x * w, torch.zeros(64))["wrong"]
+    assert bench.check(x * w + 1, x.sum(-1))["wrong"] == "values"
+    assert bench.check(x * w, x.sum(-1) + 1)["wrong"] == "values"
+    assert bench.check(x * w, torch.zeros(64))["wrong"] == "values"
 
 
 def test_outputs_of_another_shape_dtype_or_number_are_wrong(bench):
     x, w = bench.draw()
 
-    assert "shape" == bench.check((x * w).reshape(4, 64), x.sum(-1))["wrong"]
-    assert "dtype" == bench.check(x * w, x.sum(-1).to(torch.float32).half())["wrong"]
-    assert "count" == bench.check(x * w)["wrong"]
+    assert bench.check((x * w).reshape(4, 64), x.sum(-1))["wrong"] == "shape"
+    assert bench.check(x * w, x.sum(-1).to(torch.float32).half())["wrong"] == "dtype"
+    assert bench.check(x * w)["wrong"] == "count"
 
 
 def test_a_draw_is_compared_with_what_is_expected_of_it(bench):
@@ -160,7 +160,7 @@ def test_a_draw_is_compared_with_what_is_expected_of_it(bench):
     assert not bench.check(*old, name="first")["wrong"]
     x, w = bench.draw("second", seed=2)
 
-    assert "values" == bench.check(*old, name="second")["wrong"]
+    assert bench.check(*old, name="second")["wrong"] == "values"
     assert not bench.check(x * w, x.sum(-1), name="second")["wrong"]
 
 
@@ -171,14 +171,14 @@ def test_what_is_written_after_the_snapshot_does_not_count(bench):
     bench.timed("candidate", *(torch.zeros_like(value) for value in right))
     bench.put(*right)
 
-    assert "values" == bench.compare()
+    assert bench.compare() == "values"
 
 
 def test_the_last_output_of_a_timed_call_is_compared_too(bench):
     x, w = bench.draw()
     bench.timed("candidate", x * w, torch.zeros(64), expect="eager")
 
-    assert "values" == bench.compare()
+    assert bench.compare() == "values"
 
 
 def test_stirred_inputs_are_others_and_so_is_what_is_expected(bench):
@@ -187,7 +187,7 @@ def test_stirred_inputs_are_others_and_so_is_what_is_expected(bench):
 
     assert not torch.equal(x, stirred)
     bench.timed("candidate", x * w, x.sum(-1), expect="eager")
-    assert "values" == bench.compare()
+    assert bench.compare() == "values"
     stirred, w = bench.publish()
     bench.timed("candidate", stirred * w, stirred.sum(-1), expect="eager")
     assert not bench.compare()
@@ -198,10 +198,10 @@ def test_an_input_that_was_overwritten_is_named(bench):
     right = (x * w, x.sum(-1))
     w[3] += 1
 
-    assert ["input 1"] == bench.check(*right)["mutated"]
-    assert ["input 1"] == bench.timed("candidate", *right)["mutated"]
+    assert bench.check(*right)["mutated"] == ["input 1"]
+    assert bench.timed("candidate", *right)["mutated"] == ["input 1"]
     bench.publish()
-    assert [] == bench.timed("candidate", *right)["mutated"]
+    assert bench.timed("candidate", *right)["mutated"] == []
 
 
 def test_the_bytes_around_the_inputs_are_watched(bench):
@@ -209,13 +209,13 @@ def test_the_bytes_around_the_inputs_are_watched(bench):
     stop = bench.drawn["tree"]["v"][0]["offset"] + x.numel() * 4
     bench.arenas.inputs[stop + 8] ^= 0xFF
 
-    assert ["memory around the inputs"] == bench.check(x * w, x.sum(-1))["mutated"]
+    assert bench.check(x * w, x.sum(-1))["mutated"] == ["memory around the inputs"]
 
 
 def test_the_bytes_around_the_inputs_are_no_zeros(bench):
     bench.draw()
 
-    assert 0 != bench.arenas.inputs[0]
+    assert bench.arenas.inputs[0] != 0
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_the_oracle_is_float64():
     bench = Bench(source)
     try:
         x, _ = bench.draw()
-        assert "float64" == bench.drawn["oracle"]
+        assert bench.drawn["oracle"] == "float64"
         assert not bench.check(x.clone(), x.sum(-1))["wrong"]
     finally:
         bench.close()
@@ -264,10 +264,10 @@ def test_the_published_rule_takes_the_place_of_ours():
     try:
         x, w = bench.draw()
         assert not bench.check(x * w + 5e-3, x.sum(-1))["wrong"]
-        assert "values" == bench.check(x * w + 1, x.sum(-1))["wrong"]
+        assert bench.check(x * w + 1, x.sum(-1))["wrong"] == "values"
         nan = (x * w).clone()
         nan[0, 0] = math.nan
-        assert "values" == bench.check(nan, x.sum(-1))["wrong"]
+        assert bench.check(nan, x.sum(-1))["wrong"] == "values"
     finally:
         bench.close()
 
@@ -279,7 +279,7 @@ def test_weights_are_drawn_anew_and_loaded_on_both_sides():
         seeded = torch.nn.Linear(4, 4).state_dict()
         entries = b'[["linear.weight",[4,4],"float32"],["linear.bias",[4],"float32"]]'
         bench.ask("plan_weights", body=entries, side="candidate", seed=5)
-        assert [] == bench.ask("apply_weights", sides=["candidate"])["lacking"]
+        assert bench.ask("apply_weights", sides=["candidate"])["lacking"] == []
         tree = bench.ask("publish_weights", side="candidate")["tree"]
         state = {k: v.clone() for k, v in build(tree, bench.arenas.inputs, 0).items()}
         (x,) = bench.draw()
@@ -288,7 +288,7 @@ def test_weights_are_drawn_anew_and_loaded_on_both_sides():
         with torch.no_grad():
             old = torch.nn.functional.linear(x, seeded["weight"], seeded["bias"])
             new = torch.nn.functional.linear(x, state["linear.weight"], state["linear.bias"])
-        assert "values" == bench.check(old)["wrong"]
+        assert bench.check(old)["wrong"] == "values"
         assert not bench.check(new)["wrong"]
     finally:
         bench.close()

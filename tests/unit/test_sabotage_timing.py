@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.courtroom import ROOT, a_request
-from tilewright.evaluator import timing, verdict
+from tilewright.evaluator import verdict
 from tilewright.evaluator.calibration import DEFAULT, Calibration
 from tilewright.evaluator.evaluation import Drawn, Evaluation
 from tilewright.evaluator.host import Cores
@@ -40,11 +41,11 @@ NAMES = ["eager", "candidate"]
 
 
 def drawn(name: str) -> Drawn:
-    return Drawn(
-        name=name, case="one", contents="nominal", seed=1, forward_seed=2, tree=TREE,
-        grad_outputs=TREE, grads=[], size=4096, room=4096, outputs=[OUTPUT], oracle="float64",
-        random=False, skipped="", call_s=0.001, movable=1,
-    )  # fmt: skip
+    known: dict[str, Any] = {
+        "name": name, "case": "one", "contents": "nominal", "tree": TREE, "grad_outputs": TREE,
+        "size": 4096, "room": 4096, "outputs": [OUTPUT], "skipped": "", "random": False,
+    }  # fmt: skip
+    return Drawn(**{item.name: known.get(item.name, 0) for item in dataclasses.fields(Drawn)})
 
 
 class ScriptedSide:
@@ -115,7 +116,7 @@ def test_a_block_is_reference_candidate_candidate_reference():
     time_case(evaluation, Case(name="one"), NAMES)
 
     calls = [item[1] for item in after_warm_up(evaluation.log) if item[0] == "call"]
-    assert ["eager", "candidate", "candidate", "eager"] * 4 == calls
+    assert calls == ["eager", "candidate", "candidate", "eager"] * 4
 
 
 def test_both_calls_of_a_pair_get_the_same_fresh_contents_at_the_same_address():
@@ -125,14 +126,14 @@ def test_both_calls_of_a_pair_get_the_same_fresh_contents_at_the_same_address():
     done = after_warm_up(evaluation.log)
     published = [fields for kind, *rest in done if kind == "publish" for fields in rest]
     bases = [item[2] for item in done if item[0] == "call"]
-    assert 32 == len(published)
+    assert len(published) == 32
     for first, second in zip(published[::2], published[1::2], strict=True):
         assert (first["draw"], first["base"]) == (second["draw"], second["base"])
         assert first["stir"] is not None
         assert second["stir"] is None
     assert bases == [fields["base"] for fields in published]
-    assert 16 == len({fields["stir"] for fields in published[::2]})
-    assert 1 < len(set(bases))
+    assert len({fields["stir"] for fields in published[::2]}) == 16
+    assert len(set(bases)) > 1
 
 
 def test_every_timed_call_of_a_small_case_is_compared():
@@ -153,19 +154,19 @@ def test_what_a_timed_call_says_of_its_outputs_must_fit():
     assert time_case(evaluation, Case(name="one"), NAMES).wrong
 
 
-def noisy(seconds: float, scatter: float = 0.02) -> Any:
-    noise = random.Random(5)
-    return lambda _: seconds * (1 + scatter * noise.random())
+def noisy(seconds: float, seed: int) -> Any:
+    noise = random.Random(seed)
+    return lambda _: seconds * (1 + 0.02 * noise.random())
 
 
 def test_the_stop_rule_sees_the_width_and_not_the_estimate():
     blocks = []
     for factor in (0.5, 1.0, 1.02, 4.0):
         wide = TimingPlan(min_blocks=8, max_blocks=400, max_s=1e6, target_half_width=0.0015)
-        evaluation = Scripted.of(wide, eager=noisy(1.0), candidate=noisy(factor))
+        evaluation = Scripted.of(wide, eager=noisy(1.0, 1), candidate=noisy(factor, 2))
         blocks.append(time_case(evaluation, Case(name="one"), NAMES).blocks)
 
-    assert 1 == len(set(blocks)), blocks
+    assert len(set(blocks)) == 1, blocks
     assert 8 < blocks[0] < 400
 
 
@@ -180,9 +181,9 @@ def times_of(eager: float, candidate: float, copy: float = 100e-6) -> CaseTimes:
 def test_the_copy_is_taken_off_once_and_the_faster_side_is_faster(official):
     item = compare(times_of(1100e-6, 600e-6), "eager", 0.01, (), official=official)
 
-    assert 2.0 == pytest.approx(item.speedup)
-    assert 1000.0 == pytest.approx(item.reference.median_us)
-    assert 500.0 == pytest.approx(item.candidate.median_us)
+    assert pytest.approx(item.speedup) == 2.0
+    assert pytest.approx(item.reference.median_us) == 1000.0
+    assert pytest.approx(item.candidate.median_us) == 500.0
     assert ("no interval" if official else "faster") == item.decision
 
 
@@ -201,7 +202,7 @@ def test_what_the_candidate_does_in_the_baselines_turn_is_noted():
     eager.others, candidate.burns = [candidate], 1e-3  # type: ignore[attr-defined]
     times = time_case(evaluation, Case(name="one"), NAMES)
 
-    assert [0.5] * 8 == pytest.approx(times.disturbed)
+    assert pytest.approx(times.disturbed) == [0.5] * 8
 
 
 def judged(times: CaseTimes, outcome: Any = None, checks: Any = None) -> Any:
@@ -214,8 +215,8 @@ def judged(times: CaseTimes, outcome: Any = None, checks: Any = None) -> Any:
 def test_a_quiet_faster_candidate_is_correct_with_its_speed_up():
     report = judged(times_of(2100e-6, 1100e-6))
 
-    assert "correct" == report.verdict
-    assert 2.0 == pytest.approx(report.speedup)
+    assert report.verdict == "correct"
+    assert pytest.approx(report.speedup) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_what_is_seen_while_timing_rejects(spoil, code):
     spoil(times)
     report = judged(times)
 
-    assert "rejected" == report.verdict
+    assert report.verdict == "rejected"
     assert isinstance(report.outcome, Rejected)
     assert [code] == [finding.code for finding in report.outcome.findings]
     assert report.speedup is None
@@ -242,14 +243,12 @@ def test_cpu_that_the_baselines_side_uses_as_well_is_no_finding():
     times = times_of(2100e-6, 1100e-6)
     times.outside = {"eager": [2e-3] * 40, "candidate": [2e-3] * 40}
 
-    assert "correct" == judged(times).verdict
+    assert judged(times).verdict == "correct"
 
 
 def test_who_did_not_come_through_has_no_speed_up():
     failed = Failed(stage="exit", reason="memory corruption", message="signal 11")
     report = judged(times_of(2100e-6, 1100e-6), failed)
 
-    assert "failed" == report.verdict
+    assert report.verdict == "failed"
     assert report.speedup is None
-
-

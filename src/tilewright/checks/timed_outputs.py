@@ -17,14 +17,13 @@ class TimedOutputs:
     name: str = "timed_outputs"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Reject a candidate whose timed calls were wrong although its checked calls were right."""
+        """Note that it was a timed call that was wrong: the verdict is `incorrect` already."""
         if not evidence.timed_wrong:
             return Observation()
         finding = Finding(
             check=self.name,
             code="wrong when timed",
             summary=f"a timed call was wrong: {evidence.timed_wrong[0]}"[:400],
-            weight="decisive",
             evidence={"first": evidence.timed_wrong[0], "count": len(evidence.timed_wrong)},
         )
         return Observation(findings=(finding,))

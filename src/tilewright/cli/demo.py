@@ -24,7 +24,7 @@ from tilewright.cli.common import (
     usable_home,
 )
 from tilewright.cli.progress import Progress
-from tilewright.cli.render import Row, reason, rows_table, show, speed_of
+from tilewright.cli.render import Row, rows_table, short_reason, show, speed_of
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.problems.reader import BUNDLED
@@ -152,6 +152,6 @@ def row_of(exhibit: Exhibit, report: EvalReport) -> Row:
         problem=exhibit.problem,
         verdict=report.verdict,
         speed=speed_of(report),
-        why=reason(report),
+        why=short_reason(report),
         as_expected=expected,
     )

@@ -46,7 +46,11 @@ QUICK = ("eval.timing.max_s=1.0",)
     "Leave the machine alone meanwhile.",
 )
 @click.option(
-    "--runs", type=click.IntRange(2, 1000), default=12, show_default=True, metavar="N",
+    "--runs",
+    type=click.IntRange(2, 1000),
+    default=12,
+    show_default=True,
+    metavar="N",
     help="Evaluations of each problem for --calibrate.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of the table.")
@@ -58,7 +62,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     Exits with 0 if candidates can be judged here, else with 4.
     """
     overrides = given["overrides"]
-    settings = load_settings(given["file"], overrides if given["calibrate"] else [*QUICK, *overrides], {})
+    settings = load_settings(
+        given["file"], overrides if given["calibrate"] else [*QUICK, *overrides], {}
+    )
     items = tool_items(settings.home)
     calibration: dict[str, Any] | None = None
     with Progress("doctor", verbose=given["verbose"]) as progress:
@@ -97,7 +103,9 @@ def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport],
         settings = _without_reuse(settings)
         for number in range(AA_RUNS):
             progress.about(f"A/A {number + 1} of {AA_RUNS}")
-            reports.append(judge(self_request(AA_PROBLEM, settings, (AA_CASE,)), settings, progress))
+            reports.append(
+                judge(self_request(AA_PROBLEM, settings, (AA_CASE,)), settings, progress)
+            )
     except TilewrightError as error:
         return reports, str(error).partition("\n")[0]
     return reports, ""

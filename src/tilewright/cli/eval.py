@@ -157,8 +157,12 @@ class Asked:
 @click.option(
     "-p", "--problem", metavar="ADDRESS", help="A problem file, or the name of a bundled problem."
 )
-@click.option("--language", metavar="NAME", help="Force the language; default: read from the source.")
-@click.option("--entry", metavar="NAME", help="The exported name, if not ModelNew or the problem's.")
+@click.option(
+    "--language", metavar="NAME", help="Force the language; default: read from the source."
+)
+@click.option(
+    "--entry", metavar="NAME", help="The exported name, if not ModelNew or the problem's."
+)
 @click.option(
     "--baseline",
     "baselines",

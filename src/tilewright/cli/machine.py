@@ -77,7 +77,7 @@ def _packages() -> Iterator[Item]:
     wanted = (
         ("torch", "judging", "pip install 'tilewright[judge]'"),
         ("numpy", "problems that use it", "pip install 'tilewright[judge]'"),
-        ("triton", "Triton candidates (here by its interpreter)", "pip install 'tilewright[triton]'"),
+        ("triton", "Triton candidates, by its interpreter", "pip install 'tilewright[triton]'"),
         ("ninja", "C++ extensions (load_inline)", "pip install 'tilewright[cpp]'"),
     )
     for name, enables, get in wanted:

@@ -31,7 +31,7 @@ class Tool(click.Group):
 
     def _code_of(self, *args: Any, **extra: Any) -> int:  # noqa: ANN401
         try:
-            result = super().main(*args, standalone_mode=False, **extra)
+            result: object = super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
         except (click.Abort, KeyboardInterrupt):
             say("interrupted")
             return INTERRUPTED

@@ -37,6 +37,7 @@ __all__ = [
     "reason",
     "report_view",
     "rows_table",
+    "short_reason",
     "short_time",
     "show",
     "speed_of",
@@ -90,8 +91,9 @@ def table(*head: str, right: Iterable[int] = ()) -> Table:
     """Return an empty table without lines; columns in `right` are flush right."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for number, name in enumerate(head):
-        flush = "right" if number in right else "left"
-        made.add_column(name, justify=flush, overflow="fold", no_wrap=number < len(head) - 1)
+        made.add_column(name, overflow="fold", no_wrap=number < len(head) - 1)
+        if number in right:
+            made.columns[number].justify = "right"
     return made
 
 
@@ -143,6 +145,14 @@ def speed_of(report: EvalReport) -> str:
     if report.speedup is not None:
         return speed_text(report.speedup, report.speedup_low, report.speedup_high)
     return "not timed" if isinstance(report.outcome, Correct) else ""
+
+
+def short_reason(report: EvalReport) -> str:
+    """Return why the verdict is what it is, in as few words as will do."""
+    outcome = report.outcome
+    if isinstance(outcome, Incorrect):
+        return _cut(f"{outcome.case}: {outcome.message.partition(';')[0]}", 120)
+    return _cut(reason(report), 120)
 
 
 def reason(report: EvalReport) -> str:
@@ -282,10 +292,11 @@ def timed_text(report: EvalReport) -> str:
 
 def rows_table(rows: Sequence[Row]) -> Table:
     """Return a verdict table: one line a candidate."""
-    made = table("candidate", "problem", "verdict", "speed-up", "why")
+    made = table("candidate", "problem", "verdict", "speed-up, or why not")
     for row in rows:
         verdict = verdict_text(row.verdict)
         if row.as_expected is False:
             verdict.append(" (unexpected)", style="reverse")
-        made.add_row(row.name, row.problem, verdict, row.speed, Text(row.why))
+        why = "; ".join(filter(None, (row.speed, row.why)))
+        made.add_row(row.name, row.problem, verdict, Text(why))
     return made

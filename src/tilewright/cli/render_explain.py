@@ -109,9 +109,7 @@ def _draws(cases: Sequence[CaseResult]) -> RenderableType:
     for item in cases:
         error = "" if item.error_over_bound is None else f"{item.error_over_bound:.3g}"
         detail = Text(printable(item.detail))
-        made.add_row(
-            item.case, item.contents, item.verdict, error, item.oracle, item.seed, detail
-        )
+        made.add_row(item.case, item.contents, item.verdict, error, item.oracle, item.seed, detail)
     note = f"{outputs_text(cases)}. An error is in units of the allowed one."
     return Group(made, Text(note, style="dim"))
 

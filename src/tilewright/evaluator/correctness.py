@@ -26,6 +26,8 @@ VARIATIONS_S = 12.0
 class Seen:
     """What the calls of one candidate showed, beside right or wrong."""
 
+    slots: dict[str, int] = field(default_factory=dict)
+    """Where each case's inputs lay last: the second draw lies there again, with other contents."""
     census: dict[str, int] = field(default_factory=dict)
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
@@ -112,7 +114,7 @@ def _judge_draw(
     if "bfloat16" in drawn.dtypes() and evaluation.request.candidate.language == "triton":
         message = "Triton's CPU interpreter computes bfloat16 wrongly; judge it on a GPU"
         raise Ended(Unjudged(reason="bf16 in the interpreter", message=message))
-    slot = evaluation.choices("slot", case.name, contents, repeat).randrange(SLOTS)
+    slot = _slot(evaluation, case, contents, repeat, seen)
     result = evaluation.call(side, drawn, slot, census=not seen.census)
     answer = evaluation.check(side, drawn, slot, result)
     _note(seen, drawn, result, answer)
@@ -122,6 +124,16 @@ def _judge_draw(
     evaluation.forget(drawn)
     if answer.wrong:
         raise Ended(_wrong(drawn, answer))
+
+
+def _slot(evaluation: Evaluation, case: Case, contents: str, repeat: int, seen: Seen) -> int:
+    """Choose an address: the first one of a case twice in a row, then any of the ring."""
+    slot = seen.slots.pop(case.name, None)
+    if slot is None:
+        slot = evaluation.choices("slot", case.name, contents, repeat).randrange(SLOTS)
+        if contents == "nominal" and repeat == 0:
+            seen.slots[case.name] = slot
+    return slot
 
 
 def _wrong(drawn: Drawn, answer: Answer) -> Unjudged | Incorrect:

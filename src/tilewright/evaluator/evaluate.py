@@ -73,7 +73,7 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
         outcome = _stages(evaluation, collected)
     except Ended as ended:
         outcome = ended.outcome
-    if isinstance(outcome, Incorrect) and evaluation.has_weights:
+    if isinstance(outcome, Incorrect) and evaluation.has_weights and not collected.times:
         collected.right_when_seeded = _right_when_seeded(evaluation)
         if collected.right_when_seeded:
             outcome = outcome.model_copy(update={"kind": "weights"})
@@ -175,7 +175,8 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
         evaluation.emit("timing", {"case": case.name})
         collected.times.append(time_case(evaluation, case, [*names, "candidate"]))
         if collected.times[-1].wrong:
-            break
+            message = collected.times[-1].wrong[0]
+            raise Ended(Incorrect(kind="values", case=f"{case.name}, timed", message=message))
 
 
 def _open_baseline(evaluation: Evaluation, name: str, candidate: Candidate) -> None:

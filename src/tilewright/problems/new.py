@@ -36,7 +36,7 @@ def reference(x):
     return x / torch.sqrt(torch.mean(x * x, dim=-1, keepdim=True) + 1e-6)
 '''
 
-_CANDIDATE = '''"""Solves the problem beside it: one reciprocal a row, then a product for each element."""
+_CANDIDATE = '''"""One reciprocal square root for each row, then a product for each element."""
 
 import torch
 

@@ -58,6 +58,7 @@ class Judge:
         self.reference = reference.load(frame.body.decode(), fields)
         self.tolerance = fields["tolerance"]
         self.donated = set(self.reference.positions(fields["donates"]))
+        self.fresh = {}
         layout = Layout()
         with reference.problem_step("laying out the init inputs"):
             self.init_tree = layout.describe(self.reference.init)
@@ -148,7 +149,9 @@ class Judge:
             for name, value in self.fresh.items()
             if name in common or weights.is_constant(self.seeded[name])
         }
-        model.load_state_dict({**self.seeded, **self.applied})
+        model.load_state_dict(self.seeded)
+        # By itself: of two names of one tied weight only the first is drawn anew.
+        model.load_state_dict(self.applied, strict=False)
         self.reference.forget_double()
         layout = Layout()
         layout.describe(self.applied)

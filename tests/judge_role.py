@@ -1,0 +1,82 @@
+"""A judge in a thread, driven as the supervisor and one side drive it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+
+from tests.roles import Arenas, Role
+from tilewright.contestant import calls
+from tilewright.contestant.frames import Frame
+from tilewright.contestant.tensors import build
+from tilewright.evaluator.judge.main import main
+
+PLAIN = {"donates": [], "grads": [], "mode": "train", "init_seed": 5, "threads": 1}
+
+
+class JudgeRole:
+    """A judge in a thread, and one side of it whose memory the test reads and writes."""
+
+    def __init__(self) -> None:
+        self.role = Role(main)
+        self.arenas = Arenas()
+
+    def ask(self, kind: str, body: bytes = b"", **fields: Any) -> dict[str, Any]:
+        """Ask the judge; its answer must not be a failure."""
+        frame = self.role.ask(kind, fields, body)
+        assert frame.kind == "answer", frame
+        return frame.fields
+
+    def load(self, source: str, kind: str = "function", **changes: Any) -> Frame:
+        """Send a problem and return the whole answer."""
+        fields = {**PLAIN, "problem_kind": kind, "tolerance": None, **changes}
+        return self.role.ask("problem", fields, source.encode())
+
+    def map(self, side: str = "candidate") -> None:
+        """Share the arenas under the name of a side."""
+        fields = {"side": side, **self.arenas.fields}
+        assert self.role.ask("map", fields, fds=self.arenas.fds).fields == {}
+
+    def draw(self, contents: str = "nominal", seed: int = 3) -> dict[str, Any]:
+        """Have inputs drawn as `d`."""
+        fields = {"params": {"n": 4}, "contents": contents, "seed": seed, "forward_seed": 1}
+        return self.ask("draw", draw="d", **fields)
+
+    def inputs(self, drawn: dict[str, Any], base: int = 0) -> list[torch.Tensor]:
+        """Publish the draw and return views of its tensors in the arena."""
+        self.ask("publish", draw="d", side="candidate", base=base)
+        return list(build(drawn["tree"], self.arenas.inputs, base))
+
+    def put(self, *outputs: torch.Tensor) -> list[dict[str, Any]]:
+        """Write outputs into the slot as a contestant does; return what it says of them."""
+        first = torch.frombuffer(self.arenas.inputs, dtype=torch.uint8, count=1).data_ptr()
+        call = calls.Call((), (), (), None, 0, len(self.arenas.outputs), first, 1)
+        described = calls.store(outputs, call, self.arenas.outputs)
+        return [{key: value for key, value in item.items() if key != "alias"} for item in described]
+
+    def check(self, *outputs: torch.Tensor, base: int = 0) -> dict[str, Any]:
+        """Write outputs and have them judged."""
+        return self.ask("check", draw="d", side="candidate", base=base, outputs=self.put(*outputs))
+
+    def timed(self, key: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
+        """Write the outputs of a timed call and have them kept under `key`."""
+        fields = {"draw": "d", "side": "candidate", "base": 0, "keep": True, "expect": None}
+        return self.ask("timed", key=key, outputs=self.put(*outputs), **{**fields, **changes})
+
+    def plan(self, weights: dict[str, torch.Tensor], seed: int = 1) -> dict[str, Any]:
+        """Say which weights the side holds."""
+        said = [[name, list(value.shape), "float32"] for name, value in weights.items()]
+        return self.ask("plan_weights", json.dumps(said).encode(), side="candidate", seed=seed)
+
+    def published(self) -> dict[str, torch.Tensor]:
+        """Return copies of the weights that the judge hands to the side."""
+        tree = self.ask("publish_weights", side="candidate")["tree"]
+        values = build(tree, self.arenas.inputs, 0)
+        return {name: value.clone() for name, value in values.items()}
+
+    def close(self) -> None:
+        """End the judge and release the arenas."""
+        self.role.close()
+        self.arenas.close()

@@ -1,0 +1,170 @@
+"""Weights in the judge: drawn anew, matched, applied, published, taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tests.judge_role import PLAIN
+from tilewright.contestant.tensors import Layout, build
+
+FUNCTION = """
+import torch
+
+def inputs(case, generator):
+    return torch.randn(case["n"], 8, generator=generator), torch.randn(8, generator=generator)
+
+def reference(x, y):
+    return torch.relu(x + y)
+"""
+MODULE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(8, 8)
+        self.gain = torch.nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        return self.first(x) * self.gain
+
+def get_inputs():
+    return [torch.rand(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def seeded(source: str = MODULE) -> torch.nn.Module:
+    """Build the module that the judge holds, with the weights of the init seed."""
+    space: dict[str, Any] = {}
+    exec(source, space)
+    torch.manual_seed(PLAIN["init_seed"])
+    model: torch.nn.Module = space["Model"]()
+    return model
+
+
+def test_init_inputs_are_handed_over(judge):
+    source = MODULE.replace("return []", "return [torch.arange(3.0), 7]").replace(
+        "(self)", "(self, table, n)", 1
+    )
+    answer = judge.load(source, "module").fields
+    judge.map()
+    judge.ask("publish_init", side="candidate")
+    table, n = build(answer["init"], judge.arenas.inputs, 0)
+
+    assert (table.tolist(), n) == ([0.0, 1.0, 2.0], 7)
+    assert answer["module"]
+    assert answer["init_bytes"] >= 12
+
+
+def test_new_weights_reach_both_sides(judge):
+    judge.load(MODULE, "module")
+    judge.map()
+    model = seeded()
+    plan = judge.plan(dict(model.state_dict()))
+    assert plan == {"need": [], "count": 3}
+    applied = judge.ask("apply_weights", sides=["candidate"])
+    assert applied["lacking"] == []
+    assert applied["bytes"] >= 4 * (64 + 8 + 8)
+    x = judge.inputs(judge.draw())[0].clone()
+    assert judge.check(model(x).detach())["wrong"] == "values"
+    fresh = judge.published()
+    model.load_state_dict(fresh)
+    judge.inputs(judge.draw())
+
+    assert judge.check(model(x).detach())["wrong"] == ""
+    assert not torch.equal(torch.ones(8), fresh["gain"])
+
+
+def test_weights_can_be_taken_back(judge):
+    judge.load(MODULE, "module")
+    judge.map()
+    model = seeded()
+    judge.plan(dict(model.state_dict()))
+    judge.ask("apply_weights", sides=["candidate"])
+    judge.ask("reset_weights")
+    x = judge.inputs(judge.draw())[0]
+
+    assert judge.check(model(x).detach())["wrong"] == ""
+
+
+def test_renamed_weights_are_found_by_value(judge):
+    judge.load(MODULE, "module")
+    judge.map()
+    theirs = {f"my.{name}": value for name, value in seeded().state_dict().items()}
+    plan = judge.plan(theirs)
+    assert sorted(theirs) == sorted(plan["need"])
+    layout = Layout()
+    layout.describe({name: theirs[name].detach() for name in plan["need"]})
+    layout.write(judge.arenas.outputs)
+    judge.ask("match_weights", side="candidate", names=plan["need"])
+
+    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []
+    assert set(theirs) == set(judge.published())
+
+
+def test_weights_that_a_side_lacks_stay_but_defaults_never(judge):
+    judge.load(MODULE, "module")
+    judge.map()
+    model = seeded()
+    judge.plan({"first.bias": model.first.bias})
+    lacking = judge.ask("apply_weights", sides=["candidate"])["lacking"]
+    assert lacking == ["first.weight", "gain"]
+    assert {"first.bias"} == set(judge.published())
+    model.load_state_dict(judge.published(), strict=False)
+    x = judge.inputs(judge.draw())[0]
+
+    # The gain was one everywhere: who skipped it must be wrong now.
+    assert judge.check(model(x).detach())["wrong"] == "values"
+
+
+def test_tied_weights_stay_tied(judge):
+    source = MODULE.replace(
+        "self.gain =",
+        "self.second = torch.nn.Linear(8, 8)\n"
+        "        self.second.weight = self.first.weight\n        self.gain =",
+    ).replace("self.first(x)", "self.second(self.first(x))")
+    judge.load(source, "module")
+    judge.map()
+    model = seeded(source)
+    judge.plan(dict(model.state_dict()))
+    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []
+    model.load_state_dict(judge.published(), strict=False)
+    x = judge.inputs(judge.draw())[0]
+
+    assert judge.check(model(x).detach())["wrong"] == ""
+
+
+def test_a_second_evaluation_draws_weights_of_its_own(judge):
+    published = []
+    for seed in (1, 2):
+        judge.load(MODULE, "module")
+        judge.map()
+        judge.plan(dict(seeded().state_dict()), seed)
+        judge.ask("apply_weights", sides=["candidate"])
+        published.append(judge.published())
+        judge.ask("forget", sides=["candidate"], draws=[])
+
+    assert not torch.equal(published[0]["gain"], published[1]["gain"])
+
+
+def test_a_function_problem_has_no_weights(judge):
+    judge.load(FUNCTION)
+    judge.map()
+
+    assert judge.plan({}) == {"need": [], "count": 0}
+    assert judge.ask("apply_weights", sides=["candidate"]) == {"lacking": [], "bytes": 0}
+    assert judge.ask("reset_weights") == {}
+
+
+def test_growing_arenas_keeps_what_is_known_of_weights(judge):
+    judge.load(MODULE, "module")
+    judge.map()
+    judge.plan(dict(seeded().state_dict()))
+    judge.map()
+
+    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []
