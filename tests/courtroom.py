@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tilewright.contestant import builder, serve
@@ -36,9 +39,18 @@ MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
     "builder": builder.main,
     "judge": judge.main,
 }
+write_files = serve._write_files
 NO_CORE = 9999
 """A core that no machine of ours has: its lease is in nobody's way."""
 ROOT = "0123456789abcdef0123456789abcdef"
+
+
+shim: Any = ModuleType("shim")
+"""What a candidate here launches its kernels with: `shim.launch(kernel)`."""
+
+
+def _hook(launches: serve.Launches) -> None:
+    shim.launch = launches.wrap(lambda kernel: kernel())
 
 
 class Silent:
@@ -117,15 +129,22 @@ class Courtroom(Host):
         self.children: list[ThreadChild] = []
         self._warm = {}
         for module in (serve, builder):
-            monkeypatch.setattr(module, "ROOT", str(home / "candidate"))
+            monkeypatch.setattr(module, "ROOT", str(home))
+            monkeypatch.setattr(module, "_write_files", self._write_files)
         monkeypatch.setattr(serve, "_silence", lambda: None)
-        monkeypatch.setattr(serve.Launches, "hook_triton", lambda _: None)
+        monkeypatch.setitem(sys.modules, "shim", shim)
+        monkeypatch.setattr(serve.Launches, "hook_triton", _hook)
         monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)
 
-    def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Any:
+    def spawn(self, role: str, limits: Limits, extra_paths: Any = ()) -> Any:  # noqa: ARG002
         child = ThreadChild(role, self.applied)
         self.children.append(child)
         return child
+
+    def _write_files(self, files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
+        # Each child has a folder of its own, as behind the wall.
+        serve.ROOT = builder.ROOT = tempfile.mkdtemp(dir=self.home)
+        return write_files(files, body)
 
     def close(self) -> None:
         for child in self.children:
@@ -136,9 +155,9 @@ class Courtroom(Host):
         """Return, as JSON, every frame that children of `role` were sent."""
         return json.dumps([c.channel.sent for c in self.children if c.role == role])
 
-    def judge(self, request: EvalRequest, checks: tuple[str, ...] | None = None) -> EvalReport:
+    def judge(self, request: EvalRequest, emit: Any = lambda *_: None) -> EvalReport:
         """Evaluate a request."""
-        return evaluate(self, request, lambda *_: None, lambda: None, checks=checks)
+        return evaluate(self, request, emit, lambda: None)
 
 
 def a_request(

@@ -6,6 +6,7 @@ that coverage sees the code.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import socket
@@ -33,7 +34,7 @@ class Role:
     @staticmethod
     def _play(main: Callable[[socket.socket, dict[str, str]], None], sock: socket.socket) -> None:
         # As at the end of a process: the channel closes however the role ends.
-        with sock:
+        with sock, contextlib.suppress(SystemExit):
             main(sock, {"limits": ""})
 
     def ask(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Read when triton is first imported, which some test of this room does.
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture
@@ -28,3 +33,51 @@ def judge(problem_room: None) -> Iterator[object]:  # noqa: ARG001
     yield role
     role.close()
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def contestant_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Let candidates be loaded and built in this process, and undo all that they change."""
+    import torch
+    from torch.utils import cpp_extension
+
+    from tilewright.contestant import builder, serve
+
+    root = tmp_path / "candidate"
+    monkeypatch.setattr(serve, "ROOT", str(root))
+    monkeypatch.setattr(builder, "ROOT", str(root))
+    monkeypatch.setattr(builder, "EXTENSIONS", str(tmp_path / "extensions"))
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setitem(sys.modules, "candidate", None)
+    monkeypatch.setattr(cpp_extension, "load", cpp_extension.load)
+    monkeypatch.setattr(cpp_extension, "load_inline", cpp_extension.load_inline)
+    _restore_triton(monkeypatch)
+    threads, streams = torch.get_num_threads(), [os.dup(1), os.dup(2)]
+    yield root
+    for number, saved in enumerate(streams, start=1):
+        os.dup2(saved, number)
+        os.close(saved)
+    torch.set_num_threads(threads)
+    gc.enable()
+
+
+def _restore_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """See to it that triton gets its launch entries and its driver back."""
+    try:
+        from triton.runtime import driver, interpreter, jit
+    except ImportError:
+        return
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", interpreter.GridExecutor.__call__)
+    monkeypatch.setattr(jit.JITFunction, "run", jit.JITFunction.run)
+    monkeypatch.setattr(driver, "_active", None)
+
+
+@pytest.fixture
+def contestant(contestant_room: Path) -> Iterator[object]:  # noqa: ARG001
+    """Yield a `ContestantRole`."""
+    from tests.contestant_role import ContestantRole
+
+    role = ContestantRole()
+    yield role
+    role.close()

@@ -1,4 +1,4 @@
-"""What the verbs share: settings from flags, lines on stderr, run folders, exit codes."""
+"""What the verbs share: settings from flags, run folders, exit codes."""
 
 from __future__ import annotations
 
@@ -21,20 +21,15 @@ from tilewright.records.runs import create_run, write_report
 
 __all__ = [
     "EXIT_CODES",
-    "INTERRUPTED",
-    "complain",
     "fresh_run",
     "load_settings",
     "out_option",
-    "printable",
     "ready_to_judge",
     "save",
-    "say",
     "settings_options",
     "usable_home",
 ]
 
-INTERRUPTED = 130
 EXIT_CODES: Mapping[Verdict, int] = {
     "correct": 0,
     "incorrect": 1,
@@ -42,35 +37,7 @@ EXIT_CODES: Mapping[Verdict, int] = {
     "rejected": 1,
     "unjudged": 4,
 }
-MAX_LINE = 2000
 Command = TypeVar("Command", bound=Callable[..., object])
-
-
-def say(text: str) -> None:
-    """Write one line to standard error."""
-    click.echo(f"tilewright: {text}", err=True)
-
-
-def complain(text: str) -> None:
-    """Write an error to standard error, on one line however many it has."""
-    say(f"error: {printable(one_line(text))}")
-
-
-def printable(text: str) -> str:
-    """Spell out control characters, which foreign text could use to write over ours."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
-    )
-
-
-def one_line(text: str) -> str:
-    """Join lines by semicolons; of a traceback keep what it is about and its last line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    head, traceback, _ = text.partition("Traceback (most recent call last)")
-    if traceback and lines:
-        lines = [*filter(None, [" ".join(head.split())]), lines[-1]]
-        return " ".join(lines)[:MAX_LINE]
-    return "; ".join(lines)[:MAX_LINE]
 
 
 def settings_options(function: Command) -> Command:

@@ -19,10 +19,10 @@ from tilewright.cli.common import (
     out_option,
     ready_to_judge,
     save,
-    say,
     settings_options,
     usable_home,
 )
+from tilewright.cli.lines import say
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import Row, rows_table, short_reason, show, speed_of
 from tilewright.config import Config

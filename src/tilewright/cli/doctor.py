@@ -11,7 +11,8 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tilewright.cli.common import load_settings, ready_to_judge, say, settings_options, usable_home
+from tilewright.cli.common import load_settings, ready_to_judge, settings_options, usable_home
+from tilewright.cli.lines import say
 from tilewright.cli.machine import Item, layer_items, tool_items
 from tilewright.cli.noise import (
     Sample,

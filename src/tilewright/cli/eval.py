@@ -15,16 +15,15 @@ import click
 from tilewright import __version__
 from tilewright.cli.common import (
     EXIT_CODES,
-    complain,
     fresh_run,
     load_settings,
     out_option,
     ready_to_judge,
     save,
-    say,
     settings_options,
     usable_home,
 )
+from tilewright.cli.lines import complain, say
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import report_view, show, speed_of
 from tilewright.config import Config

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from tilewright.cli.common import load_settings, say, settings_options
+from tilewright.cli.common import load_settings, settings_options
+from tilewright.cli.lines import say
 from tilewright.cli.render import show
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.cli.reproduce import failing_case, reproducer

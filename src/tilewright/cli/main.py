@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
 import click
 
 from tilewright import __version__
-from tilewright.cli import demo, doctor, eval, explain, problems
-from tilewright.cli.common import INTERRUPTED, complain, say
+from tilewright.cli.lines import complain, say
 from tilewright.errors import TilewrightError
 
-__all__ = ["cli", "main"]
+__all__ = ["VERBS", "cli", "main"]
 
+VERBS = ("demo", "doctor", "eval", "explain", "problems")
+"""Each is a module beside this one, imported when it is asked for."""
+INTERRUPTED = 130
 ELSEWHERE = (
     "this is {platform}: explain, problems, records and reports work here; judging needs Linux"
 )
@@ -21,6 +24,17 @@ ELSEWHERE = (
 
 class Tool(click.Group):
     """A group whose errors are one line and whose exit codes are those of `tilewright.errors`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        """Return the verbs."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a verb."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"tilewright.cli.{cmd_name}").command
+        return command
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401
         """Run a verb; exit with its code, or return it where `standalone_mode` is off."""
@@ -48,7 +62,7 @@ class Tool(click.Group):
         return result if isinstance(result, int) else 0
 
 
-@click.group(cls=Tool, no_args_is_help=False, invoke_without_command=True)
+@click.group(cls=Tool, invoke_without_command=True)
 @click.version_option(__version__, prog_name="tilewright", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -61,10 +75,6 @@ def cli(context: click.Context) -> None:
         say(ELSEWHERE.format(platform=sys.platform))
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for verb in (demo.command, doctor.command, eval.command, explain.command, problems.command):
-    cli.add_command(verb)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tilewright.cli.common import say
+from tilewright.cli.lines import say
 from tilewright.cli.render import facts, show, table
 from tilewright.problems.new import write_new
 from tilewright.problems.reader import BUNDLED, bundled_names, find_problem

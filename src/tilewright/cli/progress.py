@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from tilewright.cli.common import printable, say
+from tilewright.cli.lines import printable, say
 
 __all__ = ["Progress", "describe"]
 
@@ -56,7 +56,7 @@ class Progress:
         """Begin to show."""
         if sys.stderr.isatty():
             console = Console(stderr=True, highlight=False, markup=False)
-            self._status = console.status(Text(self._line()))
+            self._status = console.status(Text(self._line()), refresh_per_second=4)
             self._status.start()
         elif not self._verbose:
             self._ticker = threading.Thread(target=self._tick, daemon=True)

@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.cli.common import printable
+from tilewright.cli.lines import printable
 from tilewright.records import (
     CaseResult,
     Comparison,

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.cli.common import printable
+from tilewright.cli.lines import printable
 from tilewright.cli.render import (
     comparisons_table,
     facts,

@@ -24,11 +24,14 @@ from tilewright.records import (
     Correct,
     EvalReport,
     Failed,
+    Incorrect,
     Unjudged,
 )
 from tilewright.registry import load
 
-__all__ = ["Call", "calls_of", "failing_case", "inlined", "reproducer"]
+__all__ = ["Call", "Plan", "failing_case", "inlined", "plan_of", "reproducer"]
+
+Scalar = bool | int | float | str
 
 PACKAGE = Path(__file__).parent.parent
 TEMPLATE = Path(__file__).parent / "reproducer.txt"
@@ -76,11 +79,14 @@ class Call:
     """One call that the judge made of the candidate, with what it takes to draw its inputs."""
 
     case: str
-    params: dict[str, bool | int | float | str]
+    params: dict[str, Scalar]
     contents: str
     seed: int
     forward_seed: int
     slot: int
+    draw: None = None
+    """Timed calls share draws; the others have one of their own."""
+    stir: None = None
 
     def literal(self) -> str:
         """Return the call as a line of Python."""
@@ -88,21 +94,32 @@ class Call:
         return f"    {{{values}}},\n"
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What the script calls: draws on record, then timed calls of (case, params, blocks)."""
+
+    calls: list[Call]
+    failing: int | None
+    """The place of the call that was wrong, where that is known."""
+    timed: list[tuple[str, dict[str, Scalar], int]]
+    compared_from: int
+
+
 def reproducer(report: EvalReport) -> tuple[str, str]:
     """Return the script and an empty text, or an empty script and why there is none."""
     if isinstance(report.outcome, Correct):
         return "", "nothing was wrong"
-    calls, failing = calls_of(report)
-    if failing is None and not isinstance(report.outcome, Failed):
+    plan = plan_of(report)
+    if plan.failing is None and not plan.timed and not isinstance(report.outcome, Failed):
         return "", _why_none(report)
-    plan: BuildPlan = load("languages", report.request.candidate.language).plan(
+    build: BuildPlan = load("languages", report.request.candidate.language).plan(
         report.request.candidate
     )
-    parts = [_head(report), _constants(report, plan, calls, failing), _sources(report)]
+    parts = [_head(report), _constants(report, build, plan), _sources(report)]
     template = TEMPLATE.read_text(encoding="ascii")
     body, end = template.split('\n\nif __name__ == "__main__":', 1)
     parts.append(f"\n\n{body}\n")
-    for path in _judge_files(report, plan):
+    for path in _judge_files(report, build):
         parts.append(f"\n\n# ---- tilewright/{path} ----\n\n{inlined(path)}")
     parts.append(f'\n\nif __name__ == "__main__":{end}')
     return "".join(parts), ""
@@ -122,27 +139,64 @@ def failing_case(report: EvalReport) -> CaseResult | None:
     return None
 
 
-def calls_of(report: EvalReport) -> tuple[list[Call], int | None]:
-    """Return the calls up to the failing one, and its place among them.
+def plan_of(report: EvalReport) -> Plan:
+    """Return the calls up to the failing one.
 
-    Where the candidate failed without an answer no draw is on record for the last call. It is
+    Where the candidate failed without an answer no draw is on record for its last call. That is
     then among the calls that were planned next, which follow here.
     """
-    failed = failing_case(report)
+    failed, slots = failing_case(report), Slots(report.seed)
     calls = []
     cases = {case.name: case for case in (*report.request.problem.cases, *_hidden(report))}
     for item in report.cases:
         if item.verdict == "skipped" or item.case not in cases or not item.seed:
             continue
-        calls.append(_call(report, cases[item.case], item.contents, int(item.seed)))
+        calls.append(_call(report, slots, cases[item.case], item.contents, int(item.seed)))
         if item is failed:
-            return calls, len(calls) - 1
+            return Plan(calls, len(calls) - 1, [], len(calls) - 1)
+    timed = _timed(report)
+    if timed:
+        return Plan(calls, None, timed, len(calls))
     if isinstance(report.outcome, Failed) and report.outcome.stage == "correctness":
-        calls += _planned(report, list(cases.values()))
-    return calls, None
+        calls += _planned(report, slots, list(cases.values()))
+    return Plan(calls, None, [], 0)
 
 
-def _call(report: EvalReport, case: Case, contents: str, seed: int) -> Call:
+def _timed(report: EvalReport) -> list[tuple[str, dict[str, Scalar], int]]:
+    """Return the timed cases up to the one in which the candidate failed or was wrong."""
+    outcome = report.outcome
+    wrong = isinstance(outcome, Incorrect) and outcome.case.endswith(", timed")
+    failed = isinstance(outcome, Failed) and outcome.stage == "timing"
+    if not (wrong or failed) or report.request.protocol == "official":
+        return []
+    blocks = {item.case: item.blocks for item in report.comparisons}
+    found = []
+    for case in report.request.problem.cases:
+        most = report.request.timing.max_blocks
+        found.append((case.name, dict(case.params), blocks.get(case.name, most)))
+        if case.name not in blocks:
+            break
+    return found
+
+
+class Slots:
+    """Where inputs lay: the first address of a case twice in a row, then any of the ring."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._last: dict[str, int] = {}
+
+    def take(self, case: str, contents: str, repeat: int) -> int:
+        """Return the slot of the next call."""
+        slot = self._last.pop(case, None)
+        if slot is None:
+            slot = generator(self._root, "slot", case, contents, repeat).randrange(SLOTS)
+            if contents == "nominal" and repeat == 0:
+                self._last[case] = slot
+        return slot
+
+
+def _call(report: EvalReport, slots: Slots, case: Case, contents: str, seed: int) -> Call:
     """Return a call; which repetition it was follows from its seed."""
     root = report.seed
     repeat = next(
@@ -159,11 +213,11 @@ def _call(report: EvalReport, case: Case, contents: str, seed: int) -> Call:
         contents=contents,
         seed=seed,
         forward_seed=derive(root, "forward", repeat) & 0x7FFFFFFF,
-        slot=generator(root, "slot", case.name, contents, repeat).randrange(SLOTS),
+        slot=slots.take(case.name, contents, repeat),
     )
 
 
-def _planned(report: EvalReport, cases: list[Case]) -> Iterator[Call]:
+def _planned(report: EvalReport, slots: Slots, cases: list[Case]) -> Iterator[Call]:
     """Yield the calls that the judge would have made after those on record."""
     known = {(item.case, item.contents) for item in report.cases}
     root, allowed = report.seed, report.request.problem.contents
@@ -174,7 +228,8 @@ def _planned(report: EvalReport, cases: list[Case]) -> Iterator[Call]:
         plan += [(case, name) for name in names]
     for case, contents in plan:
         if (case.name, contents) not in known:
-            yield _call(report, case, contents, derive(root, "inputs", case.name, contents, 0))
+            seed = derive(root, "inputs", case.name, contents, 0)
+            yield _call(report, slots, case, contents, seed)
 
 
 def _hidden(report: EvalReport) -> list[Case]:
@@ -198,7 +253,7 @@ def _head(report: EvalReport) -> str:
     return HEAD.format(environment=f"{lines}\n" if lines else "", needs=more)
 
 
-def _constants(report: EvalReport, plan: BuildPlan, calls: list[Call], failing: int | None) -> str:
+def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> str:
     request = report.request
     problem, strict = request.problem, request.protocol == "strict"
     timed = report.environment.host.get("timed_cores")
@@ -214,18 +269,21 @@ def _constants(report: EvalReport, plan: BuildPlan, calls: list[Call], failing: 
         "TOLERANCE": None if strict else problem.tolerance or OFFICIAL_TOLERANCE,
         "LANGUAGE": request.candidate.language,
         "ENTRY": request.candidate.entry,
-        "LOADER": plan.loader,
-        "COMMAND": list(plan.compiler()),
-        "UNITS": list(plan.units),
-        "HEADER": header.read_text(encoding="ascii") if plan.loader == "c_abi" else "",
+        "LOADER": build.loader,
+        "COMMAND": list(build.compiler()),
+        "UNITS": list(build.units),
+        "HEADER": header.read_text(encoding="ascii") if build.loader == "c_abi" else "",
         "IMPORT_PATHS": list(request.candidate.allow_imports),
         "THREADS": len(timed) if isinstance(timed, list) and timed else 1,
         "INIT_SEED": derive(report.seed, "init") & 0x7FFFFFFF,
         "WEIGHTS_SEED": derive(report.seed, "weights") if strict else None,
-        "FAILING": failing,
+        "ROOT_SEED": report.seed,
+        "FAILING": plan.failing,
+        "COMPARED_FROM": plan.compared_from,
+        "TIMED": plan.timed,
     }
     lines = [f"{name} = {value!r}\n" for name, value in values.items()]
-    lines.append(f"CALLS = [\n{''.join(call.literal() for call in calls)}]\n")
+    lines.append(f"CALLS = [\n{''.join(call.literal() for call in plan.calls)}]\n")
     return "".join(lines)
 
 
@@ -250,13 +308,14 @@ def quoted(text: str) -> str:
     return "(\n" + "".join(f"        {line!a}\n" for line in lines) + "    )"
 
 
-def _judge_files(report: EvalReport, plan: BuildPlan) -> Iterator[str]:
+def _judge_files(report: EvalReport, build: BuildPlan) -> Iterator[str]:
+    yield "evaluator/seeds.py"
     yield "evaluator/judge/contents.py"
     yield "evaluator/judge/comparison.py"
     yield "evaluator/judge/weights.py"
-    if plan.loader == "c_abi" or report.request.candidate.language == "triton":
+    if build.loader == "c_abi" or report.request.candidate.language == "triton":
         yield "contestant/launches.py"
-    if plan.loader == "c_abi":
+    if build.loader == "c_abi":
         yield "contestant/loaders/c_abi.py"
 
 

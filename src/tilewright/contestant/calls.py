@@ -19,7 +19,7 @@ from tilewright.contestant.tensors import ALIGNMENT, DTYPES, align, build, dtype
 _copy = torch.Tensor.copy_
 _detach = torch.Tensor.detach
 _no_grad = torch.no_grad
-_seed = torch.manual_seed
+_seed = torch.default_generator.manual_seed
 _grad = torch.autograd.grad
 
 
@@ -34,7 +34,6 @@ class Call:
     args: tuple[Any, ...]
     grads: tuple[int, ...]
     grad_outputs: tuple[torch.Tensor, ...]
-    forward_seed: int | None
     out_offset: int
     out_capacity: int
     first_byte: int
@@ -45,13 +44,14 @@ class Call:
 def prepare(fields: dict[str, Any], inputs: mmap.mmap) -> Call:
     """Build a call's arguments as views of the arena."""
     base = fields["base"]
+    # Here and not in `run`: seeding takes longer than a small kernel, and no clock runs yet.
+    _seed(fields["forward_seed"])
     return Call(
         args=tuple(build(fields["args"], inputs, base)),
         grads=tuple(fields.get("grads", ())),
         grad_outputs=tuple(build(fields["grad_outputs"], inputs, base))
         if fields.get("grads")
         else (),
-        forward_seed=fields.get("forward_seed"),
         out_offset=fields["out"],
         out_capacity=fields["capacity"],
         first_byte=torch.frombuffer(inputs, dtype=torch.uint8, count=1).data_ptr(),
@@ -73,8 +73,6 @@ def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
 
 def run(function: Callable[..., Any], call: Call) -> Any:  # noqa: ANN401
     """Call `function`; with gradients, return its outputs followed by the gradients."""
-    if call.forward_seed is not None:
-        _seed(call.forward_seed)
     if not call.grads:
         with _no_grad():
             return function(*call.args)

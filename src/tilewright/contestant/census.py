@@ -16,6 +16,11 @@ class Census(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: dict[str, int] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from importing its compiler (a second, and a thread) for our first operator."""
+        return False
+
     def __torch_dispatch__(
         self,
         func: Any,  # noqa: ANN401 - an operator overload

@@ -7,6 +7,8 @@ tolerance or number of trials.
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import gc
 import mmap
 import os
@@ -21,7 +23,7 @@ import torch
 
 from tilewright.contestant import calls
 from tilewright.contestant.census import Census
-from tilewright.contestant.frames import Channel, ChannelClosed, Frame
+from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.contestant.launches import Launches
 from tilewright.contestant.loaders import c_abi, python
 from tilewright.contestant.tensors import Layout, build
@@ -30,6 +32,7 @@ GO, ARMED, DONE, COMPUTED = 0, 8, 16, 24
 """Places in the token page, in 8-byte words, one cache line apart."""
 ROOT = "/tmp/candidate"
 _clock = time.monotonic
+_malloc_trim = ctypes.CDLL(None).malloc_trim
 _disable_gc, _enable_gc = gc.disable, gc.enable
 
 
@@ -82,7 +85,7 @@ class Contestant:
         entry = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
         function = entry
         if isinstance(entry, type):
-            init = build(fields["init"], self._inputs(), 0)
+            init = build(fields["init"], _copied(self._inputs()), 0)
             torch.manual_seed(fields["init_seed"])
             function = entry(**init) if isinstance(init, dict) else entry(*init)
             if isinstance(function, torch.nn.Module):
@@ -159,12 +162,20 @@ class Contestant:
         )
 
     def exit(self, frame: Frame) -> None:  # noqa: ARG002
-        """Drop the candidate, say goodbye, and let the interpreter finalise."""
+        """Tear the candidate down as the end of a program would, say goodbye, and end.
+
+        Its module is cleared, its destructors and exit handlers run, and the heap is walked, so
+        that corrupted memory is met here. Our own libraries are not finalised: that takes longer
+        than most evaluations and shows nothing of the candidate.
+        """
         self.function = None
+        for name in [name for name, module in sys.modules.items() if _is_candidates(module)]:
+            vars(sys.modules.pop(name)).clear()
         gc.collect()
+        atexit._run_exitfuncs()
+        _malloc_trim(0)
         self.channel.send("bye")
-        _silence()
-        raise SystemExit(0)
+        os._exit(0)
 
     def _expect(self, fields: dict[str, Any]) -> None:
         if "expected" in fields:
@@ -189,6 +200,13 @@ class Contestant:
         if self.token is None:
             raise RuntimeError("no token page is mapped")
         return self.token
+
+
+def _copied(arena: mmap.mmap) -> mmap.mmap:
+    """Return private memory of the same contents: a module may keep what it was built from."""
+    private = mmap.mmap(-1, len(arena))
+    private.write(memoryview(arena))
+    return private
 
 
 def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
@@ -235,11 +253,9 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     return {"type": type(error).__name__[:200], "message": message, "traceback": lines}
 
 
-def _silence() -> None:
-    """Send what libraries print while the interpreter finalises to nowhere."""
-    sink = os.open("/dev/null", os.O_WRONLY)
-    os.dup2(sink, 1)
-    os.dup2(sink, 2)
+def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in sys.modules
+    """Tell whether a module was loaded from the candidate's own files."""
+    return str(getattr(module, "__file__", "") or "").startswith(ROOT)
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
@@ -268,4 +284,9 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
         except BaseException as error:
             if frame.kind == "exit":
                 raise
-            channel.send("error", {"during": frame.kind, **describe_error(error)})
+            said = {"during": frame.kind, **describe_error(error)}
+            try:
+                channel.send("error", said)
+            except FrameError:
+                # Escaped, it is longer than a frame may be.
+                channel.send("error", {**said, "message": "(too long)", "traceback": []})

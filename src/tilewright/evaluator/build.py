@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import platform
@@ -16,7 +17,7 @@ from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.processes import Child
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.testimony import Built, ErrorSaid, read
-from tilewright.languages.base import BuildPlan
+from tilewright.languages.base import BuildPlan, Language
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, Unjudged, digest_text
 from tilewright.registry import load
@@ -38,7 +39,7 @@ def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPla
             if isinstance(parsed, Unparseable):
                 message = f"{parsed.path}: {parsed.message}"
                 raise Ended(Failed(stage="prepare", reason="unparseable", message=message))
-    plan: BuildPlan = load("languages", candidate.language).plan(candidate)
+    plan = _language(candidate.language).plan(candidate)
     evaluation.loaders[name] = plan.loader
     if plan.kind == "none":
         return plan
@@ -56,9 +57,25 @@ def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPla
     return plan
 
 
+@cache
+def _language(name: str) -> Language:
+    language: Language = load("languages", name)
+    return language
+
+
 def _key(plan: BuildPlan, candidate: Candidate) -> str:
-    entry = json.dumps([plan.digest(), candidate.entry, toolchain(), processor()])
-    return digest_text(entry)
+    parts = [plan.digest(), candidate.entry, toolchain(), processor(), headers()]
+    return digest_text(json.dumps(parts))
+
+
+@cache
+def headers() -> list[str]:
+    """Return what a build includes beside the candidate: ours, Python's and torch's headers."""
+    try:
+        torch = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        torch = ""
+    return [HEADER.read_text(encoding="ascii"), platform.python_version(), torch]
 
 
 @cache
@@ -100,14 +117,13 @@ def _build(evaluation: Evaluation, plan: BuildPlan, candidate: Candidate) -> dic
         try:
             child.channel.send("build", fields, b"".join(data for _, data in parts))
             deadline = time.monotonic() + request.limits.build_s
-            frame = _built_frame(evaluation, child, deadline)
+            return _libraries(_built_frame(evaluation, child, deadline))
         except DeadlineExceeded:
             message = f"the build took longer than {request.limits.build_s:g} s"
             raise Ended(Failed(stage="prepare", reason="timeout", message=message)) from None
         except (ChannelClosed, FrameError) as error:
             message = f"the build ended without an answer: {error}"
             raise Ended(Failed(stage="prepare", reason="build", message=message)) from None
-        return _libraries(frame)
     finally:
         child.kill()
 
@@ -127,9 +143,11 @@ def _libraries(frame: Frame) -> dict[str, bytes]:
         lines = "\n".join(said.traceback)
         message = f"{said.type}: {said.message}\n{lines}".strip()
         raise Ended(Failed(stage="prepare", reason="build", message=message))
+    if frame.kind != "built":
+        raise FrameError(f"a build answered {frame.kind[:40]!r}")
     sizes = read(frame, Built).artifacts
-    if frame.kind != "built" or sum(sizes.values()) != len(frame.body):
-        raise FrameError(f"a build answered {frame.kind!r} with {len(frame.body)} bytes")
+    if sum(sizes.values()) != len(frame.body):
+        raise FrameError(f"a build answered {sum(sizes.values())} as {len(frame.body)} bytes")
     libraries, start = {}, 0
     for name, size in sizes.items():
         libraries[name] = frame.body[start : start + size]

@@ -49,6 +49,8 @@ def write_calibration(home: Path, device: str, sigmas: tuple[float, ...]) -> Non
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
+        document = None
+    if not isinstance(document, dict):
         document = {}
     document[device] = list(sigmas)
     home.mkdir(parents=True, exist_ok=True)

@@ -228,7 +228,11 @@ class Evaluation:
             Ended: the candidate failed to load, or a required layer is not active.
         """
         child = self.host.spawn("contestant", self.request.limits, candidate.allow_imports)
-        side = Side(name, child, self.request.limits, self.watch, self.deadline)
+        limits = self.request.limits
+        if name == "compile":
+            # Its first call compiles, which is a build.
+            limits = limits.model_copy(update={"call_s": limits.build_s})
+        side = Side(name, child, limits, self.watch, self.deadline)
         self.sides[name] = side
         child.wait_ready()
         self.note_protections(child)

@@ -82,7 +82,8 @@ class Child:
         self._init_pid = init_pid
         self._status_fd = status_fd
         self._status: int | None = None
-        self._payload: int | None = None
+        self._pids: list[int] = []
+        """Processes of the tree when it was last looked at, the payload first."""
         self.closed = False
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
@@ -100,30 +101,31 @@ class Child:
             self.kill()
             raise InfrastructureError(f"the {self.role} started with {frame.kind!r}")
         self.applied = applied
-        below = self._descendants(self._init_pid)
-        self._payload = below[0] if below else None
+        self.look()
+
+    def look(self) -> None:
+        """Find out anew which processes the tree has; the methods below act on these."""
+        self._pids = self._descendants(self._init_pid)
 
     def cpu_s(self) -> float:
-        """Return the CPU seconds that all processes of the tree, init excluded, have used."""
+        """Return the CPU seconds that the processes of the tree, init excluded, have used."""
         total = 0.0
-        for pid in self._descendants(self._init_pid):
-            try:
+        for pid in self._pids:
+            with contextlib.suppress(OSError):
                 total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
-            except OSError:
-                continue
         return total
 
     def freeze(self) -> None:
         """Stop every process of the tree, the payload first; what is written stays as it is."""
-        if self._payload is not None:
-            self._signal(self._payload, signal.SIGSTOP)
-        for pid in self._descendants(self._init_pid):
-            if pid != self._payload:
-                self._signal(pid, signal.SIGSTOP)
+        for pid in self._pids[:1]:
+            self._signal(pid, signal.SIGSTOP)
+        self.look()
+        for pid in self._pids[1:]:
+            self._signal(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let the tree run on."""
-        for pid in self._descendants(self._init_pid):
+        for pid in self._pids:
             self._signal(pid, signal.SIGCONT)
 
     def _signal(self, pid: int, number: signal.Signals) -> None:
@@ -132,8 +134,9 @@ class Child:
 
     def resident_bytes(self) -> int:
         """Return the resident memory of the tree, init excluded, shared pages counted each time."""
+        self.look()
         total = 0
-        for pid in self._descendants(self._init_pid):
+        for pid in self._pids:
             try:
                 with open(f"/proc/{pid}/statm", encoding="ascii") as file:
                     total += int(file.read().split()[1]) * mmap.PAGESIZE

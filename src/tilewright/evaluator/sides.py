@@ -16,6 +16,8 @@ from tilewright.evaluator.processes import Child
 from tilewright.evaluator.testimony import ErrorSaid, Result, read, read_weights
 from tilewright.records import Failed, Limits, Outcome, Stage
 
+LOOK_S = 0.05
+"""Time between two looks at client, deadline and memory while something is waited for."""
 LIBRARY_BYTES = 1 << 30
 """What the interpreter and its libraries may hold beside the candidate's own memory."""
 SPIN_CHECK = 512
@@ -64,6 +66,7 @@ class Side:
         self._watch_client = watch
         self._deadline = deadline
         self._sequence = 0
+        self._next_look = 0.0
         self._token_sent = False
         self._cpu_before = 0.0
         self._poll = select.poll()
@@ -206,8 +209,12 @@ class Side:
 
         RLIMIT_DATA does not bound shared mappings and files in memory; this look does.
         """
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_S
         self._watch_client()
-        if time.monotonic() > self._deadline:
+        if now > self._deadline:
             message = f"the whole evaluation took longer than {self.limits.total_s:g} s"
             raise Ended(Failed(stage=self.stage, reason="timeout", message=message))
         allowed = self.limits.memory_bytes + self.inputs_bytes + self.outputs_bytes

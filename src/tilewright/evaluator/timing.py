@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from tilewright.evaluator.evaluation import SLOTS, Drawn, Evaluation
 from tilewright.evaluator.sides import Side, Timed
@@ -54,12 +56,29 @@ class CaseTimes:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One call of a block: which inputs, where, stirred with what, and whether it is compared."""
+    """One call of a block: whose, which inputs, where, stirred with what, compared or not."""
 
+    name: str
     drawn: Drawn
     slot: int
     stir: int | None
     checked: bool
+    last: bool
+    """Whether it is the last call with these contents, after which outputs can be compared."""
+
+    @property
+    def base(self) -> int:
+        """Return where the inputs begin in the arena, in bytes."""
+        return self.slot * self.drawn.slot_bytes
+
+    def published(self) -> dict[str, Any]:
+        """Return what the judge needs to write this turn's inputs."""
+        return {
+            "draw": self.drawn.name,
+            "side": self.name,
+            "base": self.base,
+            "stir": self.stir,
+        }
 
 
 def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes:
@@ -115,7 +134,7 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
         calls = [side.timed_call(fields) for _ in range(OFFICIAL_TRIALS)]
         times.totals[name] = [call.total_s for call in calls]
         times.outside[name] = [call.outside_s for call in calls]
-        if name in ("eager", "compile"):
+        if name != "candidate":
             times.copies += [call.copy_s for call in calls]
         if name == "candidate":
             times.launches += [call.result.launches for call in calls]
@@ -141,68 +160,80 @@ def _warm_up(evaluation: Evaluation, side: Side, drawn: Drawn) -> None:
 def _block(
     evaluation: Evaluation, times: CaseTimes, names: list[str], draws: list[Drawn], slots: int
 ) -> None:
-    for half, order in enumerate((names, names[::-1])):
-        choices = evaluation.choices("timed", times.case, times.blocks, half)
-        drawn, slot = choices.choice(draws), choices.randrange(slots)
-        stir: int | None = choices.getrandbits(32)
-        checked = drawn.room <= CHECK_ALL_BYTES or choices.random() < CHECK_SHARE
-        for name in order:
-            timed = _timed(evaluation, times, name, _Turn(drawn, slot, stir, checked))
-            stir = None
-            _note(times, name, timed, drawn)
-        if checked and not times.wrong and not times.mutated:
-            _compare(evaluation, times, drawn)
+    turns = [
+        turn
+        for half, order in enumerate((names, names[::-1]))
+        for turn in _half(evaluation, times, order, draws, slots, half)
+    ]
+    _publish(evaluation, turns[0])
+    for turn, after in zip(turns, [*turns[1:], None], strict=True):
+        side, candidate = evaluation.sides[turn.name], evaluation.sides["candidate"]
+        fields = evaluation.fields_of(turn.drawn, turn.slot)
+        before = candidate.child.cpu_s()
+        timed = side.timed_call(fields, partial(_snapshot, evaluation, times, turn, after))
+        if turn.name != "candidate":
+            times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
+            times.copies.append(timed.copy_s)
+        evaluation.call_s += timed.total_s
+        _note(times, turn, timed)
 
 
-def _timed(evaluation: Evaluation, times: CaseTimes, name: str, turn: _Turn) -> Timed:
-    """Refresh the inputs and call one side; watch what the candidate does in a baseline's turn."""
-    side, candidate = evaluation.sides[name], evaluation.sides["candidate"]
-    drawn, slot = turn.drawn, turn.slot
-    evaluation.publish(side, drawn, slot, turn.stir)
-    fields = evaluation.fields_of(drawn, slot)
-    before = candidate.child.cpu_s()
-    timed = side.timed_call(fields, lambda: _snapshot(evaluation, times, name, turn))
-    if name != "candidate":
-        times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
-    evaluation.call_s += timed.total_s
-    return timed
+def _half(
+    evaluation: Evaluation,
+    times: CaseTimes,
+    order: list[str],
+    draws: list[Drawn],
+    slots: int,
+    half: int,
+) -> list[_Turn]:
+    """Choose in secret what the calls of half a block get, and whether they are compared."""
+    choices = evaluation.choices("timed", times.case, times.blocks, half)
+    drawn, slot = choices.choice(draws), choices.randrange(slots)
+    stir = choices.getrandbits(32)
+    checked = drawn.room <= CHECK_ALL_BYTES or choices.random() < CHECK_SHARE
+    return [
+        _Turn(name, drawn, slot, None if place else stir, checked, place == len(order) - 1)
+        for place, name in enumerate(order)
+    ]
 
 
-def _snapshot(evaluation: Evaluation, times: CaseTimes, name: str, turn: _Turn) -> None:
-    """Have the judge copy the outputs away, while the side that wrote them stands still."""
+def _publish(evaluation: Evaluation, turn: _Turn) -> None:
+    evaluation.publish(evaluation.sides[turn.name], turn.drawn, turn.slot, turn.stir)
+
+
+def _snapshot(
+    evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Turn | None
+) -> None:
+    """Have the judge copy the outputs away while their side stands still, and refresh the next."""
     alone = "eager" not in evaluation.sides
-    fields = {
-        "draw": turn.drawn.name,
-        "side": name,
-        "base": turn.slot * turn.drawn.slot_bytes,
-        "keep": turn.checked and name in ("candidate", "eager"),
-        "key": name,
-        "expect": "eager" if turn.checked and name == "candidate" and alone else None,
-    }
-    mutated = evaluation.ask("timed", fields)["mutated"]
-    if name == "candidate":
-        times.mutated += [item for item in mutated if item not in times.mutated]
+    answer = evaluation.ask(
+        "timed",
+        {
+            "draw": turn.drawn.name,
+            "side": turn.name,
+            "base": turn.base,
+            "keep": turn.checked and turn.name in ("candidate", "eager"),
+            "expect": turn.checked and turn.name == "candidate" and alone,
+            "compare": turn.checked and turn.last,
+            "next": after.published() if after else None,
+        },
+    )
+    if turn.name == "candidate":
+        times.mutated += [item for item in answer["mutated"] if item not in times.mutated]
+    if turn.checked and turn.last:
+        times.checked += 1
+        if answer["wrong"]:
+            times.wrong.append(answer["message"])
 
 
-def _note(times: CaseTimes, name: str, timed: Timed, drawn: Drawn) -> None:
-    times.totals[name].append(timed.total_s)
-    times.outside[name].append(timed.outside_s)
-    if name in ("eager", "compile"):
-        times.copies.append(timed.copy_s)
-    if name == "candidate":
+def _note(times: CaseTimes, turn: _Turn, timed: Timed) -> None:
+    times.totals[turn.name].append(timed.total_s)
+    times.outside[turn.name].append(timed.outside_s)
+    if turn.name == "candidate":
         times.launches.append(timed.result.launches)
         said = [{"dtype": item.dtype, "shape": item.shape} for item in timed.result.outputs]
-        if said != drawn.outputs:
-            times.wrong.append(f"expected {drawn.outputs}, got {said}"[:300])
-
-
-def _compare(evaluation: Evaluation, times: CaseTimes, drawn: Drawn) -> None:
-    answer = evaluation.ask(
-        "compare_timed", {"draw": drawn.name, "key": "candidate", "center": "eager"}
-    )
-    times.checked += 1
-    if answer["wrong"]:
-        times.wrong.append(answer["message"])
+        if said != turn.drawn.outputs:
+            times.wrong.append(f"expected {turn.drawn.outputs}, got {said}"[:300])
 
 
 def _net(times: CaseTimes, name: str) -> list[float]:

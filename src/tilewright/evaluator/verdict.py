@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import tilewright
-from tilewright.checks.evidence import Evidence, Observation
+from tilewright.checks.evidence import Check, Evidence, Observation
 from tilewright.evaluator.calibration import Calibration
 from tilewright.evaluator.correctness import Seen
 from tilewright.evaluator.environment import environment
@@ -91,11 +92,19 @@ def report(
 def _inspect(evidence: Evidence, names: tuple[str, ...] | None) -> Observation:
     findings: list[Finding] = []
     labels: list[Label] = []
-    for name in catalogue("checks") if names is None else names:
-        observation: Observation = load("checks", name).inspect(evidence)
+    for name, check in _checks().items():
+        if names is not None and name not in names:
+            continue
+        observation = check.inspect(evidence)
         findings += observation.findings
         labels += observation.labels
     return Observation(tuple(findings), tuple(labels))
+
+
+@cache
+def _checks() -> dict[str, Check]:
+    """Load every installed check, once a process: looking entry points up takes long."""
+    return {name: load("checks", name) for name in catalogue("checks")}
 
 
 def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:

@@ -60,7 +60,7 @@ class Record(BaseModel):
 def _newer_schema(text: str | bytes) -> int | None:
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     version = document.get("schema_version") if isinstance(document, dict) else None
     return version if isinstance(version, int) and version > SCHEMA_VERSION else None

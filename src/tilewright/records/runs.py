@@ -69,6 +69,6 @@ def read_report(path: Path) -> EvalReport:
         raise RecordError(f"{file}: no report can be read here: {error}") from error
     try:
         json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{file}: damaged: {error}") from error
     return EvalReport.from_json(text)

@@ -112,6 +112,10 @@ def compare(
         return _compare_exact(value, output, expected.certain if center is None else None)
     oracle = expected.oracle if center is None and expected.oracle is not None else value.double()
     got = output.double()
+    # The allowed error is nowhere below this: most right outputs are done with in one pass.
+    floor = REFERENCE_ERROR_FACTOR * expected.own_error * slack
+    if floor > 0 and got.numel() and float((got - oracle).abs_().max()) <= floor:
+        return Difference("", "", None if center is not None else 1.0)
     kind = _nonfinite(value, oracle, got)
     if kind:
         return Difference("nonfinite", kind, None)

@@ -202,13 +202,15 @@ class Judge:
 
     def publish(self, frame: Frame) -> dict[str, Any]:
         """Copy a draw's master into a side's arena; with `stir`, give it other contents first."""
-        fields = frame.fields
+        self._publish(frame.fields)
+        return {}
+
+    def _publish(self, fields: dict[str, Any]) -> None:
         drawn, base = self.draws[fields["draw"]], fields["base"]
         if fields.get("stir") is not None:
             drawn.stir(fields["stir"])
         arena = self.sides[fields["side"]].inputs
         memoryview(arena)[base : base + drawn.size] = memoryview(drawn.image)[: drawn.size]
-        return {}
 
     def check(self, frame: Frame) -> dict[str, Any]:
         """Snapshot a side's outputs, compare them, and see what the side overwrote."""
@@ -230,34 +232,36 @@ class Judge:
         return self._answer(difference, mutated, max(values) if values else None)
 
     def timed(self, frame: Frame) -> dict[str, Any]:
-        """Snapshot the outputs of a timed call under `key`, and see what the side overwrote."""
+        """Snapshot a timed call's outputs, see what was overwritten, write the next call's inputs.
+
+        One frame does it all, since every exchange stands between two timed calls. With
+        `compare`, the candidate's snapshot is held against the eager one of the same contents.
+        """
         fields = frame.fields
         drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
         mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
         if fields["keep"]:
-            self.snapshots[fields["key"]] = self._snapshot(drawn, side)
-        if fields.get("expect"):
+            self.snapshots[fields["side"]] = self._snapshot(drawn, side)
+        if fields["expect"]:
             values, _ = reference.run(
                 self.reference, drawn.arguments(), drawn.grad_outputs(), drawn.forward_seed
             )
-            self.snapshots[fields["expect"]] = values
-        return {"mutated": mutated}
+            self.snapshots["eager"] = values
+        difference = self._compare_timed(drawn) if fields["compare"] else None
+        if fields["next"] is not None:
+            self._publish(fields["next"])
+        return self._answer(difference, mutated, None)
 
-    def compare_timed(self, frame: Frame) -> dict[str, Any]:
-        """Compare the snapshots of two timed calls that had the same contents."""
-        fields = frame.fields
-        drawn = self.draws[fields["draw"]]
-        outputs = self.snapshots.pop(fields["key"])
-        centers = self.snapshots.pop(fields["center"])
-        difference: Difference | None = None
+    def _compare_timed(self, drawn: Draw) -> Difference | None:
+        outputs, centers = self.snapshots.pop("candidate"), self.snapshots.pop("eager")
         for item, output, center in zip(drawn.expected, outputs, centers, strict=True):
             if self.tolerance is not None:
                 difference = compare_official(center, output, self.tolerance)
             else:
                 difference = compare(item, output, center, TIMED_SLACK)
             if difference.kind:
-                break
-        return self._answer(difference, [], None)
+                return difference
+        return None
 
     def _shape_of(self, drawn: Draw, outputs: list[dict[str, Any]]) -> Difference | None:
         if len(outputs) != len(drawn.expected):
@@ -325,7 +329,6 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
             "publish",
             "check",
             "timed",
-            "compare_timed",
         )
     }
     while True:

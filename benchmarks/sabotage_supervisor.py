@@ -1,0 +1,281 @@
+"""Bugs in the supervisor: timing, verdicts, launches, processes, deadlines, caches."""
+
+from __future__ import annotations
+
+from benchmarks.sabotage_bugs import PIPELINE, RULES, TIMING, TREE, planted
+
+HOW_FAST = (
+    *planted(
+        "evaluator/timing.py",
+        TIMING,
+        (
+            "the sides of the ratio are swapped",
+            '_net(times, "candidate"), _net(times, baseline)',
+            '_net(times, baseline), _net(times, "candidate")',
+            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
+        ),
+        (
+            "the sides of the published ratio are swapped",
+            "means[0] / means[1]",
+            "means[1] / means[0]",
+            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
+        ),
+        (
+            "the copy of the outputs is not subtracted",
+            "max(total - copy,",
+            "max(total,",
+            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
+        ),
+        (
+            "the copy of the outputs is subtracted twice",
+            "max(total - copy,",
+            "max(total - 2 * copy,",
+            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
+        ),
+        (
+            "the stop rule looks at the estimate",
+            "if max(widths) <= plan.target_half_width:",
+            "if max(widths) <= plan.target_half_width or times.totals[names[-1]][-1] < 0.9:",
+            "test_the_stop_rule_sees_the_width_and_not_the_estimate",
+        ),
+        (
+            "ABAB instead of ABBA",
+            "(names, names[::-1])",
+            "(names, names)",
+            "test_a_block_is_reference_candidate_candidate_reference",
+        ),
+        (
+            "both calls of a pair get other contents",
+            "stir = None\n",
+            "stir = stir and stir + 1\n",
+            "test_both_calls_of_a_pair_get_the_same_fresh_contents_at_the_same_address",
+        ),
+        (
+            "timed calls are not compared",
+            "drawn.room <= CHECK_ALL_BYTES",
+            "drawn.room <= 0",
+            "test_every_timed_call_of_a_small_case_is_compared",
+        ),
+        (
+            "CPU use in the baseline's turn is ignored",
+            "(candidate.child.cpu_s() - before)",
+            "(before - before)",
+            "test_what_the_candidate_does_in_the_baselines_turn_is_noted",
+        ),
+    ),
+    *planted(
+        "evaluator/verdict.py",
+        TIMING,
+        (
+            "CPU use outside the calls is ignored",
+            "statistics.quantile(ours, 0.25) - usual",
+            "usual - usual",
+            "test_what_is_seen_while_timing_rejects",
+        ),
+        (
+            "a decisive finding does not reject",
+            "if isinstance(outcome, Correct) and decisive:",
+            "if outcome is None:",
+            "test_what_is_seen_while_timing_rejects",
+        ),
+        (
+            "a speed-up for who is not correct",
+            "if isinstance(outcome, Correct) and comparisons:",
+            "if comparisons:",
+            "test_who_did_not_come_through_has_no_speed_up",
+        ),
+        (
+            "denied labels are allowed",
+            "if label.name in request.rules.deny_labels]",
+            "if label is None]",
+            "",
+        ),
+    ),
+    *planted(
+        "scoring/statistics.py",
+        "tests/unit/test_statistics.py",
+        (
+            "the interval lacks what differs between processes",
+            "between = _normal_half_width(level) * between_process_sigma",
+            "between = 0.0",
+            "",
+        ),
+        ("faster by the estimate", "if interval.low > 1.0:", "if interval.estimate > 1.0:", ""),
+    ),
+    *planted(
+        "evaluator/sides.py",
+        PIPELINE,
+        (
+            "nobody is stopped at the stamp",
+            "self.child.freeze()",
+            "pass",
+            "test_a_side_stands_still_while_its_outputs_are_copied_away",
+        ),
+        (
+            "the snapshot is taken after the thaw",
+            "snapshot()\n        self.child.thaw()",
+            "self.child.thaw()\n        snapshot()",
+            "test_a_side_stands_still_while_its_outputs_are_copied_away",
+        ),
+    ),
+    *planted(
+        "evaluator/processes.py",
+        TREE,
+        (
+            "only the first process of a tree is stopped",
+            "if pid != self._payload:",
+            "if pid == self._payload:",
+            "test_a_frozen_tree_does_nothing_until_it_is_thawed",
+        ),
+        (
+            "the CPU time of child processes is not counted",
+            "total += time.clock_gettime(",
+            "total = time.clock_gettime(",
+            "test_the_cpu_time_of_every_process_is_counted",
+        ),
+    ),
+)
+
+WHO_DID_IT = (
+    *planted(
+        "contestant/launches.py",
+        PIPELINE,
+        (
+            "the knock-out suppresses nothing",
+            "None if self.suppress else launch(*args, **kwargs)",
+            "launch(*args, **kwargs)",
+            "test_who_is_right_without_its_kernels_is_a_decoy",
+        ),
+        (
+            "launches are never counted",
+            "self.count += 1",
+            "self.count += 0",
+            "test_who_is_right_without_its_kernels_is_a_decoy",
+        ),
+    ),
+    *planted(
+        "contestant/loaders/c_abi.py",
+        PIPELINE,
+        (
+            "the knock-out of native kernels suppresses nothing",
+            "if not launches.suppress:",
+            "if launches:",
+            "test_a_native_kernel_is_missed_when_it_is_knocked_out",
+        ),
+    ),
+    *planted(
+        "evaluator/knockout.py",
+        PIPELINE,
+        (
+            "right when knocked out is turned round",
+            "return not answer.wrong",
+            "return bool(answer.wrong)",
+            "test_who_is_right_without_its_kernels_is_a_decoy",
+        ),
+    ),
+    *planted(
+        "evaluator/evaluate.py",
+        PIPELINE,
+        (
+            "folded weights are not told apart",
+            'outcome = outcome.model_copy(update={"kind": "weights"})',
+            "pass",
+            "test_weights_that_were_folded_are_named",
+        ),
+        (
+            "a wrong timed call is no matter",
+            "if collected.times[-1].wrong:",
+            "if not collected.times[-1]:",
+            "test_a_call_that_is_wrong_only_when_timed_is_incorrect",
+        ),
+        (
+            "the baseline's failure is the candidate's",
+            "except Ended as ended:\n        message = getattr",
+            "except ZeroDivisionError as ended:\n        message = getattr",
+            "test_a_baseline_that_fails_is_not_the_candidates_fault",
+        ),
+    ),
+)
+
+WHOSE_TURN = (
+    *planted(
+        "evaluator/host.py",
+        PIPELINE,
+        (
+            "the lease is not taken",
+            "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+            "pass",
+            "test_the_lease_is_held_while_a_candidate_runs",
+        ),
+        (
+            "a taken lease is not waited for",
+            "fcntl.flock(file, fcntl.LOCK_EX)\n",
+            "pass\n",
+            "test_a_second_evaluation_waits_for_the_lease_and_says_so",
+        ),
+    ),
+    *planted(
+        "evaluator/sides.py",
+        RULES,
+        (
+            "the deadline of an answer is not enforced",
+            "timeout_s = timeout_s or self.limits.call_s",
+            "timeout_s = 1e6",
+            "test_an_answer_is_waited_for_until_its_deadline",
+        ),
+        (
+            "the deadline of a timed call is not enforced",
+            "if time.monotonic() > limit:",
+            "if limit < 0:",
+            "test_an_answer_is_waited_for_until_its_deadline",
+        ),
+        (
+            "the deadline of the evaluation is not enforced",
+            "if time.monotonic() > self._deadline:",
+            "if self._deadline < 0:",
+            "test_the_whole_evaluation_has_a_deadline",
+        ),
+        (
+            "memory is not bounded",
+            "if used > allowed + LIBRARY_BYTES:",
+            "if used < 0:",
+            "test_memory_beyond_the_limit_ends_it",
+        ),
+    ),
+    *planted(
+        "evaluator/build.py",
+        RULES,
+        (
+            "builds are kept by name",
+            "json.dumps([plan.digest(), candidate.entry",
+            "json.dumps([candidate.files[0].path, candidate.entry",
+            "test_builds_are_kept_by_content_and_never_by_name",
+        ),
+    ),
+    *planted(
+        "records/store.py",
+        RULES,
+        (
+            "unjudged is remembered",
+            'if report.verdict == "unjudged":',
+            "if not report.verdict:",
+            "test_the_same_work_is_known_by_its_content",
+        ),
+        (
+            "reports are kept whatever the rules",
+            'update={"seed": None}',
+            'update={"seed": None, "rules": None, "protocol": "strict"}',
+            "test_the_same_work_is_known_by_its_content",
+        ),
+    ),
+    *planted(
+        "records/report.py",
+        RULES,
+        (
+            "a report may give a failure a speed-up",
+            "if self.speedup is not None and not isinstance(self.outcome, Correct):",
+            "if self.speedup == 0:",
+            "test_only_a_correct_candidate_has_a_speed_up",
+        ),
+    ),
+)

@@ -1,0 +1,36 @@
+"""Lines on standard error. Light, so that the command line can complain before it has loaded."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["complain", "one_line", "printable", "say"]
+
+MAX_LINE = 2000
+
+
+def say(text: str) -> None:
+    """Write one line to standard error."""
+    click.echo(f"tilewright: {text}", err=True)
+
+
+def complain(text: str) -> None:
+    """Write an error to standard error, on one line however many it has."""
+    say(f"error: {printable(one_line(text))}")
+
+
+def printable(text: str) -> str:
+    """Spell out control characters, which foreign text could use to write over ours."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Join lines by semicolons; of a traceback keep what it is about and its last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    head, traceback, _ = text.partition("Traceback (most recent call last)")
+    if traceback and lines:
+        lines = [*filter(None, [" ".join(head.split())]), lines[-1]]
+        return " ".join(lines)[:MAX_LINE]
+    return "; ".join(lines)[:MAX_LINE]

@@ -1,0 +1,124 @@
+"""A contestant in a thread, driven as the supervisor and the judge drive it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import torch
+
+from tests.roles import Arenas, Role
+from tilewright.contestant.frames import Frame
+from tilewright.contestant.serve import main
+from tilewright.contestant.tensors import Layout
+from tilewright.evaluator.arenas import TokenPage
+
+SMALL = 4096
+
+
+class ContestantRole:
+    """A contestant in a thread, and the memory that the judge shares with it."""
+
+    def __init__(self, *, mapped: bool = True) -> None:
+        self.role = Role(main)
+        self.arenas = Arenas()
+        self.token = TokenPage()
+        self.sequence = 0
+        if mapped:
+            assert self.map().kind == "mapped"
+
+    def map(self) -> Frame:
+        """Share arenas and the token page."""
+        fds = (*self.arenas.fds, self.token.fd)
+        return self.role.ask("map", self.arenas.fields, fds=fds)
+
+    def load(
+        self,
+        files: dict[str, str | bytes],
+        entry: str = "work",
+        *,
+        init: list[Any] | dict[str, Any] | None = None,
+        artifacts: dict[str, str] | None = None,
+        **changes: Any,
+    ) -> Frame:
+        """Load a candidate; return the frame after `entering`."""
+        layout = Layout()
+        tree = layout.describe([] if init is None else init)
+        layout.write(self.arenas.inputs)
+        parts = [(p, t if isinstance(t, bytes) else t.encode()) for p, t in files.items()]
+        fields = {
+            "loader": "python",
+            "entry": entry,
+            "other_entries": [],
+            "mode": "train",
+            "init_seed": 5,
+            "init": tree,
+            "files": [{"path": path, "size": len(data)} for path, data in parts],
+            "artifacts": artifacts or {},
+            "knockout": False,
+            "import_paths": [],
+            "threads": 1,
+            "compile": None,
+            **changes,
+        }
+        frame = self.role.ask("load", fields, b"".join(data for _, data in parts))
+        return self.role.receive() if frame.kind == "entering" else frame
+
+    def fields(self, *args: Any, outputs: tuple[torch.Tensor, ...] = (), **changes: Any) -> Any:
+        """Put arguments into the input arena and return the fields of a call."""
+        layout = Layout()
+        gradients = changes.pop("grad_outputs", [])
+        fields = {
+            "base": 0,
+            "args": layout.describe(list(args)),
+            "grads": [],
+            "grad_outputs": layout.describe(list(gradients)),
+            "forward_seed": 3,
+            "out": 0,
+            "capacity": len(self.arenas.outputs),
+            "expected": [
+                {"dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
+                for v in outputs
+            ],
+            **changes,
+        }
+        layout.write(self.arenas.inputs)
+        return fields
+
+    def call(self, *args: Any, **changes: Any) -> Frame:
+        """Make one untimed call."""
+        return self.role.ask("call", self.fields(*args, **changes))
+
+    def timed(self, *args: Any, wait_s: float = 10.0, release: bool = True, **changes: Any) -> Frame:
+        """Make one timed call as the supervisor does."""
+        self.sequence += 1
+        fields = self.fields(*args, **changes)
+        self.role.channel.send("arm", {**fields, "sequence": self.sequence, "wait_s": wait_s})
+        if release:
+            self._until(TokenPage.ARMED)
+            self.token.words[TokenPage.GO] = self.sequence
+        return self.role.receive()
+
+    def _until(self, word: int) -> None:
+        limit = time.monotonic() + 10.0
+        while self.token.words[word] != self.sequence:
+            assert time.monotonic() < limit
+            time.sleep(0.001)
+
+    def output(self, like: torch.Tensor, offset: int = 0) -> torch.Tensor:
+        """Return a copy of what lies in the output slot."""
+        if not like.numel():
+            return torch.empty_like(like)
+        flat = torch.frombuffer(
+            self.arenas.outputs, dtype=like.dtype, count=like.numel(), offset=offset
+        )
+        return flat.view(like.shape).clone()
+
+    def close(self) -> None:
+        """End the contestant and release the memory."""
+        self.role.close()
+        self.arenas.close()
+        # The page stays mapped: the thread that has just ended may still view it.
+        self.token.words.release()
+        os.close(self.token.fd)

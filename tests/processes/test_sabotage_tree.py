@@ -1,0 +1,110 @@
+"""What the supervisor does to a real process tree: stop it, let it run, count its CPU, kill it.
+
+`python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tilewright.contestant.frames import Channel
+from tilewright.evaluator.processes import Child, Printed
+
+COUNT = """
+import mmap, sys
+with open(sys.argv[1], "r+b") as file:
+    words = memoryview(mmap.mmap(file.fileno(), 4096)).cast("Q")
+while True:
+    words[int(sys.argv[2])] += 1
+"""
+INIT = """
+import subprocess, sys
+children = [subprocess.Popen([sys.executable, "-c", *sys.argv[1:3], n]) for n in "012"]
+children[0].wait()
+"""
+
+
+class Tree:
+    """A `Child` whose init runs three processes that count upwards in shared memory."""
+
+    def __init__(self, path: Path) -> None:
+        path.write_bytes(bytes(4096))
+        self._file = path.open("r+b")
+        self._words = memoryview(mmap.mmap(self._file.fileno(), 4096)).cast("Q")
+        self._init = subprocess.Popen([sys.executable, "-c", INIT, COUNT, str(path)])
+        ours, self._theirs = socket.socketpair()
+        reader, self._writer = os.pipe()
+        printed = Printed(100)
+        os.close(printed.writer)
+        self.child = Child(Channel(ours), self._init.pid, reader, printed, "contestant")
+        within(20.0, lambda: all(self.counts()))
+        Channel(self._theirs).send("ready", {"applied": {}})
+        self.child.wait_ready()
+
+    def counts(self) -> list[int]:
+        return list(self._words[:3])
+
+    def close(self) -> None:
+        for pid in self.child._descendants(self._init.pid):
+            os.kill(pid, signal.SIGKILL)
+        self.child.kill()
+        self._init.wait()
+        self._theirs.close()
+        os.close(self._writer)
+        self._words.release()
+        self._file.close()
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> None:
+    """Wait until `condition` holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    made = Tree(tmp_path / "counts")
+    yield made
+    made.close()
+
+
+def test_a_frozen_tree_does_nothing_until_it_is_thawed(tree):
+    tree.child.freeze()
+    time.sleep(0.05)
+    before = tree.counts()
+    time.sleep(0.2)
+    assert tree.counts() == before
+
+    tree.child.thaw()
+    within(20.0, lambda: all(new > old for new, old in zip(tree.counts(), before, strict=True)))
+
+
+def test_the_cpu_time_of_every_process_is_counted(tree):
+    before = tree.child.cpu_s()
+    within(20.0, lambda: tree.child.cpu_s() - before > 0.2)
+
+    pids = tree.child._descendants(tree.child._init_pid)
+    assert len(pids) == 3
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    assert tree.child.cpu_s() == pytest.approx(ticks / os.sysconf("SC_CLK_TCK"), abs=0.3)
+
+
+def test_the_memory_of_every_process_is_counted(tree):
+    own = tree.child.resident_bytes()
+
+    assert own > 3 * (4 << 20)

@@ -1,0 +1,476 @@
+"""The contestant, its `main` in a thread: loads a candidate, answers calls in bytes, and ends."""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import torch
+
+from tests.contestant_role import ContestantRole
+from tilewright.contestant import serve
+from tilewright.contestant.tensors import DTYPES, Layout, LayoutError, build, view
+from tilewright.evaluator.testimony import ErrorSaid, Result, read
+
+DOUBLE = "def work(x):\n    return x * 2\n"
+MODULE = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, table, factor=2.0):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+        self.register_buffer("table", table)
+        self.factor = factor
+
+    def forward(self, x):
+        return self.linear(x) * self.factor + self.table + float(self.training)
+"""
+
+
+def outputs(frame: object) -> list[dict[str, object]]:
+    """Return what a result says of its outputs, which must follow the schema."""
+    return [item.model_dump() for item in read(frame, Result).outputs]  # type: ignore[arg-type]
+
+
+def said(frame: object) -> ErrorSaid:
+    """Return what an error frame says, which must follow the schema."""
+    assert frame.kind == "error", frame  # type: ignore[attr-defined]
+    return read(frame, ErrorSaid)  # type: ignore[arg-type]
+
+
+def test_it_says_that_it_is_ready(contestant):
+    assert contestant.role.ready.kind == "ready"
+
+
+def test_a_function_is_loaded_and_called(contestant):
+    assert contestant.load({"candidate.py": DOUBLE}).kind == "loaded"
+    x = torch.arange(6.0).reshape(2, 3)
+    frame = contestant.call(x)
+
+    assert frame.kind == "result"
+    (item,) = outputs(frame)
+    assert (item["type"], item["dtype"], item["shape"]) == ("tensor", "float32", [2, 3])
+    assert (item["device"], item["layout"], item["offset"]) == ("cpu", "strided", 0)
+    assert not item["alias"]
+    assert torch.equal(contestant.output(x), x * 2)
+    assert frame.fields["census"] == {}
+
+
+@pytest.mark.parametrize("init", [[torch.ones(3), 3.0], {"factor": 3.0, "table": torch.ones(3)}])
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_module_is_built_from_its_init_inputs(contestant, init, mode):
+    frame = contestant.load({"candidate.py": MODULE}, "ModelNew", init=init, mode=mode)
+    assert frame.kind == "loaded"
+    entries = json.loads(frame.body)
+    assert ["linear.weight", [3, 3], "float32"] in entries
+    assert {name for name, _, _ in entries} == {"linear.weight", "linear.bias", "table"}
+    torch.manual_seed(5)
+    linear = torch.nn.Linear(3, 3)
+    x = torch.rand(4, 3)
+    contestant.call(x)
+
+    expected = linear(x) * 3.0 + 1.0 + float(mode == "train")
+    assert torch.allclose(contestant.output(x), expected)
+
+
+def test_weights_are_loaded_by_name_and_read_back(contestant):
+    contestant.load({"candidate.py": MODULE}, "ModelNew", init=[torch.zeros(3), 1.0], mode="eval")
+    layout = Layout()
+    fresh = {"linear.weight": torch.eye(3) * 5, "linear.bias": torch.zeros(3)}
+    tree = layout.describe(fresh)
+    layout.write(contestant.arenas.inputs)
+    assert contestant.role.ask("weights", {"tree": tree, "base": 0}).kind == "weights_loaded"
+    x = torch.rand(2, 3)
+    contestant.call(x)
+    assert torch.equal(contestant.output(x), x * 5)
+
+    answer = contestant.role.ask("read_weights", {"names": ["linear.bias", "linear.weight"]})
+    assert answer.kind == "weights_read"
+    back = Layout()
+    described = back.describe({"linear.bias": torch.empty(3), "linear.weight": torch.empty(3, 3)})
+    values = build(described, contestant.arenas.outputs, 0)
+    assert torch.equal(values["linear.weight"], torch.eye(3) * 5)
+
+
+def test_a_function_ignores_weights(contestant):
+    contestant.load({"candidate.py": DOUBLE})
+    tree = {"t": "dict", "v": []}
+
+    assert contestant.role.ask("weights", {"tree": tree, "base": 0}).kind == "weights_loaded"
+    assert contestant.role.ask("read_weights", {"names": []}).kind == "weights_read"
+
+
+def test_weights_too_large_for_the_slot_are_an_error(contestant):
+    source = MODULE.replace("Linear(3, 3)", "Linear(600, 600)")
+    contestant.load({"candidate.py": source}, "ModelNew", init=[torch.zeros(3)])
+    frame = contestant.role.ask("read_weights", {"names": ["linear.weight"]})
+
+    assert said(frame).type == "RoomError"
+
+
+def test_files_beside_the_first_can_be_imported(contestant, contestant_room):
+    files = {
+        "candidate.py": "from parts.deep import twice as work\n",
+        "parts/__init__.py": "",
+        "parts/deep.py": "def twice(x):\n    return x * 2\n",
+    }
+    assert contestant.load(files).kind == "loaded"
+    assert (contestant_room / "parts" / "deep.py").is_file()
+
+
+def test_packages_in_allowed_folders_can_be_imported(contestant, tmp_path):
+    (tmp_path / "extra_of_test.py").write_text("FACTOR = 7\n")
+    source = "import extra_of_test\ndef work(x):\n    return x * extra_of_test.FACTOR\n"
+    frame = contestant.load({"candidate.py": source}, import_paths=[str(tmp_path)])
+
+    assert frame.kind == "loaded"
+
+
+def test_another_entry_is_taken_where_the_first_is_missing(contestant):
+    assert contestant.load({"a.py": DOUBLE}, "ModelNew", other_entries=["work"]).kind == "loaded"
+    missing = said(contestant.load({"a.py": DOUBLE}, "ModelNew", other_entries=["job"]))
+
+    assert (missing.type, missing.message) == ("EntryMissing", "no ModelNew or job in a.py")
+
+
+def test_a_class_that_is_no_module_is_called_as_it_is(contestant):
+    source = "class work:\n    def __call__(self, x):\n        return x + 1\n"
+    contestant.load({"candidate.py": source})
+    contestant.call(torch.zeros(2))
+
+    assert contestant.output(torch.zeros(2)).tolist() == [1.0, 1.0]
+
+
+def test_gradients_come_after_the_outputs(contestant):
+    source = "def work(x, k, w):\n    return x * w * k, k\n"
+    contestant.load({"candidate.py": source})
+    x, w = torch.full((3,), 2.0), torch.full((3,), 5.0)
+    upstream = torch.tensor([1.0, 10.0, 100.0])
+    frame = contestant.call(x, torch.tensor(3), w, grads=[2, 0], grad_outputs=[upstream])
+
+    shapes = [(item["dtype"], item["shape"]) for item in outputs(frame)]
+    assert shapes == [("float32", [3]), ("int64", []), ("float32", [3]), ("float32", [3])]
+    assert contestant.output(x, 512).tolist() == [6.0, 60.0, 600.0]
+    assert contestant.output(x, 768).tolist() == [15.0, 150.0, 1500.0]
+
+
+def test_the_forward_seed_is_set_before_each_call(contestant):
+    contestant.load({"candidate.py": "import torch\ndef work(x):\n    return torch.rand(3)\n"})
+    drawn = []
+    for seed in (1, 1, 2):
+        contestant.call(torch.zeros(1), forward_seed=seed)
+        drawn.append(contestant.output(torch.zeros(3)))
+
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_the_census_names_operators(contestant):
+    contestant.load({"candidate.py": "def work(x):\n    return (x @ x).relu().relu()\n"})
+    frame = contestant.call(torch.eye(3), census=True)
+
+    assert frame.fields["census"] == {"aten::mm": 1, "aten::relu": 2}
+
+
+def test_the_census_has_a_bounded_number_of_names(contestant):
+    operators = [
+        *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2"),
+        *("expm1", "floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "round"),
+        *("rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "square"),
+        *("isnan", "signbit", "digamma", "sgn", "angle", "positive", "relu", "reciprocal"),
+        *("sum", "mean", "amax", "amin", "argmax", "argmin", "std", "var", "cumsum", "flip"),
+    ]
+    pairs = ("add", "sub", "mul", "div", "maximum", "minimum", "atan2", "fmod", "remainder")
+    pairs = (*pairs, "eq", "ne", "lt", "le", "gt", "ge", "hypot", "logaddexp", "copysign")
+    source = "import torch\ndef work(x):\n"
+    for name in operators:
+        arguments = "x, 0" if name == "cumsum" else "x, [0]" if name == "flip" else "x"
+        source += f"    torch.{name}({arguments})\n"
+    source += "".join(f"    torch.{name}(x, x)\n" for name in pairs) + "    return x * 1\n"
+    contestant.load({"candidate.py": source})
+    frame = contestant.call(torch.rand(3), census=True)
+
+    assert len(read(frame, Result).census) == 64
+
+
+@pytest.mark.parametrize(
+    ("value", "structure", "count"),
+    [
+        ("x", "1", 1),
+        ("(x, [x, x])", "3", 3),
+        ("{'a': x, 'b': x}", "a,b", 2),
+        ("[]", "", 0),
+        ("[x] * 70", "70", 64),
+    ],
+)
+def test_structures_are_described(contestant, value, structure, count):
+    contestant.load({"candidate.py": f"def work(x):\n    return {value}\n"})
+    described = outputs(contestant.call(torch.ones(2)))
+
+    assert len(described) == count
+    assert not described or described[0]["structure"] == structure
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("None", "builtins.NoneType"),
+        ("3.5", "builtins.float"),
+        ("Odd(x)", "candidate.Odd"),
+        ("x.as_subclass(Mine)", "candidate.Mine"),
+    ],
+)
+def test_foreign_types_are_named_and_never_stored(contestant, value, kind):
+    source = (
+        "import torch\nclass Odd:\n    def __init__(self, x): pass\n"
+        "class Mine(torch.Tensor): pass\n"
+        f"def work(x):\n    return {value}\n"
+    )
+    contestant.load({"candidate.py": source})
+    (item,) = outputs(contestant.call(torch.ones(2)))
+
+    assert item["type"] == kind
+    assert item["offset"] is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "torch.empty(2, device='meta')",
+        "torch.eye(2).to_sparse()",
+        "torch.zeros(2).to(torch.float8_e5m2)",
+        "torch.zeros(1 << 20)",
+    ],
+)
+def test_what_cannot_be_stored_is_described_without_a_place(contestant, value):
+    contestant.load({"candidate.py": f"import torch\ndef work(x):\n    return {value}, x * 3\n"})
+    first, second = outputs(contestant.call(torch.ones(2)))
+
+    assert first["type"] == "tensor"
+    assert first["offset"] is None
+    assert second["offset"] == 0
+    assert contestant.output(torch.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_parameters_strided_and_empty_tensors_are_stored(contestant):
+    source = (
+        "import torch\ndef work(x):\n"
+        "    return torch.nn.Parameter(x.clone()), x.clone().T, x[:0]\n"
+    )
+    contestant.load({"candidate.py": source})
+    x = torch.arange(6.0).reshape(2, 3)
+    described = outputs(contestant.call(x))
+
+    assert [item["shape"] for item in described] == [[2, 3], [3, 2], [0, 3]]
+    assert torch.equal(contestant.output(x.T, 256), x.T)
+
+
+@pytest.mark.parametrize(("value", "alias"), [("x", True), ("x[1:].T", True), ("x + 0", False)])
+def test_views_of_inputs_are_told(contestant, value, alias):
+    contestant.load({"candidate.py": f"def work(x):\n    return {value}\n"})
+    (item,) = outputs(contestant.call(torch.ones(3, 3)))
+
+    assert item["alias"] is alias
+
+
+def test_a_timed_call_raises_the_tokens(contestant):
+    contestant.load({"candidate.py": DOUBLE})
+    x = torch.arange(4.0)
+    for _ in range(2):
+        frame = contestant.timed(x)
+        assert frame.kind == "result"
+        assert torch.equal(contestant.output(x), x * 2)
+    words = contestant.token.words
+
+    assert words[serve.ARMED] == words[serve.COMPUTED] == words[serve.DONE] == 2
+    assert gc.isenabled()
+
+
+def test_who_is_never_released_gives_up(contestant):
+    contestant.load({"candidate.py": DOUBLE})
+
+    assert said(contestant.timed(torch.ones(1), wait_s=0.05, release=False)).type == "TimeoutError"
+
+
+def test_an_exception_of_the_candidate_is_an_answer(contestant):
+    source = "def work(x):\n    return deeper(x)\ndef deeper(x):\n    raise KeyError('lost')\n"
+    contestant.load({"candidate.py": source})
+    error = said(contestant.call(torch.ones(1)))
+
+    assert (error.during, error.type, error.message) == ("call", "KeyError", "'lost'")
+    assert error.traceback == [
+        "candidate.py:2 in work: return deeper(x)",
+        "candidate.py:4 in deeper: raise KeyError('lost')",
+    ]
+    contestant.load({"candidate.py": DOUBLE})
+    assert contestant.call(torch.ones(1)).kind == "result"
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        ("raise SystemExit(3)", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("import nothing_of_this_name", "ModuleNotFoundError"),
+        ("def broken(:", "SyntaxError"),
+        ("def f(): f()\nf()", "RecursionError"),
+    ],
+)
+def test_whatever_loading_raises_is_an_answer(contestant, statement, kind):
+    assert said(contestant.load({"candidate.py": statement})).type == kind
+    assert contestant.load({"candidate.py": DOUBLE}).kind == "loaded"
+
+
+def test_an_error_that_cannot_be_shown_is_still_an_answer(contestant):
+    source = (
+        "class Rude(Exception):\n    def __str__(self):\n        raise SystemExit\n"
+        "Rude.__name__ = 'R' * 5000\n"
+        "def work(x):\n    raise Rude\n"
+    )
+    contestant.load({"candidate.py": source})
+    error = said(contestant.call(torch.ones(1)))
+
+    assert error.message == "(its message cannot be shown)"
+    assert error.type == "R" * 200
+
+
+def test_long_messages_are_cut(contestant):
+    source = "def work(x, n=0):\n    return work(x, n + 1) if n < 40 else boom('y' * 90000)\n"
+    source += "def boom(text):\n    raise ValueError(text)\n"
+    contestant.load({"candidate.py": source})
+    error = said(contestant.call(torch.ones(1)))
+
+    assert len(error.message) == 4000
+    assert len(error.traceback) == 12
+
+
+def test_messages_of_any_characters_fit_a_frame(contestant):
+    line = "    raise ValueError('\U0001f600' * 4000)  # " + "\U0001f600" * 300
+    nested = "".join(f"def f{n}(x):\n    return f{n + 1}(x)  #{line[-300:]}\n" for n in range(12))
+    contestant.load({"candidate.py": f"{nested}def f12(x):\n{line}\nwork = f0\n"})
+
+    assert said(contestant.call(torch.ones(1))).type == "ValueError"
+
+
+def test_a_patched_traceback_module_does_not_hide_an_error(contestant, monkeypatch):
+    def refuse(*_: object) -> NoReturn:
+        raise RuntimeError
+
+    contestant.load({"candidate.py": "def work(x):\n    raise KeyError(1)\n"})
+    monkeypatch.setattr(traceback, "extract_tb", refuse)
+    error = said(contestant.call(torch.ones(1)))
+
+    assert (error.type, error.traceback) == ("KeyError", [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("call", "nothing is loaded"),
+        ("arm", "nothing is loaded"),
+        ("weights", "no input arena is mapped"),
+        ("read_weights", "nothing is loaded"),
+    ],
+)
+def test_what_comes_too_early_is_an_error(contestant_room, kind, missing):
+    bare = ContestantRole(mapped=kind not in ("weights",))
+    fields = bare.fields(torch.ones(1), tree={}, names=[], sequence=1, wait_s=0.1)
+    error = said(bare.role.ask(kind, fields))
+    bare.close()
+
+    assert missing in error.message
+
+
+def test_calls_without_memory_are_an_error(contestant_room):
+    bare = ContestantRole(mapped=False)
+    bare.load({"candidate.py": DOUBLE})
+    errors = [
+        said(bare.role.ask(kind, bare.fields(torch.ones(1), sequence=1, wait_s=0.1, names=[])))
+        for kind in ("call", "arm", "read_weights")
+    ]
+    bare.close()
+
+    assert [error.type for error in errors] == ["RuntimeError"] * 3
+
+
+def test_a_call_before_the_token_page_is_an_error(contestant_room):
+    bare = ContestantRole(mapped=False)
+    bare.role.ask("map", bare.arenas.fields, fds=bare.arenas.fds)
+    bare.load({"candidate.py": DOUBLE})
+    error = said(bare.role.ask("arm", bare.fields(torch.ones(1), sequence=1, wait_s=0.1)))
+    bare.close()
+
+    assert error.message == "no token page is mapped"
+
+
+def test_an_unknown_frame_is_an_error(contestant):
+    assert said(contestant.role.ask("dance")).type == "KeyError"
+
+
+def test_it_says_goodbye_and_drops_the_candidate(contestant, tmp_path):
+    source = (
+        "class work:\n    def __call__(self, x):\n        return x\n"
+        f"    def __del__(self):\n        open({str(tmp_path / 'gone')!r}, 'w').close()\n"
+    )
+    contestant.load({"candidate.py": source})
+
+    assert contestant.role.ask("exit").kind == "bye"
+    assert not contestant.role.alive()
+    assert Path(tmp_path / "gone").exists()
+
+
+def test_it_ends_with_the_supervisor(contestant):
+    contestant.role.channel.close()
+
+    assert not contestant.role.alive()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_compiled_baseline_is_loaded_lazily(contestant):
+    contestant.load({"candidate.py": DOUBLE})
+
+    frame = contestant.load({"candidate.py": DOUBLE}, compile="default")
+    assert frame.kind == "loaded", frame
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"offset": 4000}, "do not fit"),
+        ({"offset": -4}, "do not fit"),
+        ({"shape": [1 << 40]}, "do not fit"),
+        ({"dtype": "float1"}, "unknown dtype"),
+    ],
+)
+def test_a_view_lies_inside_its_arena(change, message):
+    item = {"dtype": "float32", "shape": [100], "stride": [1], "offset": 0, **change}
+
+    with pytest.raises(LayoutError, match=message):
+        view(mmap.mmap(-1, 4096), item, 0)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype_crosses_the_wall(name):
+    value = torch.ones(2, 3, dtype=DTYPES[name]).T
+    layout = Layout()
+    tree = layout.describe({"v": (value, [None, True, 3, 2.5, float("inf"), "s", value.dtype])})
+    arena = mmap.mmap(-1, layout.size + 256)
+    layout.write(arena, 256)
+    back = build(json.loads(json.dumps(tree)), arena, 256)["v"]
+
+    assert torch.equal(back[0], value)
+    assert back[0].stride() == value.stride()
+    assert back[1] == [None, True, 3, 2.5, float("inf"), "s", value.dtype]
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, torch.eye(2).to_sparse(), 1j])
+def test_what_cannot_cross_the_wall_is_refused(value):
+    with pytest.raises(LayoutError):
+        Layout().describe([value])

@@ -1,0 +1,183 @@
+"""Testimony: what follows the schema is read, whatever else a contestant says is a frame error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.contestant.frames import Frame, FrameError
+from tilewright.evaluator.testimony import (
+    Built,
+    ErrorSaid,
+    OutputSaid,
+    Result,
+    read,
+    read_weights,
+)
+
+OUTPUT = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu", "offset": 0}
+RESULT = {"outputs": [OUTPUT], "launches": 1, "census": {"aten::mm": 2}}
+ERROR = {"during": "call", "type": "KeyError", "message": "'x'", "traceback": ["a.py:1"]}
+HOSTILE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=())),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(exclude_categories=())), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+MODELS = st.sampled_from([Result, ErrorSaid, Built, OutputSaid])
+
+
+def frame(fields: Any, kind: str = "result") -> Frame:
+    return Frame(kind, fields)
+
+
+def changed(fields: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    copy = json.loads(json.dumps(fields))
+    *parents, last = path.split(".")
+    place = copy
+    for part in parents:
+        place = place[int(part) if part.isdigit() else part]
+    place[last] = value
+    return dict(copy)
+
+
+def test_what_follows_the_schema_is_read():
+    result = read(frame(RESULT), Result)
+
+    assert (result.launches, result.census) == (1, {"aten::mm": 2})
+    assert result.outputs[0].shape == [2]
+    assert read(frame(ERROR, "error"), ErrorSaid).type == "KeyError"
+    assert read(frame({"artifacts": {"kernel": 9}}), Built).artifacts == {"kernel": 9}
+
+
+def test_what_travels_on_is_plain_and_without_the_alias():
+    described = read(frame(RESULT), Result).outputs[0].described()
+    unplaced = OutputSaid(type="tensor").described()
+
+    assert described == {**OUTPUT, "layout": "", "structure": "1"}
+    assert "offset" not in unplaced
+    assert json.loads(json.dumps(described)) == described
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("launches", -1),
+        ("launches", True),
+        ("launches", "1"),
+        ("launches", 1.0),
+        ("launches", (1 << 40) + 1),
+        ("launches", None),
+        ("census", {"aten::mm": -1}),
+        ("census", {f"op{number}": 1 for number in range(257)}),
+        ("census", {"x" * 8193: 1}),
+        ("census", [["aten::mm", 1]]),
+        ("outputs", [OUTPUT] * 65),
+        ("outputs", OUTPUT),
+        ("outputs.0.shape", [1] * 65),
+        ("outputs.0.shape", [-1]),
+        ("outputs.0.shape", "2"),
+        ("outputs.0.offset", -1),
+        ("outputs.0.alias", 1),
+        ("outputs.0.type", None),
+        ("outputs.0.type", "\ud800"),
+        ("outputs.0.dtype", "f" * 8193),
+        ("outputs.0.verdict", "correct"),
+        ("verdict", "correct"),
+        ("\ud800", 1),
+    ],
+)
+def test_anything_else_is_a_frame_error(path, value):
+    with pytest.raises(FrameError, match="result: ") as caught:
+        read(frame(changed(RESULT, path, value)), Result)
+
+    # It ends up in a report, which must be text.
+    assert str(caught.value).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("traceback", ["x"] * 65),
+        ("traceback", "x"),
+        ("message", "m" * 8193),
+        ("type", 3),
+        ("during", None),
+        ("exit_code", 0),
+    ],
+)
+def test_errors_are_bounded_too(path, value):
+    with pytest.raises(FrameError):
+        read(frame(changed(ERROR, path, value), "error"), ErrorSaid)
+
+
+@given(HOSTILE, MODELS)
+def test_no_fields_do_worse_than_a_frame_error(fields, model):
+    try:
+        said = read(frame(fields), model)
+    except FrameError as error:
+        assert str(error).encode()
+        return
+
+    assert said.model_dump_json()
+
+
+@given(st.sampled_from(["outputs", "launches", "census", "outputs.0.shape"]), HOSTILE)
+def test_no_value_in_a_known_place_does_either(path, value):
+    copy = changed(RESULT, "launches", 1)
+    if "." in path:
+        copy["outputs"][0]["shape"] = value
+    else:
+        copy[path] = value
+    try:
+        assert read(frame(copy), Result).model_dump_json()
+    except FrameError as error:
+        assert str(error).encode()
+
+
+def test_weights_are_checked_and_written_again():
+    said = [["a", [2, 3], "float32"], ["n", [], "int64"], ["b", [4], "bfloat16"]]
+    body = json.dumps(said, indent=3).encode()
+
+    assert json.loads(read_weights(body)) == [said[0], said[2]]
+    assert json.loads(read_weights(b"[]")) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"\xff",
+        b"[" * 100_000,
+        json.dumps([["a", [2], "float32", 1]]).encode(),
+        json.dumps([["a", [-2], "float32"]]).encode(),
+        json.dumps([["a", [1] * 17, "float32"]]).encode(),
+        json.dumps([["a" * 8193, [1], "float32"]]).encode(),
+        json.dumps([["a", [1], "float32"]] * 4097).encode(),
+        b'[["a", [1e400], "float32"]]',
+        b'[["\\ud800", [1], "float32"]]',
+    ],
+)
+def test_anything_else_is_no_list_of_weights(body):
+    with pytest.raises(FrameError, match="weights: "):
+        read_weights(body)
+
+
+@given(st.binary(max_size=60) | HOSTILE.map(lambda value: json.dumps(value).encode()))
+def test_no_bytes_do_worse(body):
+    try:
+        assert isinstance(json.loads(read_weights(body)), list)
+    except FrameError as error:
+        assert str(error).encode()
