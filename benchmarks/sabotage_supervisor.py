@@ -84,11 +84,15 @@ HOW_FAST = (
             "if comparisons:",
             "test_who_did_not_come_through_has_no_speed_up",
         ),
+    ),
+    *planted(
+        "evaluator/verdict.py",
+        PIPELINE,
         (
             "denied labels are allowed",
             "if label.name in request.rules.deny_labels]",
             "if label is None]",
-            "",
+            "test_a_denied_label_rejects",
         ),
     ),
     *planted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import time
 from typing import Any
 
@@ -90,7 +91,9 @@ class ContestantRole:
         """Make one untimed call."""
         return self.role.ask("call", self.fields(*args, **changes))
 
-    def timed(self, *args: Any, wait_s: float = 10.0, release: bool = True, **changes: Any) -> Frame:
+    def timed(
+        self, *args: Any, wait_s: float = 10.0, release: bool = True, **changes: Any
+    ) -> Frame:
         """Make one timed call as the supervisor does."""
         self.sequence += 1
         fields = self.fields(*args, **changes)
@@ -103,8 +106,10 @@ class ContestantRole:
     def _until(self, word: int) -> None:
         limit = time.monotonic() + 10.0
         while self.token.words[word] != self.sequence:
+            # A frame before the token is an error, which the caller receives.
+            if select.select([self.role.channel], [], [], 0.001)[0]:
+                return
             assert time.monotonic() < limit
-            time.sleep(0.001)
 
     def output(self, like: torch.Tensor, offset: int = 0) -> torch.Tensor:
         """Return a copy of what lies in the output slot."""

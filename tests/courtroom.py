@@ -6,8 +6,10 @@ the clock. It says in a tenth of a second what the pipeline makes of a candidate
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
+import os
 import socket
 import sys
 import tempfile
@@ -131,7 +133,8 @@ class Courtroom(Host):
         for module in (serve, builder):
             monkeypatch.setattr(module, "ROOT", str(home))
             monkeypatch.setattr(module, "_write_files", self._write_files)
-        monkeypatch.setattr(serve, "_silence", lambda: None)
+        monkeypatch.setattr(os, "_exit", sys.exit)
+        monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
         monkeypatch.setitem(sys.modules, "shim", shim)
         monkeypatch.setattr(serve.Launches, "hook_triton", _hook)
         monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)

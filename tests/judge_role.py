@@ -51,8 +51,15 @@ class JudgeRole:
 
     def put(self, *outputs: torch.Tensor) -> list[dict[str, Any]]:
         """Write outputs into the slot as a contestant does; return what it says of them."""
-        first = torch.frombuffer(self.arenas.inputs, dtype=torch.uint8, count=1).data_ptr()
-        call = calls.Call((), (), (), None, 0, len(self.arenas.outputs), first, 1)
+        call = calls.Call(
+            args=(),
+            grads=(),
+            grad_outputs=(),
+            out_offset=0,
+            out_capacity=len(self.arenas.outputs),
+            first_byte=0,
+            input_bytes=0,
+        )
         described = calls.store(outputs, call, self.arenas.outputs)
         return [{key: value for key, value in item.items() if key != "alias"} for item in described]
 
@@ -60,10 +67,11 @@ class JudgeRole:
         """Write outputs and have them judged."""
         return self.ask("check", draw="d", side="candidate", base=base, outputs=self.put(*outputs))
 
-    def timed(self, key: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
-        """Write the outputs of a timed call and have them kept under `key`."""
-        fields = {"draw": "d", "side": "candidate", "base": 0, "keep": True, "expect": None}
-        return self.ask("timed", key=key, outputs=self.put(*outputs), **{**fields, **changes})
+    def timed(self, side: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
+        """Write the outputs of a timed call of a side and have a snapshot taken."""
+        self.put(*outputs)
+        plain = {"draw": "d", "base": 0, "keep": True, "expect": False, "compare": False}
+        return self.ask("timed", side=side, **{**plain, "next": None, **changes})
 
     def plan(self, weights: dict[str, torch.Tensor], seed: int = 1) -> dict[str, Any]:
         """Say which weights the side holds."""

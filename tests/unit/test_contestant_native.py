@@ -1,4 +1,4 @@
-"""Compiled candidates: built by the builder's `main`, loaded by the contestant's, both in threads."""
+"""Compiled candidates: built by the builder's `main`, loaded by the contestant's, in threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from tilewright.contestant.loaders import c_abi, python
 from tilewright.evaluator.build import HEADER
 from tilewright.evaluator.testimony import Built, ErrorSaid, Result, read
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+pytestmark = [
+    pytest.mark.usefixtures("contestant_room"),
+    pytest.mark.skipif(shutil.which("g++") is None, reason="no g++"),
+]
 
 COMMAND = ["g++", "-O1", "-shared", "-fPIC", "-std=c++17"]
 AXPY = """
@@ -119,7 +122,7 @@ def load_axpy(contestant: ContestantRole, library: bytes, **changes: Any) -> Non
     assert frame.kind == "loaded", frame
 
 
-def test_a_c_abi_source_is_compiled(contestant_room):
+def test_a_c_abi_source_is_compiled():
     frame = build({"axpy.cpp": AXPY})
 
     assert frame.kind == "built", frame
@@ -138,7 +141,7 @@ def test_a_source_that_does_not_compile_shows_what_the_compiler_said(contestant_
     assert str(contestant_room) not in said.message
 
 
-def test_an_extension_is_built_by_importing_the_candidate(contestant_room, tiny):
+def test_an_extension_is_built_by_importing_the_candidate(tiny):
     source = f"""
 import os
 folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "tiny")
@@ -154,13 +157,13 @@ with open(os.path.join(folder, "tiny.so"), "wb") as file:
     assert frame.body == tiny[:64]
 
 
-def test_whatever_a_build_raises_is_an_answer(contestant_room):
+def test_whatever_a_build_raises_is_an_answer():
     frame = build({"candidate.py": "raise SystemExit('never')"}, build="extension")
 
     assert read(frame, ErrorSaid).type == "SystemExit"
 
 
-def test_libraries_too_large_for_a_frame_are_an_answer(contestant_room):
+def test_libraries_too_large_for_a_frame_are_an_answer():
     source = f"""
 import os
 folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "huge")

@@ -56,8 +56,9 @@ def test_knocked_out_launches_do_nothing_and_are_counted(contestant):
 
 def test_a_launch_that_raises_does_not_count(contestant):
     source = SCALE.replace(
-        "    scale[(triton", "    try:\n        scale[(1,)](x, y, no_such, BLOCK=32)\n"
-        "    except Exception:\n        pass\n    return x * 2\n    scale[(triton"
+        "    scale[(triton",
+        "    try:\n        scale[(1,)](x, y, no_such, BLOCK=32)\n"
+        "    except Exception:\n        pass\n    return x * 2\n    scale[(triton",
     ).replace("no_such", "'text', 3")
     contestant.load({"candidate.py": source})
 
@@ -107,7 +108,7 @@ def test_on_a_device_the_launch_entry_is_wrapped(monkeypatch):
     from triton.runtime import jit
 
     monkeypatch.setenv("TRITON_INTERPRET", "0")
-    monkeypatch.setattr(jit.JITFunction, "run", lambda self, *_: "launched")
+    monkeypatch.setattr(jit.JITFunction, "run", lambda *_: "launched")
     launches = Launches(suppress=False)
     launches.hook_triton()
 

@@ -61,7 +61,7 @@ def test_a_right_output_is_right_and_a_wrong_one_is_not(judge):
     assert drawn["outputs"] == [{"dtype": "float32", "shape": [4, 8]}]
     right = judge.check(torch.relu(x + y))
     assert (right["wrong"], right["mutated"]) == ("", [])
-    assert 0 <= right["error"] < 1
+    assert 0 <= right["error"] <= 1
     wrong = judge.check(torch.relu(x + y) + 1e-3)
     assert wrong["wrong"] == "values"
     assert wrong["error"] > 1
@@ -189,50 +189,58 @@ def test_stirred_inputs_are_published_and_expected(judge):
     after = build(drawn["tree"], judge.arenas.inputs, 0)
     x, y = (value.clone() for value in after)
     assert not torch.equal(before[0], x)
-    answer = judge.timed("candidate", torch.relu(x + y), expect="eager")
-    assert answer["mutated"] == []
+    answer = judge.timed("candidate", torch.relu(x + y), expect=True, compare=True)
 
-    assert judge.ask("compare_timed", draw="d", key="candidate", center="eager")["wrong"] == ""
+    assert (answer["wrong"], answer["mutated"]) == ("", [])
 
 
 def test_timed_outputs_are_compared_with_the_baselines(judge):
     judge.load(FUNCTION)
+    judge.map("eager")
     judge.map()
     x, y = judge.inputs(judge.draw())
     right = torch.relu(x + y)
+    judge.ask("publish", draw="d", side="eager", base=0)
     for candidate, wrong in (
         (right, ""),
         (right + 1, "values"),
         (right * float("nan"), "nonfinite"),
     ):
-        judge.timed("eager", right)
-        judge.timed("candidate", candidate)
-        compared = judge.ask("compare_timed", draw="d", key="candidate", center="eager")
-        assert wrong == compared["wrong"]
+        assert judge.timed("eager", right)["wrong"] == ""
+        assert judge.timed("candidate", candidate, compare=True)["wrong"] == wrong
 
 
 def test_a_snapshot_is_no_view_of_the_slot(judge):
     judge.load(FUNCTION)
+    judge.map("eager")
     judge.map()
     x, y = judge.inputs(judge.draw())
     right = torch.relu(x + y)
-    judge.timed("eager", right)
     judge.timed("candidate", right + 1)
-    judge.put(right)
 
-    compared = judge.ask("compare_timed", draw="d", key="candidate", center="eager")
-    assert compared["wrong"] == "values"
+    assert judge.timed("eager", right, compare=True)["wrong"] == "values"
 
 
 def test_published_rules_compare_timed_outputs_by_their_tolerance(judge):
     judge.load(FUNCTION, tolerance=1e-2)
+    judge.map("eager")
     judge.map()
     x, y = judge.inputs(judge.draw())
     right = torch.relu(x + y)
     judge.timed("eager", right)
-    judge.timed("candidate", right + 5e-3, keep=True)
 
-    assert judge.ask("compare_timed", draw="d", key="candidate", center="eager")["wrong"] == ""
+    assert judge.timed("candidate", right + 5e-3, compare=True)["wrong"] == ""
+
+
+def test_the_next_inputs_come_with_the_answer_to_a_timed_call(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    drawn = judge.draw()
+    x = judge.inputs(drawn)[0].clone()
+    following = {"draw": "d", "side": "candidate", "base": 4096, "stir": None}
+    judge.timed("candidate", x, keep=False, next=following)
+
+    assert torch.equal(build(drawn["tree"], judge.arenas.inputs, 4096)[0], x)
 
 
 def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):

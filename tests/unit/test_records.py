@@ -157,8 +157,11 @@ def test_a_report_of_no_known_version_is_refused(version):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", "7", '"x"', "{}", '{"verdict": "correct"}', "\x00", "NaN"]
-    + ["[" * 100_000, '{"schema_version": 99999999999999999999999, '],
+    [
+        *("", "{", "[]", "null", "7", '"x"', "{}", '{"verdict": "correct"}', "\x00", "NaN"),
+        "[" * 100_000,
+        '{"schema_version": 99999999999999999999999, ',
+    ],
 )
 def test_damaged_text_is_refused(text):
     with pytest.raises(errors.RecordError, match="EvalReport: "):

@@ -30,7 +30,9 @@ def test_a_run_folder_holds_its_settings(tmp_path):
 
 def test_a_report_is_read_back_from_its_folder_or_file(tmp_path):
     files = (SourceFile(path="a.py", text="x = 1\n"), SourceFile(path="deep/b.py", text="y\n"))
-    request = REQUEST.model_copy(update={"candidate": CANDIDATE.model_copy(update={"files": files})})
+    request = REQUEST.model_copy(
+        update={"candidate": CANDIDATE.model_copy(update={"files": files})}
+    )
     made = report(request=request)
     folder = create_run(tmp_path, "")
     path = write_report(folder, made)
@@ -54,7 +56,7 @@ def test_writing_again_replaces_the_report(tmp_path):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(ConfigError, match="file.*cannot be written.*--out"):
+    with pytest.raises(ConfigError, match=r"file.*cannot be written.*--out"):
         create_run(tmp_path / "file", "")
     with pytest.raises(ConfigError, match=r"report\.json: cannot be written"):
         write_report(tmp_path / "file", report())

@@ -61,7 +61,8 @@ class Bench:
         plain = {"problem_kind": "function", "mode": "train", "grads": [], "donates": []}
         plain |= {"init_seed": 1, "threads": 1, "tolerance": None}
         self.ask("problem", body=source.encode(), **{**plain, **fields})
-        self.ask("map", fds=self.arenas.fds, side="candidate", **self.arenas.fields)
+        for side in ("candidate", "eager"):
+            self.ask("map", fds=self.arenas.fds, side=side, **self.arenas.fields)
 
     def ask(self, kind: str, body: bytes = b"", fds: Any = (), **fields: Any) -> dict[str, Any]:
         frame = self.role.ask(kind, fields, body, fds)
@@ -98,13 +99,14 @@ class Bench:
     def check(self, *values: torch.Tensor, name: str = "d") -> dict[str, Any]:
         return self.ask("check", draw=name, side="candidate", base=0, outputs=self.put(*values))
 
-    def timed(self, key: str, *values: torch.Tensor, expect: str | None = None) -> dict[str, Any]:
+    def timed(self, side: str, *values: torch.Tensor, **changes: Any) -> dict[str, Any]:
         self.put(*values)
-        fields = {"base": 0, "keep": True, "key": key, "expect": expect}
-        return self.ask("timed", draw="d", side="candidate", **fields)
+        plain = {"base": 0, "keep": True, "expect": False, "compare": False, "next": None}
+        return self.ask("timed", draw="d", side=side, **{**plain, **changes})
 
     def compare(self) -> str:
-        return self.ask("compare_timed", draw="d", key="candidate", center="eager")["wrong"]
+        """Have the snapshots compared, whatever lies in the slot by now."""
+        return self.timed("candidate", keep=False, compare=True)["wrong"]
 
     def close(self) -> None:
         self.role.close()
@@ -176,7 +178,7 @@ def test_what_is_written_after_the_snapshot_does_not_count(bench):
 
 def test_the_last_output_of_a_timed_call_is_compared_too(bench):
     x, w = bench.draw()
-    bench.timed("candidate", x * w, torch.zeros(64), expect="eager")
+    bench.timed("candidate", x * w, torch.zeros(64), expect=True)
 
     assert bench.compare() == "values"
 
@@ -186,10 +188,10 @@ def test_stirred_inputs_are_others_and_so_is_what_is_expected(bench):
     stirred, _ = bench.publish(stir=5)
 
     assert not torch.equal(x, stirred)
-    bench.timed("candidate", x * w, x.sum(-1), expect="eager")
+    bench.timed("candidate", x * w, x.sum(-1), expect=True)
     assert bench.compare() == "values"
     stirred, w = bench.publish()
-    bench.timed("candidate", stirred * w, stirred.sum(-1), expect="eager")
+    bench.timed("candidate", stirred * w, stirred.sum(-1), expect=True)
     assert not bench.compare()
 
 

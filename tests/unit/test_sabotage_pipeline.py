@@ -92,7 +92,7 @@ def wrong_where(condition: str) -> str:
 def test_an_honest_candidate_is_correct_on_everything_that_is_drawn(court):
     report = court.judge(a_request(PROBLEM, HONEST))
 
-    assert report.verdict == "correct"
+    assert report.verdict == "correct", report.outcome
     drawn = {(case.case, case.contents) for case in report.cases if case.verdict == "right"}
     assert {("small", "nominal"), ("large", "nominal")} <= drawn
     assert {f"hidden {number}" for number in (1, 2, 3)} <= {case for case, _ in drawn}

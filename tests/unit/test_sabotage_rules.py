@@ -202,7 +202,7 @@ def ended(action: Any) -> Failed:
     return outcome
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(8)
 @pytest.mark.parametrize(
     "action",
     [
@@ -219,7 +219,7 @@ def test_an_answer_is_waited_for_until_its_deadline(action):
     side.close()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(8)
 @pytest.mark.parametrize("action", [lambda s: s.ask("call", {}), lambda s: s.timed_call({})])
 def test_the_whole_evaluation_has_a_deadline(action):
     child: Any = Mute()
@@ -230,7 +230,7 @@ def test_the_whole_evaluation_has_a_deadline(action):
     side.close()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(8)
 def test_memory_beyond_the_limit_ends_it():
     child: Any = Mute(resident=8 << 30)
     limits = Limits(call_s=60.0, memory_bytes=1 << 30)

@@ -49,7 +49,7 @@ def drawn(name: str) -> Drawn:
 
 
 class ScriptedSide:
-    """A side whose calls take what the script says, in seconds."""
+    """A side whose calls take what the script says: (total, copy, outside), in seconds."""
 
     def __init__(self, name: str, script: Any, log: list[Any]) -> None:
         self.name = name
@@ -67,23 +67,26 @@ class ScriptedSide:
         snapshot()
         for other in self.others:
             other.cpu += other.burns
-        self._log.append(("call", self.name, fields["base"]))
+        self._log.append(("call", {"side": self.name, "base": fields["base"]}))
         self._calls += 1
-        result = Result(outputs=[self.said], launches=1)
-        return Timed(self._script(self._calls), 100e-6, 0.0, result)
+        total, copy, outside = self._script(self._calls)
+        return Timed(total, copy, outside, Result(outputs=[self.said], launches=1))
 
 
 class Scripted(Evaluation):
     """An evaluation that writes down what it is told to do."""
 
     @classmethod
-    def of(cls, plan: TimingPlan, **scripts: Any) -> Scripted:
+    def of(cls, plan: TimingPlan, eager: Any, candidate: Any) -> Scripted:
         request = a_request(PROBLEM, "def work(x):\n    return x\n", timing=plan)
         host: Any = SimpleNamespace(cores=Cores((0,), (1,)))
         made = cls(host, request, ROOT, lambda *_: None, lambda: None)
         made.log = []
-        sides = {name: ScriptedSide(name, script, made.log) for name, script in scripts.items()}
-        made.sides = sides  # type: ignore[assignment]
+        made.answer = {"mutated": [], "wrong": "", "message": ""}
+        made.sides = {  # type: ignore[assignment]
+            "eager": ScriptedSide("eager", eager, made.log),
+            "candidate": ScriptedSide("candidate", candidate, made.log),
+        }
         return made
 
     def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:  # noqa: ARG002
@@ -94,160 +97,169 @@ class Scripted(Evaluation):
 
     def ask(self, kind: str, fields: dict[str, Any], **_: Any) -> dict[str, Any]:
         self.log.append((kind, fields))
-        return {"mutated": [], "wrong": "", "message": ""}
+        if fields.get("next"):
+            self.log.append(("publish", fields["next"]))
+        return self.answer
+
+    def time(self) -> CaseTimes:
+        """Time the only case; of the log keep what follows the warm-up (three calls a side)."""
+        times = time_case(self, Case(name="one"), NAMES)
+        calls = [i for i, (kind, _) in enumerate(self.log) if kind == "call"]
+        self.log = self.log[calls[5] + 1 :]
+        return times
+
+    def logged(self, kind: str) -> list[dict[str, Any]]:
+        return [fields for each, fields in self.log if each == kind]
 
 
 def plan(blocks: int = 4) -> TimingPlan:
     return TimingPlan(min_blocks=blocks, max_blocks=blocks, max_s=1e6)
 
 
-def steady(seconds: float) -> Any:
-    return lambda _: seconds
+def steady(seconds: float, copy: float = 100e-6, outside: float = 0.0) -> Any:
+    return lambda _: (seconds + copy, copy, outside)
 
 
-def after_warm_up(log: list[Any]) -> list[Any]:
-    """Return what was done after the last side was warm: three calls each here."""
-    calls = [i for i, item in enumerate(log) if item[0] == "call"]
-    return log[calls[5] + 1 :]
+def noisy(seconds: float, seed: int) -> Any:
+    noise = random.Random(seed)
+    return lambda _: (seconds * (1 + 0.02 * noise.random()), 0.0, 0.0)
 
 
-def test_a_block_is_reference_candidate_candidate_reference():
-    evaluation = Scripted.of(plan(), eager=steady(2e-3), candidate=steady(1e-3))
-    time_case(evaluation, Case(name="one"), NAMES)
+def test_in_a_block_each_side_is_called_in_order_and_in_reverse():
+    evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    evaluation.time()
 
-    calls = [item[1] for item in after_warm_up(evaluation.log) if item[0] == "call"]
-    assert calls == ["eager", "candidate", "candidate", "eager"] * 4
+    calls = [fields["side"] for fields in evaluation.logged("call")]
+    assert len(calls) == 16
+    for block in (calls[i : i + 4] for i in range(0, 16, 4)):
+        assert block == block[::-1]
+        assert set(block) == set(NAMES)
 
 
 def test_both_calls_of_a_pair_get_the_same_fresh_contents_at_the_same_address():
-    evaluation = Scripted.of(plan(8), eager=steady(2e-3), candidate=steady(1e-3))
-    time_case(evaluation, Case(name="one"), NAMES)
+    evaluation = Scripted.of(plan(8), steady(2e-3), steady(1e-3))
+    evaluation.time()
 
-    done = after_warm_up(evaluation.log)
-    published = [fields for kind, *rest in done if kind == "publish" for fields in rest]
-    bases = [item[2] for item in done if item[0] == "call"]
+    published = evaluation.logged("publish")
     assert len(published) == 32
     for first, second in zip(published[::2], published[1::2], strict=True):
         assert (first["draw"], first["base"]) == (second["draw"], second["base"])
         assert first["stir"] is not None
         assert second["stir"] is None
-    assert bases == [fields["base"] for fields in published]
+    assert [(each["side"], each["base"]) for each in published] == [
+        (each["side"], each["base"]) for each in evaluation.logged("call")
+    ]
     assert len({fields["stir"] for fields in published[::2]}) == 16
-    assert len(set(bases)) > 1
+    assert len({fields["base"] for fields in published}) > 1
 
 
 def test_every_timed_call_of_a_small_case_is_compared():
-    evaluation = Scripted.of(plan(), eager=steady(2e-3), candidate=steady(1e-3))
-    times = time_case(evaluation, Case(name="one"), NAMES)
+    evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    times = evaluation.time()
 
-    kinds = [item[0] for item in evaluation.log]
-    kept = [fields for kind, *rest in evaluation.log if kind == "timed" for fields in rest]
-    assert 8 == kinds.count("compare_timed") == times.checked
-    assert all(fields["keep"] for fields in kept)
+    timed = evaluation.logged("timed")
+    assert all(fields["keep"] for fields in timed)
+    assert [fields["compare"] for fields in timed] == [False, True] * 8
+    assert times.checked == 8
+
+
+def test_what_the_comparison_says_is_kept():
+    evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    evaluation.answer = {"mutated": ["input 0"], "wrong": "values", "message": "at [0]"}
+    times = evaluation.time()
+
+    assert times.wrong[0] == "at [0]"
+    assert times.mutated == ["input 0"]
 
 
 def test_what_a_timed_call_says_of_its_outputs_must_fit():
-    evaluation = Scripted.of(plan(), eager=steady(2e-3), candidate=steady(1e-3))
+    evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     side: Any = evaluation.sides["candidate"]
     side.said = side.said.model_copy(update={"dtype": "float16"})
 
-    assert time_case(evaluation, Case(name="one"), NAMES).wrong
-
-
-def noisy(seconds: float, seed: int) -> Any:
-    noise = random.Random(seed)
-    return lambda _: seconds * (1 + 0.02 * noise.random())
+    assert evaluation.time().wrong
 
 
 def test_the_stop_rule_sees_the_width_and_not_the_estimate():
     blocks = []
     for factor in (0.5, 1.0, 1.02, 4.0):
         wide = TimingPlan(min_blocks=8, max_blocks=400, max_s=1e6, target_half_width=0.0015)
-        evaluation = Scripted.of(wide, eager=noisy(1.0, 1), candidate=noisy(factor, 2))
-        blocks.append(time_case(evaluation, Case(name="one"), NAMES).blocks)
+        blocks.append(Scripted.of(wide, noisy(1.0, 1), noisy(factor, 2)).time().blocks)
 
     assert len(set(blocks)) == 1, blocks
     assert 8 < blocks[0] < 400
 
 
-def times_of(eager: float, candidate: float, copy: float = 100e-6) -> CaseTimes:
-    return CaseTimes(
-        "one", totals={"eager": [eager] * 40, "candidate": [candidate] * 40},
-        copies=[copy] * 40, outside={"eager": [0.0] * 40, "candidate": [0.0] * 40}, blocks=20,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("official", [False, True])
 def test_the_copy_is_taken_off_once_and_the_faster_side_is_faster(official):
-    item = compare(times_of(1100e-6, 600e-6), "eager", 0.01, (), official=official)
+    times = Scripted.of(plan(20), steady(1e-3), steady(0.5e-3)).time()
+    item = compare(times, "eager", 0.01, (), official=official)
 
-    assert pytest.approx(item.speedup) == 2.0
-    assert pytest.approx(item.reference.median_us) == 1000.0
-    assert pytest.approx(item.candidate.median_us) == 500.0
-    assert ("no interval" if official else "faster") == item.decision
+    assert item.speedup == pytest.approx(2.0)
+    assert item.reference.median_us == pytest.approx(1000.0)
+    assert item.candidate.median_us == pytest.approx(500.0)
+    assert item.decision == ("no interval" if official else "faster")
+
+
+def test_work_that_is_hidden_in_the_copy_is_work():
+    times = Scripted.of(plan(20), steady(1e-3), steady(0.1e-3, copy=1e-3)).time()
+
+    assert compare(times, "eager", 0.01, (), official=False).speedup == pytest.approx(1.0)
 
 
 def test_the_interval_holds_what_differs_between_processes():
-    item = compare(times_of(1100e-6, 1100e-6), "eager", 0.02, (), official=False)
+    times = Scripted.of(plan(20), steady(1e-3), steady(1e-3)).time()
+    item = compare(times, "eager", 0.02, (), official=False)
 
-    assert item.speedup_low is not None
-    assert item.speedup_low == pytest.approx(0.9616, abs=1e-4)
+    assert item.speedup_low == pytest.approx(0.9616, abs=1e-3)
     assert item.speedup_high == pytest.approx(1.04, abs=1e-3)
-    assert 0.02 > DEFAULT.sigma(5000.0) > 0.01
+    assert DEFAULT.sigma(5000.0) > 0.005
 
 
 def test_what_the_candidate_does_in_the_baselines_turn_is_noted():
-    evaluation = Scripted.of(plan(), eager=steady(2e-3), candidate=steady(1e-3))
+    evaluation = Scripted.of(plan(), steady(2e-3, copy=0.0), steady(1e-3))
     eager, candidate = (evaluation.sides[name] for name in NAMES)
     eager.others, candidate.burns = [candidate], 1e-3  # type: ignore[attr-defined]
-    times = time_case(evaluation, Case(name="one"), NAMES)
 
-    assert pytest.approx(times.disturbed) == [0.5] * 8
+    assert evaluation.time().disturbed == pytest.approx([0.5] * 8)
 
 
-def judged(times: CaseTimes, outcome: Any = None, checks: Any = None) -> Any:
-    evaluation = Scripted.of(plan(), eager=steady(2e-3), candidate=steady(1e-3))
-    collected = Collected(times=[times])
+def judged(candidate: Any, spoil: Any = None, outcome: Any = None) -> Any:
+    evaluation = Scripted.of(plan(20), steady(2e-3, outside=1e-3), candidate)
+    times = evaluation.time()
+    if spoil is not None:
+        spoil(times)
     sigmas = Calibration((0.01, 0.01, 0.01), measured=True)
-    return verdict.report(evaluation, collected, outcome or Correct(), sigmas, checks=checks)
+    return verdict.report(evaluation, Collected(times=[times]), outcome or Correct(), sigmas)
 
 
 def test_a_quiet_faster_candidate_is_correct_with_its_speed_up():
-    report = judged(times_of(2100e-6, 1100e-6))
+    report = judged(steady(1e-3, outside=1e-3))
 
     assert report.verdict == "correct"
-    assert pytest.approx(report.speedup) == 2.0
+    assert report.speedup == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "code"),
+    ("outside", "spoil", "code"),
     [
-        (lambda t: t.outside.update(candidate=[2e-3] * 40), "outside work"),
-        (lambda t: t.disturbed.extend([0.5] * 40), "disturbs baseline"),
-        (lambda t: t.mutated.append("input 0"), "input mutation"),
+        (3e-3, None, "outside work"),
+        (0.0, lambda t: t.disturbed.extend([0.5] * 60), "disturbs baseline"),
+        (0.0, lambda t: t.mutated.append("input 0"), "input mutation"),
     ],
 )
-def test_what_is_seen_while_timing_rejects(spoil, code):
-    times = times_of(2100e-6, 1100e-6)
-    spoil(times)
-    report = judged(times)
+def test_what_is_seen_while_timing_rejects(outside, spoil, code):
+    report = judged(steady(1e-3, outside=outside), spoil)
 
     assert report.verdict == "rejected"
     assert isinstance(report.outcome, Rejected)
-    assert [code] == [finding.code for finding in report.outcome.findings]
+    assert [finding.code for finding in report.outcome.findings] == [code]
     assert report.speedup is None
-
-
-def test_cpu_that_the_baselines_side_uses_as_well_is_no_finding():
-    times = times_of(2100e-6, 1100e-6)
-    times.outside = {"eager": [2e-3] * 40, "candidate": [2e-3] * 40}
-
-    assert judged(times).verdict == "correct"
 
 
 def test_who_did_not_come_through_has_no_speed_up():
     failed = Failed(stage="exit", reason="memory corruption", message="signal 11")
-    report = judged(times_of(2100e-6, 1100e-6), failed)
+    report = judged(steady(1e-3), outcome=failed)
 
     assert report.verdict == "failed"
     assert report.speedup is None

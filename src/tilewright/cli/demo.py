@@ -52,8 +52,8 @@ class Exhibit:
         return self.path.stem
 
 
-def exhibits(folder: Path = DEMO) -> list[Exhibit]:
-    """Return the candidates of the demo, honest ones first.
+def exhibits(folder: Path) -> list[Exhibit]:
+    """Return the candidates in a folder, honest ones first.
 
     Raises:
         ConfigError: a file has no header.
@@ -92,7 +92,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     usable_home(settings)
     start = time.monotonic()
     with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:
-        rows = list(_judge_all(exhibits(), settings, folder, progress))
+        rows = list(_judge_all(exhibits(DEMO), settings, folder, progress))
     right = sum(row.as_expected is not False for row in rows)
     if given["as_json"]:
         click.echo(json.dumps([asdict(row) for row in rows], indent=1))

@@ -266,17 +266,15 @@ def outputs_text(cases: Sequence[CaseResult]) -> str:
     }
     if not cases:
         return "none was compared"
-    shown = [f"{counts['right']} of {counts['right'] + counts['wrong']} draws right"]
-    if counts["skipped"]:
-        shown.append(f"{counts['skipped']} skipped")
+    shown = f"{counts['right']} of {counts['right'] + counts['wrong']} draws right"
     measured = [item for item in cases if item.error_over_bound is not None]
     if measured:
         worst = max(measured, key=lambda item: item.error_over_bound or 0.0)
-        shown.append(
-            f"worst error of these {worst.error_over_bound:.2g} of the allowed one "
-            f"({worst.case}, {worst.contents}; against {worst.oracle})"
+        shown += (
+            f", at most {worst.error_over_bound:.2g} of the allowed error "
+            f"({worst.case}, {worst.contents}; {worst.oracle})"
         )
-    return "; ".join(shown)
+    return shown + (f"; {counts['skipped']} skipped" if counts["skipped"] else "")
 
 
 def timed_text(report: EvalReport) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-MAX_HEADER_BYTES = 1 << 16
+MAX_HEADER_BYTES = 1 << 20
 MAX_BODY_BYTES = 1 << 26
 MAX_FDS = 8
 _LENGTH = struct.Struct(">I")

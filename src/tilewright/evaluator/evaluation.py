@@ -181,6 +181,7 @@ class Evaluation:
         """Return the call fields of a draw published at `slot`."""
         return {
             "base": slot * drawn.slot_bytes,
+            "size": drawn.size,
             "args": drawn.tree,
             "grads": drawn.grads,
             "grad_outputs": drawn.grad_outputs,

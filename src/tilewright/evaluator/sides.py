@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.errors import ProblemError
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
 from tilewright.evaluator.processes import Child
 from tilewright.evaluator.testimony import ErrorSaid, Result, read, read_weights
@@ -39,7 +40,7 @@ class Timed:
     total_s: float
     """From release to the done token: the call and the copy of its outputs into the slot."""
     copy_s: float
-    """The copy alone, as this side reports it; used of trusted sides only."""
+    """The copy alone: from the end of the call, as this side reports it, to the done token."""
     outside_s: float
     """CPU seconds that the side used since its previous call, before it was released."""
     result: Result
@@ -88,7 +89,12 @@ class Side:
         token = () if self._token_sent else (self.token.fd,)
         self._token_sent = True
         fields = {"inputs": self.inputs_bytes, "outputs": self.outputs_bytes}
-        self._expect("mapped", self.ask("map", fields, fds=(*fds, *token)))
+        try:
+            self._expect("mapped", self.ask("map", fields, fds=(*fds, *token)))
+        except BaseException:
+            for fd in fds:
+                os.close(fd)
+            raise
         return fds
 
     def ask(
@@ -107,8 +113,8 @@ class Side:
         """
         timeout_s = timeout_s or self.limits.call_s
         deadline = time.monotonic() + timeout_s
+        self._send(kind, fields, body, fds)
         try:
-            self.child.channel.send(kind, fields, body, fds)
             return self._checked(self.child.channel.receive(deadline, self._watch))
         except DeadlineExceeded:
             raise self._late(timeout_s) from None
@@ -116,6 +122,18 @@ class Side:
             raise self._died() from None
         except FrameError as error:
             raise self._forged(str(error)) from None
+
+    def _send(
+        self, kind: str, fields: dict[str, Any], body: bytes = b"", fds: tuple[int, ...] = ()
+    ) -> None:
+        try:
+            self.child.channel.send(kind, fields, body, fds, self.limits.call_s)
+        except FrameError as error:
+            raise ProblemError(f"more tensors or files than a frame can name: {error}") from error
+        except DeadlineExceeded:
+            raise self._late(self.limits.call_s) from None
+        except ChannelClosed:
+            raise self._died() from None
 
     def load(self, fields: dict[str, Any], body: bytes) -> Frame:
         """Load the candidate; from the `entering` frame on, all that happens is its doing."""
@@ -159,10 +177,7 @@ class Side:
         sequence, words = self._sequence, self.token.words
         limit = time.monotonic() + self.limits.call_s
         fields = {**fields, "sequence": sequence, "wait_s": self.limits.call_s}
-        try:
-            self.child.channel.send("arm", fields)
-        except ChannelClosed:
-            raise self._died() from None
+        self._send("arm", fields)
         self._spin(TokenPage.ARMED, sequence, limit)
         outside = self._cpu() - self._cpu_before
         start = time.perf_counter()
@@ -238,9 +253,7 @@ class Side:
             raise self._forged(f"expected {kind!r}, got {frame.kind[:40]!r}")
 
     def _checked(self, frame: Frame) -> Frame:
-        for fd in frame.fds:
-            os.close(fd)
-        if frame.kind != "error":
+        if _emptied(frame).kind != "error":
             return frame
         try:
             said = read(frame, ErrorSaid)
@@ -261,8 +274,7 @@ class Side:
             message = "it closed its channel"
             return Ended(Failed(stage=self.stage, reason="protocol", message=message))
         if os.WIFSIGNALED(status):
-            name = signal.Signals(os.WTERMSIG(status)).name
-            message = f"killed by {name}"
+            message = f"killed by {_signal_name(os.WTERMSIG(status))}"
             return Ended(Failed(stage=self.stage, reason="crash", message=message))
         message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
         return Ended(Failed(stage=self.stage, reason="exit", message=message))
@@ -272,7 +284,7 @@ class Side:
         deadline = time.monotonic() + timeout_s
         try:
             self.child.channel.send("exit")
-            while self.child.channel.receive(deadline, self._watch).kind != "bye":
+            while _emptied(self.child.channel.receive(deadline, self._watch)).kind != "bye":
                 continue
         except (DeadlineExceeded, ChannelClosed, FrameError):
             pass
@@ -282,6 +294,21 @@ class Side:
         """Kill the process and release the shared memory."""
         self.child.kill()
         self.token.close()
+
+
+def _emptied(frame: Frame) -> Frame:
+    """Close the descriptors that came with a frame: a side has none to give."""
+    for fd in frame.fds:
+        os.close(fd)
+    return frame
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Real-time signals have no names but the first and the last.
+        return f"signal {number}"
 
 
 def _raised(said: ErrorSaid, stage: Stage) -> Failed:

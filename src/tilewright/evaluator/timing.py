@@ -4,10 +4,10 @@ In a block each side is called once in order and once in reverse (ABBA for two s
 call the judge writes fresh contents into one of a ring of slots, so neither timed side refreshes
 anything. The stop rule sees the width of the interval and nothing else. What a side takes is
 
-    release to done token, less the copy of the outputs into the slot
+    release to the end of the call, plus what it hides in the copy of its outputs
 
-where the copy is measured on a trusted side and subtracted from all sides alike: a candidate gains
-nothing by finishing late, for whatever it does until its outputs lie in the slot is in its time.
+The end is the side's own word; the copy that follows ends in the slot, where the judge's snapshot
+is taken while the side stands still. A trusted side tells how long the copy takes.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ CHECK_ALL_BYTES = 4 << 20
 CHECK_SHARE = 0.3
 RING_BYTES = 1 << 30
 FLOOR_S = 1e-6
+COPY_BAND = 0.05
+COPY_FLOOR_S = 1e-5
+RESOLUTION_S = 2e-6
+"""What the token page resolves: an interval narrower than this share of a call is not sought."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -43,7 +47,8 @@ class CaseTimes:
 
     case: str
     totals: dict[str, list[float]] = field(default_factory=dict)
-    copies: list[float] = field(default_factory=list)
+    copies: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds from the end of a call, by the side's own word, until its outputs lay in the slot."""
     outside: dict[str, list[float]] = field(default_factory=dict)
     disturbed: list[float] = field(default_factory=list)
     """CPU seconds that the candidate used while a baseline was being timed, over that call."""
@@ -89,7 +94,7 @@ def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes
     """
     times = CaseTimes(case.name)
     for name in names:
-        times.totals[name], times.outside[name] = [], []
+        times.totals[name], times.outside[name], times.copies[name] = [], [], []
     draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     for name in names:
@@ -107,7 +112,7 @@ def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes
             break
         if times.blocks >= plan.min_blocks and times.blocks % 4 == 0:
             widths = [_half_width(times, name) for name in names[:-1]]
-            if max(widths) <= plan.target_half_width:
+            if max(widths) <= max(plan.target_half_width, RESOLUTION_S / _shortest(times)):
                 break
         if times.wrong:
             break
@@ -134,12 +139,12 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
         calls = [side.timed_call(fields) for _ in range(OFFICIAL_TRIALS)]
         times.totals[name] = [call.total_s for call in calls]
         times.outside[name] = [call.outside_s for call in calls]
-        if name != "candidate":
-            times.copies += [call.copy_s for call in calls]
+        times.copies[name] = [call.copy_s for call in calls]
         if name == "candidate":
             times.launches += [call.result.launches for call in calls]
         evaluation.call_s += sum(times.totals[name])
     times.totals = {name: times.totals[name] for name in names}
+    times.copies = {name: times.copies[name] for name in names}
     times.blocks = OFFICIAL_TRIALS // 2
     evaluation.forget(drawn)
     return times
@@ -160,9 +165,15 @@ def _warm_up(evaluation: Evaluation, side: Side, drawn: Drawn) -> None:
 def _block(
     evaluation: Evaluation, times: CaseTimes, names: list[str], draws: list[Drawn], slots: int
 ) -> None:
+    # Who comes first changes at random, since the first call after a pause is slower.
+    first = (
+        names
+        if evaluation.choices("order", times.case, times.blocks).random() < 0.5
+        else names[::-1]
+    )
     turns = [
         turn
-        for half, order in enumerate((names, names[::-1]))
+        for half, order in enumerate((first, first[::-1]))
         for turn in _half(evaluation, times, order, draws, slots, half)
     ]
     _publish(evaluation, turns[0])
@@ -173,7 +184,6 @@ def _block(
         timed = side.timed_call(fields, partial(_snapshot, evaluation, times, turn, after))
         if turn.name != "candidate":
             times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
-            times.copies.append(timed.copy_s)
         evaluation.call_s += timed.total_s
         _note(times, turn, timed)
 
@@ -201,9 +211,7 @@ def _publish(evaluation: Evaluation, turn: _Turn) -> None:
     evaluation.publish(evaluation.sides[turn.name], turn.drawn, turn.slot, turn.stir)
 
 
-def _snapshot(
-    evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Turn | None
-) -> None:
+def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Turn | None) -> None:
     """Have the judge copy the outputs away while their side stands still, and refresh the next."""
     alone = "eager" not in evaluation.sides
     answer = evaluation.ask(
@@ -228,6 +236,7 @@ def _snapshot(
 
 def _note(times: CaseTimes, turn: _Turn, timed: Timed) -> None:
     times.totals[turn.name].append(timed.total_s)
+    times.copies[turn.name].append(timed.copy_s)
     times.outside[turn.name].append(timed.outside_s)
     if turn.name == "candidate":
         times.launches.append(timed.result.launches)
@@ -237,9 +246,27 @@ def _note(times: CaseTimes, turn: _Turn, timed: Timed) -> None:
 
 
 def _net(times: CaseTimes, name: str) -> list[float]:
-    """Return a side's call times in seconds, less the copy of the outputs."""
-    copy = statistics.median(times.copies) if times.copies else 0.0
-    return [max(total - copy, total * 0.05, FLOOR_S) for total in times.totals[name]]
+    """Return a side's call times in seconds: without the copy, with what was hidden in the copy."""
+    longest = believable_copy(times)
+    return [
+        max(total - min(copy, longest), FLOOR_S)
+        for total, copy in zip(times.totals[name], times.copies[name], strict=True)
+    ]
+
+
+def believable_copy(times: CaseTimes) -> float:
+    """Return the seconds beyond which a copy of outputs counts as work, for all sides alike.
+
+    Where a call ends is the side's own word. Whoever ends it early, or hands back outputs that are
+    only computed when they are read, works on while its outputs are copied. Each call is held
+    against what a baseline's copy usually takes: a median of the candidate's own would believe
+    whoever hides work in less than half of its calls. Within the band a single copy cannot be told
+    from noise; where the candidate's usual copy is beyond it, not even the band is believed.
+    """
+    usual = min(statistics.median(times.copies[name]) for name in list(times.copies)[:-1])
+    band = COPY_BAND * usual + COPY_FLOOR_S
+    hides = statistics.median(times.copies["candidate"]) > usual + band
+    return usual if hides else usual + band
 
 
 def _rows(times: CaseTimes, baseline: str) -> list[tuple[float, float, float, float]]:
@@ -249,6 +276,11 @@ def _rows(times: CaseTimes, baseline: str) -> list[tuple[float, float, float, fl
         (theirs[i] * 1e6, ours[i] * 1e6, ours[i + 1] * 1e6, theirs[i + 1] * 1e6)
         for i in range(0, len(ours) - 1, 2)
     ]
+
+
+def _shortest(times: CaseTimes) -> float:
+    """Return the shortest call of a baseline, in seconds."""
+    return min(min(_net(times, name)) for name in list(times.totals)[:-1])
 
 
 def _half_width(times: CaseTimes, baseline: str) -> float:

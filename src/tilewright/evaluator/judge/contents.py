@@ -19,6 +19,8 @@ CONTENTS = (
 SCALE = 64.0
 """A power of two: scaling by it rounds nothing, so structure survives exactly."""
 OFFSET = 4.0
+SWAPPED = 8
+"""Elements that a stir exchanges between the halves of a tensor."""
 
 
 def is_structured(value: torch.Tensor) -> bool:
@@ -80,14 +82,19 @@ def _changed(value: torch.Tensor, contents: str, generator: torch.Generator) -> 
 
 
 def stir(value: torch.Tensor, generator: torch.Generator) -> None:
-    """Give an unstructured tensor other contents in place: roll its rows, swap some elements."""
+    """Give an unstructured tensor other contents in place: roll its rows, exchange two stretches.
+
+    No value is made or lost: only places change.
+    """
     if value.dim() == 0 or value.numel() < 2:
         return
-    rows = value.shape[0]
-    step = int(torch.randint(1, max(rows, 2), (1,), generator=generator))
-    value.copy_(torch.roll(value, step, 0))
+    choices = torch.randint(0, 1 << 30, (3,), generator=generator).tolist()
+    value.copy_(torch.roll(value, 1 + choices[0] % max(value.shape[0] - 1, 1), 0))
     flat = value.view(-1)
-    first = torch.randint(0, flat.numel(), (8,), generator=generator)
-    second = torch.randint(0, flat.numel(), (8,), generator=generator)
-    for i, j in zip(first.tolist(), second.tolist(), strict=True):
-        flat[i], flat[j] = flat[j].clone(), flat[i].clone()
+    half = flat.numel() // 2
+    length = min(half, SWAPPED)
+    first = choices[1] % (half - length + 1)
+    second = half + choices[2] % (half - length + 1)
+    kept = flat[first : first + length].clone()
+    flat[first : first + length] = flat[second : second + length]
+    flat[second : second + length] = kept

@@ -1,0 +1,93 @@
+"""A/A noise and the calibration that follows from it; what doctor finds without judging."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.unit import cli_reports as reports
+from tilewright.cli.doctor import noise_item
+from tilewright.cli.machine import LAYERS, layer_items, tool_items
+from tilewright.cli.noise import (
+    FLOOR,
+    Sample,
+    calibrated,
+    samples_of,
+    scatter_of,
+    self_request,
+)
+from tilewright.config import Config
+from tilewright.evaluator.calibration import CLASSES_US, DEFAULT
+
+
+def sample(log_ratio: float, call_us: float = 5000.0, within: float = 0.0) -> Sample:
+    return Sample("p", "c", call_us, log_ratio, within)
+
+
+def test_the_reference_is_its_own_candidate():
+    request = self_request("softmax", Config(), ("large",))
+    assert [case.name for case in request.problem.cases] == ["large"]
+    assert request.candidate.entry == "reference"
+    assert request.candidate.files == (request.problem.source,)
+    assert request.problem.sizes == {}
+    assert self_request("mlp", Config()).candidate.entry == "Model"
+
+
+def test_samples_come_from_the_raw_blocks_alone():
+    (tiny, large) = samples_of(reports.correct())
+    assert (tiny.case, large.case) == ("tiny", "large")
+    assert large.log_ratio == pytest.approx(0.69, abs=0.1)
+    assert 0 < large.within < 0.05
+    assert samples_of(reports.incorrect()) == []
+
+
+def test_sigma_is_found_again():
+    draw = random.Random(7).gauss
+    samples = [sample(draw(0, 0.03)) for _ in range(2000)]
+    sigmas, counts = calibrated(samples)
+    assert sigmas[2] == pytest.approx(0.03, rel=0.1)
+    assert counts == (0, 0, 2000)
+    assert sigmas[:2] == DEFAULT.sigmas[:2]
+
+
+def test_what_the_blocks_show_themselves_is_taken_out():
+    draw = random.Random(7).gauss
+    samples = [sample(draw(0, 0.05), within=0.04) for _ in range(2000)]
+    assert calibrated(samples)[0][2] == pytest.approx(0.03, rel=0.15)
+    quiet = [sample(draw(0, 0.001), within=0.01) for _ in range(20)]
+    assert calibrated(quiet)[0][2] == FLOOR
+
+
+def test_classes_are_those_of_the_evaluator():
+    samples = [sample(0.01, call_us=limit) for limit in CLASSES_US[:2] for _ in range(6)]
+    assert calibrated(samples)[1] == (6, 6, 0)
+
+
+def test_noise():
+    assert scatter_of([]) is None
+    assert not noise_item(None).ok
+    quiet = scatter_of([sample(0.01), sample(-0.02), sample(0.0)])
+    assert quiet is not None
+    assert (quiet.runs, quiet.median, quiet.worst) == (3, 0.01, 0.02)
+    assert noise_item(quiet).ok
+    loud = scatter_of([sample(-0.2), sample(0.1)])
+    item = noise_item(loud)
+    assert not item.ok
+    assert "22.1% at most" in item.detail
+    assert item.get
+
+
+def test_everything_missing_says_what_for_and_how(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setenv("PATH", "")
+    items = {item.name: item for item in tool_items(tmp_path / "home")}
+    assert not items["g++"].ok
+    assert items["space"].name == "space"
+    for item in [*items.values(), *layer_items(reports.correct()), *layer_items(None)]:
+        assert item.ok or (item.enables and item.get)
+
+
+def test_every_layer_has_its_remedy():
+    isolation = pytest.importorskip("tilewright.contestant.isolation")
+    assert set(LAYERS) == set(isolation.LAYERS)
