@@ -85,7 +85,7 @@ class ContestantRole:
             **changes,
         }
         layout.write(self.arenas.inputs)
-        return fields
+        return {"size": layout.size, **fields}
 
     def call(self, *args: Any, **changes: Any) -> Frame:
         """Make one untimed call."""

@@ -18,7 +18,7 @@ class Census(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from importing its compiler (a second, and a thread) for our first operator."""
+        """Keep torch from importing its compiler, a second and a thread, for our first operator."""
         return False
 
     def __torch_dispatch__(

@@ -22,6 +22,7 @@ from tilewright.contestant.frames import Channel, ChannelClosed, Frame
 from tilewright.contestant.isolation import LAYERS, Confinement, fork_confined
 
 PR_SET_PDEATHSIG = 1
+PR_SET_THP_DISABLE = 41
 Role = Callable[[socket.socket, dict[str, str]], None]
 
 
@@ -32,7 +33,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--role", action="append", default=[], metavar="NAME=MODULE")
     options = parser.parse_args(argv)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Small pages here, huge ones in the children: a child copies what it writes to, page by page.
+    _prctl(PR_SET_THP_DISABLE, 1)
     if os.getppid() != options.parent:
         sys.exit("forkserver: the supervisor is gone already")
     channel = Channel(socket.socket(fileno=options.channel))
@@ -51,6 +54,10 @@ def main(argv: list[str] | None = None) -> None:
             os.close(fd)
         _reap()
         channel.send("forked", {"pid": pid})
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _load_roles(entries: list[str]) -> dict[str, Role]:
@@ -80,6 +87,7 @@ def _fork(frame: Frame, roles: dict[str, Role]) -> int:
     play = roles[frame.fields["role"]]
 
     def payload(applied: dict[str, str]) -> int:
+        _prctl(PR_SET_THP_DISABLE, 0)
         os.dup2(output_fd, 1)
         os.dup2(output_fd, 2)
         os.close(output_fd)

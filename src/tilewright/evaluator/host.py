@@ -19,6 +19,8 @@ __all__ = ["Cores", "Host", "plan_cores"]
 SMALL_MACHINE_CORES = 4
 JUDGE_MEMORY = 4
 """The judge holds reference, oracle and snapshots where a contestant holds one output."""
+ARMED = 2
+"""Contestants forked ahead: one for the next candidate, one for its baseline."""
 SLOTS_OF_UIDS = 256
 """Each child of a host gets a uid of its own, so that limits per uid are not shared."""
 
@@ -64,9 +66,47 @@ class Host:
         )
         self._warm: dict[str, Child] = {}
         self._forks = 0
+        self._armed: list[Child] = []
+        self._armed_for: Limits | None = None
 
     def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Child:
-        """Fork a confined child; call `wait_ready` on it before the first frame."""
+        """Return a confined child, armed before or forked now; `wait_ready` comes first."""
+        if role == "contestant" and not extra_paths:
+            child = self._take_armed(limits)
+            if child is not None:
+                return child
+        return self._fork(role, limits, extra_paths)
+
+    def prearm(self, limits: Limits) -> None:
+        """Fork contestants ahead, so that the next evaluation finds them confined and waiting.
+
+        Each is used once like any other. They hold no candidate and no descriptor but their own.
+        """
+        self._armed_for = limits
+        self._armed = [child for child in self._armed if self._usable(child)]
+        while len(self._armed) < ARMED:
+            self._armed.append(self._fork("contestant", limits, ()))
+
+    def _take_armed(self, limits: Limits) -> Child | None:
+        if limits != self._armed_for:
+            self._disarm()
+        while self._armed:
+            child = self._armed.pop(0)
+            if self._usable(child):
+                return child
+        return None
+
+    def _usable(self, child: Child) -> bool:
+        if not child.alive():
+            child.kill()
+        return not child.closed
+
+    def _disarm(self) -> None:
+        for child in self._armed:
+            child.kill()
+        self._armed.clear()
+
+    def _fork(self, role: str, limits: Limits, extra_paths: tuple[str, ...]) -> Child:
         cores = self.cores.sides if role == "contestant" else self.cores.judge
         self._forks += 1
         values = confinement(
@@ -122,6 +162,7 @@ class Host:
 
     def close(self) -> None:
         """End every child and the forkserver."""
+        self._disarm()
         for child in self._warm.values():
             child.kill()
         self._warm.clear()

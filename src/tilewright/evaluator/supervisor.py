@@ -74,6 +74,7 @@ def _serve(host: Host, sock: socket.socket) -> None:
             raise
         else:
             channel.send("report", {}, report.to_json().encode())
+            host.prearm(request.limits)
 
 
 if __name__ == "__main__":

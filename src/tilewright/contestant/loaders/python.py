@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils import cpp_extension
 
 from tilewright.contestant.launches import Launches
 
@@ -46,8 +47,6 @@ def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
     `artifacts` maps an extension's name to the path of its shared library. A name that was not
     built raises in the candidate, as a failed build would.
     """
-    from torch.utils import cpp_extension
-
     def prebuilt(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
         if name not in artifacts:
             raise RuntimeError(f"extension {name!r} was not built: {sorted(artifacts)}")

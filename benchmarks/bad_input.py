@@ -1,0 +1,299 @@
+"""Bar: bad input gets one clear line, the documented exit code, and costs nobody anything.
+
+Every case runs the real command in a folder that already holds a run. Wanted are the exit code of
+DESIGN section 2, exactly one line `tilewright: error:` on stderr that names what is wrong (or,
+where the candidate itself is at fault, its verdict and no such line), no traceback anywhere, and
+the folder as it was: nothing lost, nothing half made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.bars import Bar
+
+LIMIT_S = 120
+ERROR = "tilewright: error: "
+GOOD = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)\n"
+CPP = 'extern "C" int softmax() { return 0; }\n'
+CUDA = "__global__ void one(float* x) { x[0] = 1; }\n" + CPP
+PROBLEM = """import torch
+
+CASES = [{"name": "one", "n": 8}]
+ENTRY = "softmax"
+
+
+def inputs(case, generator):
+    return (torch.randn(case["n"], 8, generator=generator),)
+
+
+def reference(x):
+    return torch.softmax(x, -1)
+"""
+FILES: dict[str, str | bytes] = {
+    "good.py": GOOD,
+    "broken.py": "def softmax(x:\n    return x\n",
+    "prose.py": "Sure! Here is a faster softmax kernel, as you asked.\n",
+    "other.py": GOOD.replace("softmax(x)", "other(x)"),
+    "empty.py": "",
+    "nul.py": "def softmax(x):\n    return x\n\0\n",
+    "binary.py": bytes(range(256)) * 4,
+    "latin.py": "# caf\xe9\n".encode("latin-1") + GOOD.encode(),
+    "library.so": b"\x7fELF" + bytes(400),
+    "kernel.cu": CUDA,
+    "kernel.cpp": CPP.replace("softmax", "other"),
+    "folder/readme.txt": "no source here\n",
+    "crashes.py": PROBLEM.replace(
+        "    return torch.softmax", "    1 / 0\n    return torch.softmax"
+    ),
+    "no_inputs.py": PROBLEM.replace("(torch.randn", "(open('/nowhere'), torch.randn"),
+    "no_import.py": PROBLEM.replace("import torch", "import torch, no_such_module"),
+    "no_cases.py": PROBLEM.replace('[{"name": "one", "n": 8}]', "[]"),
+    "computed.py": PROBLEM.replace("[{", "[{'n': n} for n in range(3)] + [{"),
+    "bad_vary.py": PROBLEM.replace("ENTRY =", 'VARY = {"sizes": {"n": 3}}\nENTRY ='),
+    "not_yaml.yaml": "eval: [unclosed\n",
+    "wrong.yaml": "eval: {timing: {min_blocks: many}}\n",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One command line, its exit code, and what its line must name."""
+
+    name: str
+    args: str
+    code: int
+    names: str
+    verdict: str = ""
+    """The verdict that is shown instead of an error, where the candidate is at fault."""
+
+
+def on(candidate: str, more: str = "", problem: str = "softmax") -> str:
+    """Return the command line that judges a candidate without timing it."""
+    return f"eval {candidate} --problem {problem} --set eval.timing.enabled=false {more}".strip()
+
+
+UNPARSEABLE = "failed"
+CASES = (
+    Case("missing file", on("nope.py"), 2, "nope.py"),
+    Case("missing folder", on("no/where"), 2, "no/where"),
+    Case("not Python", on("broken.py"), 1, "unparseable", UNPARSEABLE),
+    Case("prose instead of source", on("prose.py"), 1, "unparseable", UNPARSEABLE),
+    Case("a NUL in the source", on("nul.py"), 1, "unparseable", UNPARSEABLE),
+    Case("no entry point", on("other.py"), 2, "softmax"),
+    Case("no entry point in C++", on("kernel.cpp"), 2, "softmax"),
+    Case("an entry point that is not there", on("good.py", "--entry nope"), 2, "nope"),
+    Case("empty file", on("empty.py"), 2, "empty.py"),
+    Case("nothing on stdin", on("-"), 2, "candidate"),
+    Case("binary file", on("binary.py"), 2, "binary.py"),
+    Case("text that is not UTF-8", on("latin.py"), 2, "latin.py"),
+    Case("shared library", on("library.so"), 2, "library.so"),
+    Case("folder without sources", on("folder"), 2, "folder"),
+    Case("unknown language", on("good.py", "--language klingon"), 2, "klingon"),
+    Case("candidate for a device that is not there", on("kernel.cu"), 4, "no device", "unjudged"),
+    Case("reference that crashes", on("good.py", problem="crashes.py"), 3, "ZeroDivisionError"),
+    Case("inputs that crash", on("good.py", problem="no_inputs.py"), 3, "/nowhere"),
+    Case("problem that cannot be imported", on("good.py", problem="no_import.py"), 3, "no_such"),
+    Case("problem that is no problem", on("good.py", problem="good.py"), 3, "good.py"),
+    Case("problem that is not Python", on("good.py", problem="broken.py"), 3, "broken.py"),
+    Case("problem that is binary", on("good.py", problem="binary.py"), 3, "binary.py"),
+    Case("problem without cases", on("good.py", problem="no_cases.py"), 3, "CASES"),
+    Case("cases that must be computed", on("good.py", problem="computed.py"), 3, "CASES"),
+    Case("sizes that are no bounds", on("good.py", problem="bad_vary.py"), 3, "bad_vary.py"),
+    Case("unknown problem", on("good.py", problem="no_such_problem"), 3, "no_such_problem"),
+    Case("no problem named", "eval good.py", 2, "--problem"),
+    Case("no candidate named", "eval --problem softmax", 2, "candidate"),
+    Case("replay and a candidate", "eval good.py --replay run", 2, "--replay"),
+    Case("replay and a setting", "eval --replay run --set eval.protocol=official", 2, "--replay"),
+    Case("JSON and watch", on("good.py", "--json --watch"), 2, "--watch"),
+    Case("watch and stdin", on("-", "--watch"), 2, "--watch"),
+    Case("a flag and --set", on("good.py", "--reuse --set eval.reuse=true"), 2, "--reuse"),
+    Case("a bar of no grammar", on("good.py", "--require faster"), 2, "--require"),
+    Case("a bar of zero", on("good.py", "--require speedup>=0"), 2, "--require"),
+    Case("a bar without timing", on("good.py", "--require speedup>=1"), 2, "--require"),
+    Case("unknown setting", on("good.py", "--set eval.nope=1"), 2, "eval.nope"),
+    Case("a setting without a value", on("good.py", "--set eval.reuse"), 2, "eval.reuse"),
+    Case("a setting of another type", on("good.py", "--set eval.limits.call_s=x"), 2, "call_s"),
+    Case("settings that are not YAML", on("good.py", "--config not_yaml.yaml"), 2, "not_yaml"),
+    Case("settings of another type", on("good.py", "--config wrong.yaml"), 2, "min_blocks"),
+    Case("missing settings", on("good.py", "--config nope.yaml"), 2, "nope.yaml"),
+    Case("unknown flag", on("good.py", "--fast"), 2, "--fast"),
+    Case("unknown protocol", on("good.py", "--protocol lax"), 2, "lax"),
+    Case("unknown device", on("good.py", "--device tpu"), 2, "tpu"),
+    Case("a device that is not there", on("good.py", "--device cuda"), 4, "cuda"),
+    Case("missing import folder", on("good.py", "--allow-import nope"), 2, "nope"),
+    Case("missing baseline", on("good.py", "--baseline nope.py"), 2, "nope.py"),
+    Case("baseline that does not parse", on("good.py", "--baseline broken.py"), 2, "broken.py"),
+    Case("a home that cannot be made", on("good.py", "--set home=good.py/home"), 2, "home"),
+    Case("runs below a file", on("good.py", "--out good.py/runs"), 2, "good.py/runs"),
+    Case("read-only folder", on("good.py", "--out read-only"), 2, "read-only"),
+    Case("no space for a run", on("good.py", "--out full"), 2, "space"),
+    Case("no space for the report", on("good.py", "--out almost-full"), 2, "space"),
+    Case("explain nothing", "explain nope", 6, "nope"),
+    Case("explain a damaged report", "explain damaged", 6, "damaged"),
+    Case("explain an incomplete report", "explain partial", 6, "request"),
+    Case("explain a newer report", "explain newer", 6, "version 99"),
+    Case("explain a binary file", "explain binary.py", 6, "binary.py"),
+    Case("replay nothing", "eval --replay nope", 6, "nope"),
+    Case("replay a damaged report", "eval --replay damaged", 6, "damaged"),
+    Case("replay a newer report", "eval --replay newer/report.json", 6, "version 99"),
+    Case("show an unknown problem", "problems show nope", 3, "nope"),
+    Case("unknown verb", "judge good.py", 2, "judge"),
+)
+
+
+class Workplace:
+    """A folder with bad files, a finished run and reports that are not one. Lifetime: the bar."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name, text in FILES.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        done = self.run(on("good.py", "--out first"))
+        if done.returncode:
+            raise RuntimeError(f"the good candidate exits with {done.returncode}: {done.stderr}")
+        made = next((root / "first").iterdir())
+        made.rename(root / "run")
+        (root / "first").rmdir()
+        report = json.loads((root / "run" / "report.json").read_text(encoding="utf-8"))
+        self._report("newer", json.dumps({**report, "schema_version": 99, "more": {}}))
+        self._report("partial", json.dumps({k: v for k, v in report.items() if k != "request"}))
+        self._report("damaged", json.dumps(report)[:1000])
+
+    def _report(self, name: str, text: str) -> None:
+        (self.root / name).mkdir()
+        (self.root / name / "report.json").write_text(text, encoding="utf-8")
+
+    def run(self, args: str) -> subprocess.CompletedProcess[str]:
+        """Run the command with nothing on stdin."""
+        environment = {**os.environ, "TILEWRIGHT_HOME": str(self.root / "home"), "COLUMNS": "120"}
+        return subprocess.run(
+            [sys.executable, "-m", "tilewright", *args.split()],
+            cwd=self.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LIMIT_S,
+            check=False,
+        )
+
+    def contents(self) -> dict[str, str]:
+        """Return the digest of every file but those of the home, and every folder."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            name = path.relative_to(self.root).as_posix()
+            if name.split("/")[0] != "home":
+                found[name] = digest(path) if path.is_file() else "folder"
+        return found
+
+
+def digest(path: Path) -> str:
+    """Return the digest of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def misses(place: Workplace, case: Case) -> list[str]:
+    """Run one case and say what of it is not as wanted."""
+    before = place.contents()
+    try:
+        done = place.run(case.args)
+    except subprocess.TimeoutExpired:
+        return [f"no end within {LIMIT_S} s"]
+    wrong = []
+    if done.returncode != case.code:
+        wrong.append(f"exit code {done.returncode}, wanted {case.code}")
+    said = [line for line in done.stderr.splitlines() if line.startswith(ERROR)]
+    if case.verdict:
+        if said or case.verdict not in done.stdout or case.names not in done.stdout:
+            wrong.append(f"wanted {case.verdict}: {case.names}, got {said} {done.stdout[:200]!r}")
+    elif len(said) != 1 or case.names not in said[0]:
+        wrong.append(f"wanted one line about {case.names!r}, got {done.stderr[-400:]!r}")
+    if "Traceback (most recent call last)" in done.stdout + done.stderr:
+        wrong.append("a traceback")
+    after = place.contents()
+    lost = [name for name, each in before.items() if after.get(name) != each]
+    if lost:
+        wrong.append(f"lost or changed: {lost[:3]}")
+    made = [name for name, each in after.items() if name not in before and each != "folder"]
+    if made and not (case.verdict or "almost-full" in case.args):
+        wrong.append(f"left behind: {made[:3]}")
+    return wrong
+
+
+@contextmanager
+def mounted(root: Path) -> Iterator[set[str]]:
+    """Mount the small and the read-only file systems; yield those that could not be had.
+
+    As another user than root a folder without write permission stands in for the read-only one.
+    """
+    wanted = {"read-only": "ro,size=4k", "full": "size=4k", "almost-full": "size=16k"}
+    missing, done = set(), []
+    for name, options in wanted.items():
+        folder = root / name
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", options, "tilewright", str(folder)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+            done.append(folder)
+        except (OSError, subprocess.CalledProcessError):
+            missing.add(name)
+    if (root / "full") in done:
+        (root / "full" / "ballast").write_bytes(bytes(4096))
+    if "read-only" in missing and os.geteuid() != 0:
+        (root / "read-only").chmod(0o555)
+        missing.discard("read-only")
+    try:
+        yield missing
+    finally:
+        for folder in done:
+            subprocess.run(["umount", str(folder)], check=False, capture_output=True)
+
+
+def run(only: str = "") -> list[Bar]:
+    """Run every case whose name contains `only`, print a line each, and return the bar."""
+    missed, skipped, ran = [], [], 0
+    root = Path(tempfile.mkdtemp(prefix="tilewright-bad-input-"))
+    try:
+        place = Workplace(root)
+        with mounted(root) as absent:
+            for case in CASES:
+                if only not in case.name:
+                    continue
+                if any(f"--out {name}" in case.args for name in absent):
+                    skipped.append(case.name)
+                    print(f"skip {case.name}: no file system of that kind here", flush=True)
+                    continue
+                start = time.monotonic()
+                wrong = misses(place, case)
+                ran += 1
+                missed += [case.name] if wrong else []
+                mark = "MISS" if wrong else "ok  "
+                seconds = time.monotonic() - start
+                print(f"{mark} {case.name:42} {seconds:5.1f} s  {'; '.join(wrong)}", flush=True)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    seen = f"{ran - len(missed)} of {ran}" + (f", {len(skipped)} skipped" if skipped else "")
+    details = {"missed": missed, "skipped": skipped}
+    return [Bar("bad input", "one line, right code, nothing lost", seen, not missed, details)]
+
+
+if __name__ == "__main__":
+    held = run(sys.argv[1] if len(sys.argv) > 1 else "")
+    for bar in held:
+        print(bar.row())
+    sys.exit(0 if all(bar.held for bar in held) else 1)

@@ -1,0 +1,184 @@
+"""Problem files: read by their syntax tree, never run, refused with the place of the slip."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.errors import ProblemError
+from tilewright.problems.reader import (
+    BUNDLED,
+    bundled_names,
+    find_problem,
+    parse_problem,
+    read_problem,
+)
+from tilewright.records import Problem
+
+FUNCTION = """
+import torch
+
+ENTRY = "twice"
+CASES = [{"name": "small", "n": 3}, {"n": 4, "half": True, "scale": 0.5, "mode": "x"}]
+VARY = {"sizes": {"n": (1, 9)}, "contents": ["nominal", "sign"]}
+GRADS = ["x"]
+DONATES = ["y"]
+PRECISION = "fp32"
+TOLERANCE = 1e-4
+
+
+def inputs(case, generator):
+    raise SystemExit("a problem is never run here")
+
+
+def reference(x, y):
+    return x * 2
+"""
+MODULE = """
+from somewhere import get_inputs
+
+MODE = "eval"
+
+
+class Model:
+    pass
+"""
+
+
+def parse(text: str) -> Problem:
+    return parse_problem(text, "set/one", "one", "file.py")
+
+
+def test_a_function_problem_is_read():
+    problem = parse(FUNCTION)
+
+    assert (problem.id, problem.kind, problem.entry) == ("set/one", "function", "twice")
+    assert [case.name for case in problem.cases] == ["small", "case 2"]
+    assert problem.cases[0].params == {"n": 3}
+    assert problem.cases[1].params == {"n": 4, "half": True, "scale": 0.5, "mode": "x"}
+    assert problem.sizes == {"n": (1, 9)}
+    assert problem.contents == ("nominal", "sign")
+    assert (problem.grads, problem.donates) == (("x",), ("y",))
+    assert (problem.precision, problem.tolerance, problem.mode) == ("fp32", 1e-4, "train")
+    assert problem.source.text == FUNCTION
+
+
+def test_without_an_entry_the_stem_is_the_entry():
+    assert parse(FUNCTION.replace('ENTRY = "twice"', "")).entry == "one"
+
+
+def test_a_module_problem_is_read():
+    problem = parse(MODULE)
+
+    assert (problem.kind, problem.entry, problem.mode) == ("module", "ModelNew", "eval")
+    assert [case.name for case in problem.cases] == ["default"]
+    assert problem.contents is None
+
+
+def test_names_may_be_bound_in_any_way():
+    text = "from a import f as reference\nimport inputs\nCASES = [{'n': 1}]\n"
+
+    assert parse(text).kind == "function"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("def reference(x, y):", "def refrence(x, y):", "not a problem: it defines neither"),
+        ("def inputs", "def input", "not a problem"),
+        ("import torch", "import", "not Python"),
+        ("import torch", "x = '\0'", "not Python"),
+        ("CASES = [", "CASES = list([", "not Python"),
+        ("CASES = [", "CASES = [] and [", "CASES must be a literal: it is read without running"),
+        ('{"name": "small", "n": 3}', "{[]: 3}", "CASES must be a literal"),
+        ('{"name": "small", "n": 3}', '"small"', "case 0 of CASES is not a dict"),
+        ('{"name": "small", "n": 3}', '{"n": [3]}', "case 0 of CASES: params.n"),
+        ('{"name": "small", "n": 3}', "{3: 3}", "case 0 of CASES: params.3"),
+        ('"name": "small", ', '"name": "case 2", ', "two of CASES have the same name"),
+        ("VARY = {", "VARY = 3 #", "VARY"),
+        ('(1, 9)}, "contents": ["nominal", "sign"]}', "3}}", "file.py: "),
+        ('"n": (1, 9)', '"n": (1,)', "sizes.n"),
+        ('GRADS = ["x"]', "GRADS = 3", "file.py: "),
+        ('DONATES = ["y"]', "DONATES = [3]", "donates.0"),
+        ('PRECISION = "fp32"', 'PRECISION = "int8"', "precision"),
+        ("TOLERANCE = 1e-4", "TOLERANCE = 0", "tolerance"),
+        ("TOLERANCE = 1e-4", "TOLERANCE = 1e999", "tolerance"),
+        ("TOLERANCE = 1e-4", "MODE = ['train']", "mode"),
+        ('ENTRY = "twice"', "ENTRY = 3", "entry"),
+        ("CASES = ", "OTHER = ", "CASES must be a list of dicts with at least one case"),
+    ],
+)
+def test_what_is_wrong_is_named(old, new, message):
+    assert old in FUNCTION
+
+    with pytest.raises(ProblemError, match=r"^file\.py") as caught:
+        parse(FUNCTION.replace(old, new))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("empty", ["[]", "()", "{}", "None", "3"])
+def test_a_problem_has_at_least_one_case(empty):
+    text = FUNCTION.partition("CASES")[0] + f"CASES = {empty}\ndef inputs(): 0\ndef reference(): 0"
+
+    with pytest.raises(ProblemError, match="CASES"):
+        parse(text)
+
+
+PIECES = st.sampled_from(
+    ["CASES", "VARY", "GRADS", " = ", "[", "]", "{", "}", '"n"', ": ", "1", "(", ")", ",", "-", "*"]
+    + ["\n", "None", "def reference(x): x\n", "def inputs(): 0\n", "class Model: 0\n", '"sizes"']
+    + ["\ud800", "\0", "1j", "b''", "1e999", "{1}", "...", "lambda: 0", "f'{x}'", "TOLERANCE"]
+)
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_no_text_does_worse_than_be_refused(text):
+    try:
+        problem = parse(f"CASES = [{{'n': 1}}]\n{text}")
+    except ProblemError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right
+        return
+
+    assert problem.cases
+
+
+def test_deep_nesting_is_refused():
+    with pytest.raises(ProblemError):
+        parse("CASES = " + "[" * 5000 + "]" * 5000)
+    with pytest.raises(ProblemError):
+        parse(FUNCTION + "x = " + "-" * 100_000 + "1\n")
+
+
+def test_files_and_folders_are_found_by_path(tmp_path):
+    (tmp_path / "scale.py").write_text(FUNCTION.replace('ENTRY = "twice"', ""))
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "problem.py").write_text(FUNCTION.replace('ENTRY = "twice"', ""))
+
+    assert find_problem(str(tmp_path / "scale.py")).id == "scale"
+    assert find_problem(str(tmp_path / "deep")).entry == "deep"
+    assert find_problem(str(tmp_path / "deep" / "problem.py")).id == "deep"
+
+
+def test_bundled_problems_are_found_by_name():
+    assert len(bundled_names()) >= 12
+    for name in bundled_names():
+        problem = find_problem(name)
+        assert problem.id == f"bundled/{name}"
+        assert find_problem(f"bundled/{name}") == problem
+        assert (BUNDLED / name / "candidates").is_dir()
+
+
+@pytest.mark.parametrize("address", ["nothing", "bundled/nothing", "", "../softmax", "/nowhere"])
+def test_an_unknown_address_lists_what_there_is(address):
+    with pytest.raises(ProblemError, match="bundled: add_relu, "):
+        find_problem(address)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(ProblemError, match=r"bytes\.py: cannot be read"):
+        find_problem(str(tmp_path / "bytes.py"))
+    with pytest.raises(ProblemError, match=r"gone\.py: cannot be read"):
+        read_problem(tmp_path / "gone.py")

@@ -1,0 +1,225 @@
+"""The verdict: evidence in, a report out whose parts agree with each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.test_records import REQUEST
+from tests.unit.test_timing_math import times
+from tilewright.evaluator.calibration import Calibration
+from tilewright.evaluator.correctness import Seen
+from tilewright.evaluator.evaluation import Evaluation
+from tilewright.evaluator.host import Host
+from tilewright.evaluator.verdict import Collected, report
+from tilewright.records import (
+    Baseline,
+    Correct,
+    EvalReport,
+    Failed,
+    Incorrect,
+    Label,
+    Rejected,
+    Rules,
+)
+
+ROOT = "ab" * 16
+EXACT = Calibration((0.0, 0.0, 0.0), measured=True)
+Judge = Callable[..., EvalReport]
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Iterator[Judge]:
+    """Yield a function that writes a report over what was collected."""
+    cores = os.sched_getaffinity(0)
+    host = Host(tmp_path)
+
+    def write(
+        collected: Collected | None = None,
+        outcome: Any = None,
+        calibration: Calibration = EXACT,
+        checks: tuple[str, ...] | None = None,
+        **request: Any,
+    ) -> EvalReport:
+        asked = REQUEST.model_copy(update=request)
+        evaluation = Evaluation(host, asked, ROOT, lambda *_: None, lambda: None)
+        return report(
+            evaluation, collected or Collected(), outcome or Correct(), calibration, checks=checks
+        )
+
+    yield write
+    host.close()
+    os.sched_setaffinity(0, cores)
+
+
+def timed(eager_s: float, candidate_s: float, case: str = "case", **more: Any) -> Any:
+    made = times([eager_s] * 16, [candidate_s] * 16, **more)
+    made.case = case
+    made.outside = {"eager": [0.0] * 16, "candidate": [0.0] * 16}
+    return made
+
+
+def test_nothing_found_is_correct_and_claims_no_time(judged):
+    made = judged()
+
+    assert (made.verdict, made.speedup, made.findings, made.labels) == ("correct", None, (), ())
+    assert (made.seed, made.request) == (ROOT, REQUEST)
+    assert made.environment.device == "cpu"
+    assert {"python", "torch"} <= set(made.environment.versions)
+    assert EvalReport.from_json(made.to_json()) == made
+
+
+def test_a_decisive_finding_rejects_and_is_cited(judged):
+    made = judged(Collected(seen=Seen(mutated=["input 0", "input 0"], alias=True)))
+
+    assert made.verdict == "rejected"
+    assert isinstance(made.outcome, Rejected)
+    assert [item.code for item in made.outcome.findings] == ["input mutation", "aliased output"]
+    assert made.findings[0].evidence == {"overwritten": ["input 0"]}
+
+
+def test_a_note_rejects_nobody(judged):
+    made = judged(Collected(seen=Seen(mutated=["input 0"])), protocol="official")
+
+    assert made.verdict == "correct"
+    assert [item.weight for item in made.findings] == ["note"]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Failed(stage="timing", reason="crash", message="m"),
+        Incorrect(kind="values", case="c", message="m"),
+    ],
+)
+def test_a_finding_softens_no_other_verdict(judged, outcome):
+    made = judged(Collected(seen=Seen(mutated=["input 0"]), times=[timed(2e-3, 1e-3)]), outcome)
+
+    assert made.outcome == outcome
+    assert made.findings
+    assert made.speedup is None
+    assert made.comparisons[0].speedup == pytest.approx(2.0)
+
+
+def test_rules_may_deny_a_label(judged):
+    collected = Collected(labels=[Label(name="not timed", detail="one core only")])
+    rules = Rules(deny_labels=("not timed",))
+    made = judged(collected, rules=rules)
+
+    assert made.verdict == "rejected"
+    assert made.findings[0].check == "rules"
+    assert "one core only" in made.findings[0].summary
+    assert judged(collected).verdict == "correct"
+
+
+def test_checks_can_be_run_alone(judged):
+    collected = Collected(seen=Seen(mutated=["input 0"]))
+
+    assert judged(collected, checks=("inputs",)).verdict == "rejected"
+    assert judged(collected, checks=("decoys", "weights")).verdict == "correct"
+    assert judged(collected, checks=()).findings == ()
+
+
+def test_what_was_seen_in_timed_calls_is_evidence_too(judged):
+    mutated = timed(2e-3, 1e-3)
+    mutated.mutated = ["input 1"]
+    idle = timed(2e-3, 1e-3)
+    idle.launches = [0, 0]
+    rules = Rules(require_own_kernel=True)
+
+    assert judged(Collected(times=[mutated])).verdict == "rejected"
+    assert judged(Collected(times=[idle]), rules=rules).verdict == "rejected"
+    assert judged(Collected(times=[idle])).verdict == "correct"
+
+
+def test_work_outside_the_calls_beyond_the_baselines_is_evidence(judged):
+    working = timed(2e-3, 1e-3)
+    working.outside = {"eager": [1e-4] * 16, "candidate": [5e-3] * 16}
+    alike = timed(2e-3, 1e-3)
+    alike.outside = {"eager": [5e-3] * 16, "candidate": [5e-3] * 16}
+    seldom = timed(2e-3, 1e-3)
+    seldom.outside = {"eager": [0.0] * 16, "candidate": [0.0] * 13 + [5e-3] * 3}
+
+    assert judged(Collected(times=[working])).verdict == "rejected"
+    assert judged(Collected(times=[alike])).verdict == "correct"
+    assert judged(Collected(times=[seldom])).verdict == "correct"
+
+
+def test_disturbing_the_baseline_in_the_largest_case_is_evidence(judged):
+    small, large = timed(2e-3, 1e-3, "small"), timed(2e-2, 1e-2, "large")
+    large.disturbed = [0.5] * 16
+
+    assert judged(Collected(times=[small, large])).verdict == "rejected"
+
+
+def test_the_speed_up_is_the_geometric_mean_over_cases(judged):
+    cases = [timed(2e-3, 1e-3, "one"), timed(8e-3, 1e-3, "two")]
+    made = judged(Collected(times=cases))
+
+    assert made.speedup == pytest.approx(4.0)
+    assert made.speedup_low == pytest.approx(4.0)
+    assert [item.case for item in made.comparisons] == ["one", "two"]
+
+
+def test_an_error_that_cases_share_does_not_shrink_with_their_number(judged):
+    sigma = Calibration((0.1, 0.1, 0.1), measured=True)
+    one = judged(Collected(times=[timed(2e-3, 1e-3)]), calibration=sigma)
+    four = judged(Collected(times=[timed(2e-3, 1e-3, str(n)) for n in range(4)]), calibration=sigma)
+
+    assert one.speedup_low == pytest.approx(four.speedup_low, rel=1e-3)
+    assert one.speedup_high == pytest.approx(2 * 1.2165, rel=1e-3)
+
+
+def test_the_summary_is_against_the_first_baseline(judged):
+    baselines = (Baseline(name="compile", kind="compile"), Baseline(name="eager", kind="eager"))
+    case = times([2e-3] * 16, [1e-3] * 16)
+    case.totals = {"compile": [3.1e-3] * 16, **case.totals}
+    case.copies = {"compile": [1e-4] * 16, **case.copies}
+    made = judged(Collected(times=[case]), baselines=baselines)
+
+    assert made.speedup == pytest.approx(3.0)
+    assert {item.baseline: round(item.speedup, 6) for item in made.comparisons} == {
+        "compile": 3.0,
+        "eager": 2.0,
+    }
+
+
+def test_published_rules_give_a_mean_without_an_interval(judged):
+    cases = [timed(2e-3, 1e-3, "one"), timed(8e-3, 1e-3, "two")]
+    made = judged(Collected(times=cases), protocol="official")
+
+    assert made.speedup == pytest.approx(4.0)
+    assert (made.speedup_low, made.speedup_high) == (None, None)
+
+
+def test_short_noisy_and_uncalibrated_are_said(judged):
+    noisy = times([2e-3, 2e-3, 4e-3, 4e-3] * 8, [1e-3] * 32)
+    noisy.outside = {"eager": [0.0], "candidate": [0.0]}
+    short = timed(-5.5e-5, -6.5e-5, "short")
+    default = Calibration((0.0, 0.0, 0.0), measured=False)
+    made = judged(Collected(times=[noisy, short]), calibration=default)
+
+    assert made.comparisons[0].labels == ("uncalibrated", "noisy")
+    assert made.comparisons[1].labels[:2] == ("uncalibrated", "short")
+    assert judged(Collected(times=[timed(2e-3, 1e-3)])).comparisons[0].labels == ()
+
+
+def test_a_case_that_was_wrong_or_not_timed_has_no_comparison(judged):
+    wrong, empty = timed(2e-3, 1e-3), times([], [])
+    wrong.wrong = ["at [0]: expected 1, got 2"]
+    empty.outside = {"eager": [], "candidate": []}
+    made = judged(Collected(times=[wrong, empty]))
+
+    assert made.comparisons == ()
+    assert made.speedup is None
+    assert "wrong when timed" in [item.code for item in made.findings]
+
+
+def test_a_baseline_that_was_not_timed_gives_no_summary(judged):
+    baselines = (Baseline(name="compile", kind="compile"),)
+
+    assert judged(Collected(times=[timed(2e-3, 1e-3)]), baselines=baselines).speedup is None
