@@ -25,22 +25,20 @@ from tilewright.scoring import statistics
 QUIET = 0.02
 REPEATS = 3
 CONTROL_BLOCKS = 20
-SIZES = {"copy": 3, "scale": 3, "softmax": 1, "norm": 1, "matmul": 2, "gelu": 1}
-
 TORCH_BODIES = {
-    "copy": "return x.clone()",
-    "scale": "return x * 1.5 + 0.25",
+    "sort": "return torch.sort(x, dim=-1).values",
+    "cumsum": "return torch.cumsum(x, dim=-1)",
     "softmax": "return torch.softmax(x, dim=-1)",
     "norm": "return torch.nn.functional.layer_norm(x, x.shape[-1:])",
     "matmul": "return x[:, :512] @ x[:512, :512].T.contiguous()",
     "gelu": "return torch.nn.functional.gelu(x)",
 }
 CPP_BODIES = {
-    "copy": "y[i] = x[i];",
-    "scale": "y[i] = x[i] * 1.5f + 0.25f;",
-    "softmax": "y[i] = x[i] / (1.0f + fabsf(x[i]));",
-    "norm": "y[i] = sqrtf(fabsf(x[i])) * x[i];",
-    "matmul": "y[i] = x[i] * x[i] * x[i];",
+    "exp": "y[i] = expf(-fabsf(x[i]));",
+    "tanh": "y[i] = tanhf(x[i]);",
+    "softsign": "y[i] = x[i] / (1.0f + fabsf(x[i]));",
+    "root": "y[i] = sqrtf(fabsf(x[i])) * x[i];",
+    "sine": "y[i] = sinf(x[i]);",
     "gelu": "y[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678f));",
 }
 PROBLEM = """import torch
@@ -78,11 +76,11 @@ extern "C" int work(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {{
 }}
 """
 CPP_REFERENCE = {
-    "copy": "return x.clone()",
-    "scale": "return x * 1.5 + 0.25",
-    "softmax": "return x / (1.0 + x.abs())",
-    "norm": "return x.abs().sqrt() * x",
-    "matmul": "return x * x * x",
+    "exp": "return (-x.abs()).exp()",
+    "tanh": "return x.tanh()",
+    "softsign": "return x / (1.0 + x.abs())",
+    "root": "return x.abs().sqrt() * x",
+    "sine": "return x.sin()",
     "gelu": "return torch.nn.functional.gelu(x)",
 }
 
@@ -112,7 +110,7 @@ def requests(delta: float = 0.0, only: str = "") -> list[tuple[str, EvalRequest]
     """Return one request a problem: the candidate, and the same as its file baseline."""
     made = []
     for language in ("cpp", "torch"):
-        for name in TORCH_BODIES:
+        for name in TORCH_BODIES if language == "torch" else CPP_BODIES:
             title = f"{language} {name}"
             if only not in title or (delta and language == "torch"):
                 continue
@@ -126,21 +124,9 @@ def requests(delta: float = 0.0, only: str = "") -> list[tuple[str, EvalRequest]
 ROWS = {
     f"{language} {name}": rows
     for language, table in {
-        "cpp": {
-            "copy": 6144,
-            "scale": 6144,
-            "softmax": 4096,
-            "norm": 3072,
-            "matmul": 6144,
-            "gelu": 512,
-        },
+        "cpp": {"exp": 512, "tanh": 256, "softsign": 2048, "root": 2048, "sine": 256, "gelu": 256},
         "torch": {
-            "copy": 3072,
-            "scale": 2048,
-            "softmax": 1024,
-            "norm": 1536,
-            "matmul": 1024,
-            "gelu": 512,
+            "sort": 64, "cumsum": 1024, "softmax": 1536, "norm": 1536, "matmul": 768, "gelu": 1024,
         },
     }.items()
     for name, rows in table.items()

@@ -59,8 +59,8 @@ IS_IT_RIGHT = (
         ),
         (
             "a stale expected value when timed",
-            'centers = self.snapshots.pop(fields["center"])',
-            "centers = [item.value for item in drawn.expected]",
+            'self.snapshots.pop("eager")',
+            "[item.value for item in drawn.expected]",
             "test_stirred_inputs_are_others_and_so_is_what_is_expected",
         ),
         (

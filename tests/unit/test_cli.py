@@ -12,10 +12,8 @@ from click.testing import CliRunner
 from tests.unit import cli_reports as reports
 from tilewright import __version__
 from tilewright.cli import eval as eval_verb
-from tilewright.cli.eval import parse_bar, saved, wait_for_save
-from tilewright.cli.lines import one_line
+from tilewright.cli.eval import parse_bar
 from tilewright.cli.main import VERBS, cli
-from tilewright.cli.progress import Progress, describe
 from tilewright.config import leaves, load
 from tilewright.errors import ConfigError, InfrastructureError, PluginError, ProblemError
 from tilewright.records import EvalReport
@@ -372,31 +370,3 @@ def test_elsewhere_one_line_says_what_works(run, monkeypatch):
 def test_without_torch_judging_says_how_to_get_it(run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     refused(run("eval", "fast.py", "-p", "add_relu"), 4, "pip install 'tilewright[judge]'")
-
-
-def test_lines():
-    assert one_line("a\n  b\n\nc") == "a; b; c"
-    text = "a bug: Traceback (most recent call last):\n  File x\nKeyError: 1\n"
-    assert one_line(text) == "a bug: KeyError: 1"
-
-
-def test_progress_is_plain_where_there_is_no_terminal(capsys, monkeypatch):
-    monkeypatch.setattr("tilewright.cli.progress.FIRST_S", 0.05)
-    with Progress("it") as progress:
-        progress("draw", {"case": "tiny", "contents": "scale\x1b"})
-        progress._over.wait(0.2)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b (")
-    assert len(lines) <= 3
-    assert describe("unheard of", {}) == ""
-
-
-def test_a_save_is_seen_once_it_is_complete(tmp_path, monkeypatch):
-    monkeypatch.setattr(eval_verb, "POLL_S", 0.001)
-    file = tmp_path / "a.py"
-    file.write_text("1")
-    before = saved([tmp_path])
-    assert list(before) == [str(file)]
-    looks = iter([before, {}, {"a": (2, 1)}, {"a": (2, 5)}, {"a": (2, 5)}])
-    wait_for_save(before, lambda: next(looks))
-    assert next(looks, None) is None

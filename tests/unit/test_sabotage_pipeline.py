@@ -142,8 +142,8 @@ def test_a_contestant_is_told_no_secret(court):
         assert secret not in told
     assert str(derive(ROOT, "inputs", "small", "nominal", 0)) in {c.seed for c in report.cases}
     calls = [fields for child in json.loads(told) for kind, fields in child if kind == "call"]
-    known = {"base", "args", "grads", "grad_outputs", "forward_seed", "out", "capacity", "expected"}
-    assert {key for fields in calls for key in fields} == {*known, "census"}
+    known = {"base", "size", "args", "grads", "grad_outputs", "forward_seed", "out", "capacity"}
+    assert {key for fields in calls for key in fields} == {*known, "expected", "census"}
     for fields in calls:
         assert all(set(item) == {"dtype", "shape"} for item in fields["expected"])
 
@@ -357,6 +357,6 @@ LOAD = {
     "threads": 1, "compile": None,
 }  # fmt: skip
 CALL = {
-    "base": 0, "args": {"t": "tuple", "v": []}, "grads": [], "grad_outputs": LOAD["init"],
+    "base": 0, "size": 0, "args": {"t": "tuple", "v": []}, "grads": [], "grad_outputs": LOAD["init"],
     "forward_seed": 1, "out": 0, "capacity": 65536, "expected": [],
 }  # fmt: skip

@@ -107,7 +107,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 def _interesting(rows: list[Row]) -> str:
     wrong = [row.name for row in rows if row.verdict == "incorrect"]
-    return (wrong or [row.name for row in rows])[0]
+    return (wrong or [row.name for row in rows])[-1]
 
 
 def _judge_all(

@@ -65,8 +65,9 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
     """
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        raise ProblemError(f"{where}: not Python: {error}") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        # The last two: nested deeper than Python's parser can follow.
+        raise ProblemError(f"{where}: not Python: {error or 'nested too deeply'}") from error
     defined = _defined(tree)
     literals = _literals(tree, where)
     if {"Model", "get_inputs"} <= defined:
@@ -80,6 +81,8 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
             "problem) nor `reference`, `inputs` and `CASES` (a function problem)"
         )
     vary = literals.get("VARY") or {}
+    if not isinstance(vary, dict):
+        raise ProblemError(f"{where}: VARY must be a dict of `sizes` and `contents`")
     try:
         return Problem(
             id=identity,
@@ -138,7 +141,7 @@ def _literals(tree: ast.Module, where: str) -> dict[str, Any]:
         if name in _LITERALS:
             try:
                 found[name] = ast.literal_eval(node.value)
-            except ValueError as error:
+            except (ValueError, TypeError, RecursionError, MemoryError) as error:
                 raise ProblemError(
                     f"{where}:{node.lineno}: {name} must be a literal: it is read without "
                     "running the file"

@@ -1,0 +1,37 @@
+"""Parts of the command line by themselves: lines, progress, waiting for a save."""
+
+from __future__ import annotations
+
+from tilewright.cli import eval as eval_verb
+from tilewright.cli.eval import saved, wait_for_save
+from tilewright.cli.lines import one_line, printable
+from tilewright.cli.progress import Progress, describe
+
+
+def test_lines():
+    assert one_line("a\n  b\n\nc") == "a; b; c"
+    text = "a bug: Traceback (most recent call last):\n  File x\nKeyError: 1\n"
+    assert one_line(text) == "a bug: KeyError: 1"
+    assert printable("a\tb\n\x1b[2J\u202e") == "a\tb\n\\x1b[2J\\x202e"
+
+
+def test_progress_is_plain_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr("tilewright.cli.progress.FIRST_S", 0.05)
+    with Progress("it") as progress:
+        progress("draw", {"case": "tiny", "contents": "scale\x1b"})
+        progress._over.wait(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b (")
+    assert len(lines) <= 3
+    assert describe("unheard of", {}) == ""
+
+
+def test_a_save_is_seen_once_it_is_complete(tmp_path, monkeypatch):
+    monkeypatch.setattr(eval_verb, "POLL_S", 0.001)
+    file = tmp_path / "a.py"
+    file.write_text("1")
+    before = saved([tmp_path])
+    assert list(before) == [str(file)]
+    looks = iter([before, {}, {"a": (2, 1)}, {"a": (2, 5)}, {"a": (2, 5)}])
+    wait_for_save(before, lambda: next(looks))
+    assert next(looks, None) is None

@@ -1,0 +1,146 @@
+"""The host: how cores are split, who waits for whom, and what children may see."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator import confinement as conf
+from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
+from tilewright.evaluator.environment import device_key, environment
+from tilewright.evaluator.host import Cores, Host, plan_cores
+from tilewright.records import Limits
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    """Yield a host whose forkserver is never started."""
+    cores = os.sched_getaffinity(0)
+    made = Host(tmp_path)
+    yield made
+    made.close()
+    os.sched_setaffinity(0, cores)
+
+
+@pytest.mark.parametrize(
+    ("available", "sides", "judge"),
+    [
+        ([0], (0,), (0,)),
+        ([5, 3], (3,), (5,)),
+        ([0, 1, 2], (0,), (1, 2)),
+        ([3, 2, 1, 0], (0,), (1, 2, 3)),
+        ([0, 1, 2, 3, 4], (0, 1), (2, 3, 4)),
+        (list(range(8)), (0, 1, 2, 3), (4, 5, 6, 7)),
+    ],
+)
+def test_small_machines_time_on_one_core_and_others_on_half(available, sides, judge):
+    assert plan_cores(available) == Cores(sides, judge)
+
+
+@pytest.mark.parametrize("count", range(1, 33))
+def test_the_clock_has_a_core_of_its_own_wherever_there_are_two(count):
+    cores = plan_cores(list(range(count)))
+
+    assert cores.separate == (count > 1)
+    assert cores.threads == len(cores.sides) >= 1
+    assert set(cores.sides) | set(cores.judge) == set(range(count))
+
+
+def test_the_supervisor_leaves_the_timed_cores(host):
+    assert os.sched_getaffinity(0) == set(host.cores.judge)
+    assert host.forkserver.pid is None
+
+
+def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path):
+    os.sched_setaffinity(0, {*host.cores.sides, *host.cores.judge})
+    second = Host(tmp_path)
+    said: list[str] = []
+    order: list[str] = []
+
+    def wait() -> None:
+        with second.lease(said.append):
+            order.append("second")
+
+    with host.lease(said.append):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        order.append("first")
+    thread.join(10)
+
+    assert order == ["first", "second"]
+    assert len(said) == 1
+    assert "in use by another tilewright" in said[0]
+
+
+def test_a_lease_that_cannot_be_made_is_our_failure(host, monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: "x/y/z")
+
+    with pytest.raises(InfrastructureError, match="cannot make the device lease"), host.lease(print):
+        pass
+
+
+def test_the_environment_names_the_machine(host):
+    made = environment(host.cores)
+
+    assert made.host["timed_cores"] == list(host.cores.sides)
+    assert made.device_name in device_key(host.cores)
+    assert f"{host.cores.threads} timed" in device_key(host.cores)
+
+
+def test_no_secret_of_ours_reaches_a_child(monkeypatch):
+    monkeypatch.setenv("API_KEY", "secret")
+    for given in (conf.forkserver_environment({"A": "1"}), conf.child_environment({"A": "1"})):
+        assert given["A"] == "1"
+        assert "secret" not in given.values()
+        assert "API_KEY" not in given
+
+
+def test_a_child_sees_libraries_and_what_was_allowed(tmp_path):
+    values = conf.confinement(
+        3, Limits(), 123, cores=(1,), threads=2, environment={}, extra_paths=(str(tmp_path), "/no")
+    )
+
+    assert str(tmp_path) in values["read_only"]
+    assert "/no" not in values["read_only"]
+    assert "/usr" in values["read_only"]
+    assert not any(path.endswith("/src") for path in values["read_only"])
+    assert values["environment"]["OMP_NUM_THREADS"] == "2"
+    assert (values["memory_bytes"], values["core"]) == (123, [1])
+    assert len({conf.confinement(slot, Limits(), 1, cores=(), threads=1, environment={})["uid"]
+                for slot in range(5)}) == 5  # fmt: skip
+
+
+def test_python_paths_cover_each_other_once():
+    paths = conf.python_paths()
+
+    assert all(os.path.isdir(path) for path in paths)
+    assert not any(a != b and a.startswith(b + "/") for a in paths for b in paths)
+
+
+def test_sealed_memory_can_be_neither_shrunk_nor_grown():
+    fd = sealed_memory("x", 8192)
+    for size in (4096, 16384):
+        with pytest.raises(PermissionError):
+            os.ftruncate(fd, size)
+    os.close(fd)
+
+
+def test_pages_are_whole():
+    assert [page_round(size) for size in (0, 1, 4096, 4097)] == [4096, 4096, 4096, 8192]
+
+
+def test_a_token_page_is_shared_and_released():
+    before = len(os.listdir("/proc/self/fd"))
+    page = TokenPage()
+    page.words[TokenPage.GO] = 7
+    assert os.pread(page.fd, 1, TokenPage.GO * 8) == b"\x07"
+    page.close()
+
+    assert len(os.listdir("/proc/self/fd")) == before
