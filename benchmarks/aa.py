@@ -124,9 +124,14 @@ def requests(delta: float = 0.0, only: str = "") -> list[tuple[str, EvalRequest]
 ROWS = {
     f"{language} {name}": rows
     for language, table in {
-        "cpp": {"exp": 512, "tanh": 256, "softsign": 2048, "root": 2048, "sine": 256, "gelu": 256},
+        "cpp": {"exp": 512, "tanh": 256, "softsign": 4096, "root": 2048, "sine": 256, "gelu": 256},
         "torch": {
-            "sort": 64, "cumsum": 1024, "softmax": 1536, "norm": 1536, "matmul": 768, "gelu": 1024,
+            "sort": 64,
+            "cumsum": 1280,
+            "softmax": 2048,
+            "norm": 2048,
+            "matmul": 768,
+            "gelu": 2048,
         },
     }.items()
     for name, rows in table.items()

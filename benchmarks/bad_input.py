@@ -136,6 +136,7 @@ CASES = (
     Case("missing baseline", on("good.py", "--baseline nope.py"), 2, "nope.py"),
     Case("baseline that does not parse", on("good.py", "--baseline broken.py"), 2, "broken.py"),
     Case("a home that cannot be made", on("good.py", "--set home=good.py/home"), 2, "home"),
+    Case("a home of nobody", on("good.py", "--set home=~nobody-here/x"), 2, "home"),
     Case("runs below a file", on("good.py", "--out good.py/runs"), 2, "good.py/runs"),
     Case("read-only folder", on("good.py", "--out read-only"), 2, "read-only"),
     Case("no space for a run", on("good.py", "--out full"), 2, "space"),

@@ -23,6 +23,8 @@ from tilewright.testing.corpus import CorpusFile, expectation_missed, read_corpu
 CONTROL = "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x + y)\n"
 DEADLINE_S = 4.0
 GRACE_S = 2.0
+SETTLE_S = 0.4
+"""After a report the supervisor forks contestants ahead; a moment later it is at rest."""
 
 
 def settings(*, timed: bool) -> Config:
@@ -43,13 +45,18 @@ def settings(*, timed: bool) -> Config:
 
 def footprint(supervisor: int) -> dict[str, int]:
     """Count what could be left behind: processes, descriptors, shared memory, temp files."""
+    time.sleep(SETTLE_S)
     below = _descendants(supervisor)
     return {
         "processes": len([pid for pid in below if not _is_forkserver(pid)]),
         "descriptors": len(os.listdir(f"/proc/{supervisor}/fd")),
-        "shared memory": len(os.listdir("/dev/shm")),
-        "temp files": len(os.listdir(tempfile.gettempdir())),
+        "shared memory": len([name for name in os.listdir("/dev/shm") if "tilewright" in name]),
+        "temp files": len([name for name in os.listdir(tempfile.gettempdir()) if _ours(name)]),
     }
+
+
+def _ours(name: str) -> bool:
+    return name.startswith(("tilewright", "candidate", "problem-", "owned", "waste"))
 
 
 def _descendants(pid: int) -> list[int]:

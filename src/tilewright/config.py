@@ -121,7 +121,11 @@ def load(
     for source, layer in _layers(file, overrides, os.environ if environ is None else environ):
         _merge(tree, layer)
         config = _validate(tree, source)
-    return config.model_copy(update={"home": config.home.expanduser()})
+    try:
+        home = config.home.expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"home: {config.home}: there is no such user: {error}") from error
+    return config.model_copy(update={"home": home})
 
 
 def dump(config: Config) -> str:

@@ -282,7 +282,20 @@ def test_watch_judges_again_at_each_save_until_interrupted(folder):
     assert err.splitlines()[-1] == "tilewright: interrupted"
 
 
-def test_an_interrupt_leaves_neither_a_process_nor_a_run_folder(folder):
+@pytest.mark.parametrize(
+    "send",
+    [
+        os.kill,
+        pytest.param(
+            os.killpg,
+            marks=pytest.mark.xfail(
+                strict=False, reason="until the supervisor leaves the terminal's process group"
+            ),
+        ),
+    ],
+    ids=["to the command", "to all, as a terminal does"],
+)
+def test_an_interrupt_leaves_neither_a_process_nor_a_run_folder(folder, send):
     (folder / "slow.py").write_text(
         "import time\ndef double(x):\n    time.sleep(15)\n    return x\n"
     )
@@ -294,7 +307,7 @@ def test_an_interrupt_leaves_neither_a_process_nor_a_run_folder(folder):
     for line in process.stderr:
         if "correctness" in line:
             break
-    os.kill(process.pid, signal.SIGINT)
+    send(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err

@@ -118,8 +118,8 @@ def correct() -> EvalReport:
         speedup_low=1.36,
         speedup_high=1.47,
         comparisons=(
-            comparison("tiny", 1.005, 0.02, labels=("short",), us=12.0),
-            comparison("large", 2.0, 0.04, us=2500.0),
+            comparison("tiny", 1.005, 0.02, labels=("uncalibrated", "short"), us=12.0),
+            comparison("large", 2.0, 0.04, labels=("uncalibrated",), us=2500.0),
         ),
         cases=(
             case("tiny"),

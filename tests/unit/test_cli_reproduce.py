@@ -138,6 +138,10 @@ def test_sources_are_quoted_exactly(text):
     assert ast.literal_eval(quoted(text)) == text
 
 
+def test_a_docstring_stays_readable():
+    assert quoted('"""A problem."""\n') == "r'''\"\"\"A problem.\"\"\"\n'''"
+
+
 def test_the_first_failing_draw_is_the_last_call():
     report = wrong("add_relu")
     plan = plan_of(report)

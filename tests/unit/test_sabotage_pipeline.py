@@ -357,6 +357,6 @@ LOAD = {
     "threads": 1, "compile": None,
 }  # fmt: skip
 CALL = {
-    "base": 0, "size": 0, "args": {"t": "tuple", "v": []}, "grads": [], "grad_outputs": LOAD["init"],
+    "base": 0, "size": 0, "args": LOAD["init"], "grads": [], "grad_outputs": LOAD["init"],
     "forward_seed": 1, "out": 0, "capacity": 65536, "expected": [],
 }  # fmt: skip

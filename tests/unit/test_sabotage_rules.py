@@ -13,28 +13,22 @@ from typing import Any
 
 import pytest
 
-from tilewright.contestant.frames import Channel, Frame, FrameError
+from tilewright.contestant.frames import Channel
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator import build
 from tilewright.evaluator.correctness import hidden_cases
-from tilewright.evaluator.seeds import derive, draw_root, generator
+from tilewright.evaluator.seeds import generator
 from tilewright.evaluator.sides import Ended, Side
-from tilewright.evaluator.testimony import Result, read, read_weights
 from tilewright.problems.reader import parse_problem
 from tilewright.records import (
     Candidate,
-    Correct,
     Environment,
-    EvalReport,
     EvalRequest,
     Failed,
     Limits,
     Protection,
-    Rules,
     SourceFile,
-    Unjudged,
 )
-from tilewright.records.store import lookup, remember, work_key
 
 PROBLEM = """CASES = [{"name": "a", "n": 100}, {"name": "b", "n": 7}]
 VARY = {"sizes": {"n": [1, 500]}}
@@ -61,17 +55,6 @@ def request(**changes: Any) -> EvalRequest:
     return EvalRequest(problem=problem, candidate=candidate()).model_copy(update=changes)
 
 
-def test_every_name_and_every_root_has_a_seed_of_its_own():
-    names = [("inputs", "a", "nominal", 0), ("inputs", "a", "nominal", 1), ("inputs", "b"), ()]
-    seeds = {derive(root, *each) for root in ROOTS for each in names}
-
-    assert len(seeds) == 8
-    assert derive(ROOTS[0], "inputs") == derive(ROOTS[0], "inputs")
-    assert draw_root() != draw_root()
-    assert len(draw_root()) == 32
-    assert generator(ROOTS[0], "a").random() != generator(ROOTS[1], "a").random()
-
-
 def test_hidden_sizes_are_others_and_within_bounds():
     public = {100, 7}
     seen = set()
@@ -84,35 +67,6 @@ def test_hidden_sizes_are_others_and_within_bounds():
         seen |= {case.params["n"] for case in cases}
     assert len(seen - public) > 20
     assert all(1 <= size <= 500 for size in seen)
-
-
-PLAIN = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu"}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"outputs": [], "launches": 0, "verdict": "correct"},
-        {"outputs": [{**PLAIN, "right": True}], "launches": 0},
-        {"outputs": [], "launches": True},
-        {"outputs": [], "launches": "3"},
-        {"outputs": [], "launches": -1},
-        {"outputs": [{**PLAIN, "shape": [-2]}], "launches": 0},
-        {"outputs": [{**PLAIN, "offset": 0.5}], "launches": 0},
-        {"outputs": [PLAIN] * 65, "launches": 0},
-        {"outputs": []},
-    ],
-)
-def test_testimony_beyond_its_schema_is_no_testimony(fields):
-    with pytest.raises(FrameError):
-        read(Frame("result", fields), Result)
-
-
-def test_plain_testimony_is_read():
-    assert read(Frame("result", {"outputs": [PLAIN], "launches": 2}), Result).launches == 2
-    assert read_weights(b'[["w",[2],"float32"],["i",[1],"int64"]]') == b'[["w",[2],"float32"]]'
-    with pytest.raises(FrameError):
-        read_weights(b'[["w",[2],"float32","more"]]')
 
 
 def test_builds_are_kept_by_content_and_never_by_name(tmp_path: Path, monkeypatch):
@@ -132,42 +86,6 @@ def test_builds_are_kept_by_content_and_never_by_name(tmp_path: Path, monkeypatc
         assert evaluation.artifacts["candidate"] == {"kernel": text.encode()}
 
     assert len(built) == 2
-
-
-def report(outcome: Any, **changes: Any) -> EvalReport:
-    return EvalReport(
-        verdict=outcome.verdict, outcome=outcome, environment=HERE, seed=ROOTS[0],
-        request=request(), evaluator="1", **changes,
-    )  # fmt: skip
-
-
-def test_only_a_correct_candidate_has_a_speed_up():
-    failed = Failed(stage="load", reason="exit", message="")
-
-    assert report(Correct(), speedup=2.0).speedup == 2.0
-    with pytest.raises(ValueError, match="speed-up"):
-        report(failed, speedup=2.0)
-    with pytest.raises(ValueError, match="verdict"):
-        EvalReport.model_validate({**report(failed).model_dump(), "verdict": "correct"})
-
-
-def test_the_same_work_is_known_by_its_content(tmp_path: Path):
-    key = work_key(request(), HERE, "1")
-    there = HERE.model_copy(update={"device_name": "b"})
-    others = [
-        work_key(request(candidate=candidate("// other\n" + SOURCE)), HERE, "1"),
-        work_key(request(protocol="official"), HERE, "1"),
-        work_key(request(rules=Rules(require_own_kernel=True)), HERE, "1"),
-        work_key(request(), there, "1"),
-        work_key(request(), HERE, "2"),
-    ]
-
-    assert len({key, *others}) == 6
-    assert work_key(request(seed=ROOTS[1]), HERE, "1") == key
-    remember(tmp_path, key, report(Correct()))
-    remember(tmp_path, others[0], report(Unjudged(reason="no device", message="")))
-    assert lookup(tmp_path, key) == report(Correct())
-    assert lookup(tmp_path, others[0]) is None
 
 
 class Mute:

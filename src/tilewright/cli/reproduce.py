@@ -52,12 +52,14 @@ compared; last, the judge's own code.
 
 from __future__ import annotations
 
+import atexit
 import copy
 import importlib.util
 import inspect
 import mmap
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -272,7 +274,6 @@ def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> str:
         "LOADER": build.loader,
         "COMMAND": list(build.compiler()),
         "UNITS": list(build.units),
-        "HEADER": header.read_text(encoding="ascii") if build.loader == "c_abi" else "",
         "IMPORT_PATHS": list(request.candidate.allow_imports),
         "THREADS": len(timed) if isinstance(timed, list) and timed else 1,
         "INIT_SEED": derive(report.seed, "init") & 0x7FFFFFFF,
@@ -283,6 +284,8 @@ def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> str:
         "TIMED": plan.timed,
     }
     lines = [f"{name} = {value!r}\n" for name, value in values.items()]
+    if build.loader == "c_abi":
+        lines.append(f"HEADER = {quoted(header.read_text(encoding='ascii'))}\n")
     lines.append(f"CALLS = [\n{''.join(call.literal() for call in plan.calls)}]\n")
     return "".join(lines)
 
@@ -298,12 +301,13 @@ def _sources(report: EvalReport) -> str:
 
 def quoted(text: str) -> str:
     """Return a literal of `text`, readable where it can be."""
-    raw = f'r"""{text}"""'
-    try:
-        if ast.literal_eval(raw) == text:
-            return raw
-    except (SyntaxError, ValueError):
-        pass
+    for mark in ('"""', "'''"):
+        raw = f"r{mark}{text}{mark}"
+        try:
+            if ast.literal_eval(raw) == text:
+                return raw
+        except (SyntaxError, ValueError):
+            continue
     lines = text.splitlines(keepends=True) or [""]
     return "(\n" + "".join(f"        {line!a}\n" for line in lines) + "    )"
 

@@ -10,6 +10,7 @@ import argparse
 import ctypes
 import gc
 import importlib
+import io
 import os
 import signal
 import socket
@@ -91,6 +92,9 @@ def _fork(frame: Frame, roles: dict[str, Role]) -> int:
         os.dup2(output_fd, 1)
         os.dup2(output_fd, 2)
         os.close(output_fd)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # Most children are killed; what they printed before is kept line by line.
+            sys.stdout.reconfigure(line_buffering=True)
         play(socket.socket(fileno=channel_fd), applied)
         return 0
 

@@ -8,6 +8,7 @@ tolerance or number of trials.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import gc
 import mmap
@@ -178,6 +179,10 @@ class Contestant:
             vars(sys.modules.pop(name)).clear()
         gc.collect()
         atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                # The candidate may have closed or replaced it.
+                stream.flush()
         _malloc_trim(0)
         self.channel.send("bye")
         os._exit(0)

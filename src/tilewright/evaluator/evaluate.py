@@ -173,7 +173,12 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
     time_case = timing.time_case_officially if official else timing.time_case
     for case in evaluation.request.problem.cases:
         evaluation.emit("timing", {"case": case.name})
-        collected.times.append(time_case(evaluation, case, [*names, "candidate"]))
+        try:
+            collected.times.append(time_case(evaluation, case, [*names, "candidate"]))
+        except Ended as ended:
+            if ended.side in names:
+                raise _baseline_failed(ended.side, ended) from ended
+            raise
         if collected.times[-1].wrong:
             message = collected.times[-1].wrong[0]
             raise Ended(Incorrect(kind="values", case=f"{case.name}, timed", message=message))
@@ -192,8 +197,12 @@ def _blamed_on_baseline(name: str) -> Iterator[None]:
     try:
         yield
     except Ended as ended:
-        message = getattr(ended.outcome, "message", "")
-        raise ProblemError(f"baseline {name!r} {ended.outcome.verdict}: {message}") from ended
+        raise _baseline_failed(name, ended) from ended
+
+
+def _baseline_failed(name: str, ended: Ended) -> ProblemError:
+    message = getattr(ended.outcome, "message", "")
+    return ProblemError(f"baseline {name!r} {ended.outcome.verdict}: {message}")
 
 
 def reference_candidate(evaluation: Evaluation) -> Candidate:

@@ -15,7 +15,7 @@ from tilewright.errors import ProblemError
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
 from tilewright.evaluator.processes import Child
 from tilewright.evaluator.testimony import ErrorSaid, Result, read, read_weights
-from tilewright.records import Failed, Limits, Outcome, Stage
+from tilewright.records import Failed, FailedReason, Limits, Outcome, Stage
 
 LOOK_S = 0.05
 """Time between two looks at client, deadline and memory while something is waited for."""
@@ -26,11 +26,13 @@ SPIN_CHECK = 512
 
 
 class Ended(Exception):
-    """The candidate's evaluation is over; `outcome` says how. Control flow inside the evaluator."""
+    """An evaluation is over; `outcome` says how. Control flow inside the evaluator."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, side: str = "candidate") -> None:
         super().__init__(outcome.verdict)
         self.outcome = outcome
+        self.side = side
+        """Whose doing it was: a baseline's is not the candidate's fault."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ class Side:
         if used > allowed + LIBRARY_BYTES:
             self.child.kill()
             message = f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
-            raise Ended(Failed(stage=self.stage, reason="out of memory", message=message))
+            raise self._failed("out of memory", message)
 
     def _cpu(self) -> float:
         return self.child.cpu_s()
@@ -259,25 +261,28 @@ class Side:
             said = read(frame, ErrorSaid)
         except FrameError as error:
             raise self._forged(str(error)) from None
-        raise Ended(_raised(said, self.stage))
+        raise Ended(_raised(said, self.stage), self.name)
 
     def _late(self, seconds: float) -> Ended:
         message = f"no answer within {seconds:g} s"
-        return Ended(Failed(stage=self.stage, reason="timeout", message=message))
+        return self._failed("timeout", message)
 
     def _forged(self, what: str) -> Ended:
-        return Ended(Failed(stage=self.stage, reason="protocol", message=what[:500]))
+        return self._failed("protocol", what[:500])
 
     def _died(self) -> Ended:
         status = self.child.wait_status(2.0)
         if status is None:
             message = "it closed its channel"
-            return Ended(Failed(stage=self.stage, reason="protocol", message=message))
+            return self._failed("protocol", message)
         if os.WIFSIGNALED(status):
             message = f"killed by {_signal_name(os.WTERMSIG(status))}"
-            return Ended(Failed(stage=self.stage, reason="crash", message=message))
+            return self._failed("crash", message)
         message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
-        return Ended(Failed(stage=self.stage, reason="exit", message=message))
+        return self._failed("exit", message)
+
+    def _failed(self, reason: FailedReason, message: str) -> Ended:
+        return Ended(Failed(stage=self.stage, reason=reason, message=message), self.name)
 
     def end(self, timeout_s: float) -> int | None:
         """Let the process finish by itself; return its wait status, or `None` if it does not."""

@@ -5,6 +5,7 @@ from tilewright.records.candidate import Baseline, Candidate
 from tilewright.records.outcome import (
     Correct,
     Failed,
+    FailedReason,
     Finding,
     Incorrect,
     Label,
@@ -38,6 +39,7 @@ __all__ = [
     "EvalReport",
     "EvalRequest",
     "Failed",
+    "FailedReason",
     "Finding",
     "Incorrect",
     "JsonValue",

@@ -11,6 +11,7 @@ from tilewright.records.base import JsonValue, Record
 __all__ = [
     "Correct",
     "Failed",
+    "FailedReason",
     "Finding",
     "Incorrect",
     "Label",
@@ -23,6 +24,17 @@ __all__ = [
 
 Verdict = Literal["correct", "incorrect", "failed", "rejected", "unjudged"]
 Stage = Literal["prepare", "spawn", "load", "correctness", "knockout", "timing", "exit"]
+FailedReason = Literal[
+    "unparseable",
+    "build",
+    "exception",
+    "crash",
+    "exit",
+    "timeout",
+    "out of memory",
+    "protocol",
+    "memory corruption",
+]
 
 
 class Finding(Record):
@@ -64,17 +76,7 @@ class Failed(Record):
 
     verdict: Literal["failed"] = "failed"
     stage: Stage
-    reason: Literal[
-        "unparseable",
-        "build",
-        "exception",
-        "crash",
-        "exit",
-        "timeout",
-        "out of memory",
-        "protocol",
-        "memory corruption",
-    ]
+    reason: FailedReason
     message: str
 
 

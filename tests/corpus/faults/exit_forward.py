@@ -1,0 +1,12 @@
+"""os._exit(0) in the call.
+
+problem: add_relu
+expect: failed
+reason: exit
+"""
+
+import os
+
+
+def add_relu(x, y):
+    os._exit(0)

@@ -1,0 +1,9 @@
+"""KeyboardInterrupt in the call.
+
+problem: add_relu
+expect: failed
+reason: exit
+"""
+
+def add_relu(x, y):
+    raise KeyboardInterrupt

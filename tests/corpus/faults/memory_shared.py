@@ -1,0 +1,17 @@
+"""Ten gigabytes of shared anonymous memory, which RLIMIT_DATA does not see.
+
+problem: add_relu
+expect: failed
+reason: out of memory
+"""
+
+import mmap
+
+import torch
+
+
+def add_relu(x, y):
+    waste = mmap.mmap(-1, 10 << 30)
+    for start in range(0, 10 << 30, 4096):
+        waste[start] = 1
+    return torch.relu(x + y)

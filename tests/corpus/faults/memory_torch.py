@@ -1,0 +1,13 @@
+"""Ten gigabytes from torch.
+
+problem: add_relu
+expect: failed
+reason: out of memory
+"""
+
+import torch
+
+
+def add_relu(x, y):
+    waste = torch.ones(10 << 30, dtype=torch.uint8)
+    return torch.relu(x + y) + waste[0] * 0

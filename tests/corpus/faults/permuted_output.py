@@ -1,0 +1,11 @@
+"""A strided output, legitimate.
+
+problem: add_relu
+expect: correct
+"""
+
+import torch
+
+
+def add_relu(x, y):
+    return torch.relu(x.T + y.T).contiguous().T
