@@ -41,9 +41,13 @@ def quick_settings() -> Config:
     )
 
 
+def home() -> Path:
+    """Return where benchmarks keep builds and the calibration: apart from the user's own."""
+    return Path(tempfile.gettempdir()) / "tilewright-benchmarks"
+
+
 @contextmanager
-def executor(home: Path | None = None) -> Iterator[LocalExecutor]:
-    """Yield an executor with a home of its own (builds are cached in the user's temp folder)."""
-    folder = home or Path(tempfile.gettempdir()) / "tilewright-benchmarks"
-    with LocalExecutor(folder) as local:
+def executor(folder: Path | None = None) -> Iterator[LocalExecutor]:
+    """Yield an executor with a home of its own."""
+    with LocalExecutor(folder or home()) as local:
         yield local

@@ -34,6 +34,7 @@ def settings(*, timed: bool) -> Config:
             f"eval.limits.load_s={DEADLINE_S}",
             f"eval.limits.call_s={DEADLINE_S}",
             "eval.limits.exit_s=2",
+            f"eval.limits.memory_bytes={2 << 30}",
             "eval.timing.max_s=0.3",
             "eval.timing.min_blocks=6",
             "eval.timing.max_blocks=8",

@@ -20,13 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import sabotage_judge, sabotage_supervisor
 from benchmarks.bars import Bar
 from benchmarks.sabotage_bugs import Bug
-from benchmarks.sabotage_judge import IS_IT_RIGHT, WHAT_IS_SECRET
-from benchmarks.sabotage_supervisor import HOW_FAST, WHO_DID_IT, WHOSE_TURN
 
 ROOT = Path(__file__).parent.parent
-BUGS = (*IS_IT_RIGHT, *WHAT_IS_SECRET, *HOW_FAST, *WHO_DID_IT, *WHOSE_TURN)
+BUGS = (*sabotage_judge.BUGS, *sabotage_supervisor.BUGS)
 TEST_S = 60
 RUN_S = 300
 GUARD = """import tilewright

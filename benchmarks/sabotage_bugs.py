@@ -1,4 +1,4 @@
-"""The bugs that `benchmarks/sabotage.py` plants in our own judge, and the tests that find them.
+"""What a planted bug is. The bugs are in `sabotage_judge.py` and `sabotage_supervisor.py`.
 
 Each is one replacement in one file. Old texts are short, so that they survive reformatting, and
 must stand exactly once in their file: where one does not, the bar says so by name.
@@ -7,6 +7,10 @@ must stand exactly once in their file: where one does not, the bar says so by na
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+UNIT = "tests/unit/"
+PIPELINE = UNIT + "test_sabotage_pipeline.py"
+RULES = UNIT + "test_sabotage_rules.py"
 
 
 @dataclass(frozen=True)
@@ -22,17 +26,11 @@ class Bug:
     """Files or node ids, from the root of the repository."""
 
 
-def planted(file: str, tests: str, *bugs: tuple[str, str, str, str]) -> tuple[Bug, ...]:
-    """Return bugs of one file that tests of one file find: (name, old, new, test or "")."""
-    return tuple(
-        Bug(name, file, old, new, (f"{tests}::{test}" if test else tests,))
-        for name, old, new, test in bugs
-    )
+def planted(
+    file: str, tests: str, *bugs: tuple[str, str, str] | tuple[str, str, str, str]
+) -> tuple[Bug, ...]:
+    """Return bugs of one file that `tests` find: (name, old, new), or (name, old, new, test).
 
-
-JUDGE = "tests/unit/test_sabotage_judge.py"
-PIPELINE = "tests/unit/test_sabotage_pipeline.py"
-RULES = "tests/unit/test_sabotage_rules.py"
-TIMING = "tests/unit/test_sabotage_timing.py"
-TREE = "tests/processes/test_sabotage_tree.py"
-COMPARISON = "tests/unit/test_comparison.py"
+    A test is named where its file holds whole evaluations, which take their time.
+    """
+    return tuple(Bug(bug[0], file, bug[1], bug[2], ("::".join([tests, *bug[3:]]),)) for bug in bugs)

@@ -2,115 +2,67 @@
 
 from __future__ import annotations
 
-from benchmarks.sabotage_bugs import PIPELINE, RULES, TIMING, TREE, planted
+from benchmarks.sabotage_bugs import PIPELINE, RULES, UNIT, planted
 
-HOW_FAST = (
+CLOCK = (
     *planted(
         "evaluator/timing.py",
-        TIMING,
+        UNIT + "test_timing_math.py",
         (
             "the sides of the ratio are swapped",
             '_net(times, "candidate"), _net(times, baseline)',
             '_net(times, baseline), _net(times, "candidate")',
-            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
         ),
         (
             "the sides of the published ratio are swapped",
             "means[0] / means[1]",
             "means[1] / means[0]",
-            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
         ),
         (
             "the copy of the outputs is not subtracted",
             "max(total - min(copy, longest)",
             "max(total",
-            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
         ),
         (
             "the copy of the outputs is subtracted twice",
             "max(total - min(copy, longest)",
             "max(total - 2 * min(copy, longest)",
-            "test_the_copy_is_taken_off_once_and_the_faster_side_is_faster",
-        ),
-        (
-            "the stop rule looks at the estimate",
-            "if max(widths) <= max(",
-            "if times.totals[names[-1]][-1] < 0.9 or max(widths) <= max(",
-            "test_the_stop_rule_sees_the_width_and_not_the_estimate",
         ),
         (
             "work that is hidden in the copy is nobody's",
             "max(total - min(copy, longest)",
             "max(total - copy",
-            "test_work_that_is_hidden_in_the_copy_is_work",
         ),
+    ),
+    *planted(
+        "evaluator/timing.py",
+        UNIT + "test_sabotage_timing.py",
         (
-            "ABAB instead of ABBA",
-            "(first, first[::-1])",
-            "(first, first)",
-            "test_in_a_block_each_side_is_called_in_order_and_in_reverse",
+            "the stop rule looks at the estimate",
+            "if max(widths) <= max(",
+            "if times.totals[names[-1]][-1] < 0.9 or max(widths) <= max(",
         ),
-        (
-            "both calls of a pair get other contents",
-            "None if place else stir",
-            "stir + place",
-            "test_both_calls_of_a_pair_get_the_same_fresh_contents_at_the_same_address",
-        ),
-        (
-            "timed calls are not compared",
-            "drawn.room <= CHECK_ALL_BYTES",
-            "drawn.room <= 0",
-            "test_every_timed_call_of_a_small_case_is_compared",
-        ),
+        ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
+        ("both calls of a pair get other contents", "None if place else stir", "stir + place"),
+        ("timed calls are not compared", "drawn.room <= CHECK_ALL_BYTES", "drawn.room <= 0"),
+        ("a wrong timed call is not kept", 'if answer["wrong"]:', "if answer is None:"),
+        ("an input overwritten when timed is not kept", "times.mutated += [", "_ = ["),
+        ("other dtypes are allowed when timed", "if said != turn.drawn.outputs:", "if not said:"),
         (
             "CPU use in the baseline's turn is ignored",
             "(candidate.child.cpu_s() - before)",
             "(before - before)",
-            "test_what_the_candidate_does_in_the_baselines_turn_is_noted",
-        ),
-    ),
-    *planted(
-        "evaluator/verdict.py",
-        TIMING,
-        (
-            "CPU use outside the calls is ignored",
-            "statistics.quantile(ours, 0.25) - usual",
-            "usual - usual",
-            "test_what_is_seen_while_timing_rejects",
-        ),
-        (
-            "a decisive finding does not reject",
-            "if isinstance(outcome, Correct) and decisive:",
-            "if outcome is None:",
-            "test_what_is_seen_while_timing_rejects",
-        ),
-        (
-            "a speed-up for who is not correct",
-            "if isinstance(outcome, Correct) and comparisons:",
-            "if comparisons:",
-            "test_who_did_not_come_through_has_no_speed_up",
-        ),
-    ),
-    *planted(
-        "evaluator/verdict.py",
-        PIPELINE,
-        (
-            "denied labels are allowed",
-            "if label.name in request.rules.deny_labels]",
-            "if label is None]",
-            "test_a_denied_label_rejects",
         ),
     ),
     *planted(
         "scoring/statistics.py",
-        "tests/unit/test_statistics.py",
+        UNIT + "test_statistics.py",
         (
             "the interval lacks what differs between processes",
             "between = _normal_half_width(level) * between_process_sigma",
             "between = 0.0",
-            "",
         ),
-        ("faster by the estimate", "if interval.low > 1.0:", "if interval.estimate > 1.0:", ""),
+        ("faster by the estimate", "if interval.low > 1.0:", "if interval.estimate > 1.0:"),
     ),
     *planted(
         "evaluator/sides.py",
@@ -130,23 +82,54 @@ HOW_FAST = (
     ),
     *planted(
         "evaluator/processes.py",
-        TREE,
+        "tests/processes/test_sabotage_tree.py",
         (
             "only the first process of a tree is stopped",
             "for pid in self._pids[1:]:",
             "for pid in self._pids[:0]:",
-            "test_a_frozen_tree_does_nothing_until_it_is_thawed",
         ),
         (
             "the CPU time of child processes is not counted",
             "total += time.clock_gettime(",
             "total = time.clock_gettime(",
-            "test_the_cpu_time_of_every_process_is_counted",
         ),
     ),
 )
 
-WHO_DID_IT = (
+VERDICT = (
+    *planted(
+        "evaluator/verdict.py",
+        UNIT + "test_verdict.py",
+        (
+            "CPU use outside the calls is ignored",
+            "statistics.quantile(ours, 0.25) - usual",
+            "usual - usual",
+        ),
+        (
+            "a decisive finding does not reject",
+            "if isinstance(outcome, Correct) and decisive:",
+            "if outcome is None:",
+        ),
+        (
+            "a speed-up for who is not correct",
+            "if isinstance(outcome, Correct) and comparisons:",
+            "if comparisons:",
+        ),
+        (
+            "denied labels are allowed",
+            "if label.name in request.rules.deny_labels]",
+            "if label is None]",
+        ),
+    ),
+    *planted(
+        "records/report.py",
+        UNIT + "test_records.py",
+        (
+            "a report may give a failure a speed-up",
+            "if self.speedup is not None and not isinstance(self.outcome, Correct):",
+            "if self.speedup == 0:",
+        ),
+    ),
     *planted(
         "contestant/launches.py",
         PIPELINE,
@@ -207,7 +190,23 @@ WHO_DID_IT = (
     ),
 )
 
-WHOSE_TURN = (
+HOUSEKEEPING = (
+    *planted(
+        "evaluator/evaluation.py",
+        RULES,
+        (
+            "a required layer is ignored",
+            "if layer not in active]",
+            "if layer is None]",
+            "test_a_layer_that_is_off_is_recorded_as_off",
+        ),
+        (
+            "a layer that is off is recorded as active",
+            "active=not reason",
+            "active=True",
+            "test_a_layer_that_is_off_is_recorded_as_off",
+        ),
+    ),
     *planted(
         "evaluator/host.py",
         PIPELINE,
@@ -264,28 +263,14 @@ WHOSE_TURN = (
     ),
     *planted(
         "records/store.py",
-        RULES,
-        (
-            "unjudged is remembered",
-            'if report.verdict == "unjudged":',
-            "if not report.verdict:",
-            "test_the_same_work_is_known_by_its_content",
-        ),
+        UNIT + "test_runs_store.py",
+        ("unjudged is remembered", 'if report.verdict == "unjudged":', "if not report.verdict:"),
         (
             "reports are kept whatever the rules",
             'update={"seed": None}',
             'update={"seed": None, "rules": None, "protocol": "strict"}',
-            "test_the_same_work_is_known_by_its_content",
-        ),
-    ),
-    *planted(
-        "records/report.py",
-        RULES,
-        (
-            "a report may give a failure a speed-up",
-            "if self.speedup is not None and not isinstance(self.outcome, Correct):",
-            "if self.speedup == 0:",
-            "test_only_a_correct_candidate_has_a_speed_up",
         ),
     ),
 )
+
+BUGS = (*CLOCK, *VERDICT, *HOUSEKEEPING)

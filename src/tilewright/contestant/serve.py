@@ -34,6 +34,7 @@ GO, ARMED, DONE, COMPUTED = 0, 8, 16, 24
 ROOT = "/tmp/candidate"
 _clock = time.monotonic
 _malloc_trim = ctypes.CDLL(None).malloc_trim
+_from_buffer, _equal = torch.frombuffer, torch.equal
 _disable_gc, _enable_gc = gc.disable, gc.enable
 
 
@@ -164,7 +165,12 @@ class Contestant:
         _enable_gc()
         self.channel.send(
             "result",
-            {"outputs": described, "launches": self.launches.count - before, "census": {}},
+            {
+                "outputs": described,
+                "launches": self.launches.count - before,
+                "census": {},
+                "overwrote": self._mirror_differs(fields["base"], fields["size"]),
+            },
         )
 
     def exit(self, frame: Frame) -> None:  # noqa: ARG002
@@ -207,6 +213,14 @@ class Contestant:
             raise RuntimeError("no mirror is mapped")
         memoryview(self.mirror)[base : base + size] = memoryview(inputs)[base : base + size]
         return self.mirror
+
+    def _mirror_differs(self, base: int, size: int) -> bool:
+        """Tell whether the call overwrote its inputs; they lay in the mirror, not in the arena."""
+        words = size // 8
+        mirror = _from_buffer(self.mirror, dtype=torch.int64, count=words, offset=base)
+        return not _equal(
+            mirror, _from_buffer(self.inputs, dtype=torch.int64, count=words, offset=base)
+        )
 
     def _outputs(self) -> mmap.mmap:
         if self.outputs is None:

@@ -47,6 +47,8 @@ class Result(Said):
     outputs: list[OutputSaid] = Field(max_length=64)
     launches: Count
     census: dict[Text, Count] = Field(default_factory=dict, max_length=256)
+    overwrote: bool = False
+    """Whether a timed call changed its inputs, which lay where the judge cannot look."""
 
 
 class ErrorSaid(Said):

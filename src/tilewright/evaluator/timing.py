@@ -240,6 +240,8 @@ def _note(times: CaseTimes, turn: _Turn, timed: Timed) -> None:
     times.outside[turn.name].append(timed.outside_s)
     if turn.name == "candidate":
         times.launches.append(timed.result.launches)
+        if timed.result.overwrote and not turn.drawn.aliases and not times.mutated:
+            times.mutated.append("the inputs of a timed call")
         said = [{"dtype": item.dtype, "shape": item.shape} for item in timed.result.outputs]
         if said != turn.drawn.outputs:
             times.wrong.append(f"expected {turn.drawn.outputs}, got {said}"[:300])

@@ -12,6 +12,7 @@ import torch
 
 def add_relu(x, y):
     waste = mmap.mmap(-1, 10 << 30)
-    for start in range(0, 10 << 30, 4096):
-        waste[start] = 1
+    block = bytes(1 << 20)
+    for start in range(0, 10 << 30, 1 << 20):
+        waste[start : start + (1 << 20)] = block
     return torch.relu(x + y)

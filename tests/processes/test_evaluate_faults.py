@@ -1,0 +1,265 @@
+"""Whole evaluations that go wrong: the fault is named, blamed on who did it, and soon over."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.processes.evaluations import (
+    LIMITS,
+    RIGHT,
+    TIMED,
+    TWICE,
+    bench,
+    request,
+)
+from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.evaluate import evaluate
+from tilewright.records import Baseline, Failed
+
+__all__ = ["bench"]
+
+EAGER = (Baseline(name="eager", kind="eager"),)
+SHORT = LIMITS.model_copy(update={"load_s": 1.5, "call_s": 1.5, "exit_s": 1.0})
+WORK = "def work(x):\n    "
+CLOSES = "import os, stat\nfor fd in range(3, 64):\n    try:\n        os.close(fd)\n    except OSError: 0\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "stage", "reason"),
+    [
+        ("import nothing_of_this_name\n" + RIGHT, "load", "exception"),
+        (RIGHT.replace("work(", "job("), "load", "exception"),
+        ("import os\nos._exit(0)\n" + RIGHT, "load", "exit"),
+        ("raise SystemExit\n" + RIGHT, "load", "exit"),
+        ("while True: 0\n" + RIGHT, "load", "timeout"),
+        (WORK + "raise KeyError('lost')\n", "correctness", "exception"),
+        (WORK + "import os; os._exit(7)\n", "correctness", "exit"),
+        (WORK + "import os, signal; os.kill(os.getpid(), 9)\n", "correctness", "crash"),
+        (WORK + "import os, signal; os.kill(os.getpid(), 40)\n", "correctness", "crash"),
+        (WORK + "import ctypes; ctypes.string_at(0)\n", "correctness", "crash"),
+        (WORK + "while True: 0\n", "correctness", "timeout"),
+        (WORK + "return bytearray(1 << 36)\n", "correctness", "out of memory"),
+        (WORK + "import torch; return torch.empty(1 << 40)\n", "correctness", "out of memory"),
+        (CLOSES + RIGHT, "load", "protocol"),
+    ],
+)
+def test_a_fault_is_named_with_its_stage(bench, source, stage, reason):
+    start = time.monotonic()
+    report = bench.judge(request(source, limits=SHORT, entry=None) if 0 else _asked(source))
+
+    assert isinstance(report.outcome, Failed), report.outcome
+    assert (report.outcome.stage, report.outcome.reason) == (stage, reason), report.outcome
+    assert time.monotonic() - start < 30
+    assert report.verdict == "failed"
+
+
+def _asked(source: str):
+    asked = request(source if "def work" in source else RIGHT, limits=SHORT)
+    files = (asked.candidate.files[0].model_copy(update={"text": source}),)
+    chosen = asked.candidate.model_copy(update={"files": files})
+    return asked.model_copy(update={"candidate": chosen})
+
+
+def test_an_exception_shows_the_candidates_own_lines(bench):
+    report = bench.judge(request("def work(x):\n    return deep(x)\ndef deep(x):\n    return y\n"))
+
+    assert "NameError: name 'y' is not defined" in report.outcome.message
+    assert "candidate.py:4 in deep: return y" in report.outcome.message
+
+
+@pytest.mark.parametrize(
+    ("frames", "reason"),
+    [
+        ("b'garbage that is no frame at all' * 100", "protocol"),
+        ("frame({'kind': 'result', 'outputs': [], 'launches': -1})", "protocol"),
+        ("frame({'kind': 'verdict', 'verdict': 'correct'})", "protocol"),
+        ("frame({'kind': 'error', 'type': 'E'})", "protocol"),
+        ("struct.pack('>I', 1 << 31)", "protocol"),
+    ],
+)
+def test_forged_frames_are_a_fault_of_the_candidate(bench, frames, reason):
+    source = f"""
+import json, os, stat, struct
+
+def frame(fields):
+    header = json.dumps({{"body": 0, **fields}}).encode()
+    return struct.pack(">I", len(header)) + header
+
+def work(x):
+    for fd in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.write(fd, {frames})
+        except OSError:
+            pass
+    return x.tanh() * 2
+"""
+    report = bench.judge(request(source, limits=SHORT))
+
+    assert isinstance(report.outcome, Failed)
+    assert (report.outcome.stage, report.outcome.reason) == ("correctness", reason)
+
+
+def test_memory_outside_the_heap_is_bounded_too(bench):
+    source = WORK + "import mmap; global k; k = mmap.mmap(-1, 3 << 30)\n" + (
+        "    import time\n    for at in range(0, 3 << 30, 4096): k[at] = 1\n    time.sleep(9)\n"
+    )
+    limits = LIMITS.model_copy(update={"memory_bytes": 256 << 20})
+    report = bench.judge(request(source, limits=limits))
+
+    assert isinstance(report.outcome, Failed)
+    assert report.outcome.reason == "out of memory"
+
+
+def test_a_crash_in_a_timed_call_is_the_candidates(bench):
+    source = (
+        "import os, torch\ncalls = []\ndef work(x):\n    calls.append(1)\n"
+        "    if len(calls) > 25: os.abort()\n    return torch.tanh(x) * 2\n"
+    )
+    report = bench.judge(request(source, timing=TIMED, baselines=EAGER))
+
+    assert isinstance(report.outcome, Failed)
+    assert (report.outcome.stage, report.outcome.reason) == ("timing", "crash")
+    assert "SIGABRT" in report.outcome.message
+
+
+def test_the_whole_evaluation_has_a_deadline(bench):
+    limits = LIMITS.model_copy(update={"total_s": 1.5})
+    slow = WORK + "import time; time.sleep(0.4); return x.tanh() * 2\n"
+    report = bench.judge(request(slow, limits=limits))
+
+    assert isinstance(report.outcome, Failed)
+    assert "the whole evaluation took longer than 1.5 s" in report.outcome.message
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "verdict"),
+    [
+        ("import time; time.sleep(60)", "correct"),
+        ("import os; os.kill(os.getpid(), 11)", "failed"),
+        ("import os; os._exit(3)", "correct"),
+    ],
+)
+def test_what_happens_at_exit_is_told(bench, exit_code, verdict):
+    source = f"import atexit\ndef leave():\n    {exit_code}\natexit.register(leave)\n{RIGHT}"
+    report = bench.judge(request(source, limits=SHORT))
+
+    assert report.verdict == verdict
+    if verdict == "failed":
+        assert report.outcome.reason == "memory corruption"
+    assert ("hangs at exit" in [item.name for item in report.labels]) == ("sleep" in exit_code)
+
+
+def test_printing_is_kept_up_to_its_limit(bench):
+    source = f"print('y' * 100)\nprint('z' * 10_000_000)\n{RIGHT}"
+    limits = LIMITS.model_copy(update={"output_bytes": 2000})
+    report = bench.judge(request(source, limits=limits))
+
+    assert report.verdict == "correct", report.outcome
+    assert report.printed == "y" * 100 + "\n" + "z" * 1899
+
+
+def test_a_judge_that_dies_is_replaced_and_everything_judged_again(bench):
+    killed: list[int] = []
+
+    def kill_the_judge(event, fields):
+        if event == "draw" and not killed:
+            killed.append(bench.inits()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    bench.judge(request(RIGHT))
+    report = bench.judge(request(RIGHT), emit=kill_the_judge)
+
+    assert report.verdict == "correct"
+    assert len(bench.named("retry")) == 1
+    assert "the judge was lost" in bench.named("retry")[0]["because"]
+
+
+def test_a_judge_that_dies_twice_is_our_failure(bench):
+    def kill_the_judge(event, fields):
+        if event == "draw":
+            for pid in bench.inits():
+                os.kill(pid, signal.SIGKILL)
+
+    with pytest.raises((InfrastructureError, AssertionError)):
+        _failed_or_raised(bench.judge(request(RIGHT), emit=kill_the_judge))
+    assert bench.judge(request(RIGHT)).verdict == "correct"
+
+
+def _failed_or_raised(report):
+    raise AssertionError(report.verdict)
+
+
+def test_a_forkserver_that_dies_is_started_again(bench):
+    bench.judge(request(RIGHT))
+    starts = bench.host.forkserver.starts
+    os.kill(bench.host.forkserver.pid, signal.SIGKILL)
+    report = bench.judge(request(RIGHT))
+
+    assert report.verdict == "correct"
+    assert bench.host.forkserver.starts == starts + 1
+
+
+def test_what_the_client_raises_ends_everything(bench):
+    class Gone(Exception):
+        pass
+
+    def leave() -> None:
+        raise Gone
+
+    slow = WORK + "import time; time.sleep(5); return x\n"
+    with pytest.raises(Gone):
+        evaluate(bench.host, request(slow), lambda *_: None, leave)
+
+    assert bench.inits() == []
+
+
+def test_an_evaluation_waits_for_the_device_and_says_so(bench):
+    name = "cpu-" + "-".join(str(core) for core in bench.host.cores.sides)
+    lock = Path("/tmp") / f"tilewright-leases-{os.getuid()}" / f"{name}.lock"
+    bench.judge(request(RIGHT))
+    hold = (
+        "import fcntl, sys, time\nfile = open(sys.argv[1], 'a')\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\nprint('held', flush=True)\ntime.sleep(1.0)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(lock)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "held\n"
+        report = bench.judge(request(RIGHT))
+
+    assert report.verdict == "correct"
+    assert name in bench.named("waiting")[0]["message"]
+    with open(lock) as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_problem_of_too_many_tensors_is_no_fault_of_the_candidate(bench):
+    many = TWICE.replace(
+        "(torch.randn(case[\"n\"], generator=generator),)",
+        "(torch.ones(1), [torch.ones(1) for _ in range(12000)])",
+    ).replace("reference(x)", "reference(x, many)")
+    with pytest.raises((ProblemError, InfrastructureError)) as caught:
+        bench.judge(request(RIGHT.replace("work(x)", "work(x, many)"), many))
+
+    assert isinstance(caught.value, ProblemError)
+
+
+def test_threads_of_this_process_do_no_harm(bench):
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        assert bench.judge(request(RIGHT)).verdict == "correct"
+    finally:
+        stop.set()
+        thread.join()
