@@ -55,6 +55,16 @@ CLOCK = (
         ),
     ),
     *planted(
+        "evaluator/timing.py",
+        PIPELINE,
+        (
+            "inputs may be overwritten while timed",
+            "if timed.result.overwrote and",
+            "if not timed and",
+            "test_inputs_may_not_be_overwritten_only_when_timed",
+        ),
+    ),
+    *planted(
         "scoring/statistics.py",
         UNIT + "test_statistics.py",
         (
@@ -182,9 +192,15 @@ VERDICT = (
             "test_a_call_that_is_wrong_only_when_timed_is_incorrect",
         ),
         (
-            "the baseline's failure is the candidate's",
-            "except Ended as ended:\n        message = getattr",
-            "except ZeroDivisionError as ended:\n        message = getattr",
+            "a baseline that does not load is the candidate's fault",
+            "raise _baseline_failed(name, ended) from ended",
+            "raise",
+            "test_a_baseline_that_fails_is_not_the_candidates_fault",
+        ),
+        (
+            "a baseline that fails when timed is the candidate's fault",
+            "if ended.side in names:",
+            "if ended is None:",
             "test_a_baseline_that_fails_is_not_the_candidates_fault",
         ),
     ),

@@ -77,7 +77,7 @@ class Recording(Channel):
 class ThreadChild:
     """What the supervisor sees of a child, played by a thread. Lifetime: until `kill`."""
 
-    def __init__(self, role: str, applied: dict[str, str]) -> None:
+    def __init__(self, role: str, applied: dict[str, str], thawed: threading.Semaphore) -> None:
         ours, theirs = socket.socketpair()
         self.channel = Recording(ours)
         self.role = role
@@ -85,6 +85,7 @@ class ThreadChild:
         self.applied: dict[str, str] = {}
         self.closed = False
         self.signals: list[str] = []
+        self._thawed = thawed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
         self._thread.start()
 
@@ -106,6 +107,7 @@ class ThreadChild:
 
     def thaw(self) -> None:
         self.signals.append("thaw")
+        self._thawed.release()
 
     def wait_status(self, timeout_s: float) -> int | None:
         self._thread.join(timeout_s)
@@ -130,6 +132,7 @@ class Courtroom(Host):
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
         self._warm = {}
+        self._thawed = threading.Semaphore(0)
         for module in (serve, builder):
             monkeypatch.setattr(module, "ROOT", str(home))
             monkeypatch.setattr(module, "_write_files", self._write_files)
@@ -137,10 +140,12 @@ class Courtroom(Host):
         monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
         monkeypatch.setitem(sys.modules, "shim", shim)
         monkeypatch.setattr(serve.Launches, "hook_triton", _hook)
+        # The first thing after the stamp: a thread cannot be stopped, but it can wait for the thaw.
+        monkeypatch.setattr(serve, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))
         monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)
 
     def spawn(self, role: str, limits: Limits, extra_paths: Any = ()) -> Any:  # noqa: ARG002
-        child = ThreadChild(role, self.applied)
+        child = ThreadChild(role, self.applied, self._thawed)
         self.children.append(child)
         return child
 

@@ -17,6 +17,7 @@ from tilewright import __version__
 from tilewright.config import Config
 from tilewright.config import load as load_config
 from tilewright.errors import ConfigError
+from tilewright.evaluator.confinement import LAYERS
 from tilewright.evaluator.environment import environment
 from tilewright.evaluator.host import plan_cores
 from tilewright.executors.local import LocalExecutor
@@ -32,6 +33,7 @@ from tilewright.records import (
     SourceFile,
 )
 from tilewright.records.store import lookup, remember, work_key
+from tilewright.registry import catalogue
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "judge"]
 
@@ -112,6 +114,9 @@ def build_request(
             raise ConfigError(f"--allow-import {path}: no such folder")
     made = _candidate(candidate, target, language, entry, imports)
     section = settings.eval
+    for name in section.require_layers:
+        if name not in LAYERS:
+            raise ConfigError(f"no layer {name!r}; known: {', '.join(LAYERS)}")
     return EvalRequest(
         problem=target,
         candidate=made,
@@ -166,7 +171,10 @@ def judge(request: EvalRequest, settings: Config, progress: Progress | None = No
         found = lookup(settings.home, key)
         if found is not None:
             return found
-    report = _executor(settings.home).evaluate(request, progress or _silent)
+    checks = None
+    if settings.plugins is not None:
+        checks = tuple(catalogue("checks", packages=settings.plugins))
+    report = _executor(settings.home).evaluate(request, progress or _silent, checks=checks)
     if key is not None:
         with contextlib.suppress(OSError):
             # A full disk loses the short cut, not the verdict.

@@ -64,9 +64,11 @@ def work(x):
     return y
 """
 ABSOLUTE = TWICE.replace("torch.tanh(x) * 2", "x + x")
-TRITON_ABSOLUTE = TRITON.replace("    e = tl.exp(-2 * tl.abs(x))\n", "").replace(
-    "    y = 2 * (1 - e) / (1 + e)\n", ""
-).replace("tl.where(x < 0, -y, y)", "x + x")
+TRITON_ABSOLUTE = (
+    TRITON.replace("    e = tl.exp(-2 * tl.abs(x))\n", "")
+    .replace("    y = 2 * (1 - e) / (1 + e)\n", "")
+    .replace("tl.where(x < 0, -y, y)", "x + x")
+)
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 
 
@@ -269,9 +271,7 @@ def test_a_file_is_a_baseline_in_a_process_of_its_own(bench):
 
 @pytest.mark.parametrize("broken", ["def work(x):\n    raise KeyError(x)\n", "def work(:\n"])
 def test_a_baseline_that_fails_is_no_fault_of_the_candidate(bench, broken):
-    baselines = (
-        Baseline(name="bad", kind="candidate", candidate=candidate(broken, problem())),
-    )
+    baselines = (Baseline(name="bad", kind="candidate", candidate=candidate(broken, problem())),)
     with pytest.raises(ProblemError, match="baseline 'bad' failed"):
         bench.judge(request(RIGHT, timing=TIMED, baselines=baselines))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -23,14 +22,22 @@ from tests.processes.evaluations import (
 )
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.evaluate import evaluate
-from tilewright.records import Baseline, Failed
+from tilewright.records import Baseline, EvalRequest, Failed
 
 __all__ = ["bench"]
 
 EAGER = (Baseline(name="eager", kind="eager"),)
 SHORT = LIMITS.model_copy(update={"load_s": 1.5, "call_s": 1.5, "exit_s": 1.0})
 WORK = "def work(x):\n    "
-CLOSES = "import os, stat\nfor fd in range(3, 64):\n    try:\n        os.close(fd)\n    except OSError: 0\n"
+CLOSES = "import os\nfor fd in range(3, 64):\n    try: os.close(fd)\n    except OSError: 0\n"
+
+
+def asked(source: str) -> EvalRequest:
+    """Return a request for source that need not define an entry point."""
+    plain = request(RIGHT, limits=SHORT)
+    files = (plain.candidate.files[0].model_copy(update={"text": source}),)
+    candidate = plain.candidate.model_copy(update={"files": files})
+    return plain.model_copy(update={"candidate": candidate})
 
 
 @pytest.mark.parametrize(
@@ -49,24 +56,17 @@ CLOSES = "import os, stat\nfor fd in range(3, 64):\n    try:\n        os.close(f
         (WORK + "while True: 0\n", "correctness", "timeout"),
         (WORK + "return bytearray(1 << 36)\n", "correctness", "out of memory"),
         (WORK + "import torch; return torch.empty(1 << 40)\n", "correctness", "out of memory"),
-        (CLOSES + RIGHT, "load", "protocol"),
+        (CLOSES + RIGHT, "load", "exit"),
     ],
 )
 def test_a_fault_is_named_with_its_stage(bench, source, stage, reason):
     start = time.monotonic()
-    report = bench.judge(request(source, limits=SHORT, entry=None) if 0 else _asked(source))
+    report = bench.judge(asked(source))
 
     assert isinstance(report.outcome, Failed), report.outcome
     assert (report.outcome.stage, report.outcome.reason) == (stage, reason), report.outcome
     assert time.monotonic() - start < 30
     assert report.verdict == "failed"
-
-
-def _asked(source: str):
-    asked = request(source if "def work" in source else RIGHT, limits=SHORT)
-    files = (asked.candidate.files[0].model_copy(update={"text": source}),)
-    chosen = asked.candidate.model_copy(update={"files": files})
-    return asked.model_copy(update={"candidate": chosen})
 
 
 def test_an_exception_shows_the_candidates_own_lines(bench):
@@ -110,8 +110,10 @@ def work(x):
 
 
 def test_memory_outside_the_heap_is_bounded_too(bench):
-    source = WORK + "import mmap; global k; k = mmap.mmap(-1, 3 << 30)\n" + (
-        "    import time\n    for at in range(0, 3 << 30, 4096): k[at] = 1\n    time.sleep(9)\n"
+    source = (
+        WORK
+        + "import mmap; global k; k = mmap.mmap(-1, 3 << 30)\n"
+        + ("    import time\n    for at in range(0, 3 << 30, 4096): k[at] = 1\n    time.sleep(9)\n")
     )
     limits = LIMITS.model_copy(update={"memory_bytes": 256 << 20})
     report = bench.judge(request(source, limits=limits))
@@ -171,7 +173,7 @@ def test_printing_is_kept_up_to_its_limit(bench):
 def test_a_judge_that_dies_is_replaced_and_everything_judged_again(bench):
     killed: list[int] = []
 
-    def kill_the_judge(event, fields):
+    def kill_the_judge(event, _):
         if event == "draw" and not killed:
             killed.append(bench.inits()[0])
             os.kill(killed[0], signal.SIGKILL)
@@ -185,18 +187,15 @@ def test_a_judge_that_dies_is_replaced_and_everything_judged_again(bench):
 
 
 def test_a_judge_that_dies_twice_is_our_failure(bench):
-    def kill_the_judge(event, fields):
-        if event == "draw":
-            for pid in bench.inits():
-                os.kill(pid, signal.SIGKILL)
+    # It is the problem's code that kills it, in a way that nothing can report.
+    deadly = TWICE.replace("def inputs", "import os\n\ndef inputs").replace(
+        "torch.tanh(x) * 2", "os._exit(0) if x.numel() else x"
+    )
+    with pytest.raises(InfrastructureError, match="the judge was lost at 'draw'"):
+        bench.judge(request(RIGHT, deadly))
 
-    with pytest.raises((InfrastructureError, AssertionError)):
-        _failed_or_raised(bench.judge(request(RIGHT), emit=kill_the_judge))
+    assert len(bench.named("retry")) == 1
     assert bench.judge(request(RIGHT)).verdict == "correct"
-
-
-def _failed_or_raised(report):
-    raise AssertionError(report.verdict)
 
 
 def test_a_forkserver_that_dies_is_started_again(bench):
@@ -239,19 +238,14 @@ def test_an_evaluation_waits_for_the_device_and_says_so(bench):
 
     assert report.verdict == "correct"
     assert name in bench.named("waiting")[0]["message"]
-    with open(lock) as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_problem_of_too_many_tensors_is_no_fault_of_the_candidate(bench):
-    many = TWICE.replace(
-        "(torch.randn(case[\"n\"], generator=generator),)",
-        "(torch.ones(1), [torch.ones(1) for _ in range(12000)])",
-    ).replace("reference(x)", "reference(x, many)")
-    with pytest.raises((ProblemError, InfrastructureError)) as caught:
+def test_a_problem_of_too_many_values_is_no_fault_of_the_candidate(bench):
+    many = TWICE.replace("generator=generator),)", "generator=generator), list(range(60000)))")
+    many = many.replace("reference(x)", "reference(x, many)")
+
+    with pytest.raises(ProblemError, match="more tensors or values than a frame can name"):
         bench.judge(request(RIGHT.replace("work(x)", "work(x, many)"), many))
-
-    assert isinstance(caught.value, ProblemError)
 
 
 def test_threads_of_this_process_do_no_harm(bench):

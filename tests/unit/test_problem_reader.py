@@ -126,9 +126,12 @@ def test_a_problem_has_at_least_one_case(empty):
 
 
 PIECES = st.sampled_from(
-    ["CASES", "VARY", "GRADS", " = ", "[", "]", "{", "}", '"n"', ": ", "1", "(", ")", ",", "-", "*"]
-    + ["\n", "None", "def reference(x): x\n", "def inputs(): 0\n", "class Model: 0\n", '"sizes"']
-    + ["\ud800", "\0", "1j", "b''", "1e999", "{1}", "...", "lambda: 0", "f'{x}'", "TOLERANCE"]
+    [
+        *("CASES", "VARY", "GRADS", " = ", "[", "]", "{", "}", '"n"', ": ", "1", "(", ")", ","),
+        *("-", "*", "\n", "None", "def reference(x): x\n", "def inputs(): 0\n", "class Model: 0\n"),
+        *('"sizes"', "\ud800", "\0", "1j", "b''", "1e999", "{1}", "...", "lambda: 0", "f'{x}'"),
+        "TOLERANCE",
+    ]
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.courtroom import ROOT, Courtroom, ThreadChild, a_request, timed
+from tests.courtroom import ROOT, Courtroom, a_request, timed
 from tilewright.errors import ProblemError
 from tilewright.evaluator.build import Ended
 from tilewright.evaluator.seeds import derive
@@ -168,9 +168,10 @@ def test_a_random_reference_is_unjudged_and_not_wrong(court):
     assert report.outcome.reason == "random problem"
 
 
-def test_a_baseline_that_fails_is_not_the_candidates_fault(court):
+@pytest.mark.parametrize("source", ["raise OSError", "def work(x):\n    raise OSError\n"])
+def test_a_baseline_that_fails_is_not_the_candidates_fault(court, source):
     broken = Candidate(
-        language="torch", files=(SourceFile(path="b.py", text="raise OSError"),), entry="work"
+        language="torch", files=(SourceFile(path="b.py", text=source),), entry="work"
     )
     baselines = (Baseline(name="b", kind="candidate", candidate=broken),)
 
@@ -210,19 +211,36 @@ calls = [0]
 
 def work(x):
     calls[0] += 1
-    wrong = calls[0] > 22  # beyond all untimed calls and the warm-up
-    return x * 3 + 1 + wrong, x.sum(-1)
+    late = calls[0] > 22  # beyond all untimed calls and the warm-up
+    {what}
 """
+LARGE = PROBLEM.replace('{"name": "small", "n": 16}, ', "")
+
+
+def test_an_honest_candidate_is_correct_when_timed_too(court):
+    report = court.judge(a_request(LARGE, HONEST, **timed(10)))
+
+    assert report.verdict == "correct", report.outcome
+    assert report.findings == ()
+    assert report.speedup is not None
 
 
 def test_a_call_that_is_wrong_only_when_timed_is_incorrect(court):
-    problem = PROBLEM.replace('{"name": "small", "n": 16}, ', "")
-    report = court.judge(a_request(problem, LATE, **timed(10)))
+    source = LATE.replace("{what}", "return x * 3 + 1 + late, x.sum(-1)")
+    report = court.judge(a_request(LARGE, source, **timed(10)))
 
     assert report.verdict == "incorrect"
     assert report.outcome.case == "large, timed"
     assert "wrong when timed" in [finding.code for finding in report.findings]
     assert report.speedup is None
+
+
+def test_inputs_may_not_be_overwritten_only_when_timed(court):
+    source = LATE.replace("{what}", "y = x * 3 + 1, x.sum(-1)\n    x.mul_(1 - late)\n    return y")
+    report = court.judge(a_request(LARGE, source, **timed(10)))
+
+    assert report.verdict == "rejected"
+    assert [finding.code for finding in report.findings] == ["input mutation"]
 
 
 KERNELS = """import torch
@@ -320,8 +338,7 @@ def test_a_second_evaluation_waits_for_the_lease_and_says_so(court):
 
 
 def test_a_side_stands_still_while_its_outputs_are_copied_away(court):
-    child = ThreadChild("contestant", {})
-    court.children.append(child)
+    child = court.spawn("contestant", Limits())
     child.wait_ready()
     side = Side("candidate", child, Limits(), lambda: None, float("inf"))
     side.make_room(4096, 65536)
@@ -334,8 +351,7 @@ def test_a_side_stands_still_while_its_outputs_are_copied_away(court):
 
 
 def test_a_mute_side_is_late(court):
-    child = ThreadChild("contestant", {})
-    court.children.append(child)
+    child = court.spawn("contestant", Limits())
     child.wait_ready()
     side = Side("candidate", child, Limits(call_s=0.3), lambda: None, float("inf"))
     side.make_room(4096, 65536)
@@ -346,6 +362,7 @@ def test_a_mute_side_is_late(court):
         with pytest.raises(Ended) as ended:
             ask()
         assert ended.value.outcome.reason == "timeout"
+        child.thaw()
         child.channel.receive()
     side.token.close()
 
@@ -357,6 +374,6 @@ LOAD = {
     "threads": 1, "compile": None,
 }  # fmt: skip
 CALL = {
-    "base": 0, "size": 0, "args": LOAD["init"], "grads": [], "grad_outputs": LOAD["init"],
+    "base": 0, "size": 256, "args": LOAD["init"], "grads": [], "grad_outputs": LOAD["init"],
     "forward_seed": 1, "out": 0, "capacity": 65536, "expected": [],
 }  # fmt: skip

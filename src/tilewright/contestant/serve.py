@@ -161,6 +161,8 @@ class Contestant:
         output = calls.run(function, call)
         token[COMPUTED] = sequence
         described = calls.store(output, call, outputs)
+        # Before the token: once it is raised, the arena may hold the next call's inputs.
+        overwrote = self._mirror_differs(fields["base"], fields["size"])
         token[DONE] = sequence
         _enable_gc()
         self.channel.send(
@@ -169,7 +171,7 @@ class Contestant:
                 "outputs": described,
                 "launches": self.launches.count - before,
                 "census": {},
-                "overwrote": self._mirror_differs(fields["base"], fields["size"]),
+                "overwrote": overwrote,
             },
         )
 

@@ -43,6 +43,20 @@ STEADY_MALLOC = {
 defaults the same call takes a third longer or not, by whether its output must be faulted in anew,
 and by where its small pages happen to lie."""
 ALL_LAYERS = "all"
+LAYERS = (
+    "process tree",
+    "namespaces",
+    "network",
+    "mount view",
+    "descriptors",
+    "cores",
+    "limits",
+    "environment",
+    "other uid",
+    "landlock",
+    "seccomp",
+)
+"""The names of the layers, for whoever demands one; a test holds them against the contestant's."""
 
 
 def python_paths() -> tuple[str, ...]:

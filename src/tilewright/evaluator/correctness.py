@@ -15,8 +15,8 @@ __all__ = ["Seen", "judge_correctness"]
 CONTENTS = ("nominal", "scale", "sign", "offset", "heavy_tail", "small_integers", "edge_values")
 OFFICIAL_TRIALS = 5
 HIDDEN_SIZES = 3
-CHEAP_S = 0.05
-"""A draw that costs more than this gets `FEW_CONTENTS` secretly chosen variations, not all."""
+SMALL_BYTES = 2 << 20
+"""Inputs larger than this get `FEW_CONTENTS` secretly chosen variations, not all."""
 FEW_CONTENTS = 2
 VARIATIONS_S = 12.0
 """Seconds after which no further variation is begun; nominal draws are always made."""
@@ -53,27 +53,26 @@ def judge_correctness(evaluation: Evaluation, side: Side) -> Seen:
                 _judge_draw(evaluation, side, case, "nominal", trial, seen)
         return seen
     start = time.monotonic()
-    costs: dict[str, float] = {}
+    sizes: dict[str, int] = {}
     for case in problem.cases:
-        began = time.monotonic()
-        _judge_draw(evaluation, side, case, "nominal", 0, seen)
-        costs[case.name] = time.monotonic() - began
+        sizes[case.name] = _judge_draw(evaluation, side, case, "nominal", 0, seen)
     for case in hidden_cases(evaluation):
         _judge_draw(evaluation, side, case, "nominal", 0, seen)
     for case in problem.cases:
-        for contents in _variations(evaluation, case, costs[case.name]):
+        for contents in _variations(evaluation, case, sizes[case.name]):
             if time.monotonic() - start > VARIATIONS_S:
                 return seen
             _judge_draw(evaluation, side, case, contents, 0, seen)
     return seen
 
 
-def _variations(evaluation: Evaluation, case: Case, cost_s: float) -> list[str]:
+def _variations(evaluation: Evaluation, case: Case, size: int) -> list[str]:
+    """Return the contents to draw. By size, not by time: a busy machine must not check less."""
     allowed = evaluation.request.problem.contents
     names = [name for name in CONTENTS[1:] if allowed is None or name in allowed]
     choices = evaluation.choices("variations", case.name)
     choices.shuffle(names)
-    return names if cost_s < CHEAP_S else names[:FEW_CONTENTS]
+    return names if size <= SMALL_BYTES else names[:FEW_CONTENTS]
 
 
 def hidden_cases(evaluation: Evaluation) -> list[Case]:
@@ -104,18 +103,24 @@ def hidden_cases(evaluation: Evaluation) -> list[Case]:
 
 def _judge_draw(
     evaluation: Evaluation, side: Side, case: Case, contents: str, repeat: int, seen: Seen
-) -> None:
+) -> int:
+    """Judge one draw; return the size of its inputs in bytes."""
     drawn = evaluation.draw(case, contents, repeat)
     evaluation.emit("draw", {"case": case.name, "contents": contents})
     if drawn.skipped:
         evaluation.cases.append(_record(drawn, "skipped", drawn.skipped, None))
         evaluation.forget(drawn)
-        return
+        return drawn.size
     if "bfloat16" in drawn.dtypes() and evaluation.request.candidate.language == "triton":
         message = "Triton's CPU interpreter computes bfloat16 wrongly; judge it on a GPU"
         raise Ended(Unjudged(reason="bf16 in the interpreter", message=message))
     slot = _slot(evaluation, case, contents, repeat, seen)
-    result = evaluation.call(side, drawn, slot, census=not seen.census)
+    try:
+        result = evaluation.call(side, drawn, slot, census=not seen.census)
+    except Ended as ended:
+        message = getattr(ended.outcome, "message", ended.outcome.verdict)
+        evaluation.cases.append(_record(drawn, "wrong", message[:500], None))
+        raise
     answer = evaluation.check(side, drawn, slot, result)
     _note(seen, drawn, result, answer)
     verdict = "wrong" if answer.wrong else "right"
@@ -124,6 +129,7 @@ def _judge_draw(
     evaluation.forget(drawn)
     if answer.wrong:
         raise Ended(_wrong(drawn, answer))
+    return drawn.size
 
 
 def _slot(evaluation: Evaluation, case: Case, contents: str, repeat: int, seen: Seen) -> int:

@@ -92,7 +92,11 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
                 with _blamed_on_baseline(baseline.name):
                     prepare(evaluation, baseline.name, baseline.candidate)
     asked = time.monotonic()
-    with evaluation.host.lease(lambda text: evaluation.emit("waiting", {"message": text})):
+
+    def waiting(text: str) -> None:
+        evaluation.emit("waiting", {"message": text})
+
+    with evaluation.host.lease(waiting, evaluation.watch):
         evaluation.waited_s = time.monotonic() - asked
         evaluation.deadline += evaluation.waited_s
         with evaluation.stage("spawn"):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.confinement import ALL_LAYERS, confinement
@@ -19,6 +21,7 @@ __all__ = ["Cores", "Host", "plan_cores"]
 SMALL_MACHINE_CORES = 4
 JUDGE_MEMORY = 4
 """The judge holds reference, oracle and snapshots where a contestant holds one output."""
+LEASE_POLL_S = 0.02
 ARMED = 2
 """Contestants forked ahead: one for the next candidate, one for its baseline."""
 SLOTS_OF_UIDS = 256
@@ -50,6 +53,14 @@ def plan_cores(available: list[int]) -> Cores:
         return Cores((ordered[0],), (ordered[0],))
     count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
     return Cores(tuple(ordered[:count]), tuple(ordered[count:]))
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class Host:
@@ -137,7 +148,7 @@ class Host:
         self._warm[key] = child
 
     @contextmanager
-    def lease(self, waiting: Callable[[str], None]) -> Iterator[None]:
+    def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
         """Hold this machine's timed cores; a second command waits and says so.
 
         Raises:
@@ -153,11 +164,13 @@ class Host:
                 f"cannot make the device lease in {folder}: {error}"
             ) from error
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting(f"device {name} is in use by another tilewright; waiting for it")
-                fcntl.flock(file, fcntl.LOCK_EX)
+            told = False
+            while not _locked(file):
+                if not told:
+                    waiting(f"device {name} is in use by another tilewright; waiting for it")
+                told = True
+                watch()
+                time.sleep(LEASE_POLL_S)
             yield
 
     def close(self) -> None:

@@ -41,6 +41,7 @@ def main(argv: list[str] | None = None) -> None:
         pass
     finally:
         host.close()
+        sock.close()
 
 
 def _serve(host: Host, sock: socket.socket) -> None:

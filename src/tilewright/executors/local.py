@@ -101,7 +101,11 @@ class LocalExecutor:
         command = [sys.executable, "-m", "tilewright.evaluator.supervisor"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
         self._process = subprocess.Popen(
-            command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL
+            command,
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            # An interrupt of the terminal reaches us alone; we end the supervisor.
+            process_group=0,
         )
         theirs.close()
         channel = Channel(ours)

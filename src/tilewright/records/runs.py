@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def create_run(parent: Path, settings: str) -> Path:
         folder.mkdir(parents=True)
         (folder / "run.yaml").write_text(settings, encoding="utf-8")
     except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise ConfigError(
             f"{folder}: cannot be written ({error.strerror}); choose another with --out"
         ) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tilewright.contestant.frames import Channel, ChannelClosed, Frame
+from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.contestant.tensors import DTYPES, Layout, align, build
 from tilewright.evaluator.judge import draws, reference, weights
 from tilewright.evaluator.judge.comparison import (
@@ -340,3 +340,6 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
             channel.send("answer", handlers[frame.kind](frame))
         except ProblemFailure as error:
             channel.send("problem_failed", {"message": str(error)})
+        except FrameError as error:
+            message = f"it has more tensors or values than a frame can name: {error}"
+            channel.send("problem_failed", {"message": message})

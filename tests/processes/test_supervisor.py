@@ -1,0 +1,238 @@
+"""The supervisor's `main` in a thread, and the doors before it: executor, API, loop, store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright
+from tests.processes.evaluations import LIMITS, RIGHT, TWICE, problem, request
+from tilewright import api
+from tilewright.config import Config, load
+from tilewright.contestant.frames import Channel, Frame
+from tilewright.errors import ConfigError, InfrastructureError, ProblemError
+from tilewright.evaluator import supervisor
+from tilewright.executors.local import LocalExecutor
+from tilewright.records import EvalReport
+
+BROKEN = TWICE.replace("torch.tanh(x) * 2", "x @ x @ x")
+ANSWER_S = 60.0
+
+
+class Client:
+    """One end of a supervisor that runs in a thread."""
+
+    def __init__(self, home: Path) -> None:
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        arguments = ["--channel", str(theirs.detach()), "--home", str(home)]
+        self.thread = threading.Thread(target=supervisor.main, args=(arguments,))
+        self.thread.start()
+        assert self.receive().kind == "up"
+
+    def receive(self) -> Frame:
+        """Return the next frame."""
+        return self.channel.receive(time.monotonic() + ANSWER_S)
+
+    def ask(self, body: bytes, **fields: Any) -> tuple[list[str], Frame]:
+        """Send a request; return the stages that were reported, and the last frame."""
+        self.channel.send("evaluate", {"checks": None, **fields}, body)
+        stages = []
+        while True:
+            frame = self.receive()
+            if frame.kind != "event":
+                return stages, frame
+            stages += [frame.fields["stage"]] if frame.fields["event"] == "stage" else []
+
+    def close(self) -> None:
+        """Leave, and wait for the supervisor to end."""
+        self.channel.close()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Yield a client of a supervisor of its own."""
+    made = Client(tmp_path_factory.mktemp("home"))
+    yield made
+    made.close()
+
+
+def test_progress_comes_first_and_then_the_report(client):
+    stages, frame = client.ask(request(RIGHT).to_json().encode())
+
+    assert stages == ["prepare", "spawn", "load", "correctness", "exit"]
+    assert frame.kind == "report"
+    assert EvalReport.from_json(frame.body).verdict == "correct"
+
+
+def test_checks_can_be_chosen(client):
+    body = request("def work(x):\n    return x.tanh_() * 2\n").to_json().encode()
+    _, chosen = client.ask(body, checks=["inputs"])
+    _, without = client.ask(body, checks=[])
+
+    assert EvalReport.from_json(chosen.body).verdict == "rejected"
+    assert EvalReport.from_json(without.body).verdict == "correct"
+
+
+def test_what_is_ours_is_told_by_its_kind(client):
+    _, damaged = client.ask(b"{")
+    _, broken = client.ask(request(RIGHT, BROKEN).to_json().encode())
+    _, again = client.ask(request(RIGHT).to_json().encode())
+
+    assert (damaged.kind, damaged.fields["type"]) == ("failed", "RecordError")
+    assert (broken.kind, broken.fields["type"]) == ("failed", "ProblemError")
+    assert again.kind == "report"
+
+
+def test_a_client_that_leaves_ends_everything(tmp_path):
+    leaving = Client(tmp_path)
+    slow = "def work(x):\n    import time; time.sleep(20); return x\n"
+    leaving.channel.send("evaluate", {"checks": None}, request(slow).to_json().encode())
+    while leaving.receive().fields.get("stage") != "correctness":
+        continue
+    start = time.monotonic()
+    leaving.close()
+
+    assert time.monotonic() - start < 5
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Config]:
+    """Yield settings with a home of their own, whose executor is closed in the end."""
+    home = tmp_path_factory.mktemp("api")
+    limits = [f"eval.limits.{name}={getattr(LIMITS, name):g}" for name in ("call_s", "exit_s")]
+    yield load(overrides=[f"home={home}", "eval.timing.enabled=false", *limits], environ={})
+    executor = api._executors.pop(home, None)
+    if executor is not None:
+        executor.close()
+
+
+def test_evaluate_takes_source_text_and_a_problem(settings):
+    events: list[str] = []
+    report = tilewright.evaluate(
+        RIGHT, problem(), config=settings, progress=lambda event, _: events.append(event)
+    )
+
+    assert report.verdict == "correct"
+    assert "stage" in events
+    assert tilewright.evaluate(RIGHT, "add_relu", config=settings, entry="work").verdict == "failed"
+
+
+def test_evaluate_takes_paths_and_options(settings, tmp_path):
+    (tmp_path / "mine.py").write_text(RIGHT)
+    (tmp_path / "twice.py").write_text(TWICE)
+    report = tilewright.evaluate(
+        tmp_path / "mine.py",
+        tmp_path / "twice.py",
+        config=settings,
+        protocol="official",
+        baselines=["eager", str(tmp_path / "mine.py")],
+        language="torch",
+    )
+
+    assert (report.verdict, report.request.protocol) == ("correct", "official")
+    assert [item.name for item in report.request.baselines] == ["eager", "mine"]
+    again = tilewright.evaluate(report.request.candidate, report.request.problem, config=settings)
+    assert again.verdict == "correct"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("nowhere.py", "add_relu"), ConfigError, "no such file"),
+        ((RIGHT, "nothing"), ProblemError, "no problem"),
+        (("x = 1\n", "add_relu"), ConfigError, "no ModelNew or add_relu"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_at_once(settings, arguments, error, message):
+    with pytest.raises(error, match=message):
+        tilewright.evaluate(*arguments, config=settings)
+
+
+def test_a_broken_candidate_is_a_verdict_and_a_broken_baseline_is_not(settings, tmp_path):
+    (tmp_path / "bad.py").write_text("def work(:\n")
+
+    assert tilewright.evaluate("def work(:\n", problem(), config=settings).verdict == "failed"
+    with pytest.raises(ConfigError, match="baseline"):
+        tilewright.evaluate(RIGHT, problem(), config=settings, baselines=[str(tmp_path / "bad.py")])
+    with pytest.raises(ConfigError, match="no such folder"):
+        api.build_request(RIGHT, problem(), settings, allow_imports=["/nowhere"])
+
+
+def test_an_event_loop_and_threads_go_on_meanwhile(settings):
+    ticks: list[float] = []
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+
+    async def tick() -> None:
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    async def both() -> EvalReport:
+        ticking = asyncio.create_task(tick())
+        report = await tilewright.evaluate_async(RIGHT, problem(), config=settings)
+        ticking.cancel()
+        return report
+
+    report = asyncio.run(both())
+    stop.set()
+    thread.join()
+
+    assert report.verdict == "correct"
+    assert len(ticks) > 5
+
+
+def test_identical_work_is_answered_from_the_store_on_request(settings):
+    section = settings.eval.model_copy(update={"reuse": True})
+    reusing = settings.model_copy(update={"eval": section})
+    source = RIGHT + "# only here\n"
+    first = tilewright.evaluate(source, problem(), config=reusing)
+    start = time.monotonic()
+    again = tilewright.evaluate(source, problem(), config=reusing)
+    took = time.monotonic() - start
+    judged = tilewright.evaluate(source, problem(), config=settings)
+    other = tilewright.evaluate(source + "#\n", problem(), config=reusing)
+
+    assert again == first
+    assert took < 0.5
+    assert len({first.seed, judged.seed, other.seed}) == 3
+
+
+def test_a_supervisor_that_dies_is_our_failure_and_replaced(settings):
+    executor = api._executor(settings.home)
+    asked = request(RIGHT)
+    assert executor.evaluate(asked).verdict == "correct"
+    os.kill(executor.pid, signal.SIGKILL)
+
+    with pytest.raises(InfrastructureError, match="the supervisor was lost"):
+        executor.evaluate(asked)
+    assert asyncio.run(executor.evaluate_async(asked)).verdict == "correct"
+
+
+def test_what_the_callback_raises_leaves_a_usable_executor(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    with LocalExecutor(tmp_path) as executor:
+        with pytest.raises(Stop):
+            executor.evaluate(request(RIGHT), stop)
+        assert executor.pid is None
+        with pytest.raises(ProblemError, match="running the reference"):
+            executor.evaluate(request(RIGHT, BROKEN))
+    assert executor.pid is None
