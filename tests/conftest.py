@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Read when numpy is imported, as torch does: no sandbox can be forked from a process of threads.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Machines differ in speed, so no example has a deadline; pytest-timeout bounds whole tests.
 settings.register_profile("tilewright", deadline=None, print_blob=True)

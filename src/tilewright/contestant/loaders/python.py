@@ -47,6 +47,7 @@ def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
     `artifacts` maps an extension's name to the path of its shared library. A name that was not
     built raises in the candidate, as a failed build would.
     """
+
     def prebuilt(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
         if name not in artifacts:
             raise RuntimeError(f"extension {name!r} was not built: {sorted(artifacts)}")
