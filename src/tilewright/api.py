@@ -141,7 +141,9 @@ def _candidate(
     if isinstance(source, Candidate):
         return source
     if isinstance(source, str) and "\n" in source:
-        files: tuple[SourceFile, ...] = (SourceFile(path="candidate.py", text=source),)
+        # Half a surrogate pair, as models write them, is no text and cannot be sent on.
+        text = source.encode(errors="replace").decode()
+        files: tuple[SourceFile, ...] = (SourceFile(path="candidate.py", text=text),)
     else:
         files = read_files(str(source))
     made = make_candidate(files, problem, language=language, entry=entry, allow_imports=imports)

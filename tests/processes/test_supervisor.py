@@ -129,6 +129,13 @@ def test_evaluate_takes_source_text_and_a_problem(settings):
     assert tilewright.evaluate(RIGHT, "add_relu", config=settings, entry="work").verdict == "failed"
 
 
+def test_text_that_is_no_text_is_a_candidate_too(settings):
+    report = tilewright.evaluate(f"# \ud800\n{RIGHT}", problem(), config=settings)
+
+    assert report.verdict == "correct"
+    assert report.request.candidate.files[0].text.startswith("# ?\n")
+
+
 def test_evaluate_takes_paths_and_options(settings, tmp_path):
     (tmp_path / "mine.py").write_text(RIGHT)
     (tmp_path / "twice.py").write_text(TWICE)

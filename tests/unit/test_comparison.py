@@ -78,11 +78,11 @@ def test_a_scalar_has_the_bound_of_its_own_size():
 
 
 def test_slack_scales_both_parts_of_the_bound():
-    expected = single(1.0, own_error=0.25)
+    expected, exact = single(1.0, own_error=0.25), single(1.0)
+    wide = REFERENCE_ERROR_FACTOR * 0.25
 
-    assert float(bound(expected, expected.value.double(), 2.0)) == 4.0
-    assert float(bound(expected, expected.value.double(), 1.0)) == 2.0
-    exact = single(1.0)
+    assert float(bound(expected, expected.value.double(), 1.0)) == wide
+    assert float(bound(expected, expected.value.double(), 2.0)) == 2 * wide
     assert float(bound(exact, exact.value.double(), 2.0)) == 2 * EPS_FACTOR * EPS
 
 

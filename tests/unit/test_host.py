@@ -64,10 +64,10 @@ def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path):
     order: list[str] = []
 
     def wait() -> None:
-        with second.lease(said.append):
+        with second.lease(said.append, lambda: None):
             order.append("second")
 
-    with host.lease(said.append):
+    with host.lease(said.append, lambda: None):
         thread = threading.Thread(target=wait)
         thread.start()
         thread.join(0.2)
@@ -80,9 +80,25 @@ def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path):
     assert "in use by another tilewright" in said[0]
 
 
+def test_who_leaves_while_waiting_waits_no_longer(host, tmp_path):
+    class Gone(Exception):
+        pass
+
+    def leave() -> None:
+        raise Gone
+
+    second = Host(tmp_path)
+    host.cores = second.cores = Cores((9000 + os.getpid(),), (0,))
+    waiting = second.lease(lambda _: None, leave)
+    with host.lease(print, lambda: None), pytest.raises(Gone):
+        waiting.__enter__()
+    with second.lease(print, leave):
+        assert second.cores == host.cores
+
+
 def test_a_lease_that_cannot_be_made_is_our_failure(host, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: "x/y/z")
-    lease = host.lease(print)
+    lease = host.lease(print, lambda: None)
 
     with pytest.raises(InfrastructureError, match="cannot make the device lease"):
         lease.__enter__()

@@ -317,7 +317,7 @@ def test_the_lease_is_held_while_a_candidate_runs(court):
     court.judge(a_request(PROBLEM, HONEST), emit)
 
     assert {"taken"} == set(seen)
-    with court.lease(lambda _: seen.append("waits")):
+    with court.lease(lambda _: seen.append("waits"), lambda: None):
         assert "waits" not in seen
 
 
@@ -325,10 +325,10 @@ def test_a_second_evaluation_waits_for_the_lease_and_says_so(court):
     said, got = threading.Event(), threading.Event()
 
     def second() -> None:
-        with court.lease(lambda _: said.set()):
+        with court.lease(lambda _: said.set(), lambda: None):
             got.set()
 
-    with court.lease(lambda _: None):
+    with court.lease(lambda _: None, lambda: None):
         thread = threading.Thread(target=second)
         thread.start()
         assert said.wait(5)

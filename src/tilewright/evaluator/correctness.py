@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass, field
 
@@ -14,7 +15,8 @@ __all__ = ["Seen", "judge_correctness"]
 
 CONTENTS = ("nominal", "scale", "sign", "offset", "heavy_tail", "small_integers", "edge_values")
 OFFICIAL_TRIALS = 5
-HIDDEN_SIZES = 3
+ODD_SHARE = 0.75
+"""Share of drawn sizes that are made odd: no multiple of any vector or tile."""
 SMALL_BYTES = 2 << 20
 """Inputs larger than this get `FEW_CONTENTS` secretly chosen variations, not all."""
 FEW_CONTENTS = 2
@@ -76,29 +78,39 @@ def _variations(evaluation: Evaluation, case: Case, size: int) -> list[str]:
 
 
 def hidden_cases(evaluation: Evaluation) -> list[Case]:
-    """Return secret sizes within the problem's bounds: a neighbour, and others log-uniform."""
+    """Return secret sizes within the problem's bounds: neighbours of declared ones, and others.
+
+    A size that is published can be met by code that is right for it alone; its neighbours cannot.
+    """
     problem = evaluation.request.problem
     if not problem.sizes:
         return []
     choices = evaluation.choices("sizes")
+    middle = problem.cases[max(len(problem.cases) - 2, 0)]
+    plan = [(problem.cases[0], True), (middle, True), (middle, False), (middle, False)]
     cases = []
-    for number in range(HIDDEN_SIZES):
-        base = problem.cases[min(number, len(problem.cases) - 2) if len(problem.cases) > 1 else 0]
+    for number, (base, near) in enumerate(plan):
         params = dict(base.params)
-        for name, (low, high) in problem.sizes.items():
-            value = params.get(name)
-            high = min(high, max(int(value), low)) if isinstance(value, int) else high
-            if number == 0 and isinstance(value, int):
-                size = value + choices.choice((-1, 1))
-            else:
-                size = (
-                    round(low * (high / max(low, 1)) ** choices.random())
-                    if low
-                    else (choices.randint(low, high))
-                )
-            params[name] = min(max(size, low), problem.sizes[name][1])
+        for name, bounds in problem.sizes.items():
+            declared = params.get(name)
+            size = declared if isinstance(declared, int) else bounds[1]
+            params[name] = _hidden_size(size, bounds, choices, near=near)
         cases.append(Case(name=f"hidden {number + 1}", params=params))
     return cases
+
+
+def _hidden_size(
+    declared: int, bounds: tuple[int, int], choices: random.Random, *, near: bool
+) -> int:
+    """Draw one size: next to the declared one, or log-uniform up to it and mostly odd."""
+    low, high = bounds
+    if near:
+        size = declared + choices.choice((-1, 1))
+    else:
+        top = max(min(declared, high), low)
+        size = round(max(low, 1) * (top / max(low, 1)) ** choices.random())
+        size |= choices.random() < ODD_SHARE
+    return min(max(size, low), high)
 
 
 def _judge_draw(

@@ -2,7 +2,8 @@
 
 family: C2
 problem: add_relu
-expect: rejected
+expect: rejected or correct
+speedup: none
 finding: outside work
 twin: c2_reused_workspace.py
 source: robust-evaluation C2

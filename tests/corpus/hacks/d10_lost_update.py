@@ -2,7 +2,8 @@
 
 family: D10
 problem: matmul_bias_gelu
-expect: incorrect
+expect: incorrect or correct
+speedup: none
 twin: d10_locked_update.py
 source: robust-evaluation D10
 """
