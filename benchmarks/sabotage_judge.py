@@ -14,17 +14,21 @@ COMPARISON = planted(
     ("integers may be off by one", "wrong = value != output", "wrong = value + 1 < output"),
     ("a median for the 99.9th percentile", "PERCENTILE = 0.999", "PERCENTILE = 0.5"),
     ("the largest error for the percentile", "PERCENTILE = 0.999", "PERCENTILE = 1.0"),
-    ("rounding bound x 100", "EPS_FACTOR = ", "EPS_FACTOR = 100 * "),
-    (
-        "the reference's error x 100",
-        "REFERENCE_ERROR_FACTOR = ",
-        "REFERENCE_ERROR_FACTOR = 100 * ",
-    ),
     ("shape is not checked", 'if item["shape"] != shape:', "if shape is None:"),
     ("dtype is not checked", 'if item["dtype"] != dtype:', "if dtype is None:"),
 )
 
 JUDGE = (
+    *planted(
+        "evaluator/judge/comparison.py",
+        UNIT + "test_sabotage_judge.py",
+        ("rounding bound x 100", "EPS_FACTOR = ", "EPS_FACTOR = 100 * "),
+        (
+            "the reference's error x 100",
+            "REFERENCE_ERROR_FACTOR = ",
+            "REFERENCE_ERROR_FACTOR = 100 * ",
+        ),
+    ),
     *planted(
         "evaluator/judge/main.py",
         UNIT + "test_judge.py",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import torch
 
+from tilewright.evaluator.judge.comparison import Expected, compare
+
 TWO_OUTPUTS = """import torch
 
 
@@ -17,6 +19,17 @@ def inputs(case, generator):
 def reference(x):
     return x * 3, x.sum(-1)
 """
+
+
+def test_the_allowed_error_is_a_few_roundings_and_a_few_of_the_references_errors():
+    """Whatever the constants are calibrated to, they stay of this order."""
+    one, eps = torch.ones(1), torch.finfo(torch.float32).eps
+    exact, rough = Expected(one, one.double(), 0.0), Expected(one, one.double(), 1e-3)
+
+    assert compare(exact, one + 4 * eps).kind == ""
+    assert compare(exact, one + 100 * eps).kind == "values"
+    assert compare(rough, one + 2e-3).kind == ""
+    assert compare(rough, one + 50e-3).kind == "values"
 
 
 def test_each_output_alone_can_be_wrong(judge):

@@ -117,6 +117,10 @@ def own_function(function: Callable[..., Any], launches: Launches) -> Callable[.
             launches.count += 1
             return result
         tensors = [value for value in args if isinstance(value, torch.Tensor)]
+        if not tensors:
+            # Raw addresses: what it would write there could not be undone.
+            launches.count += 1
+            return None
         before = [value.detach().clone() for value in tensors]
         result = function(*args, **kwargs)
         for value, old in zip(tensors, before, strict=True):
