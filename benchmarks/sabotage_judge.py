@@ -154,9 +154,9 @@ JUDGE = (
         "evaluator/correctness.py",
         RULES,
         (
-            "hidden sizes are those of the first case",
-            "params[name] = min(",
-            "params[name] = value or min(",
+            "hidden sizes next to published ones are the published ones",
+            "choices.choice((-1, 1))",
+            "choices.choice((0, 0))",
             "test_hidden_sizes_are_others_and_within_bounds",
         ),
     ),

@@ -167,7 +167,7 @@ def test_a_candidate_that_failed_without_an_answer_gets_the_calls_that_were_to_c
     assert plan.failing is None
     made = [(call.case, call.contents) for call in plan.calls]
     assert made[:3] == [("tiny", "nominal"), ("medium", "nominal"), ("large", "nominal")]
-    assert len(made) == len(set(made)) == 3 + 3 + 3 * 6
+    assert len(made) == len(set(made)) == 3 + 4 + 3 * 6
     assert plan_of(reports.failed()).calls == []
 
 
