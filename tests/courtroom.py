@@ -96,6 +96,9 @@ class ThreadChild:
     def wait_ready(self, timeout_s: float = 20.0) -> None:
         self.applied = self.channel.receive(time.monotonic() + timeout_s).fields["applied"]
 
+    def look(self) -> None:
+        """A thread has no tree to look at."""
+
     def cpu_s(self) -> float:
         return 0.0
 

@@ -51,7 +51,7 @@ class ScriptedSide:
     def __init__(self, name: str, script: Any, log: list[Any]) -> None:
         self.name = name
         self.stage = "load"
-        self.child = SimpleNamespace(cpu_s=lambda: self.cpu)
+        self.child = SimpleNamespace(cpu_s=lambda: self.cpu, look=lambda: None)
         self.cpu = 0.0
         self.others: list[ScriptedSide] = []
         self.burns = 0.0

@@ -131,7 +131,9 @@ def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
         reason = "Triton runs in its interpreter here: correctness and checks, no claim about time"
     elif not evaluation.host.cores.separate:
         reason = "one core only: the clock would share it with what it times"
-    elif collected.right_when_knocked_out or collected.seen.mutated:
+    elif collected.right_when_knocked_out or (
+        collected.seen.mutated and request.protocol == "strict"
+    ):
         reason = "rejected before timing"
     if reason:
         collected.labels.append(Label(name="not timed", detail=reason))

@@ -27,6 +27,7 @@ ROLES = (
 )
 START_S = 120.0
 _STATUS = struct.Struct("<i")
+_TICKS = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
 """The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
 
@@ -82,6 +83,7 @@ class Child:
         self._init_pid = init_pid
         self._status_fd = status_fd
         self._status: int | None = None
+        self._reaped_s = 0.0
         self._pids: list[int] = []
         """Processes of the tree when it was last looked at, the payload first."""
         self.closed = False
@@ -106,10 +108,11 @@ class Child:
     def look(self) -> None:
         """Find out anew which processes the tree has; the methods below act on these."""
         self._pids = self._descendants(self._init_pid)
+        self._reaped_s = sum(_children_s(pid) for pid in (self._init_pid, *self._pids))
 
     def cpu_s(self) -> float:
-        """Return the CPU seconds that the processes of the tree, init excluded, have used."""
-        total = 0.0
+        """Return the CPU seconds that the tree, init excluded, has used, with what has ended."""
+        total = self._reaped_s
         for pid in self._pids:
             with contextlib.suppress(OSError):
                 total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
@@ -185,6 +188,16 @@ class Child:
         os.close(self._init_pidfd)
         os.close(self._status_fd)
         self.printed.close()
+
+
+def _children_s(pid: int) -> float:
+    """Return the CPU seconds of the children that a process has waited for (proc(5), stat)."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[13]) + int(fields[14])) / _TICKS
 
 
 class Forkserver:

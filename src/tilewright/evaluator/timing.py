@@ -180,9 +180,11 @@ def _block(
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         side, candidate = evaluation.sides[turn.name], evaluation.sides["candidate"]
         fields = evaluation.fields_of(turn.drawn, turn.slot)
+        candidate.child.look()
         before = candidate.child.cpu_s()
         timed = side.timed_call(fields, partial(_snapshot, evaluation, times, turn, after))
         if turn.name != "candidate":
+            candidate.child.look()
             times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
         evaluation.call_s += timed.total_s
         _note(times, turn, timed)
