@@ -284,15 +284,7 @@ def test_watch_judges_again_at_each_save_until_interrupted(folder):
 
 @pytest.mark.parametrize(
     "send",
-    [
-        os.kill,
-        pytest.param(
-            os.killpg,
-            marks=pytest.mark.xfail(
-                strict=False, reason="until the supervisor leaves the terminal's process group"
-            ),
-        ),
-    ],
+    [os.kill, os.killpg],
     ids=["to the command", "to all, as a terminal does"],
 )
 def test_an_interrupt_leaves_neither_a_process_nor_a_run_folder(folder, send):

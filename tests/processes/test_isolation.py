@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -117,9 +118,13 @@ def set_core_pattern() -> str:
     return "done"
 
 
+# Landlock leaves /tmp writable, where an environment of a throwaway clone may lie.
+BESIDE_PYTHON = (
+    ("mount view",) if sys.prefix.startswith(("/tmp/", "/dev/shm/")) else ("mount view", "landlock")
+)
 ATTACKS: dict[str, tuple[Callable[[int, int], str], tuple[str, ...]]] = {
     "connect to a port": (lambda _, port: connect(port), ("network", "landlock", "seccomp")),
-    "write beside Python": (lambda *_: write_beside_python(), ("mount view", "landlock")),
+    "write beside Python": (lambda *_: write_beside_python(), BESIDE_PYTHON),
     "kill a process": (lambda pid, _: kill(pid), ("process tree", "landlock")),
     "trace a process": (lambda pid, _: attach(pid), ("process tree", "landlock", "seccomp")),
     "list its descriptors": (lambda pid, _: list_descriptors(pid), ("landlock",)),
