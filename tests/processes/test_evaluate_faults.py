@@ -212,12 +212,18 @@ def test_what_the_client_raises_ends_everything(bench):
     class Gone(Exception):
         pass
 
+    stages: list[object] = []
+
     def leave() -> None:
-        raise Gone
+        if "correctness" in stages:
+            raise Gone
+
+    def note(_: str, fields: dict[str, object]) -> None:
+        stages.append(fields.get("stage"))
 
     slow = WORK + "import time; time.sleep(5); return x\n"
     with pytest.raises(Gone):
-        evaluate(bench.host, request(slow), lambda *_: None, leave)
+        evaluate(bench.host, request(slow), note, leave)
 
     assert bench.inits() == []
 
