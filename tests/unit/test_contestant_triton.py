@@ -70,7 +70,10 @@ def test_autotune_works_without_a_driver(contestant):
         "@triton.jit",
         "@triton.autotune(configs=[triton.Config({'BLOCK': 16}), triton.Config({'BLOCK': 64})],\n"
         "                 key=['n'])\n@triton.jit",
-    ).replace(", BLOCK=32)", ")")
+    ).replace(
+        "scale[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32)",
+        "scale[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)](x, y, x.numel())",
+    )
     contestant.load({"candidate.py": source})
     x = torch.arange(100.0)
     first = contestant.call(x)
