@@ -1,6 +1,7 @@
 """Bar: a function against itself, and against itself with a known delay, through the whole path.
 
-The control does the same in one process: the same function called in ABBA blocks on one core.
+The control does the same in one process: the same function, sizes and ring of inputs, called in
+ABBA blocks on one core (`benchmarks.aa_control`). It shows how far the machine itself scatters.
 A run whose control scatters by more than `QUIET` is repeated, then reported as noisy.
 """
 
@@ -17,7 +18,9 @@ from pathlib import Path
 
 from benchmarks.bars import Bar, executor
 from tilewright.api import build_request
+from tilewright.cli.noise import samples_of
 from tilewright.config import Config, load
+from tilewright.evaluator.confinement import STEADY_MALLOC
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import Baseline, Candidate, EvalRequest, SourceFile
 from tilewright.scoring import statistics
@@ -98,6 +101,8 @@ class Run:
     speedup: float
     control: float
     call_us: float
+    moved_bytes: int
+    within: float
     labels: tuple[str, ...] = ()
 
 
@@ -161,54 +166,25 @@ def _request(problem_text: str, language: str, name: str, delta: float) -> EvalR
     return request.model_copy(update={"baselines": baselines})
 
 
-CONTROL = """
-import json, math, os, sys, time
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-import torch
-torch.set_num_threads(1)
-x = torch.randn(2048, 1024)
-def call():
-    start = time.perf_counter()
-    torch.nn.functional.layer_norm(x, x.shape[-1:])
-    return time.perf_counter() - start
-for _ in range(5):
-    call()
-sys.stdout.write("ready\\n"); sys.stdout.flush()
-for line in sys.stdin:
-    ratios = []
-    for _ in range(20):
-        a, b, c, d = call(), call(), call(), call()
-        ratios.append(0.5 * (math.log(a) + math.log(d) - math.log(b) - math.log(c)))
-    ratios.sort()
-    print(0.5 * (ratios[9] + ratios[10]), ratios[15] - ratios[4], flush=True)
-"""
-
-
 class Control:
-    """An in-process A/A beside the runs, in a process that lives as long as they do."""
+    """An in-process A/A of every problem beside the runs, in a process that lives as long."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", CONTROL],
+            [sys.executable, "-m", "benchmarks.aa_control"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, **STEADY_MALLOC, "OMP_NUM_THREADS": "1"},
         )
-        self._read()
 
-    def _read(self) -> str:
-        if self._process.stdout is None:
-            raise RuntimeError("the control has no output")
-        return self._process.stdout.readline()
-
-    def __call__(self) -> float:
-        """Return the log ratio of one in-process A/A of twenty blocks."""
-        if self._process.stdin is None:
-            raise RuntimeError("the control has no input")
-        self._process.stdin.write("go\n")
+    def __call__(self, title: str) -> float:
+        """Return the log ratio of one in-process A/A of twenty blocks of the same function."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the control has no pipes")
+        self._process.stdin.write(title + "\n")
         self._process.stdin.flush()
-        return float(self._read().split()[0])
+        return float(self._process.stdout.readline())
 
     def close(self) -> None:
         """End the control."""
@@ -221,10 +197,11 @@ def measure(
 ) -> Run | None:
     """Judge once, again while the control is noisy; `None` when the verdict was not correct."""
     report, scatter, attempts = None, math.inf, 0
+    before = abs(control(title))
     while scatter > QUIET and attempts < REPEATS:
-        before = control()
         report = local.evaluate(request)
-        scatter = max(abs(before), abs(control()))
+        after = abs(control(title))
+        scatter, before = max(before, after), after
         attempts += 1
     if report is None or report.verdict != "correct" or not report.comparisons:
         print(f"{title}: {str(report and report.outcome)[:300]}", flush=True)
@@ -240,6 +217,8 @@ def measure(
         speedup=item.speedup,
         control=scatter,
         call_us=item.candidate.median_us,
+        moved_bytes=item.moved_bytes,
+        within=samples_of(report)[0].within,
         labels=item.labels,
     )
 
@@ -251,17 +230,20 @@ def collect(runs: int, delta: float, out: Path | None, budget_s: float) -> list[
     control = Control()
     try:
         with executor() as local:
-            while len(done) < runs and time.monotonic() < stop:
-                for title, request in requests(delta):
-                    run = measure(local, control, title, request, delta)
-                    if run is not None:
-                        done.append(run)
-                        if out is not None:
-                            with out.open("a", encoding="utf-8") as file:
-                                file.write(json.dumps(run.__dict__) + "\n")
-                    if len(done) >= runs or time.monotonic() > stop:
-                        break
-                print(f"  {len(done)} of {runs} runs at delta {delta:g}", flush=True)
+            for count in range(runs):
+                if time.monotonic() > stop:
+                    break
+                asked = requests(delta)
+                title, request = asked[count % len(asked)]
+                run = measure(local, control, title, request, delta)
+                if run is None:
+                    continue
+                done.append(run)
+                if out is not None:
+                    with out.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(run.__dict__) + "\n")
+                if len(done) % 12 == 0:
+                    print(f"  {len(done)} of {runs} runs at delta {delta:g}", flush=True)
     finally:
         control.close()
     return done

@@ -59,8 +59,8 @@ CLOCK = (
         PIPELINE,
         (
             "inputs may be overwritten while timed",
-            "if timed.result.overwrote and",
-            "if not timed and",
+            "if overwrote:",
+            "if not evaluation:",
             "test_inputs_may_not_be_overwritten_only_when_timed",
         ),
     ),

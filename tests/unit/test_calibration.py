@@ -14,16 +14,16 @@ from tilewright.evaluator.calibration import (
     write_calibration,
 )
 
-SIGMAS = (0.03, 0.02, 0.01)
+SIGMAS = (0.03, 0.02, 0.01, 0.04)
 
 
 def test_what_is_written_is_read_for_its_device_alone(tmp_path):
     home = tmp_path / "home"
     write_calibration(home, "this", SIGMAS)
-    write_calibration(home, "that", (0.0, 0.0, 0.0))
+    write_calibration(home, "that", (0.0,) * 4)
 
     assert read_calibration(home, "this") == Calibration(SIGMAS, measured=True)
-    assert read_calibration(home, "that").sigmas == (0.0, 0.0, 0.0)
+    assert read_calibration(home, "that").sigmas == (0.0,) * 4
     assert read_calibration(home, "other") == DEFAULT
     assert not DEFAULT.measured
 
@@ -33,9 +33,18 @@ def test_what_is_written_is_read_for_its_device_alone(tmp_path):
     [b"", b"{", b"[]", b"\xff", b"3"]
     + [
         json.dumps({"this": value}).encode()
-        for value in (None, 1, "x", [], [0.1, 0.1], [0.1] * 4, [0.1, 0.1, -0.1], [0.1, 0.1, 1.0])
+        for value in (
+            None,
+            1,
+            "x",
+            [],
+            [0.1, 0.1],
+            [0.1] * 5,
+            [0.1, 0.1, 0.1, -0.1],
+            [0.1, 0.1, 0.1, 1.0],
+        )
     ]
-    + [b'{"this": [0.1, 0.1, NaN]}', b'{"this": [0.1, 0.1, {}]}'],
+    + [b'{"this": [0.1, 0.1, 0.1, NaN]}', b'{"this": [0.1, 0.1, 0.1, {}]}'],
 )
 def test_a_damaged_file_counts_as_no_calibration(tmp_path, content):
     (tmp_path / "calibration.json").write_bytes(content)
@@ -52,10 +61,21 @@ def test_a_damaged_file_is_written_anew(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    ("call_us", "sigma"),
-    [(1.0, 0.03), (100.0, 0.03), (100.1, 0.02), (1000.0, 0.02), (5e6, 0.01), (2e12, 0.01)],
+    ("call_us", "moved", "sigma"),
+    [
+        (1.0, 0, 0.03),
+        (100.0, 0, 0.03),
+        (100.1, 0, 0.02),
+        (1000.0, 0, 0.02),
+        (5e6, 0, 0.01),
+        (2e12, 1 << 30, 0.01),
+        (10.0, 1 << 20, 0.03),
+        (10.0, 4 << 20, 0.04),
+        (1000.0, 8 << 20, 0.04),
+        (1100.0, 8 << 20, 0.01),
+    ],
 )
-def test_each_duration_class_has_its_sigma(call_us, sigma):
+def test_each_class_has_its_sigma(call_us, moved, sigma):
     given: Any = Calibration(SIGMAS, measured=True)
 
-    assert given.sigma(call_us) == sigma
+    assert given.sigma(call_us, moved) == sigma

@@ -166,7 +166,7 @@ def test_the_speed_up_is_the_geometric_mean_over_cases(judged):
 
 
 def test_an_error_that_cases_share_does_not_shrink_with_their_number(judged):
-    sigma = Calibration((0.1, 0.1, 0.1), measured=True)
+    sigma = Calibration((0.1,) * 4, measured=True)
     one = judged(Collected(times=[timed(2e-3, 1e-3)]), calibration=sigma)
     four = judged(Collected(times=[timed(2e-3, 1e-3, str(n)) for n in range(4)]), calibration=sigma)
 

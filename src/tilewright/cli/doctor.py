@@ -26,7 +26,7 @@ from tilewright.cli.progress import Progress
 from tilewright.cli.render import facts, short_time, show, table
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
-from tilewright.evaluator.calibration import CLASSES_US, read_calibration, write_calibration
+from tilewright.evaluator.calibration import CLASSES, read_calibration, write_calibration
 from tilewright.evaluator.environment import device_key
 from tilewright.records import EvalReport
 
@@ -141,7 +141,7 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
         raise ConfigError(f"{settings.home}: cannot be written: {error.strerror}") from error
     return {
         "device": key,
-        "upper_us": [limit if limit < 1e9 else None for limit in CLASSES_US],
+        "classes": list(CLASSES),
         "sigmas": list(sigmas),
         "samples": list(counts),
     }
@@ -185,8 +185,10 @@ def _calibration_item(settings: Config) -> Item:
     from tilewright.api import plan_cores_here
 
     found = read_calibration(settings.home, device_key(plan_cores_here()))
-    shown = ", ".join(f"{sigma:.2%}" for sigma in found.sigmas)
-    said = f"sigma between processes, short to long calls: {shown}"
+    shown = ", ".join(
+        f"{sigma:.2%} {name}" for name, sigma in zip(CLASSES, found.sigmas, strict=True)
+    )
+    said = f"sigma between processes: {shown}"
     if found.measured:
         return Item("calibration", True, said)
     return Item(

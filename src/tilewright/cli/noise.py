@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.config import Config
-from tilewright.evaluator.calibration import CLASSES_US, DEFAULT
+from tilewright.evaluator.calibration import DEFAULT, class_of
 from tilewright.problems.reader import find_problem
 from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
 from tilewright.scoring import statistics
 
 __all__ = ["Sample", "Scatter", "calibrated", "samples_of", "scatter_of", "self_request"]
 
-MAD_TO_SIGMA = 1.4826
 NORMAL_95 = 1.959964
 FLOOR = 0.002
 """No calibration claims less than this between two processes."""
 FEWEST = 6
-"""Samples that a duration class needs; one with fewer keeps the wide default."""
+"""Samples that a class needs; one with fewer keeps the wide default."""
 Progress = Callable[[str, dict[str, Any]], None]
 
 
@@ -31,6 +30,7 @@ class Sample:
     problem: str
     case: str
     call_us: float
+    moved_bytes: int
     log_ratio: float
     within: float
     """Standard deviation of the log ratio as its own blocks show it."""
@@ -78,6 +78,7 @@ def _sample(report: EvalReport, item: Comparison) -> Sample:
         problem=report.request.problem.id,
         case=item.case,
         call_us=item.reference.median_us,
+        moved_bytes=item.moved_bytes,
         log_ratio=statistics.median(ratios),
         within=(high - low) / (2 * NORMAL_95),
     )
@@ -97,22 +98,19 @@ def scatter_of(samples: Sequence[Sample]) -> Scatter | None:
 
 
 def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return the sigma of each duration class, and how many samples it rests on.
+    """Return the sigma of each class of calls, and how many samples it rests on.
 
-    Sigma is what the ratios scatter about 1 (1.4826 x median |log ratio|) beyond what the blocks
-    of one pair of processes show, subtracted in quadrature.
+    It is the smallest with which 95 % of the samples' intervals contain 1: what a ratio needs
+    beyond what the blocks of its one pair of processes show, subtracted in quadrature.
     """
     sigmas, counts = [], []
-    lower = 0.0
-    for limit, default in zip(CLASSES_US, DEFAULT.sigmas, strict=True):
-        chosen = [item for item in samples if lower < item.call_us <= limit]
-        lower = limit
+    for index, default in enumerate(DEFAULT.sigmas):
+        chosen = [item for item in samples if class_of(item.call_us, item.moved_bytes) == index]
         counts.append(len(chosen))
         sigmas.append(_sigma(chosen) if len(chosen) >= FEWEST else default)
     return tuple(sigmas), tuple(counts)
 
 
 def _sigma(samples: Sequence[Sample]) -> float:
-    total = MAD_TO_SIGMA * statistics.median([abs(item.log_ratio) for item in samples])
-    within = statistics.median([item.within for item in samples])
-    return max(math.sqrt(max(total**2 - within**2, 0.0)), FLOOR)
+    needed = [max((item.log_ratio / NORMAL_95) ** 2 - item.within**2, 0.0) for item in samples]
+    return max(math.sqrt(statistics.quantile(needed, 0.95)), FLOOR)

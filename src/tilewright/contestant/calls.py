@@ -41,8 +41,8 @@ class Call:
     input_bytes: int
 
 
-def prepare(fields: dict[str, Any], inputs: mmap.mmap) -> Call:
-    """Build a call's arguments as views of the arena."""
+def prepare(fields: dict[str, Any], inputs: Any) -> Call:  # noqa: ANN401 - a writable buffer
+    """Build a call's arguments as views of the arena, or of its mirror."""
     base = fields["base"]
     # Here and not in `run`: seeding takes longer than a small kernel, and no clock runs yet.
     _seed(fields["forward_seed"])

@@ -33,9 +33,44 @@ GO, ARMED, DONE, COMPUTED = 0, 8, 16, 24
 """Places in the token page, in 8-byte words, one cache line apart."""
 ROOT = "/tmp/candidate"
 _clock = time.monotonic
-_malloc_trim = ctypes.CDLL(None).malloc_trim
-_from_buffer, _equal = torch.frombuffer, torch.equal
+_libc = ctypes.CDLL(None, use_errno=True)
+_malloc_trim = _libc.malloc_trim
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _disable_gc, _enable_gc = gc.disable, gc.enable
+
+
+class Mirror:
+    """Private memory like the input arena, on huge pages: timed calls read there.
+
+    No other core has just written these pages, and they are placed alike in every side. Their
+    address is fixed before any candidate is loaded, so that the supervisor knows where to look.
+    """
+
+    RESERVED = 1 << 40
+    """Bytes of address space, not of memory: what is not grown into cannot be touched."""
+
+    def __init__(self) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self.address: int = _libc.mmap(None, self.RESERVED, 0, flags, -1, 0)
+        if self.address == ctypes.c_void_p(-1).value:
+            raise OSError(ctypes.get_errno(), "no address space for the mirror of the inputs")
+        self._memory: Any = (ctypes.c_char * 0).from_address(self.address)
+
+    def grow(self, size: int) -> None:
+        """Make the first `size` bytes usable."""
+        if _libc.mprotect(self.address, size, mmap.PROT_READ | mmap.PROT_WRITE):
+            raise MemoryError(f"no memory for {size} bytes of inputs")
+        _libc.madvise(self.address, size, mmap.MADV_HUGEPAGE)
+        self._memory = (ctypes.c_char * size).from_address(self.address)
+
+    def filled(self, inputs: mmap.mmap, base: int, size: int) -> Any:  # noqa: ANN401 - a buffer
+        """Copy a slot of the arena here; return the mirror as a buffer."""
+        ours = memoryview(self._memory).cast("B")
+        ours[base : base + size] = memoryview(inputs)[base : base + size]
+        return self._memory
 
 
 class Contestant:
@@ -45,9 +80,7 @@ class Contestant:
         self.channel = channel
         self.function: Callable[..., Any] | None = None
         self.inputs: mmap.mmap | None = None
-        self.mirror: mmap.mmap | None = None
-        """Private memory like `inputs`: timed calls read there, from pages that no other core has
-        just written, placed alike in every side."""
+        self.mirror = Mirror()
         self.outputs: mmap.mmap | None = None
         self.token: memoryview | None = None
         self.launches = Launches(suppress=False)
@@ -57,14 +90,13 @@ class Contestant:
         """Map new arenas: inputs, outputs and, the first time, the token page."""
         fields = frame.fields
         self.inputs = mmap.mmap(frame.fds[0], fields["inputs"])
-        self.mirror = mmap.mmap(-1, fields["inputs"])
-        self.mirror.madvise(mmap.MADV_HUGEPAGE)
+        self.mirror.grow(fields["inputs"])
         self.outputs = mmap.mmap(frame.fds[1], fields["outputs"])
         if len(frame.fds) > 2:
             self.token = memoryview(mmap.mmap(frame.fds[2], mmap.PAGESIZE)).cast("Q")
         for fd in frame.fds:
             os.close(fd)
-        self.channel.send("mapped")
+        self.channel.send("mapped", {"mirror": self.mirror.address})
 
     def load(self, frame: Frame) -> None:
         """Write the files, say that the candidate is entered, and load it."""
@@ -149,7 +181,9 @@ class Contestant:
         fields = frame.fields
         self._expect(fields)
         function, outputs, token = self._loaded(), self._outputs(), self._token()
-        call = calls.prepare(fields, self._mirrored(fields["base"], fields["size"]))
+        call = calls.prepare(
+            fields, self.mirror.filled(self._inputs(), fields["base"], fields["size"])
+        )
         sequence = fields["sequence"]
         before = self.launches.count
         give_up = _clock() + fields["wait_s"]
@@ -161,8 +195,6 @@ class Contestant:
         output = calls.run(function, call)
         token[COMPUTED] = sequence
         described = calls.store(output, call, outputs)
-        # Before the token: once it is raised, the arena may hold the next call's inputs.
-        overwrote = self._mirror_differs(fields["base"], fields["size"])
         token[DONE] = sequence
         _enable_gc()
         self.channel.send(
@@ -171,7 +203,6 @@ class Contestant:
                 "outputs": described,
                 "launches": self.launches.count - before,
                 "census": {},
-                "overwrote": overwrote,
             },
         )
 
@@ -208,21 +239,6 @@ class Contestant:
         if self.inputs is None:
             raise RuntimeError("no input arena is mapped")
         return self.inputs
-
-    def _mirrored(self, base: int, size: int) -> mmap.mmap:
-        inputs = self._inputs()
-        if self.mirror is None:
-            raise RuntimeError("no mirror is mapped")
-        memoryview(self.mirror)[base : base + size] = memoryview(inputs)[base : base + size]
-        return self.mirror
-
-    def _mirror_differs(self, base: int, size: int) -> bool:
-        """Tell whether the call overwrote its inputs; they lay in the mirror, not in the arena."""
-        words = size // 8
-        mirror = _from_buffer(self.mirror, dtype=torch.int64, count=words, offset=base)
-        return not _equal(
-            mirror, _from_buffer(self.inputs, dtype=torch.int64, count=words, offset=base)
-        )
 
     def _outputs(self) -> mmap.mmap:
         if self.outputs is None:

@@ -1,4 +1,9 @@
-"""How much two processes of the same function differ: measured per device, by duration class."""
+"""How much two processes of the same function differ: measured per device, by class of call.
+
+Two processes have different memory behind the same function. A call that computes hardly notices;
+one that streams over megabytes can differ by several percent from process to process, and no
+number of calls in one pair of processes shows it.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +11,35 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DEFAULT", "Calibration", "read_calibration", "write_calibration"]
+__all__ = ["CLASSES", "DEFAULT", "Calibration", "class_of", "read_calibration", "write_calibration"]
 
-CLASSES_US = (100.0, 1000.0, 1e12)
-"""Upper ends of the duration classes, in microseconds."""
+CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
+"""Classes of calls; whatever streams is in the last, however long it takes."""
+STREAM_BYTES = 4 << 20
+STREAM_BYTES_PER_US = 8e3
+"""A call streams when it moves this many bytes, at this rate or faster."""
+
+
+def class_of(call_us: float, moved_bytes: int) -> int:
+    """Return the index in `CLASSES` of calls of this duration (microseconds) and traffic."""
+    if moved_bytes >= STREAM_BYTES and moved_bytes >= STREAM_BYTES_PER_US * call_us:
+        return CLASSES.index("streaming")
+    return 0 if call_us <= 100 else 1 if call_us <= 1000 else 2
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Standard deviation of the log ratio between processes, one per duration class."""
+    """Standard deviation of the log ratio between processes, one per class."""
 
     sigmas: tuple[float, ...]
     measured: bool
 
-    def sigma(self, call_us: float) -> float:
-        """Return the sigma of calls of this duration."""
-        for limit, sigma in zip(CLASSES_US, self.sigmas, strict=True):
-            if call_us <= limit:
-                return sigma
-        return self.sigmas[-1]
+    def sigma(self, call_us: float, moved_bytes: int) -> float:
+        """Return the sigma of calls of this duration and traffic."""
+        return self.sigmas[class_of(call_us, moved_bytes)]
 
 
-DEFAULT = Calibration((0.05, 0.025, 0.015), measured=False)
+DEFAULT = Calibration((0.05, 0.025, 0.015, 0.06), measured=False)
 """Wide on purpose: what a device gets that nobody has calibrated."""
 
 
@@ -38,7 +50,7 @@ def read_calibration(home: Path, device: str) -> Calibration:
         sigmas = tuple(float(value) for value in document[device])
     except (OSError, ValueError, KeyError, TypeError):
         return DEFAULT
-    if len(sigmas) != len(CLASSES_US) or not all(0 <= value < 1 for value in sigmas):
+    if len(sigmas) != len(CLASSES) or not all(0 <= value < 1 for value in sigmas):
         return DEFAULT
     return Calibration(sigmas, measured=True)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import random
 import select
 import signal
 import time
@@ -14,13 +16,15 @@ from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame,
 from tilewright.errors import ProblemError
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
 from tilewright.evaluator.processes import Child
-from tilewright.evaluator.testimony import ErrorSaid, Result, read, read_weights
+from tilewright.evaluator.testimony import ErrorSaid, Mapped, Result, read, read_weights
 from tilewright.records import Failed, FailedReason, Limits, Outcome, Stage
 
 LOOK_S = 0.05
 """Time between two looks at client, deadline and memory while something is waited for."""
 LIBRARY_BYTES = 1 << 30
 """What the interpreter and its libraries may hold beside the candidate's own memory."""
+WINDOWS, WINDOW_BYTES = 8, 512
+"""How much of the inputs of a timed call is looked at, when it is."""
 SPIN_CHECK = 512
 """Polls of the token page between two looks at the channel and the deadline."""
 
@@ -66,6 +70,9 @@ class Side:
         self.inputs_bytes = 0
         self.outputs_bytes = 0
         self.token = TokenPage()
+        self._mirror = 0
+        """Address of the mirror of the inputs in the contestant."""
+        self._inputs: mmap.mmap | None = None
         self._watch_client = watch
         self._deadline = deadline
         self._sequence = 0
@@ -92,12 +99,37 @@ class Side:
         self._token_sent = True
         fields = {"inputs": self.inputs_bytes, "outputs": self.outputs_bytes}
         try:
-            self._expect("mapped", self.ask("map", fields, fds=(*fds, *token)))
+            frame = self.ask("map", fields, fds=(*fds, *token))
+            self._expect("mapped", frame)
+            if token:
+                # No candidate is loaded yet; what the process says later, nobody believes.
+                self._mirror = read(frame, Mapped).mirror
         except BaseException:
             for fd in fds:
                 os.close(fd)
             raise
+        if self._inputs is not None:
+            self._inputs.close()
+        self._inputs = mmap.mmap(fds[0], self.inputs_bytes, prot=mmap.PROT_READ)
         return fds
+
+    def overwrote(self, base: int, size: int, choices: random.Random) -> bool | None:
+        """Tell whether a timed call changed its inputs, by windows of them at secret places.
+
+        The call read the mirror, which is the contestant's own memory. Only while it stands
+        still, and before the arena gets the next inputs. `None`: we may not look.
+        """
+        if self._inputs is None:
+            raise RuntimeError("no input arena is mapped")
+        for _ in range(WINDOWS):
+            offset = base + choices.randrange(max(size - WINDOW_BYTES, 1))
+            length = min(WINDOW_BYTES, base + size - offset)
+            theirs = self.child.read_memory(self._mirror + offset, length)
+            if theirs is None:
+                return None
+            if theirs != self._inputs[offset : offset + length]:
+                return True
+        return False
 
     def ask(
         self,
@@ -299,6 +331,8 @@ class Side:
         """Kill the process and release the shared memory."""
         self.child.kill()
         self.token.close()
+        if self._inputs is not None:
+            self._inputs.close()
 
 
 def _emptied(frame: Frame) -> Frame:

@@ -41,14 +41,18 @@ class OutputSaid(Said):
         return values
 
 
+class Mapped(Said):
+    """Where the mirror of the inputs lies; believed only before a candidate is loaded."""
+
+    mirror: Annotated[int, Field(gt=0, lt=1 << 57)]
+
+
 class Result(Said):
     """The answer to a call."""
 
     outputs: list[OutputSaid] = Field(max_length=64)
     launches: Count
     census: dict[Text, Count] = Field(default_factory=dict, max_length=256)
-    overwrote: bool = False
-    """Whether a timed call changed its inputs, which lay where the judge cannot look."""
 
 
 class ErrorSaid(Said):

@@ -31,6 +31,7 @@ MAX_WARM_UP_CALLS = 10
 STEADY = 0.05
 CHECK_ALL_BYTES = 4 << 20
 CHECK_SHARE = 0.3
+LOOK_SHARE = 0.25
 RING_BYTES = 1 << 30
 FLOOR_S = 1e-6
 COPY_BAND = 0.05
@@ -54,9 +55,13 @@ class CaseTimes:
     """CPU seconds that the candidate used while a baseline was being timed, over that call."""
     wrong: list[str] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
+    unwatched: bool = False
+    """Whether this machine forbids us to see if timed calls change their inputs."""
     launches: list[int] = field(default_factory=list)
     checked: int = 0
     blocks: int = 0
+    moved_bytes: int = 0
+    """Bytes of the inputs and outputs of one call."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,16 @@ def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes
     Raises:
         Ended: a side crashed, hung or raised.
     """
-    times = CaseTimes(case.name)
+    draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
+    times = CaseTimes(case.name, moved_bytes=draws[0].size + draws[0].room)
     for name in names:
         times.totals[name], times.outside[name], times.copies[name] = [], [], []
-    draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     for name in names:
         side = evaluation.sides[name]
         side.stage = "timing"
         evaluation.make_room(side, slots * draws[0].slot_bytes, draws[0].room)
-        _warm_up(evaluation, side, draws[0])
+        _warm_up(evaluation, side, draws[0], slots)
     plan = evaluation.request.timing
     start = time.monotonic()
     while times.blocks < plan.max_blocks:
@@ -126,8 +131,8 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
 
     Three warm-up calls and a hundred trials a side, one set of inputs, means, nothing compared.
     """
-    times = CaseTimes(case.name)
     drawn = evaluation.draw(case, "nominal", 100)
+    times = CaseTimes(case.name, moved_bytes=drawn.size + drawn.room)
     for name in ["candidate", *[name for name in names if name != "candidate"]]:
         side = evaluation.sides[name]
         side.stage = "timing"
@@ -150,14 +155,18 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
     return times
 
 
-def _warm_up(evaluation: Evaluation, side: Side, drawn: Drawn) -> None:
-    """Call until three calls in a row agree; what is tuned or compiled is tuned then."""
+def _warm_up(evaluation: Evaluation, side: Side, drawn: Drawn, slots: int) -> None:
+    """Call until three calls in a row agree; what is tuned or compiled is tuned then.
+
+    Each slot is used, since memory that is touched for the first time makes its call slower.
+    """
     recent: list[float] = []
     while len(recent) < MAX_WARM_UP_CALLS:
-        evaluation.publish(side, drawn, 0)
-        recent.append(side.timed_call(evaluation.fields_of(drawn, 0)).total_s)
+        slot = len(recent) % slots
+        evaluation.publish(side, drawn, slot)
+        recent.append(side.timed_call(evaluation.fields_of(drawn, slot)).total_s)
         last = recent[-WARM_UP_CALLS:]
-        if len(last) == WARM_UP_CALLS and max(last) <= min(last) * (1 + STEADY):
+        if len(recent) >= max(WARM_UP_CALLS, slots) and max(last) <= min(last) * (1 + STEADY):
             break
     evaluation.call_s += sum(recent)
 
@@ -215,6 +224,8 @@ def _publish(evaluation: Evaluation, turn: _Turn) -> None:
 
 def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Turn | None) -> None:
     """Have the judge copy the outputs away while their side stands still, and refresh the next."""
+    if turn.name == "candidate":
+        _look_at_inputs(evaluation, times, turn)
     alone = "eager" not in evaluation.sides
     answer = evaluation.ask(
         "timed",
@@ -236,14 +247,24 @@ def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Tur
             times.wrong.append(answer["message"])
 
 
+def _look_at_inputs(evaluation: Evaluation, times: CaseTimes, turn: _Turn) -> None:
+    """See, in a secret part of the calls, whether the inputs in the mirror are still as given."""
+    choices = evaluation.choices("mirror", times.case, len(times.totals["candidate"]))
+    if turn.drawn.aliases or times.mutated or choices.random() > LOOK_SHARE:
+        return
+    side = evaluation.sides["candidate"]
+    overwrote = side.overwrote(turn.base, turn.drawn.size, choices)
+    times.unwatched = overwrote is None
+    if overwrote:
+        times.mutated.append("the inputs of a timed call")
+
+
 def _note(times: CaseTimes, turn: _Turn, timed: Timed) -> None:
     times.totals[turn.name].append(timed.total_s)
     times.copies[turn.name].append(timed.copy_s)
     times.outside[turn.name].append(timed.outside_s)
     if turn.name == "candidate":
         times.launches.append(timed.result.launches)
-        if timed.result.overwrote and not turn.drawn.aliases and not times.mutated:
-            times.mutated.append("the inputs of a timed call")
         said = [{"dtype": item.dtype, "shape": item.shape} for item in timed.result.outputs]
         if said != turn.drawn.outputs:
             times.wrong.append(f"expected {turn.drawn.outputs}, got {said}"[:300])
@@ -319,6 +340,7 @@ def compare(
             speedup_low=None,
             speedup_high=None,
             blocks=len(rows),
+            moved_bytes=times.moved_bytes,
             decision="no interval",
             labels=labels,
             raw_us=raw,
@@ -333,6 +355,7 @@ def compare(
         speedup_low=interval.low,
         speedup_high=interval.high,
         blocks=len(rows),
+        moved_bytes=times.moved_bytes,
         decision=statistics.decide(interval),
         labels=labels,
         raw_us=raw,

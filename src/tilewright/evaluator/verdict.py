@@ -162,7 +162,7 @@ def _comparisons(
             labels = [] if calibration.measured else ["uncalibrated"]
             if call_us < SHORT_US:
                 labels.append("short")
-            sigma = calibration.sigma(call_us)
+            sigma = calibration.sigma(call_us, case.moved_bytes)
             item = compare(case, name, sigma, tuple(labels), official=official)
             found.append(_noisy(item))
     return tuple(found)
@@ -198,7 +198,8 @@ def _summary(
             alone = compare(case, baseline, 0.0, (), official=False)
             low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
             within.append(statistics.Interval(alone.speedup, low, high))
-            sigmas.append(calibration.sigma(_median(case.totals[baseline]) * 1e6))
+            call_us = _median(case.totals[baseline]) * 1e6
+            sigmas.append(calibration.sigma(call_us, case.moved_bytes))
     inner = statistics.geometric_mean_interval(within)
     between = 1.96 * sum(sigmas) / len(sigmas)
     below = statistics.combine(math.log(inner.estimate / inner.low), between)

@@ -43,6 +43,8 @@ class Comparison(Record):
     speedup_high: float | None = Field(gt=0)
     """95 % interval; `None` under `official`, whose published rules have none."""
     blocks: int = Field(ge=1)
+    moved_bytes: int = Field(default=0, ge=0)
+    """Bytes of the inputs and outputs of one call."""
     decision: Literal["faster", "slower", "no measurable difference", "no interval"]
     labels: tuple[str, ...] = ()
     """For example `short`, `noisy`, `uncalibrated`."""

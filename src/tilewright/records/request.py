@@ -30,10 +30,10 @@ class TimingPlan(Record):
 
     enabled: bool = True
     min_blocks: int = Field(default=20, ge=4)
-    max_blocks: int = Field(default=60, ge=4)
+    max_blocks: int = Field(default=100, ge=4)
     target_half_width: float = Field(default=0.01, gt=0)
     """Stop once the 95 % interval of the log ratio is this narrow on either side."""
-    max_s: float = Field(default=2.0, gt=0)
+    max_s: float = Field(default=3.0, gt=0)
     """Seconds of timed calls per case and baseline."""
 
 

@@ -1,0 +1,11 @@
+"""An array instead of a tensor.
+
+problem: add_relu
+expect: incorrect or failed
+"""
+
+import torch
+
+
+def add_relu(x, y):
+    return torch.relu(x + y).numpy()
