@@ -54,7 +54,7 @@ HANG_S = 10.0
 JUDGED_S = 60.0
 OURS = (FrameError, ChannelClosed, DeadlineExceeded, TilewrightError)
 
-OUTPUT = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu", "offset": 0}
+OUTPUT = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu", "address": 0}
 VALID: tuple[tuple[str, dict[str, Any], bytes], ...] = (
     ("result", {"outputs": [OUTPUT], "launches": 1, "census": {"aten::mm": 2}}, b""),
     ("error", {"during": "call", "type": "E", "message": "m", "traceback": ["a.py:1"]}, b""),
@@ -168,7 +168,7 @@ class Opponent:
         printed = Printed(1000)
         os.close(printed.writer)
         child = Child(Channel(ours), self.process.pid, reader, printed, "contestant")
-        self.side = Side("fuzz", child, LIMITS, lambda: None, float("inf"))
+        self.side = Side("fuzz", child, LIMITS, lambda: None, float("inf"), 1)
 
     def say(self, data: bytes) -> None:
         """Send bytes as far as the socket takes them, now and then with descriptors."""
@@ -194,12 +194,12 @@ def readers(opponent: Opponent) -> dict[str, Callable[[], object]]:
         return side.weight_entries(side.load({"files": []}, b""))
 
     def timed() -> object:
-        for word in (TokenPage.ARMED, TokenPage.COMPUTED, TokenPage.DONE):
+        for word in (TokenPage.ARMED, TokenPage.DONE):
             side.token.words[word] = rng.choice((side._sequence + 1, 0, 1 << 63))
         return side.timed_call({})
 
     def room() -> object:
-        for fd in side.make_room(rng.randrange(1, 1 << 20), 4096) or ():
+        for fd in side.make_room(rng.randrange(1, 1 << 20)) or ():
             os.close(fd)
         return None
 
@@ -211,7 +211,7 @@ def readers(opponent: Opponent) -> dict[str, Callable[[], object]]:
 
     return {
         "call": lambda: side.call({"base": 0}),
-        "ask": lambda: side.ask("read_weights", {"names": []}),
+        "weights": lambda: side.read_weights([]),
         "load": load_it,
         "timed": timed,
         "room": room,

@@ -14,6 +14,7 @@ from tilewright.contestant.frames import Frame
 from tilewright.contestant.serve import main
 from tilewright.contestant.tensors import Layout
 from tilewright.evaluator.arenas import TokenPage
+from tilewright.evaluator.judge.memory import read_tensor
 
 SMALL = 4096
 
@@ -26,13 +27,18 @@ class ContestantRole:
         self.arenas = Arenas()
         self.token = TokenPage()
         self.sequence = 0
+        self.memory = -1
+        """Descriptor of the contestant's memory."""
         if mapped:
             assert self.map().kind == "mapped"
 
     def map(self) -> Frame:
         """Share arenas and the token page."""
         fds = (*self.arenas.fds, self.token.fd)
-        return self.role.ask("map", self.arenas.fields, fds=fds)
+        frame = self.role.ask("map", self.arenas.fields, fds=fds)
+        if frame.fds:
+            (self.memory,) = frame.fds
+        return frame
 
     def load(
         self,
@@ -76,8 +82,6 @@ class ContestantRole:
             "grads": [],
             "grad_outputs": layout.describe(list(gradients)),
             "forward_seed": 3,
-            "out": 0,
-            "capacity": len(self.arenas.outputs),
             "expected": [
                 {"dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
                 for v in outputs
@@ -111,14 +115,9 @@ class ContestantRole:
                 return
             assert time.monotonic() < limit
 
-    def output(self, like: torch.Tensor, offset: int = 0) -> torch.Tensor:
-        """Return a copy of what lies in the output slot."""
-        if not like.numel():
-            return torch.empty_like(like)
-        flat = torch.frombuffer(
-            self.arenas.outputs, dtype=like.dtype, count=like.numel(), offset=offset
-        )
-        return flat.view(like.shape).clone()
+    def output(self, like: torch.Tensor, address: int) -> torch.Tensor | None:
+        """Return what the judge would read as an output, or `None`."""
+        return read_tensor(self.memory, address, like)
 
     def close(self) -> None:
         """End the contestant and release the memory."""
@@ -127,3 +126,5 @@ class ContestantRole:
         # The page stays mapped: the thread that has just ended may still view it.
         self.token.words.release()
         os.close(self.token.fd)
+        if self.memory >= 0:
+            os.close(self.memory)

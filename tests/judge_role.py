@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ class JudgeRole:
     def __init__(self) -> None:
         self.role = Role(main)
         self.arenas = Arenas()
+        self.kept: list[torch.Tensor] = []
 
     def ask(self, kind: str, body: bytes = b"", **fields: Any) -> dict[str, Any]:
         """Ask the judge; its answer must not be a failure."""
@@ -36,8 +38,11 @@ class JudgeRole:
 
     def map(self, side: str = "candidate") -> None:
         """Share the arenas under the name of a side."""
-        fields = {"side": side, **self.arenas.fields}
-        assert self.role.ask("map", fields, fds=self.arenas.fds).fields == {}
+        fields = {"side": side, "mirror": self.arenas.address, **self.arenas.fields}
+        memory = os.open("/proc/self/mem", os.O_RDONLY)
+        fds = (*self.arenas.fds, memory)
+        assert self.role.ask("map", fields, fds=fds).fields == {}
+        os.close(memory)
 
     def draw(self, contents: str = "nominal", seed: int = 3) -> dict[str, Any]:
         """Have inputs drawn as `d`."""
@@ -50,27 +55,28 @@ class JudgeRole:
         return list(build(drawn["tree"], self.arenas.inputs, base))
 
     def put(self, *outputs: torch.Tensor) -> list[dict[str, Any]]:
-        """Write outputs into the slot as a contestant does; return what it says of them."""
+        """Deliver outputs as a contestant does; return what it says of them."""
         call = calls.Call(
             args=(),
             grads=(),
             grad_outputs=(),
-            out_offset=0,
-            out_capacity=len(self.arenas.outputs),
             first_byte=0,
             input_bytes=0,
         )
-        described = calls.store(outputs, call, self.arenas.outputs)
+        self.kept, structure = calls.deliver(outputs)
+        described = calls.describe(self.kept, structure, call)
         return [{key: value for key, value in item.items() if key != "alias"} for item in described]
 
     def check(self, *outputs: torch.Tensor, base: int = 0) -> dict[str, Any]:
-        """Write outputs and have them judged."""
+        """Deliver outputs and have them judged."""
         return self.ask("check", draw="d", side="candidate", base=base, outputs=self.put(*outputs))
 
     def timed(self, side: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
-        """Write the outputs of a timed call of a side and have a snapshot taken."""
+        """Deliver the outputs of a timed call of a side and have a snapshot taken."""
         self.put(*outputs)
+        places = calls.addresses(self.kept)
         plain = {"draw": "d", "base": 0, "keep": True, "expect": False, "compare": False}
+        plain |= {"addresses": places, "look": []}
         return self.ask("timed", side=side, **{**plain, "next": None, **changes})
 
     def plan(self, weights: dict[str, torch.Tensor], seed: int = 1) -> dict[str, Any]:

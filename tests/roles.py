@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from tilewright.contestant.frames import Channel, Frame
 from tilewright.evaluator.arenas import sealed_memory
 
@@ -65,13 +67,13 @@ class Role:
 
 
 class Arenas:
-    """Input and output memory as the supervisor makes it, mapped here as well."""
+    """Input memory as the supervisor makes it, mapped here as well."""
 
-    def __init__(self, inputs: int = 1 << 20, outputs: int = 1 << 20) -> None:
-        self.fds = (sealed_memory("inputs", inputs), sealed_memory("outputs", outputs))
+    def __init__(self, inputs: int = 1 << 20) -> None:
+        self.fds = (sealed_memory("inputs", inputs),)
         self.inputs = mmap.mmap(self.fds[0], inputs)
-        self.outputs = mmap.mmap(self.fds[1], outputs)
-        self.fields = {"inputs": inputs, "outputs": outputs}
+        self.address = torch.frombuffer(self.inputs, dtype=torch.uint8).data_ptr()
+        self.fields = {"inputs": inputs}
 
     def close(self) -> None:
         """Close the descriptors; the maps go with their last view."""

@@ -1,41 +1,37 @@
-"""One call of the candidate: arguments from the arena, the call, outputs into the slot.
+"""One call of the candidate: arguments from the arena, the call, and where its outputs lie.
 
 The names used while the candidate runs are bound before its source is loaded, so that patching
 torch afterwards changes nothing here. It could change nothing of weight anyway: what is judged
-are the bytes in the slot.
+are the bytes that the judge reads from this process while it stands still.
 """
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from tilewright.contestant.tensors import ALIGNMENT, DTYPES, align, build, dtype_name
+from tilewright.contestant.tensors import DTYPES, build, dtype_name
 
-_copy = torch.Tensor.copy_
+_contiguous = torch.Tensor.contiguous
 _detach = torch.Tensor.detach
 _no_grad = torch.no_grad
 _seed = torch.default_generator.manual_seed
 _grad = torch.autograd.grad
 
 
-class RoomError(Exception):
-    """Something is larger than the slot that was made for it."""
+MAX_OUTPUTS = 64
 
 
 @dataclass(frozen=True)
 class Call:
-    """What one call needs: arguments, where gradients flow, and where outputs go."""
+    """What one call needs: arguments, and where gradients flow."""
 
     args: tuple[Any, ...]
     grads: tuple[int, ...]
     grad_outputs: tuple[torch.Tensor, ...]
-    out_offset: int
-    out_capacity: int
     first_byte: int
     """Address of the input arena, to tell whether an output is a view of an input."""
     input_bytes: int
@@ -52,8 +48,6 @@ def prepare(fields: dict[str, Any], inputs: Any) -> Call:  # noqa: ANN401 - a wr
         grad_outputs=tuple(build(fields["grad_outputs"], inputs, base))
         if fields.get("grads")
         else (),
-        out_offset=fields["out"],
-        out_capacity=fields["capacity"],
         first_byte=torch.frombuffer(inputs, dtype=torch.uint8, count=1).data_ptr(),
         input_bytes=len(inputs),
     )
@@ -87,32 +81,48 @@ def run(function: Callable[..., Any], call: Call) -> Any:  # noqa: ANN401
     return (*leaves, *gradients)
 
 
-def store(output: Any, call: Call, outputs: mmap.mmap) -> list[dict[str, Any]]:  # noqa: ANN401
-    """Copy every output into the slot; return what each one is, by its own words.
+def deliver(output: Any) -> tuple[list[Any], str]:  # noqa: ANN401
+    """Return an output's leaves as the judge can read them, dense, and a word for its structure.
 
-    An output that cannot be copied (no plain tensor, or no room) is described without `offset`.
+    It is part of the call: who returns a view pays for what the caller would have to copy.
     """
     leaves, structure = flatten(output)
-    offset, end = call.out_offset, call.out_offset + call.out_capacity
-    described: list[dict[str, Any]] = []
-    for leaf in leaves[:64]:
-        item, offset = _store_one(leaf, offset, end, call, outputs)
-        described.append(item)
+    return [_dense(leaf) if _is_plain(leaf) else leaf for leaf in leaves[:MAX_OUTPUTS]], structure
+
+
+def _is_plain(leaf: Any) -> bool:  # noqa: ANN401
+    kind = type(leaf)
+    return (
+        (kind is torch.Tensor or kind is torch.nn.Parameter)
+        and leaf.device.type == "cpu"
+        and leaf.layout == torch.strided
+        and dtype_name(leaf.dtype) in DTYPES
+    )
+
+
+def _dense(leaf: torch.Tensor) -> torch.Tensor:
+    if leaf.is_conj() or leaf.is_neg():
+        leaf = leaf.resolve_conj().resolve_neg()
+    return _contiguous(_detach(leaf))
+
+
+def addresses(leaves: list[Any]) -> list[int]:
+    """Return where each leaf's bytes lie; 0 for what is no plain tensor."""
+    return [leaf.data_ptr() if _is_plain(leaf) else 0 for leaf in leaves]
+
+
+def describe(leaves: list[Any], structure: str, call: Call) -> list[dict[str, Any]]:
+    """Return what each output is, by its own words; without `address` where it cannot be read."""
+    described = [_describe_one(leaf, call) for leaf in leaves]
     if described:
         described[0]["structure"] = structure[:200]
     return described
 
 
-def _store_one(
-    leaf: Any,  # noqa: ANN401
-    offset: int,
-    end: int,
-    call: Call,
-    outputs: mmap.mmap,
-) -> tuple[dict[str, Any], int]:
+def _describe_one(leaf: Any, call: Call) -> dict[str, Any]:  # noqa: ANN401
     kind = type(leaf)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        return {"type": f"{kind.__module__}.{kind.__qualname__}"[:200]}, offset
+        return {"type": f"{kind.__module__}.{kind.__qualname__}"[:200]}
     item: dict[str, Any] = {
         "type": "tensor",
         "dtype": dtype_name(leaf.dtype),
@@ -120,15 +130,7 @@ def _store_one(
         "device": str(leaf.device),
         "layout": str(leaf.layout).removeprefix("torch."),
     }
-    if leaf.device.type != "cpu" or leaf.layout != torch.strided or item["dtype"] not in DTYPES:
-        return item, offset
-    size = leaf.numel() * leaf.element_size()
-    offset = align(offset)
-    if offset + size + ALIGNMENT > end:
-        return item, offset
-    item["offset"] = offset
-    item["alias"] = call.first_byte <= leaf.data_ptr() < call.first_byte + call.input_bytes
-    if size:
-        flat = torch.frombuffer(outputs, dtype=leaf.dtype, count=leaf.numel(), offset=offset)
-        _copy(flat.view(leaf.shape), _detach(leaf))
-    return item, offset + size
+    if _is_plain(leaf):
+        item["address"] = address = leaf.data_ptr()
+        item["alias"] = call.first_byte <= address < call.first_byte + call.input_bytes
+    return item

@@ -1,8 +1,8 @@
 """The contestant: loads one candidate, answers calls in bytes, and ends.
 
-It is never believed. It receives inputs one call at a time and writes outputs into a slot;
-everything it says beside that is testimony. It holds no reference, expected value, input seed,
-tolerance or number of trials.
+It is never believed. It receives inputs one call at a time, and the judge reads its outputs
+from its memory; everything it says beside that is testimony. It holds no reference, expected
+value, input seed, tolerance or number of trials.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tilewright.contestant.census import Census
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.contestant.launches import Launches
 from tilewright.contestant.loaders import c_abi, python
-from tilewright.contestant.tensors import Layout, build
+from tilewright.contestant.tensors import build
 
-GO, ARMED, DONE, COMPUTED = 0, 8, 16, 24
-"""Places in the token page, in 8-byte words, one cache line apart."""
+GO, ARMED, DONE, OUTPUTS = 0, 8, 16, 64
+"""Places in the token page, in 8-byte words, the tokens one cache line apart."""
 ROOT = "/tmp/candidate"
 _clock = time.monotonic
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -81,22 +81,28 @@ class Contestant:
         self.function: Callable[..., Any] | None = None
         self.inputs: mmap.mmap | None = None
         self.mirror = Mirror()
-        self.outputs: mmap.mmap | None = None
+        self.kept: list[Any] = []
+        """What the judge may be reading: outputs of the last call, or weights."""
         self.token: memoryview | None = None
         self.launches = Launches(suppress=False)
         self.expected: list[dict[str, Any]] = []
 
     def map(self, frame: Frame) -> None:
-        """Map new arenas: inputs, outputs and, the first time, the token page."""
+        """Map a new input arena and, the first time, the token page.
+
+        The first answer carries this process's memory, read-only, for the judge: it is opened
+        before the candidate is there, and needs no privilege.
+        """
         fields = frame.fields
         self.inputs = mmap.mmap(frame.fds[0], fields["inputs"])
         self.mirror.grow(fields["inputs"])
-        self.outputs = mmap.mmap(frame.fds[1], fields["outputs"])
-        if len(frame.fds) > 2:
-            self.token = memoryview(mmap.mmap(frame.fds[2], mmap.PAGESIZE)).cast("Q")
-        for fd in frame.fds:
+        memory: tuple[int, ...] = ()
+        if len(frame.fds) > 1:
+            self.token = memoryview(mmap.mmap(frame.fds[1], mmap.PAGESIZE)).cast("Q")
+            memory = (os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC),)
+        self.channel.send("mapped", {"mirror": self.mirror.address}, fds=memory)
+        for fd in (*frame.fds, *memory):
             os.close(fd)
-        self.channel.send("mapped", {"mirror": self.mirror.address})
 
     def load(self, frame: Frame) -> None:
         """Write the files, say that the candidate is entered, and load it."""
@@ -144,15 +150,11 @@ class Contestant:
         self.channel.send("weights_loaded")
 
     def read_weights(self, frame: Frame) -> None:
-        """Write the current weights into the output slot, so that the judge can match values."""
+        """Say where the current weights lie, so that the judge can match values."""
         function = self._loaded()
         state = function.state_dict() if isinstance(function, torch.nn.Module) else {}
-        layout = Layout()
-        layout.describe({name: state[name].detach().contiguous() for name in frame.fields["names"]})
-        if layout.size > len(self._outputs()):
-            raise calls.RoomError("the weights do not fit the output slot")
-        layout.write(self._outputs())
-        self.channel.send("weights_read")
+        self.kept = [state[name].detach().contiguous() for name in frame.fields["names"]]
+        self.channel.send("weights_read", {"addresses": [value.data_ptr() for value in self.kept]})
 
     def call(self, frame: Frame) -> None:
         """Answer one untimed call, with the operator census where it is asked for."""
@@ -166,21 +168,22 @@ class Contestant:
         else:
             with census:
                 output = calls.run(self._loaded(), call)
-        described = calls.store(output, call, self._outputs())
+        self.kept, structure = calls.deliver(output)
         self.channel.send(
             "result",
             {
-                "outputs": described,
+                "outputs": calls.describe(self.kept, structure, call),
                 "launches": self.launches.count - before,
                 "census": census.counts if census else {},
             },
         )
 
     def arm(self, frame: Frame) -> None:
-        """Answer one timed call: spin until released, compute, copy, raise the done token."""
+        """Answer one timed call: spin until released, compute, raise the done token."""
         fields = frame.fields
         self._expect(fields)
-        function, outputs, token = self._loaded(), self._outputs(), self._token()
+        function, token = self._loaded(), self._token()
+        self.kept = []
         call = calls.prepare(
             fields, self.mirror.filled(self._inputs(), fields["base"], fields["size"])
         )
@@ -192,15 +195,15 @@ class Contestant:
         while token[GO] != sequence:
             if _clock() > give_up:
                 raise TimeoutError("armed, but never released")
-        output = calls.run(function, call)
-        token[COMPUTED] = sequence
-        described = calls.store(output, call, outputs)
+        self.kept, structure = calls.deliver(calls.run(function, call))
+        for place, address in enumerate(calls.addresses(self.kept)):
+            token[OUTPUTS + place] = address
         token[DONE] = sequence
         _enable_gc()
         self.channel.send(
             "result",
             {
-                "outputs": described,
+                "outputs": calls.describe(self.kept, structure, call),
                 "launches": self.launches.count - before,
                 "census": {},
             },
@@ -239,11 +242,6 @@ class Contestant:
         if self.inputs is None:
             raise RuntimeError("no input arena is mapped")
         return self.inputs
-
-    def _outputs(self) -> mmap.mmap:
-        if self.outputs is None:
-            raise RuntimeError("no output arena is mapped")
-        return self.outputs
 
     def _token(self) -> memoryview:
         if self.token is None:

@@ -29,7 +29,7 @@ def page_round(size: int) -> int:
 class TokenPage:
     """One shared page by which a timed call is released and reported, without a system call."""
 
-    GO, ARMED, DONE, COMPUTED = 0, 8, 16, 24
+    GO, ARMED, DONE, OUTPUTS = 0, 8, 16, 64
 
     def __init__(self) -> None:
         self.fd = sealed_memory("token", mmap.PAGESIZE)

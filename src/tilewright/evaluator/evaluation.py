@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -47,7 +46,7 @@ class Drawn:
     grad_outputs: dict[str, Any]
     grads: list[int]
     size: int
-    room: int
+    output_bytes: int
     outputs: list[dict[str, Any]]
     oracle: str
     random: bool
@@ -141,12 +140,12 @@ class Evaluation:
             raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")
         return frame.fields
 
-    def make_room(self, side: Side, inputs: int, outputs: int) -> None:
-        """Give a side and the judge shared arenas of at least these sizes."""
-        fds = side.make_room(inputs, outputs)
+    def make_room(self, side: Side, inputs: int) -> None:
+        """Give a side and the judge a shared input arena of at least this size."""
+        fds = side.make_room(inputs)
         if fds is None:
             return
-        fields = {"side": side.name, "inputs": side.inputs_bytes, "outputs": side.outputs_bytes}
+        fields = {"side": side.name, "inputs": side.inputs_bytes, "mirror": side.mirror}
         try:
             self.ask("map", fields, fds=fds)
         finally:
@@ -186,8 +185,6 @@ class Evaluation:
             "grads": drawn.grads,
             "grad_outputs": drawn.grad_outputs,
             "forward_seed": drawn.forward_seed,
-            "out": 0,
-            "capacity": drawn.room,
             "expected": drawn.outputs,
         }
 
@@ -211,7 +208,7 @@ class Evaluation:
 
     def call(self, side: Side, drawn: Drawn, slot: int, *, census: bool = False) -> Result:
         """Publish a draw and have a side compute it."""
-        self.make_room(side, SLOTS * drawn.slot_bytes, drawn.room)
+        self.make_room(side, SLOTS * drawn.slot_bytes)
         self.publish(side, drawn, slot)
         start = time.monotonic()
         result = side.call({**self.fields_of(drawn, slot), "census": census})
@@ -233,11 +230,11 @@ class Evaluation:
         if name == "compile":
             # Its first call compiles, which is a build.
             limits = limits.model_copy(update={"call_s": limits.build_s})
-        side = Side(name, child, limits, self.watch, self.deadline)
+        side = Side(name, child, limits, self.watch, self.deadline, self.host.cores.threads)
         self.sides[name] = side
         child.wait_ready()
         self.note_protections(child)
-        self.make_room(side, max(self.init_bytes, 4096), 4096)
+        self.make_room(side, max(self.init_bytes, 4096))
         self.ask("publish_init", {"side": name})
         fields, body = self._load_fields(name, candidate, knockout=knockout)
         frame = side.load(fields, body)
@@ -303,15 +300,14 @@ class Evaluation:
         fields = {"side": name, "seed": self.seed("weights")}
         plan = self.ask("plan_weights", fields, body=self.entries[name])
         if plan["need"]:
-            total = _entry_bytes(self.entries[name], plan["need"])
-            self.make_room(side, side.inputs_bytes, total)
-            side.ask("read_weights", {"names": plan["need"]})
-            self.ask("match_weights", {"side": name, "names": plan["need"]})
+            places = side.read_weights(plan["need"])
+            fields = {"side": name, "names": plan["need"], "addresses": places}
+            self.ask("match_weights", fields)
 
     def publish_weights(self, name: str) -> None:
         """Load the applied weights on one side."""
         side = self.sides[name]
-        self.make_room(side, self.weights_bytes, side.outputs_bytes)
+        self.make_room(side, self.weights_bytes)
         tree = self.ask("publish_weights", {"side": name})["tree"]
         side.ask("weights", {"tree": tree, "base": 0}, timeout_s=self.request.limits.load_s)
 
@@ -347,16 +343,3 @@ def _dtypes(tree: dict[str, Any]) -> set[str]:
     if tree["t"] == "dict":
         return set().union(*(_dtypes(item) for _, item in tree["v"]), set())
     return set()
-
-
-def _entry_bytes(body: bytes, names: list[str]) -> int:
-    """Return a bound of the bytes that the named weights need when laid out."""
-    wanted = set(names)
-    total = 4096
-    for name, shape, _ in json.loads(body):
-        if name in wanted:
-            count = 1
-            for size in shape:
-                count *= size
-            total += count * 8 + 1024
-    return total

@@ -147,19 +147,6 @@ class Child:
                 continue
         return total
 
-    def read_memory(self, address: int, size: int) -> bytes | None:
-        """Return bytes of the payload's own memory, fewer where it is not mapped.
-
-        `None`: this machine does not let us look.
-        """
-        try:
-            with open(f"/proc/{self._pids[0]}/mem", "rb", buffering=0) as file:
-                return os.pread(file.fileno(), size, address)
-        except PermissionError:
-            return None
-        except (OSError, IndexError, OverflowError):
-            return b""
-
     def _descendants(self, pid: int) -> list[int]:
         """Return the living processes below `pid`; orphans hang below the init itself."""
         children: list[int] = []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import random
 import select
 import signal
 import time
@@ -16,15 +14,13 @@ from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame,
 from tilewright.errors import ProblemError
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
 from tilewright.evaluator.processes import Child
-from tilewright.evaluator.testimony import ErrorSaid, Mapped, Result, read, read_weights
+from tilewright.evaluator.testimony import Addresses, ErrorSaid, Mapped, Result, read, read_weights
 from tilewright.records import Failed, FailedReason, Limits, Outcome, Stage
 
 LOOK_S = 0.05
 """Time between two looks at client, deadline and memory while something is waited for."""
 LIBRARY_BYTES = 1 << 30
 """What the interpreter and its libraries may hold beside the candidate's own memory."""
-WINDOWS, WINDOW_BYTES = 8, 512
-"""How much of the inputs of a timed call is looked at, when it is."""
 SPIN_CHECK = 512
 """Polls of the token page between two looks at the channel and the deadline."""
 
@@ -44,11 +40,9 @@ class Timed:
     """One timed call by the supervisor's clock."""
 
     total_s: float
-    """From release to the done token: the call and the copy of its outputs into the slot."""
-    copy_s: float
-    """The copy alone: from the end of the call, as this side reports it, to the done token."""
+    """From release to the done token."""
     outside_s: float
-    """CPU seconds that the side used since its previous call, before it was released."""
+    """CPU seconds that the side used beside the call, since the end of its previous one."""
     result: Result
 
 
@@ -62,19 +56,19 @@ class Side:
         limits: Limits,
         watch: Callable[[], None],
         deadline: float,
+        threads: int,
     ) -> None:
         self.name = name
         self.child = child
         self.limits = limits
         self.stage: Stage = "load"
         self.inputs_bytes = 0
-        self.outputs_bytes = 0
         self.token = TokenPage()
-        self._mirror = 0
+        self.mirror = 0
         """Address of the mirror of the inputs in the contestant."""
-        self._inputs: mmap.mmap | None = None
         self._watch_client = watch
         self._deadline = deadline
+        self._threads = threads
         self._sequence = 0
         self._next_look = 0.0
         self._token_sent = False
@@ -82,54 +76,36 @@ class Side:
         self._poll = select.poll()
         self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
 
-    def make_room(self, inputs: int, outputs: int) -> tuple[int, int] | None:
-        """Map arenas of at least these bytes on the contestant; `None` when they are there.
+    def make_room(self, inputs: int) -> tuple[int, ...] | None:
+        """Map an input arena of at least these bytes on the contestant; `None`: it is there.
 
-        Returns descriptors (inputs, outputs) for the judge, which the caller closes.
+        Returns descriptors for the judge, which the caller closes: the arena's and, the first
+        time, one to read the contestant's memory.
         """
-        if inputs <= self.inputs_bytes and outputs <= self.outputs_bytes:
+        if inputs <= self.inputs_bytes:
             return None
-        self.inputs_bytes = page_round(max(inputs, self.inputs_bytes))
-        self.outputs_bytes = page_round(max(outputs, self.outputs_bytes))
-        fds = (
-            sealed_memory("inputs", self.inputs_bytes),
-            sealed_memory("outputs", self.outputs_bytes),
-        )
-        token = () if self._token_sent else (self.token.fd,)
+        self.inputs_bytes = page_round(inputs)
+        arena = sealed_memory("inputs", self.inputs_bytes)
+        first = not self._token_sent
         self._token_sent = True
-        fields = {"inputs": self.inputs_bytes, "outputs": self.outputs_bytes}
+        memory: list[int] = []
         try:
-            frame = self.ask("map", fields, fds=(*fds, *token))
+            fds = (arena, self.token.fd) if first else (arena,)
+            frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=int(first))
+            memory = list(frame.fds[: int(first)])
             self._expect("mapped", frame)
-            if token:
+            if first:
                 # No candidate is loaded yet; what the process says later, nobody believes.
-                self._mirror = read(frame, Mapped).mirror
+                self.mirror = read(frame, Mapped).mirror
         except BaseException:
-            for fd in fds:
+            for fd in (arena, *memory):
                 os.close(fd)
             raise
-        if self._inputs is not None:
-            self._inputs.close()
-        self._inputs = mmap.mmap(fds[0], self.inputs_bytes, prot=mmap.PROT_READ)
-        return fds
+        return (arena, *memory)
 
-    def overwrote(self, base: int, size: int, choices: random.Random) -> bool | None:
-        """Tell whether a timed call changed its inputs, by windows of them at secret places.
-
-        The call read the mirror, which is the contestant's own memory. Only while it stands
-        still, and before the arena gets the next inputs. `None`: we may not look.
-        """
-        if self._inputs is None:
-            raise RuntimeError("no input arena is mapped")
-        for _ in range(WINDOWS):
-            offset = base + choices.randrange(max(size - WINDOW_BYTES, 1))
-            length = min(WINDOW_BYTES, base + size - offset)
-            theirs = self.child.read_memory(self._mirror + offset, length)
-            if theirs is None:
-                return None
-            if theirs != self._inputs[offset : offset + length]:
-                return True
-        return False
+    def output_addresses(self, count: int) -> list[int]:
+        """Return where the outputs of a timed call lie by the side's word, at its stamp."""
+        return list(self.token.words[TokenPage.OUTPUTS : TokenPage.OUTPUTS + count])
 
     def ask(
         self,
@@ -139,8 +115,11 @@ class Side:
         body: bytes = b"",
         fds: tuple[int, ...] = (),
         timeout_s: float | None = None,
+        takes: int = 0,
     ) -> Frame:
         """Send a frame and return the answer; an `error` answer ends the evaluation.
+
+        `takes` descriptors of the answer are left open for the caller.
 
         Raises:
             Ended: the candidate raised, crashed, hung, or broke the protocol.
@@ -149,7 +128,7 @@ class Side:
         deadline = time.monotonic() + timeout_s
         self._send(kind, fields, body, fds)
         try:
-            return self._checked(self.child.channel.receive(deadline, self._watch))
+            return self._checked(self.child.channel.receive(deadline, self._watch), takes)
         except DeadlineExceeded:
             raise self._late(timeout_s) from None
         except ChannelClosed:
@@ -193,6 +172,15 @@ class Side:
         except FrameError as error:
             raise self._forged(str(error)) from None
 
+    def read_weights(self, names: list[str]) -> list[int]:
+        """Return where the named weights lie, by the side's word."""
+        frame = self.ask("read_weights", {"names": names})
+        self._expect("weights_read", frame)
+        try:
+            return read(frame, Addresses).addresses
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
     def call(self, fields: dict[str, Any]) -> Result:
         """Answer one untimed call."""
         frame = self.ask("call", fields)
@@ -213,20 +201,22 @@ class Side:
         fields = {**fields, "sequence": sequence, "wait_s": self.limits.call_s}
         self._send("arm", fields)
         self._spin(TokenPage.ARMED, sequence, limit)
-        outside = self._cpu() - self._cpu_before
+        before, armed = self._cpu_before, self.child.cpu_s()
         start = time.perf_counter()
         words[TokenPage.GO] = sequence
-        self._spin(TokenPage.COMPUTED, sequence, limit)
-        computed = time.perf_counter()
         self._spin(TokenPage.DONE, sequence, limit)
         done = time.perf_counter()
         self.child.freeze()
-        self._cpu_before = self._cpu()
+        self._cpu_before = self.child.cpu_s()
+        # The clock of a process is exact only when it stands still. With one thread a call cannot
+        # use more of it than its own duration; with several, a running one must be asked.
+        used = self._cpu_before - (done - start) if self._threads == 1 else armed
+        outside = used - before
         snapshot()
         self.child.thaw()
         frame = self.receive(limit)
         self._expect("result", frame)
-        return Timed(done - start, done - computed, outside, self._read_result(frame))
+        return Timed(done - start, outside, self._read_result(frame))
 
     def receive(self, deadline: float) -> Frame:
         """Return the next frame, ending the evaluation as `ask` does."""
@@ -266,7 +256,7 @@ class Side:
         if now > self._deadline:
             message = f"the whole evaluation took longer than {self.limits.total_s:g} s"
             raise Ended(Failed(stage=self.stage, reason="timeout", message=message))
-        allowed = self.limits.memory_bytes + self.inputs_bytes + self.outputs_bytes
+        allowed = self.limits.memory_bytes + self.inputs_bytes
         used = self.child.resident_bytes()
         if used > allowed + LIBRARY_BYTES:
             self.child.kill()
@@ -286,8 +276,8 @@ class Side:
         if frame.kind != kind:
             raise self._forged(f"expected {kind!r}, got {frame.kind[:40]!r}")
 
-    def _checked(self, frame: Frame) -> Frame:
-        if _emptied(frame).kind != "error":
+    def _checked(self, frame: Frame, takes: int = 0) -> Frame:
+        if _emptied(frame, takes).kind != "error":
             return frame
         try:
             said = read(frame, ErrorSaid)
@@ -331,13 +321,11 @@ class Side:
         """Kill the process and release the shared memory."""
         self.child.kill()
         self.token.close()
-        if self._inputs is not None:
-            self._inputs.close()
 
 
-def _emptied(frame: Frame) -> Frame:
-    """Close the descriptors that came with a frame: a side has none to give."""
-    for fd in frame.fds:
+def _emptied(frame: Frame, takes: int = 0) -> Frame:
+    """Close the descriptors that came with a frame, but for those that were asked for."""
+    for fd in frame.fds[takes:]:
         os.close(fd)
     return frame
 

@@ -13,6 +13,7 @@ __all__ = ["Built", "ErrorSaid", "OutputSaid", "Result", "read", "read_weights"]
 WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
 Text = Annotated[str, Field(max_length=8192)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
+Address = Annotated[int, Field(ge=0, lt=1 << 57)]
 
 
 class Said(BaseModel):
@@ -29,22 +30,28 @@ class OutputSaid(Said):
     shape: list[Count] = Field(default_factory=list, max_length=64)
     device: Text = ""
     layout: Text = ""
-    offset: Count | None = None
+    address: Address | None = None
     alias: bool = False
     structure: Text = "1"
 
     def described(self) -> dict[str, Any]:
         """Return the plain values that travel on to the judge."""
-        values: dict[str, Any] = self.model_dump(exclude={"offset", "alias"})
-        if self.offset is not None:
-            values["offset"] = self.offset
+        values: dict[str, Any] = self.model_dump(exclude={"address", "alias"})
+        if self.address is not None:
+            values["address"] = self.address
         return values
 
 
 class Mapped(Said):
     """Where the mirror of the inputs lies; believed only before a candidate is loaded."""
 
-    mirror: Annotated[int, Field(gt=0, lt=1 << 57)]
+    mirror: Address
+
+
+class Addresses(Said):
+    """Where the weights that were asked for lie."""
+
+    addresses: list[Address] = Field(max_length=4096)
 
 
 class Result(Said):

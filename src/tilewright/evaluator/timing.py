@@ -2,12 +2,11 @@
 
 In a block each side is called once in order and once in reverse (ABBA for two sides). Before each
 call the judge writes fresh contents into one of a ring of slots, so neither timed side refreshes
-anything. The stop rule sees the width of the interval and nothing else. What a side takes is
+anything. The stop rule sees the width of the interval and nothing else.
 
-    release to the end of the call, plus what it hides in the copy of its outputs
-
-The end is the side's own word; the copy that follows ends in the slot, where the judge's snapshot
-is taken while the side stands still. A trusted side tells how long the copy takes.
+A call lasts from its release until its side says where dense outputs lie. That is the side's own
+word, but the whole side stands still from there on, and the judge reads the outputs in its memory:
+nothing is computed, copied or swapped after the stamp.
 """
 
 from __future__ import annotations
@@ -31,11 +30,13 @@ MAX_WARM_UP_CALLS = 10
 STEADY = 0.05
 CHECK_ALL_BYTES = 4 << 20
 CHECK_SHARE = 0.3
-LOOK_SHARE = 0.25
+LOOK_SHARE, WINDOWS, WINDOW_BYTES = 0.25, 8, 512
+"""In how many timed calls the inputs are looked at, and how much of them."""
 RING_BYTES = 1 << 30
-FLOOR_S = 1e-6
-COPY_BAND = 0.05
-COPY_FLOOR_S = 1e-5
+HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
+"""Work beside a call that is not charged: this, and this share of what the harness does there."""
+SHORT_SHARE = 0.05
+"""A call is `short` when more than this share of it could be hidden."""
 RESOLUTION_S = 2e-6
 """What the token page resolves: an interval narrower than this share of a call is not sought."""
 MIN_BLOCKS_AT_LIMIT = 6
@@ -48,15 +49,11 @@ class CaseTimes:
 
     case: str
     totals: dict[str, list[float]] = field(default_factory=dict)
-    copies: dict[str, list[float]] = field(default_factory=dict)
-    """Seconds from the end of a call, by the side's own word, until its outputs lay in the slot."""
     outside: dict[str, list[float]] = field(default_factory=dict)
     disturbed: list[float] = field(default_factory=list)
     """CPU seconds that the candidate used while a baseline was being timed, over that call."""
     wrong: list[str] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
-    unwatched: bool = False
-    """Whether this machine forbids us to see if timed calls change their inputs."""
     launches: list[int] = field(default_factory=list)
     checked: int = 0
     blocks: int = 0
@@ -98,14 +95,14 @@ def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes
         Ended: a side crashed, hung or raised.
     """
     draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
-    times = CaseTimes(case.name, moved_bytes=draws[0].size + draws[0].room)
+    times = CaseTimes(case.name, moved_bytes=draws[0].size + draws[0].output_bytes)
     for name in names:
-        times.totals[name], times.outside[name], times.copies[name] = [], [], []
+        times.totals[name], times.outside[name] = [], []
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     for name in names:
         side = evaluation.sides[name]
         side.stage = "timing"
-        evaluation.make_room(side, slots * draws[0].slot_bytes, draws[0].room)
+        evaluation.make_room(side, slots * draws[0].slot_bytes)
         _warm_up(evaluation, side, draws[0], slots)
     plan = evaluation.request.timing
     start = time.monotonic()
@@ -132,11 +129,11 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
     Three warm-up calls and a hundred trials a side, one set of inputs, means, nothing compared.
     """
     drawn = evaluation.draw(case, "nominal", 100)
-    times = CaseTimes(case.name, moved_bytes=drawn.size + drawn.room)
+    times = CaseTimes(case.name, moved_bytes=drawn.size + drawn.output_bytes)
     for name in ["candidate", *[name for name in names if name != "candidate"]]:
         side = evaluation.sides[name]
         side.stage = "timing"
-        evaluation.make_room(side, SLOTS * drawn.slot_bytes, drawn.room)
+        evaluation.make_room(side, SLOTS * drawn.slot_bytes)
         evaluation.publish(side, drawn, 0)
         fields = evaluation.fields_of(drawn, 0)
         for _ in range(WARM_UP_CALLS):
@@ -144,12 +141,10 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
         calls = [side.timed_call(fields) for _ in range(OFFICIAL_TRIALS)]
         times.totals[name] = [call.total_s for call in calls]
         times.outside[name] = [call.outside_s for call in calls]
-        times.copies[name] = [call.copy_s for call in calls]
         if name == "candidate":
             times.launches += [call.result.launches for call in calls]
         evaluation.call_s += sum(times.totals[name])
     times.totals = {name: times.totals[name] for name in names}
-    times.copies = {name: times.copies[name] for name in names}
     times.blocks = OFFICIAL_TRIALS // 2
     evaluation.forget(drawn)
     return times
@@ -211,7 +206,7 @@ def _half(
     choices = evaluation.choices("timed", times.case, times.blocks, half)
     drawn, slot = choices.choice(draws), choices.randrange(slots)
     stir = choices.getrandbits(32)
-    checked = drawn.room <= CHECK_ALL_BYTES or choices.random() < CHECK_SHARE
+    checked = drawn.output_bytes <= CHECK_ALL_BYTES or choices.random() < CHECK_SHARE
     return [
         _Turn(name, drawn, slot, None if place else stir, checked, place == len(order) - 1)
         for place, name in enumerate(order)
@@ -224,8 +219,6 @@ def _publish(evaluation: Evaluation, turn: _Turn) -> None:
 
 def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Turn | None) -> None:
     """Have the judge copy the outputs away while their side stands still, and refresh the next."""
-    if turn.name == "candidate":
-        _look_at_inputs(evaluation, times, turn)
     alone = "eager" not in evaluation.sides
     answer = evaluation.ask(
         "timed",
@@ -233,6 +226,8 @@ def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Tur
             "draw": turn.drawn.name,
             "side": turn.name,
             "base": turn.base,
+            "addresses": evaluation.sides[turn.name].output_addresses(len(turn.drawn.outputs)),
+            "look": _windows(evaluation, times, turn),
             "keep": turn.checked and turn.name in ("candidate", "eager"),
             "expect": turn.checked and turn.name == "candidate" and alone,
             "compare": turn.checked and turn.last,
@@ -247,21 +242,18 @@ def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: _Turn, after: _Tur
             times.wrong.append(answer["message"])
 
 
-def _look_at_inputs(evaluation: Evaluation, times: CaseTimes, turn: _Turn) -> None:
-    """See, in a secret part of the calls, whether the inputs in the mirror are still as given."""
-    choices = evaluation.choices("mirror", times.case, len(times.totals["candidate"]))
-    if turn.drawn.aliases or times.mutated or choices.random() > LOOK_SHARE:
-        return
-    side = evaluation.sides["candidate"]
-    overwrote = side.overwrote(turn.base, turn.drawn.size, choices)
-    times.unwatched = overwrote is None
-    if overwrote:
-        times.mutated.append("the inputs of a timed call")
+def _windows(evaluation: Evaluation, times: CaseTimes, turn: _Turn) -> list[list[int]]:
+    """Choose in secret which bytes of a candidate's inputs are looked at after this call."""
+    choices = evaluation.choices("windows", times.case, len(times.totals["candidate"]))
+    size = turn.drawn.size
+    if turn.name != "candidate" or turn.drawn.aliases or choices.random() > LOOK_SHARE:
+        return []
+    starts = [choices.randrange(max(size - WINDOW_BYTES, 1)) for _ in range(WINDOWS)]
+    return [[start, min(start + WINDOW_BYTES, size)] for start in starts]
 
 
 def _note(times: CaseTimes, turn: _Turn, timed: Timed) -> None:
     times.totals[turn.name].append(timed.total_s)
-    times.copies[turn.name].append(timed.copy_s)
     times.outside[turn.name].append(timed.outside_s)
     if turn.name == "candidate":
         times.launches.append(timed.result.launches)
@@ -270,33 +262,37 @@ def _note(times: CaseTimes, turn: _Turn, timed: Timed) -> None:
             times.wrong.append(f"expected {turn.drawn.outputs}, got {said}"[:300])
 
 
-def _net(times: CaseTimes, name: str) -> list[float]:
-    """Return a side's call times in seconds: without the copy, with what was hidden in the copy."""
-    longest = believable_copy(times)
+def hideable_s(times: CaseTimes) -> float:
+    """Return the seconds of work beside a call that cannot be told from the harness's own."""
+    return HIDDEN_FLOOR_S + HIDDEN_SHARE * _usual_outside(times)
+
+
+def _usual_outside(times: CaseTimes) -> float:
+    baselines = list(times.outside)[:-1]
+    return max(min(statistics.median(times.outside[name]) for name in baselines), 0.0)
+
+
+def net(times: CaseTimes, name: str) -> list[float]:
+    """Return a side's call times in seconds, work that it did beside its calls included.
+
+    Whatever a side does between two calls beyond what a baseline does there counts as if it were
+    done in the call, for all sides alike.
+    """
+    limit = _usual_outside(times) + hideable_s(times)
     return [
-        max(total - min(copy, longest), FLOOR_S)
-        for total, copy in zip(times.totals[name], times.copies[name], strict=True)
+        total + max(outside - limit, 0.0)
+        for total, outside in zip(times.totals[name], times.outside[name], strict=True)
     ]
 
 
-def believable_copy(times: CaseTimes) -> float:
-    """Return the seconds beyond which a copy of outputs counts as work, for all sides alike.
-
-    Where a call ends is the side's own word. Whoever ends it early, or hands back outputs that are
-    only computed when they are read, works on while its outputs are copied. Each call is held
-    against what a baseline's copy usually takes: a median of the candidate's own would believe
-    whoever hides work in less than half of its calls. Within the band a single copy cannot be told
-    from noise; where the candidate's usual copy is beyond it, not even the band is believed.
-    """
-    usual = min(statistics.median(times.copies[name]) for name in list(times.copies)[:-1])
-    band = COPY_BAND * usual + COPY_FLOOR_S
-    hides = statistics.median(times.copies["candidate"]) > usual + band
-    return usual if hides else usual + band
+def is_short(times: CaseTimes, baseline: str) -> bool:
+    """Tell whether a call is so short that what a side may hide beside it matters."""
+    return hideable_s(times) > SHORT_SHARE * statistics.median(net(times, baseline))
 
 
 def _rows(times: CaseTimes, baseline: str) -> list[tuple[float, float, float, float]]:
     """Return one row a block: baseline, candidate, candidate, baseline, in microseconds."""
-    ours, theirs = _net(times, "candidate"), _net(times, baseline)
+    ours, theirs = net(times, "candidate"), net(times, baseline)
     return [
         (theirs[i] * 1e6, ours[i] * 1e6, ours[i + 1] * 1e6, theirs[i + 1] * 1e6)
         for i in range(0, len(ours) - 1, 2)
@@ -305,7 +301,7 @@ def _rows(times: CaseTimes, baseline: str) -> list[tuple[float, float, float, fl
 
 def _shortest(times: CaseTimes) -> float:
     """Return the shortest call of a baseline, in seconds."""
-    return min(min(_net(times, name)) for name in list(times.totals)[:-1])
+    return min(min(net(times, name)) for name in list(times.totals)[:-1])
 
 
 def _half_width(times: CaseTimes, baseline: str) -> float:
@@ -319,6 +315,8 @@ def compare(
 ) -> Comparison:
     """Return the comparison of the candidate with one baseline on a timed case.
 
+    For short calls the lower end allows for what the candidate may have hidden.
+
     Args:
         times: at least one block.
         baseline: a name among `times.totals`.
@@ -330,7 +328,7 @@ def compare(
     ours, theirs = _timing(times, "candidate"), _timing(times, baseline)
     raw = tuple(tuple(round(value, 3) for value in row) for row in rows)
     if official:
-        means = [sum(_net(times, n)) / len(_net(times, n)) for n in (baseline, "candidate")]
+        means = [sum(times.totals[n]) / len(times.totals[n]) for n in (baseline, "candidate")]
         return Comparison(
             case=times.case,
             baseline=baseline,
@@ -346,6 +344,9 @@ def compare(
             raw_us=raw,
         )
     interval = statistics.speedup_interval(statistics.paired_log_ratios(rows), sigma)
+    if is_short(times, baseline):
+        allowed = ours.median_us / (ours.median_us + hideable_s(times) * 1e6)
+        interval = statistics.Interval(interval.estimate, interval.low * allowed, interval.high)
     return Comparison(
         case=times.case,
         baseline=baseline,
@@ -363,7 +364,7 @@ def compare(
 
 
 def _timing(times: CaseTimes, name: str) -> Timing:
-    values = [value * 1e6 for value in _net(times, name)]
+    values = [value * 1e6 for value in net(times, name)]
     low, high = statistics.bootstrap_median_interval(values)
     return Timing(
         median_us=statistics.median(values),

@@ -13,7 +13,7 @@ from tilewright.evaluator.calibration import Calibration
 from tilewright.evaluator.correctness import Seen
 from tilewright.evaluator.environment import environment
 from tilewright.evaluator.evaluation import Evaluation
-from tilewright.evaluator.timing import CaseTimes, compare
+from tilewright.evaluator.timing import CaseTimes, compare, is_short
 from tilewright.languages.source import static_features
 from tilewright.records import (
     Comparison,
@@ -29,7 +29,6 @@ from tilewright.scoring import statistics
 
 __all__ = ["Collected", "report"]
 
-SHORT_US = 50.0
 NOISY_HALF_WIDTH = 0.05
 
 
@@ -139,14 +138,10 @@ def _median(values: list[float]) -> float:
 
 
 def _excess_outside(case: CaseTimes) -> float:
-    """Return the candidate's CPU seconds between calls beyond the baseline's, per call.
-
-    The lower quartile, since a busy machine lengthens the wait for the release, never shortens it.
-    """
+    """Return the candidate's CPU seconds beside its calls beyond the baseline's, per call."""
     baselines = [values for name, values in case.outside.items() if name != "candidate"]
     usual = max((_median(values) for values in baselines), default=0.0)
-    ours = case.outside.get("candidate", [])
-    return max(statistics.quantile(ours, 0.25) - usual, 0.0) if ours else 0.0
+    return max(_median(case.outside.get("candidate", [])) - usual, 0.0)
 
 
 def _comparisons(
@@ -160,7 +155,7 @@ def _comparisons(
         for name in list(case.totals)[:-1]:
             call_us = _median(case.totals[name]) * 1e6
             labels = [] if calibration.measured else ["uncalibrated"]
-            if call_us < SHORT_US:
+            if is_short(case, name):
                 labels.append("short")
             sigma = calibration.sigma(call_us, case.moved_bytes)
             item = compare(case, name, sigma, tuple(labels), official=official)

@@ -1,4 +1,4 @@
-"""The output is said to lie outside the slot.
+"""The output is said to lie where nothing is.
 
 problem: add_relu
 expect: failed or incorrect
@@ -11,13 +11,15 @@ import torch
 calls = sys.modules.get("tilewright.contestant.calls")
 
 
-def lie(output, call, outputs):
+def lie(leaves, structure, call):
+    output = leaves[0]
     item = {"type": "tensor", "dtype": "float32", "shape": list(output.shape), "device": "cpu"}
-    return [{**item, "layout": "strided", "offset": 1 << 39, "structure": "1"}]
+    return [{**item, "layout": "strided", "address": 1 << 39, "structure": "1"}]
 
 
 if calls is not None:
-    calls.store = lie
+    calls.describe = lie
+    calls.addresses = lambda leaves: [1 << 39]
 
 
 def add_relu(x, y):

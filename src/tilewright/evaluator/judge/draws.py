@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tilewright.contestant.tensors import GUARD_BYTES, Layout, build, dtype_name, span, view
+from tilewright.contestant.tensors import Layout, build, dtype_name, span, view
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, expect
 from tilewright.evaluator.judge.contents import is_structured, stir, vary
@@ -215,11 +215,11 @@ def _same_bytes(arena: mmap.mmap, base: int, image: mmap.mmap, size: int) -> boo
     return arena[base + 8 * words : base + size] == image[8 * words : size]
 
 
-def outputs_room(drawn: Draw) -> tuple[list[dict[str, Any]], int]:
-    """Return the expected outputs' descriptions and the bytes of slot that they need."""
-    described, size = [], GUARD_BYTES
+def described_outputs(drawn: Draw) -> tuple[list[dict[str, Any]], int]:
+    """Return dtype and shape of the expected outputs, and how many bytes they are."""
+    described, size = [], 0
     for item in drawn.expected:
         value = item.value
         described.append({"dtype": dtype_name(value.dtype), "shape": list(value.shape)})
-        size += value.numel() * value.element_size() + 2 * GUARD_BYTES
-    return described, size + (1 << 16)
+        size += value.numel() * value.element_size()
+    return described, size

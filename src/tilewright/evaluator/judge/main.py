@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
-from tilewright.contestant.tensors import DTYPES, Layout, align, build
+from tilewright.contestant.tensors import DTYPES, Layout
 from tilewright.evaluator.judge import draws, reference, weights
 from tilewright.evaluator.judge.comparison import (
     Difference,
@@ -22,18 +22,23 @@ from tilewright.evaluator.judge.comparison import (
     describe_mismatch,
 )
 from tilewright.evaluator.judge.draws import Draw
+from tilewright.evaluator.judge.memory import differs, read_tensor
 from tilewright.evaluator.judge.reference import ProblemFailure
 
+UNREADABLE = Difference("values", "its output cannot be read from its memory", None)
 TIMED_SLACK = 2.0
 """Timed calls are compared with the baseline's own rounding, so the bound is doubled."""
 
 
 @dataclass
 class Side:
-    """What the judge knows of one contestant: its arenas and which weights it can hold."""
+    """What the judge knows of one contestant: arena, memory, and which weights it can hold."""
 
     inputs: mmap.mmap
-    outputs: mmap.mmap
+    memory: int
+    """Descriptor of the contestant's memory, read-only."""
+    mirror: int
+    """Where it keeps the inputs of timed calls: an address in its memory."""
     entries: list[list[Any]]
     mapping: dict[str, str]
 
@@ -45,7 +50,7 @@ class Judge:
         self.channel = channel
         self.sides: dict[str, Side] = {}
         self.draws: dict[str, Draw] = {}
-        self.snapshots: dict[str, list[torch.Tensor]] = {}
+        self.snapshots: dict[str, list[torch.Tensor | None]] = {}
         self.fresh: dict[str, torch.Tensor] = {}
         self.seeded: dict[str, torch.Tensor] = {}
         self.tolerance: float | None = None
@@ -69,23 +74,23 @@ class Judge:
         return {"init": self.init_tree, "init_bytes": layout.size, "module": model is not None}
 
     def map(self, frame: Frame) -> dict[str, Any]:
-        """Map a side's arenas, keeping what is known of its weights."""
+        """Map a side's input arena, keeping what is known of it; the first time take its memory."""
         fields = frame.fields
+        arena = mmap.mmap(frame.fds[0], fields["inputs"])
+        os.close(frame.fds[0])
         old = self.sides.get(fields["side"])
-        self.sides[fields["side"]] = Side(
-            mmap.mmap(frame.fds[0], fields["inputs"]),
-            mmap.mmap(frame.fds[1], fields["outputs"]),
-            old.entries if old else [],
-            old.mapping if old else {},
-        )
-        for fd in frame.fds:
-            os.close(fd)
+        if old is not None:
+            old.inputs = arena
+        else:
+            self.sides[fields["side"]] = Side(arena, frame.fds[1], fields["mirror"], [], {})
         return {}
 
     def forget(self, frame: Frame) -> dict[str, Any]:
         """Forget sides, draws and snapshots by name."""
         for name in frame.fields.get("sides", ()):
-            self.sides.pop(name, None)
+            side = self.sides.pop(name, None)
+            if side is not None:
+                os.close(side.memory)
         for name in frame.fields.get("draws", ()):
             self.draws.pop(name, None)
         self.snapshots.clear()
@@ -120,16 +125,15 @@ class Judge:
         }
 
     def match_weights(self, frame: Frame) -> dict[str, Any]:
-        """Match by value the weights that a side wrote into its output slot."""
+        """Match by value the weights of a side that lie at the given places."""
         side = self.sides[frame.fields["side"]]
-        layout, described = Layout(), {name: (shape, kind) for name, shape, kind in side.entries}
-        tree = layout.describe(
-            {
-                name: torch.empty(described[name][0], dtype=DTYPES[described[name][1]])
-                for name in frame.fields["names"]
-            }
-        )
-        values = build(tree, side.outputs, 0)
+        described = {name: (shape, kind) for name, shape, kind in side.entries}
+        values = {}
+        for name, address in zip(frame.fields["names"], frame.fields["addresses"], strict=False):
+            shape, kind = described[name]
+            value = read_tensor(side.memory, address, torch.empty(shape, dtype=DTYPES[kind]))
+            if value is not None:
+                values[name] = value
         side.mapping = weights.match(self.fresh, self.seeded, side.entries, values)
         return {}
 
@@ -183,14 +187,14 @@ class Judge:
             double=self.tolerance is None,
         )
         self.draws[fields["draw"]] = drawn
-        outputs, room = draws.outputs_room(drawn)
+        outputs, output_bytes = draws.described_outputs(drawn)
         return {
             "tree": drawn.tree,
             "grad_outputs": drawn.grad_tree,
             "grads": self.reference.grad_indices(),
             "size": drawn.size,
             "outputs": outputs,
-            "room": room,
+            "output_bytes": output_bytes,
             "structure": drawn.structure,
             "oracle": drawn.oracle,
             "random": drawn.random,
@@ -220,8 +224,12 @@ class Judge:
         difference = self._shape_of(drawn, fields["outputs"])
         values: list[float] = []
         if difference is None:
-            for item, output in zip(drawn.expected, self._snapshot(drawn, side), strict=True):
-                if self.tolerance is not None:
+            places = [item.get("address", 0) for item in fields["outputs"]]
+            outputs = self._snapshot(drawn, side, places)
+            for item, output in zip(drawn.expected, outputs, strict=True):
+                if output is None:
+                    difference = UNREADABLE
+                elif self.tolerance is not None:
                     difference = compare_official(item.value, output, self.tolerance)
                 else:
                     difference = compare(item, output)
@@ -240,13 +248,16 @@ class Judge:
         fields = frame.fields
         drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
         mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
+        if differs(side.memory, side.mirror + fields["base"], drawn.image, fields["look"]):
+            mutated.append("the inputs of a timed call")
         if fields["keep"]:
-            self.snapshots[fields["side"]] = self._snapshot(drawn, side)
+            places = fields["addresses"]
+            self.snapshots[fields["side"]] = self._snapshot(drawn, side, places)
         if fields["expect"]:
             values, _ = reference.run(
                 self.reference, drawn.arguments(), drawn.grad_outputs(), drawn.forward_seed
             )
-            self.snapshots["eager"] = values
+            self.snapshots["eager"] = list(values)
         difference = self._compare_timed(drawn) if fields["compare"] else None
         if fields["next"] is not None:
             self._publish(fields["next"])
@@ -255,7 +266,9 @@ class Judge:
     def _compare_timed(self, drawn: Draw) -> Difference | None:
         outputs, centers = self.snapshots.pop("candidate"), self.snapshots.pop("eager")
         for item, output, center in zip(drawn.expected, outputs, centers, strict=True):
-            if self.tolerance is not None:
+            if output is None or center is None:
+                difference = UNREADABLE
+            elif self.tolerance is not None:
                 difference = compare_official(center, output, self.tolerance)
             else:
                 difference = compare(item, output, center, TIMED_SLACK)
@@ -276,21 +289,12 @@ class Judge:
                 return mismatch
         return None
 
-    def _snapshot(self, drawn: Draw, side: Side) -> list[torch.Tensor]:
-        # Where each output lies follows from what is expected, never from what was said.
-        copies, offset = [], 0
-        for item in drawn.expected:
-            value, offset = item.value, align(offset)
-            size = value.numel() * value.element_size()
-            if size:
-                flat = torch.frombuffer(
-                    side.outputs, dtype=value.dtype, count=value.numel(), offset=offset
-                )
-                copies.append(flat.view(value.shape).clone())
-            else:
-                copies.append(torch.empty_like(value))
-            offset += size
-        return copies
+    def _snapshot(self, drawn: Draw, side: Side, places: list[int]) -> list[torch.Tensor | None]:
+        # What is read follows from what is expected; only the place is the contestant's word.
+        return [
+            read_tensor(side.memory, address, item.value)
+            for item, address in zip(drawn.expected, places, strict=True)
+        ]
 
     def _answer(
         self, difference: Difference | None, mutated: list[str], worst: float | None
