@@ -11,6 +11,7 @@ from dataclasses import dataclass
 UNIT = "tests/unit/"
 PIPELINE = UNIT + "test_sabotage_pipeline.py"
 RULES = UNIT + "test_sabotage_rules.py"
+SIDES = UNIT + "test_sabotage_sides.py"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Bugs in the judge: comparison, draws, weights, seeds, what is said and what is asked."""
+"""Bugs in the judge: comparison, draws, weights, seeds, what is said, asked and read."""
 
 from __future__ import annotations
 
-from benchmarks.sabotage_bugs import PIPELINE, RULES, UNIT, planted
+from benchmarks.sabotage_bugs import PIPELINE, RULES, SIDES, UNIT, planted
 
 COMPARISON = planted(
     "evaluator/judge/comparison.py",
@@ -33,19 +33,18 @@ JUDGE = (
         "evaluator/judge/main.py",
         UNIT + "test_judge.py",
         (
-            "the live slot instead of the snapshot",
-            "flat.view(value.shape).clone()",
-            "flat.view(value.shape)",
+            "what a side says of its outputs is ignored",
+            'self._shape_of(drawn, fields["outputs"])',
+            "None",
         ),
+    ),
+    *planted(
+        "evaluator/judge/main.py",
+        UNIT + "test_judge_timed.py",
         (
             "a stale expected value when timed",
             'self.snapshots.pop("eager")',
             "[item.value for item in drawn.expected]",
-        ),
-        (
-            "what a side says of its outputs is ignored",
-            'self._shape_of(drawn, fields["outputs"])',
-            "None",
         ),
         ("timed calls all get the same contents", 'drawn.stir(fields["stir"])', "pass"),
     ),
@@ -54,9 +53,8 @@ JUDGE = (
         UNIT + "test_sabotage_judge.py",
         (
             "the last of several outputs is not compared",
-            "in zip(drawn.expected, self._snapshot(drawn, side), strict=True)",
-            "in list(zip(drawn.expected, self._snapshot(drawn, side)))[: max(1, "
-            "len(drawn.expected) - 1)]",
+            "item, output in zip(drawn.expected, outputs, strict=True)",
+            "item, output in list(zip(drawn.expected, outputs))[: max(1, len(outputs) - 1)]",
         ),
         (
             "the last of several outputs is not compared when timed",
@@ -162,6 +160,66 @@ JUDGE = (
     ),
 )
 
+MEMORY = (
+    *planted(
+        "evaluator/judge/main.py",
+        UNIT + "test_sabotage_memory.py",
+        (
+            "all outputs are read where the first one lies",
+            "zip(drawn.expected, places, strict=True)",
+            "zip(drawn.expected, places[:1] * len(places), strict=True)",
+        ),
+        (
+            "outputs are read from another side's memory",
+            "read_tensor(side.memory, address, item.value)",
+            "read_tensor(next(iter(self.sides.values())).memory, address, item.value)",
+        ),
+        (
+            "an output that cannot be read is right",
+            "if output is None:\n                    difference = UNREADABLE",
+            'if output is None:\n                    difference = Difference("", "", None)',
+        ),
+        (
+            "an output that cannot be read when timed is right",
+            "if output is None or center is None:\n                difference = UNREADABLE",
+            "if output is None or center is None:\n"
+            '                difference = Difference("", "", None)',
+        ),
+        ("the mirror is never looked at", 'drawn.image, fields["look"])', "drawn.image, [])"),
+        (
+            "the mirror is looked at in another slot",
+            'side.mirror + fields["base"]',
+            "side.mirror",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/memory.py",
+        UNIT + "test_sabotage_memory.py",
+        (
+            "outputs are read from the wrong place",
+            "if _read_into(memory, address, into)",
+            "if _read_into(memory, address & ~4095, into)",
+        ),
+        (
+            "an output that ends early is whole",
+            "if count == 0:\n            return False",
+            "if count == 0:\n            return True",
+        ),
+        (
+            "what cannot be read is taken for zeros",
+            "return value if _read_into(memory, address, into) else None",
+            "return value if _read_into(memory, address, into) else value.zero_()",
+        ),
+        ("only the first window is looked at", "stop in windows:", "stop in windows[:1]:"),
+        ("every window begins at the first byte", "address + start, there)", "address, there)"),
+        (
+            "what cannot be looked at is unchanged",
+            "if not _read_into(memory, address + start, there) or",
+            "if _read_into(memory, address + start, there) and",
+        ),
+    ),
+)
+
 SECRETS = (
     *planted(
         "evaluator/seeds.py",
@@ -189,6 +247,11 @@ SECRETS = (
         ("more fields than the schema has", 'extra="forbid"', 'extra="ignore"'),
         ("other types than the schema has", "strict=True", "strict=False"),
     ),
+    *planted(
+        "evaluator/testimony.py",
+        SIDES,
+        ("an address is believed without bounds", "Field(ge=0, lt=1 << 57)", "Field()"),
+    ),
 )
 
-BUGS = (*COMPARISON, *JUDGE, *SECRETS)
+BUGS = (*COMPARISON, *JUDGE, *MEMORY, *SECRETS)

@@ -85,6 +85,8 @@ class ThreadChild:
         self.applied: dict[str, str] = {}
         self.closed = False
         self.signals: list[str] = []
+        self.cpu, self.burns = 0.0, 0.0
+        """CPU seconds used so far, and those used between arming and the stamp of each call."""
         self._thawed = thawed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
         self._thread.start()
@@ -100,12 +102,13 @@ class ThreadChild:
         """A thread has no tree to look at."""
 
     def cpu_s(self) -> float:
-        return 0.0
+        return self.cpu
 
     def resident_bytes(self) -> int:
         return 0
 
     def freeze(self) -> None:
+        self.cpu += self.burns
         self.signals.append("freeze")
 
     def thaw(self) -> None:

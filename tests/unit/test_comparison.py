@@ -30,7 +30,7 @@ def single(value: float, own_error: float = 0.0) -> Expected:
 
 def said(**changes: object) -> dict[str, object]:
     plain = {"type": "tensor", "dtype": "float32", "shape": [2, 3]}
-    return {**plain, "device": "cpu", "layout": "strided", "offset": 0, **changes}
+    return {**plain, "device": "cpu", "layout": "strided", "address": 4096, **changes}
 
 
 @pytest.mark.parametrize("value", [1.0, -1.0, 1024.0, 2.0**-40])
@@ -227,14 +227,14 @@ def test_a_wrong_kind_of_output_is_named(item, kind, message):
     assert message in difference.message
 
 
-def test_a_fitting_output_is_no_mismatch_but_one_that_was_not_stored_is():
+def test_a_fitting_output_is_no_mismatch_but_one_that_has_no_place_is():
     value = torch.zeros(2, 3)
     expected = Expected(value, value.double(), 0.0)
-    unstored = said()
-    del unstored["offset"]
+    unplaced = said()
+    del unplaced["address"]
 
     assert describe_mismatch(expected, said()) is None
-    assert describe_mismatch(expected, unstored) is not None
+    assert describe_mismatch(expected, unplaced) is not None
 
 
 def test_the_published_rule_is_allclose():

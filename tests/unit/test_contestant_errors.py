@@ -108,17 +108,17 @@ def test_calls_without_memory_are_an_error():
     bare = ContestantRole(mapped=False)
     bare.load({"candidate.py": DOUBLE})
     errors = [
-        said(bare.role.ask(kind, bare.fields(torch.ones(1), sequence=1, wait_s=0.1, names=[])))
-        for kind in ("call", "arm", "read_weights")
+        said(bare.role.ask(kind, bare.fields(torch.ones(1), sequence=1, wait_s=0.1)))
+        for kind in ("call", "arm")
     ]
     bare.close()
 
-    assert [error.type for error in errors] == ["RuntimeError"] * 3
+    assert [error.type for error in errors] == ["RuntimeError"] * 2
 
 
 def test_a_call_before_the_token_page_is_an_error():
     bare = ContestantRole(mapped=False)
-    bare.role.ask("map", bare.arenas.fields, fds=bare.arenas.fds)
+    assert bare.role.ask("map", bare.arenas.fields, fds=bare.arenas.fds).kind == "mapped"
     bare.load({"candidate.py": DOUBLE})
     error = said(bare.role.ask("arm", bare.fields(torch.ones(1), sequence=1, wait_s=0.1)))
     bare.close()

@@ -12,6 +12,7 @@ import torch
 
 from tests.contestant_role import ContestantRole
 from tests.roles import Role
+from tests.unit.test_contestant import value
 from tilewright.contestant import builder
 from tilewright.contestant.frames import MAX_BODY_BYTES
 from tilewright.contestant.launches import Launches
@@ -181,19 +182,20 @@ def test_a_kernel_is_called_with_tensors_and_numbers(contestant, axpy):
     x, y = torch.arange(6.0).reshape(3, 2).T, torch.ones(2, 3)
     frame = contestant.call(x, y, 2.0, outputs=(y,))
 
-    assert torch.equal(contestant.output(y), 2 * x + y)
+    assert torch.equal(value(contestant, frame, y), 2 * x + y)
     assert read(frame, Result).launches == 1
-    assert read(contestant.timed(x, y, 3.0, outputs=(y,)), Result).launches == 1
-    assert torch.equal(contestant.output(y), 3 * x + y)
+    frame = contestant.timed(x, y, 3.0, outputs=(y,))
+    assert read(frame, Result).launches == 1
+    assert torch.equal(value(contestant, frame, y), 3 * x + y)
 
 
 def test_sizes_follow_what_each_call_expects(contestant, axpy):
     load_axpy(contestant, axpy)
     for rows in (1, 4, 2):
         x = torch.ones(rows, 3)
-        contestant.call(x, x, 1.0, outputs=(x,))
+        frame = contestant.call(x, x, 1.0, outputs=(x,))
 
-        assert contestant.output(x).tolist() == (x + x).tolist()
+        assert value(contestant, frame, x).tolist() == (x + x).tolist()
 
 
 def test_a_kernel_that_refuses_has_not_launched(contestant, axpy):
@@ -211,8 +213,8 @@ def test_a_knocked_out_kernel_leaves_poison(contestant, axpy):
     count = torch.zeros(2, dtype=torch.int32)
     frame = contestant.call(x, x, 1.0, outputs=(x, count))
 
-    assert bool(torch.isnan(contestant.output(x)).all())
-    assert contestant.output(count, 256).tolist() == [113, 113]
+    assert bool(torch.isnan(value(contestant, frame, x)).all())
+    assert value(contestant, frame, count, 1).tolist() == [113, 113]
     assert read(frame, Result).launches == 1
 
 
@@ -223,7 +225,7 @@ def test_gradients_are_the_kernels_own(contestant, axpy):
     frame = contestant.call(x, y, outputs=(x,), **grads)
 
     assert frame.kind == "result", frame
-    assert torch.equal(contestant.output(x), torch.full((2, 3), 5.0))
+    assert torch.equal(value(contestant, frame, x), torch.full((2, 3), 5.0))
 
 
 def test_what_has_no_place_in_the_abi_is_an_error(contestant, axpy):
@@ -261,7 +263,7 @@ def test_a_prebuilt_extension_is_loaded_and_counted(contestant, tiny):
     x = torch.arange(3.0)
     frame = contestant.call(x)
 
-    assert torch.equal(contestant.output(x), x * 2 + 3)
+    assert torch.equal(value(contestant, frame, x), x * 2 + 3)
     assert read(frame, Result).launches == 1
 
 
@@ -276,7 +278,7 @@ def test_a_knocked_out_extension_returns_poison(contestant, tiny):
     x = torch.arange(3.0)
     frame = contestant.call(x)
 
-    assert bool(torch.isnan(contestant.output(x)).all())
+    assert bool(torch.isnan(value(contestant, frame, x)).all())
     assert read(frame, Result).launches == 1
 
 
@@ -315,7 +317,7 @@ def work(x):
     assert load_tiny(contestant, tiny, source).kind == "loaded"
     frame = contestant.call(torch.ones(2))
 
-    assert contestant.output(torch.ones(2)).tolist() == [6.0, 6.0]
+    assert value(contestant, frame, torch.ones(2)).tolist() == [6.0, 6.0]
     assert read(frame, Result).launches == 2
 
 

@@ -11,7 +11,7 @@ import torch
 from tilewright.contestant.tensors import GUARD_BYTES
 from tilewright.evaluator.judge import draws
 from tilewright.evaluator.judge import reference as refs
-from tilewright.evaluator.judge.draws import Draw, outputs_room, overwritten
+from tilewright.evaluator.judge.draws import Draw, described_outputs, overwritten
 from tilewright.evaluator.judge.reference import ProblemFailure
 
 pytestmark = pytest.mark.usefixtures("problem_room")
@@ -253,10 +253,10 @@ def test_stirring_moves_plain_inputs_and_nothing_else():
     assert len(drawn.movable) == 1
 
 
-def test_the_slot_has_room_for_every_output():
-    drawn = draw(load(RAND, "(x, x.half(), x > 0)"))
-    described, room = outputs_room(drawn)
+def test_outputs_are_described_and_counted_to_the_byte():
+    drawn = draw(load(RAND, "(x, x.half(), x > 0, x[:0])"))
+    described, size = described_outputs(drawn)
 
-    assert [item["dtype"] for item in described] == ["float32", "float16", "bool"]
-    assert [item["shape"] for item in described] == [[4, 8]] * 3
-    assert room >= 32 * (4 + 2 + 1) + 3 * 256
+    assert [item["dtype"] for item in described] == ["float32", "float16", "bool", "float32"]
+    assert [item["shape"] for item in described] == [[4, 8]] * 3 + [[0, 8]]
+    assert size == 32 * (4 + 2 + 1)

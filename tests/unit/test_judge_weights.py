@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from tests.judge_role import PLAIN
-from tilewright.contestant.tensors import Layout, build
+from tilewright.contestant.tensors import build
 
 FUNCTION = """
 import torch
@@ -92,19 +93,45 @@ def test_weights_can_be_taken_back(judge):
     assert judge.check(model(x).detach())["wrong"] == ""
 
 
-def test_renamed_weights_are_found_by_value(judge):
+def renamed(judge) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """Load the module; return a side's weights under names of its own, and those to be read."""
     judge.load(MODULE, "module")
     judge.map()
-    theirs = {f"my.{name}": value for name, value in seeded().state_dict().items()}
-    plan = judge.plan(theirs)
-    assert sorted(theirs) == sorted(plan["need"])
-    layout = Layout()
-    layout.describe({name: theirs[name].detach() for name in plan["need"]})
-    layout.write(judge.arenas.outputs)
-    judge.ask("match_weights", side="candidate", names=plan["need"])
+    theirs = {f"my.{name}": v.detach() for name, v in seeded().state_dict().items()}
+    need = judge.plan(theirs)["need"]
+    assert sorted(theirs) == sorted(need)
+    return theirs, need
+
+
+def test_renamed_weights_are_found_by_value(judge):
+    theirs, need = renamed(judge)
+    places = [theirs[name].data_ptr() for name in need]
+    judge.ask("match_weights", side="candidate", names=need, addresses=places)
 
     assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []
     assert set(theirs) == set(judge.published())
+
+
+@pytest.mark.parametrize("place", [0, (1 << 57) - 1, None])
+def test_a_weight_that_cannot_be_read_is_lacking_and_no_other(judge, place):
+    theirs, need = renamed(judge)
+    need.sort(key="my.first.weight".__eq__)
+    places = [theirs[name].data_ptr() for name in need[:-1]]
+    if place is not None:
+        places.append(place)
+    judge.ask("match_weights", side="candidate", names=need, addresses=places)
+
+    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == ["first.weight"]
+    assert set(need[:-1]) == set(judge.published())
+
+
+def test_other_values_at_the_place_that_is_said_are_no_match(judge):
+    theirs, need = renamed(judge)
+    theirs["my.first.weight"] = theirs["my.first.weight"] + 1
+    places = [theirs[name].data_ptr() for name in need]
+    judge.ask("match_weights", side="candidate", names=need, addresses=places)
+
+    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == ["first.weight"]
 
 
 def test_weights_that_a_side_lacks_stay_but_defaults_never(judge):
@@ -165,6 +192,8 @@ def test_growing_arenas_keeps_what_is_known_of_weights(judge):
     judge.load(MODULE, "module")
     judge.map()
     judge.plan(dict(seeded().state_dict()))
-    judge.map()
+    # Later maps bring an arena alone.
+    fields = {"side": "candidate", "mirror": judge.arenas.address, **judge.arenas.fields}
+    assert judge.role.ask("map", fields, fds=judge.arenas.fds).fields == {}
 
     assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []

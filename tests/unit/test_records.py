@@ -96,6 +96,7 @@ def test_a_record_is_frozen_and_closed():
         lambda: comparison(speedup=0.0),
         lambda: comparison(speedup_low=-1.0),
         lambda: comparison(blocks=0),
+        lambda: comparison(moved_bytes=-1),
         lambda: comparison(decision="maybe"),
         lambda: PROBLEM.model_validate({**PROBLEM.model_dump(), "cases": ()}),
         lambda: PROBLEM.model_validate({**PROBLEM.model_dump(), "tolerance": 0.0}),
@@ -137,6 +138,14 @@ def test_every_verdict_survives_its_json(outcome):
     assert type(read.outcome) is type(outcome)
     assert json.loads(made.to_json())["verdict"] == outcome.verdict
     assert EvalReport.from_json(made.to_json(indent=1).encode()) == made
+
+
+def test_a_report_from_before_a_field_with_a_default_is_read():
+    made = report(comparisons=(comparison(moved_bytes=0),))
+    document = json.loads(made.to_json())
+    del document["comparisons"][0]["moved_bytes"]
+
+    assert EvalReport.from_json(json.dumps(document)) == made
 
 
 def test_a_newer_report_is_refused_by_its_number():

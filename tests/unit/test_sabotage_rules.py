@@ -132,7 +132,7 @@ def ended(action: Any) -> Failed:
 )
 def test_an_answer_is_waited_for_until_its_deadline(action):
     child: Any = Mute()
-    side = Side("candidate", child, Limits(call_s=0.2), lambda: None, float("inf"))
+    side = Side("candidate", child, Limits(call_s=0.2), lambda: None, float("inf"), 1)
 
     assert ended(lambda: action(side)).reason == "timeout"
     side.close()
@@ -143,7 +143,7 @@ def test_an_answer_is_waited_for_until_its_deadline(action):
 def test_the_whole_evaluation_has_a_deadline(action):
     child: Any = Mute()
     limits = Limits(call_s=60.0, total_s=0.2)
-    side = Side("candidate", child, limits, lambda: None, time.monotonic() + 0.2)
+    side = Side("candidate", child, limits, lambda: None, time.monotonic() + 0.2, 1)
 
     assert "whole evaluation" in ended(lambda: action(side)).message
     side.close()
@@ -153,7 +153,7 @@ def test_the_whole_evaluation_has_a_deadline(action):
 def test_memory_beyond_the_limit_ends_it():
     child: Any = Mute(resident=8 << 30)
     limits = Limits(call_s=60.0, memory_bytes=1 << 30)
-    side = Side("candidate", child, limits, lambda: None, float("inf"))
+    side = Side("candidate", child, limits, lambda: None, float("inf"), 1)
 
     assert ended(lambda: side.ask("call", {})).reason == "out of memory"
     assert child.killed

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from tilewright.contestant.frames import Frame, FrameError
 from tilewright.evaluator.testimony import (
+    Addresses,
     Built,
     ErrorSaid,
+    Mapped,
     OutputSaid,
     Result,
     Said,
@@ -21,7 +23,7 @@ from tilewright.evaluator.testimony import (
     read_weights,
 )
 
-OUTPUT = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu", "offset": 0}
+OUTPUT = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu", "address": 4096}
 RESULT = {"outputs": [OUTPUT], "launches": 1, "census": {"aten::mm": 2}}
 ERROR = {"during": "call", "type": "KeyError", "message": "'x'", "traceback": ["a.py:1"]}
 HOSTILE = st.recursive(
@@ -36,7 +38,7 @@ HOSTILE = st.recursive(
     ),
     max_leaves=8,
 )
-MODELS = st.sampled_from([Result, ErrorSaid, Built, OutputSaid])
+MODELS = st.sampled_from([Result, ErrorSaid, Built, OutputSaid, Mapped, Addresses])
 
 
 def frame(fields: Any, kind: str = "result") -> Frame:
@@ -57,9 +59,11 @@ def test_what_follows_the_schema_is_read():
     result = read(frame(RESULT), Result)
 
     assert (result.launches, result.census) == (1, {"aten::mm": 2})
-    assert result.outputs[0].shape == [2]
+    assert (result.outputs[0].shape, result.outputs[0].address) == ([2], 4096)
     assert read(frame(ERROR, "error"), ErrorSaid).type == "KeyError"
     assert read(frame({"artifacts": {"kernel": 9}}), Built).artifacts == {"kernel": 9}
+    assert read(frame({"mirror": 1 << 47}, "mapped"), Mapped).mirror == 1 << 47
+    assert read(frame({"addresses": [0, 8]}, "weights_read"), Addresses).addresses == [0, 8]
 
 
 def test_what_travels_on_is_plain_and_without_the_alias():
@@ -67,7 +71,7 @@ def test_what_travels_on_is_plain_and_without_the_alias():
     unplaced = OutputSaid(type="tensor").described()
 
     assert described == {**OUTPUT, "layout": "", "structure": "1"}
-    assert "offset" not in unplaced
+    assert "address" not in unplaced
     assert json.loads(json.dumps(described)) == described
 
 
@@ -89,7 +93,12 @@ def test_what_travels_on_is_plain_and_without_the_alias():
         ("outputs.0.shape", [1] * 65),
         ("outputs.0.shape", [-1]),
         ("outputs.0.shape", "2"),
-        ("outputs.0.offset", -1),
+        ("outputs.0.address", -1),
+        ("outputs.0.address", 1 << 57),
+        ("outputs.0.address", 4096.0),
+        ("outputs.0.address", True),
+        ("outputs.0.address", "4096"),
+        ("outputs.0.offset", 0),
         ("outputs.0.alias", 1),
         ("outputs.0.type", None),
         ("outputs.0.type", "\ud800"),
@@ -121,6 +130,37 @@ def test_anything_else_is_a_frame_error(path, value):
 def test_errors_are_bounded_too(path, value):
     with pytest.raises(FrameError):
         read(frame(changed(ERROR, path, value), "error"), ErrorSaid)
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        (Mapped, {}),
+        (Mapped, {"mirror": None}),
+        (Mapped, {"mirror": -1}),
+        (Mapped, {"mirror": 1 << 57}),
+        (Mapped, {"mirror": 4096, "size": 1}),
+        (Addresses, {}),
+        (Addresses, {"addresses": 4096}),
+        (Addresses, {"addresses": [-1]}),
+        (Addresses, {"addresses": [4096, 1 << 57]}),
+        (Addresses, {"addresses": [4096, None]}),
+        (Addresses, {"addresses": [4096] * 4097}),
+    ],
+)
+def test_places_in_memory_are_bounded_too(model, fields):
+    with pytest.raises(FrameError):
+        read(frame(fields), model)
+
+
+def test_addresses_reach_as_far_as_they_are_allowed_to():
+    last = (1 << 57) - 1
+
+    assert (
+        read(frame(changed(RESULT, "outputs.0.address", last)), Result).outputs[0].address == last
+    )
+    assert read(frame({"mirror": last}), Mapped).mirror == last
+    assert len(read(frame({"addresses": [last] * 4096}), Addresses).addresses) == 4096
 
 
 def shown(step: Callable[[], Said]) -> str:

@@ -9,33 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.timing import FLOOR_S, CaseTimes, compare
+from tilewright.evaluator.timing import CaseTimes, compare, hideable_s, is_short, net
 from tilewright.scoring import statistics
 
-COPY_S = 1e-4
+BESIDE_S = 1e-4
+"""What the harness's own part of a side does between two calls."""
+HIDEABLE_S = 1e-5 + 0.05 * BESIDE_S
 
 
 def times(
-    eager: list[float], candidate: list[float], copies: list[float] | None = None, **more: Any
+    eager: list[float], candidate: list[float], outside: list[float] | None = None, **more: Any
 ) -> CaseTimes:
-    """Return a timed case; `eager` and `candidate` are calls in seconds, without their copy."""
+    """Return a timed case of calls in seconds; `outside` is the candidate's work beside them."""
     sides = {"eager": eager, **more, "candidate": candidate}
-    usual = {name: [COPY_S] * len(calls) for name, calls in sides.items()}
-    if copies is not None:
-        usual["candidate"] = copies
-    return CaseTimes(
-        "case",
-        totals={name: [call + COPY_S for call in calls] for name, calls in sides.items()},
-        copies=usual,
-        blocks=len(eager) // 2,
-    )
+    beside = {name: [BESIDE_S] * len(calls) for name, calls in sides.items()}
+    if outside is not None:
+        beside["candidate"] = outside
+    return CaseTimes("case", totals=sides, outside=beside, blocks=len(eager) // 2)
 
 
 def compared(given_times: CaseTimes, baseline: str = "eager", **changes: Any) -> Any:
     return compare(given_times, baseline, 0.0, (), **{"official": False, **changes})
 
 
-def test_a_speed_up_is_the_ratio_of_calls_without_their_copy():
+def test_a_speed_up_is_the_ratio_of_calls():
     item = compared(times([2e-3] * 40, [1e-3] * 40))
 
     assert item.speedup == pytest.approx(2.0)
@@ -73,37 +70,123 @@ def test_published_rules_divide_means_and_have_no_interval():
     assert (item.speedup_low, item.speedup_high, item.decision) == (None, None, "no interval")
 
 
-def test_a_call_shorter_than_can_be_told_has_the_floor():
-    item = compared(times([2e-3] * 8, [-COPY_S] * 8, copies=[COPY_S] * 8))
+def test_published_rules_charge_nothing_to_the_mean():
+    item = compared(times([2e-3] * 8, [1e-3] * 8, outside=[1.0] * 8), official=True)
 
-    assert item.candidate.median_us == pytest.approx(FLOOR_S * 1e6)
-
-
-def test_labels_travel_with_the_comparison():
-    item = compare(times([1e-3] * 8, [1e-3] * 8), "eager", 0.0, ("short",), official=False)
-
-    assert item.labels == ("short",)
+    assert item.speedup == pytest.approx(2.0)
 
 
-def test_work_in_every_copy_is_work():
-    # It says "done" after 0.1 ms and computes for another 0.9 ms while its outputs are copied.
-    item = compared(times([1e-3] * 40, [1e-3] * 40, copies=[COPY_S + 9e-4] * 40))
+@pytest.mark.parametrize("official", [False, True])
+def test_labels_and_traffic_travel_with_the_comparison(official):
+    given_times = times([1e-3] * 8, [1e-3] * 8)
+    given_times.moved_bytes = 12345
+    item = compare(given_times, "eager", 0.0, ("short",), official=official)
+
+    assert (item.labels, item.moved_bytes) == (("short",), 12345)
+
+
+# Work beside a call -------------------------------------------------------------------------------
+
+
+def test_work_beside_every_call_is_work():
+    # It computes for 0.9 ms before it is released, and is done 0.1 ms after.
+    item = compared(times([1e-3] * 40, [1e-4] * 40, outside=[BESIDE_S + 9e-4] * 40))
 
     assert item.speedup == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize("share", [2, 3, 4, 10])
-def test_work_in_some_copies_is_work_too(share):
-    copies = [COPY_S + (9e-4 if call % share == 0 else 0.0) for call in range(40)]
-    item = compared(times([1e-3] * 40, [1e-3] * 40, copies=copies))
+def test_work_beside_some_calls_is_work_too(share):
+    hides = [call % share == 0 for call in range(40)]
+    calls = [1e-4 if hidden else 1e-3 for hidden in hides]
+    outside = [BESIDE_S + (9e-4 if hidden else 0.0) for hidden in hides]
+    item = compared(times([1e-3] * 40, calls, outside=outside))
 
     assert item.speedup == pytest.approx(1.0, abs=0.02)
 
 
-CALLS = st.lists(st.floats(1e-5, 1.0), min_size=8, max_size=24).filter(lambda c: len(c) % 2 == 0)
+def test_what_is_charged_is_what_goes_beyond_the_baseline_and_the_allowance():
+    limit = BESIDE_S + HIDEABLE_S
+    outside = [-1.0, 0.0, BESIDE_S, limit, limit + 1e-6, limit + 1e-3, BESIDE_S, BESIDE_S]
+    given_times = times([2e-3] * 8, [1e-3] * 8, outside=outside)
+
+    assert hideable_s(given_times) == pytest.approx(HIDEABLE_S)
+    charged = [0.0, 0.0, 0.0, 0.0, 1e-6, 1e-3, 0.0, 0.0]
+    assert net(given_times, "candidate") == pytest.approx([1e-3 + more for more in charged])
+    assert net(given_times, "eager") == given_times.totals["eager"]
 
 
-@given(CALLS, st.floats(0.1, 10.0), st.floats(0.0, 0.1))
+def test_a_baseline_is_charged_like_the_candidate():
+    given_times = times([2e-3] * 8, [1e-3] * 8)
+    given_times.outside["eager"][3] += 1e-3
+
+    charged = [0.0] * 3 + [1e-3 - HIDEABLE_S] + [0.0] * 4
+    assert net(given_times, "eager") == pytest.approx([2e-3 + more for more in charged])
+
+
+def test_the_usual_is_the_least_of_the_baselines_and_never_the_candidates():
+    given_times = times([2e-3] * 8, [1e-3] * 8, outside=[0.0] * 8, compile=[2e-3] * 8)
+    given_times.outside["eager"] = [3e-3] * 8
+
+    assert hideable_s(given_times) == pytest.approx(HIDEABLE_S)
+    assert net(given_times, "eager") == pytest.approx([2e-3 + 3e-3 - BESIDE_S - HIDEABLE_S] * 8)
+
+
+def test_the_order_of_the_sides_changes_no_charge():
+    # Under the published rules the candidate is timed first.
+    given_times = times([2e-3] * 8, [1e-3] * 8, outside=[5e-3] * 8)
+    in_order = net(given_times, "candidate")
+    given_times.outside = dict(reversed(given_times.outside.items()))
+
+    assert net(given_times, "candidate") == in_order
+    assert in_order[0] > 5e-3
+
+
+def test_a_baseline_that_waits_in_its_calls_lowers_nothing_below_zero():
+    # Less CPU than the call was long, so that its share beside the calls comes out negative.
+    given_times = times([2e-3] * 8, [1e-3] * 8, outside=[0.0] * 8)
+    given_times.outside["eager"] = [-1e-3] * 8
+
+    assert hideable_s(given_times) == pytest.approx(1e-5)
+    assert net(given_times, "candidate") == pytest.approx([1e-3] * 8)
+
+
+# Short calls --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("call_s", "short"), [(0.99, True), (1.01, False)])
+def test_a_call_is_short_when_a_twentieth_of_it_could_be_hidden(call_s, short):
+    length = call_s * HIDEABLE_S / 0.05
+
+    assert is_short(times([length] * 8, [1e-3] * 8), "eager") is short
+    # How long the candidate's own calls are does not matter: it would choose.
+    assert is_short(times([length] * 8, [1e-6] * 8), "eager") is short
+
+
+def test_a_small_lead_in_short_calls_is_no_lead():
+    item = compared(times([3e-5] * 8, [2.5e-5] * 8))
+
+    assert item.speedup == pytest.approx(1.2)
+    assert item.speedup_low == pytest.approx(3e-5 / (2.5e-5 + HIDEABLE_S))
+    assert item.speedup_high == pytest.approx(1.2)
+    assert item.decision == "no measurable difference"
+    assert compared(times([3e-3] * 8, [2.5e-3] * 8)).decision == "faster"
+
+
+def test_what_may_be_hidden_makes_nobody_slower():
+    item = compared(times([2.5e-5] * 8, [3e-5] * 8))
+
+    assert item.decision == "slower"
+    assert item.speedup_high == pytest.approx(2.5 / 3)
+
+
+def calls_between(low_s: float, high_s: float) -> st.SearchStrategy[list[float]]:
+    """Return lists of calls, two a block."""
+    calls = st.lists(st.floats(low_s, high_s), min_size=8, max_size=24)
+    return calls.filter(lambda made: len(made) % 2 == 0)
+
+
+@given(calls_between(1e-3, 1.0), st.floats(0.1, 10.0), st.floats(0.0, 0.1))
 def test_a_constant_factor_is_found_exactly(calls, factor, sigma):
     given_times = times(calls, [call / factor for call in calls])
     item = compare(given_times, "eager", sigma, (), official=False)
@@ -115,10 +198,33 @@ def test_a_constant_factor_is_found_exactly(calls, factor, sigma):
     assert item.speedup_low <= item.speedup <= item.speedup_high
 
 
-@given(CALLS)
+@given(calls_between(1e-6, 2e-4), st.floats(0.1, 10.0), st.floats(0.0, 0.1))
+def test_for_short_calls_only_the_lower_end_allows_for_what_is_hidden(calls, factor, sigma):
+    ours = [call / factor for call in calls]
+    item = compare(times(calls, ours), "eager", sigma, (), official=False)
+
+    spread = math.exp(1.959964 * sigma)
+    allowed = statistics.median(ours) / (statistics.median(ours) + HIDEABLE_S)
+    assert item.speedup == pytest.approx(factor, rel=1e-6)
+    assert item.speedup_low == pytest.approx(allowed * factor / spread, rel=1e-4)
+    assert item.speedup_high == pytest.approx(factor * spread, rel=1e-4)
+
+
+@given(calls_between(1e-3, 1.0))
 def test_swapping_the_sides_inverts_the_ratio(calls):
     other = calls[::-1]
     forth, back = compared(times(calls, other)), compared(times(other, calls))
 
     assert forth.speedup == pytest.approx(1 / back.speedup, rel=1e-6)
     assert forth.speedup_low == pytest.approx(1 / back.speedup_high, rel=1e-6)
+
+
+@given(calls_between(1e-3, 1.0), st.lists(st.floats(0.0, 1.0), min_size=24, max_size=24))
+def test_moving_work_out_of_calls_gains_at_most_what_can_be_hidden(calls, shares):
+    moved = [call * share for call, share in zip(calls, shares, strict=False)]
+    kept = [max(call - work, 1e-9) for call, work in zip(calls, moved, strict=True)]
+    outside = [BESIDE_S + work for work in moved]
+    honest, hiding = times(calls, calls), times(calls, kept, outside=outside)
+
+    for plain, charged in zip(net(honest, "candidate"), net(hiding, "candidate"), strict=True):
+        assert charged >= plain - HIDEABLE_S - 1e-9

@@ -28,7 +28,7 @@ from tilewright.records import (
 )
 
 ROOT = "ab" * 16
-EXACT = Calibration((0.0, 0.0, 0.0), measured=True)
+EXACT = Calibration((0.0,) * 4, measured=True)
 Judge = Callable[..., EvalReport]
 
 
@@ -59,7 +59,6 @@ def judged(tmp_path: Path) -> Iterator[Judge]:
 def timed(eager_s: float, candidate_s: float, case: str = "case", **more: Any) -> Any:
     made = times([eager_s] * 16, [candidate_s] * 16, **more)
     made.case = case
-    made.outside = {"eager": [0.0] * 16, "candidate": [0.0] * 16}
     return made
 
 
@@ -174,11 +173,31 @@ def test_an_error_that_cases_share_does_not_shrink_with_their_number(judged):
     assert one.speedup_high == pytest.approx(2 * 1.2165, rel=1e-3)
 
 
+def test_what_streams_gets_the_error_of_what_streams(judged):
+    sigma = Calibration((0.0, 0.0, 0.0, 0.1), measured=True)
+    computing, streaming = timed(2e-3, 1e-3, "computing"), timed(2e-3, 1e-3, "streaming")
+    computing.moved_bytes, streaming.moved_bytes = 1 << 20, 64 << 20
+    made = judged(Collected(times=[computing, streaming]), calibration=sigma)
+    alone = judged(Collected(times=[streaming]), calibration=sigma)
+
+    assert [item.speedup_low for item in made.comparisons] == pytest.approx([2.0, 2 / 1.2165], 1e-3)
+    assert [item.moved_bytes for item in made.comparisons] == [1 << 20, 64 << 20]
+    # In the summary the mean of both classes' errors, not the larger of them.
+    assert made.speedup_low == pytest.approx(2 / 1.1029, rel=1e-3)
+    assert alone.speedup_low == pytest.approx(2 / 1.2165, rel=1e-3)
+
+
+def test_work_beside_the_calls_is_no_speed_up(judged):
+    hiding = timed(2e-3, 1e-4, outside=[2e-3] * 16)
+    made = judged(Collected(times=[hiding]))
+
+    assert made.verdict == "rejected"
+    assert made.comparisons[0].speedup == pytest.approx(1.0, abs=0.02)
+
+
 def test_the_summary_is_against_the_first_baseline(judged):
     baselines = (Baseline(name="compile", kind="compile"), Baseline(name="eager", kind="eager"))
-    case = times([2e-3] * 16, [1e-3] * 16)
-    case.totals = {"compile": [3.1e-3] * 16, **case.totals}
-    case.copies = {"compile": [1e-4] * 16, **case.copies}
+    case = times([2e-3] * 16, [1e-3] * 16, compile=[3e-3] * 16)
     made = judged(Collected(times=[case]), baselines=baselines)
 
     assert made.speedup == pytest.approx(3.0)
@@ -198,9 +217,8 @@ def test_published_rules_give_a_mean_without_an_interval(judged):
 
 def test_short_noisy_and_uncalibrated_are_said(judged):
     noisy = times([2e-3, 2e-3, 4e-3, 4e-3] * 8, [1e-3] * 32)
-    noisy.outside = {"eager": [0.0], "candidate": [0.0]}
-    short = timed(-5.5e-5, -6.5e-5, "short")
-    default = Calibration((0.0, 0.0, 0.0), measured=False)
+    short = timed(5e-5, 4e-5, "short")
+    default = Calibration((0.0,) * 4, measured=False)
     made = judged(Collected(times=[noisy, short]), calibration=default)
 
     assert made.comparisons[0].labels == ("uncalibrated", "noisy")
@@ -211,7 +229,6 @@ def test_short_noisy_and_uncalibrated_are_said(judged):
 def test_a_case_that_was_wrong_or_not_timed_has_no_comparison(judged):
     wrong, empty = timed(2e-3, 1e-3), times([], [])
     wrong.wrong = ["at [0]: expected 1, got 2"]
-    empty.outside = {"eager": [], "candidate": []}
     made = judged(Collected(times=[wrong, empty]))
 
     assert made.comparisons == ()

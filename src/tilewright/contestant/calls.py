@@ -131,6 +131,17 @@ def _describe_one(leaf: Any, call: Call) -> dict[str, Any]:  # noqa: ANN401
         "layout": str(leaf.layout).removeprefix("torch."),
     }
     if _is_plain(leaf):
-        item["address"] = address = leaf.data_ptr()
-        item["alias"] = call.first_byte <= address < call.first_byte + call.input_bytes
+        item["address"] = leaf.data_ptr()
+        item["alias"] = _is_input(leaf, call)
     return item
+
+
+def mark_views(described: list[dict[str, Any]], output: Any, call: Call) -> None:  # noqa: ANN401
+    """Tell of outputs that were views of an input until they were made dense."""
+    for item, leaf in zip(described, flatten(output)[0], strict=False):
+        if _is_plain(leaf) and _is_input(leaf, call):
+            item["alias"] = True
+
+
+def _is_input(leaf: torch.Tensor, call: Call) -> bool:
+    return call.first_byte <= leaf.data_ptr() < call.first_byte + call.input_bytes

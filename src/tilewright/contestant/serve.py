@@ -169,10 +169,12 @@ class Contestant:
             with census:
                 output = calls.run(self._loaded(), call)
         self.kept, structure = calls.deliver(output)
+        described = calls.describe(self.kept, structure, call)
+        calls.mark_views(described, output, call)
         self.channel.send(
             "result",
             {
-                "outputs": calls.describe(self.kept, structure, call),
+                "outputs": described,
                 "launches": self.launches.count - before,
                 "census": census.counts if census else {},
             },

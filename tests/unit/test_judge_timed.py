@@ -1,0 +1,141 @@
+"""The judge after a timed call: what it copies away, compares, looks at and writes next."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+import pytest
+import torch
+
+from tests.unit.test_judge import FUNCTION, NOWHERE
+from tilewright.contestant.tensors import build
+
+
+@pytest.mark.parametrize("unreadable", ["candidate", "eager"])
+@pytest.mark.parametrize("address", [*NOWHERE, (1 << 64) - 1])
+def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable):
+    judge.load(FUNCTION)
+    judge.map("eager")
+    judge.map()
+    x, y = judge.inputs(judge.draw())
+    right = torch.relu(x + y)
+    judge.ask("publish", draw="d", side="eager", base=0)
+    for side in ("eager", "candidate"):
+        changes = {"addresses": [address]} if side == unreadable else {}
+        answer = judge.timed(side, right, compare=side == "candidate", **changes)
+
+    assert answer["wrong"] == "values"
+    assert "cannot be read" in answer["message"]
+
+
+def test_stirred_inputs_are_published_and_expected(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    drawn = judge.draw()
+    before = [value.clone() for value in judge.inputs(drawn)]
+    judge.ask("publish", draw="d", side="candidate", base=0, stir=9)
+    after = build(drawn["tree"], judge.arenas.inputs, 0)
+    x, y = (value.clone() for value in after)
+    assert not torch.equal(before[0], x)
+    answer = judge.timed("candidate", torch.relu(x + y), expect=True, compare=True)
+
+    assert (answer["wrong"], answer["mutated"]) == ("", [])
+
+
+def test_timed_outputs_are_compared_with_the_baselines(judge):
+    judge.load(FUNCTION)
+    judge.map("eager")
+    judge.map()
+    x, y = judge.inputs(judge.draw())
+    right = torch.relu(x + y)
+    judge.ask("publish", draw="d", side="eager", base=0)
+    for candidate, wrong in (
+        (right, ""),
+        (right + 1, "values"),
+        (right * float("nan"), "nonfinite"),
+    ):
+        assert judge.timed("eager", right)["wrong"] == ""
+        assert judge.timed("candidate", candidate, compare=True)["wrong"] == wrong
+
+
+def test_a_snapshot_is_no_view_of_the_sides_memory(judge):
+    judge.load(FUNCTION)
+    judge.map("eager")
+    judge.map()
+    x, y = judge.inputs(judge.draw())
+    right = torch.relu(x + y)
+    theirs = right + 1
+    judge.timed("candidate", theirs)
+    assert judge.kept[0].data_ptr() == theirs.data_ptr()
+    theirs.copy_(right)
+
+    assert judge.timed("eager", right, compare=True)["wrong"] == "values"
+
+
+def test_published_rules_compare_timed_outputs_by_their_tolerance(judge):
+    judge.load(FUNCTION, tolerance=1e-2)
+    judge.map("eager")
+    judge.map()
+    x, y = judge.inputs(judge.draw())
+    right = torch.relu(x + y)
+    judge.timed("eager", right)
+
+    assert judge.timed("candidate", right + 5e-3, compare=True)["wrong"] == ""
+
+
+def test_the_next_inputs_come_with_the_answer_to_a_timed_call(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    drawn = judge.draw()
+    x = judge.inputs(drawn)[0].clone()
+    following = {"draw": "d", "side": "candidate", "base": 4096, "stir": None}
+    judge.timed("candidate", x, keep=False, next=following)
+
+    assert torch.equal(build(drawn["tree"], judge.arenas.inputs, 4096)[0], x)
+
+
+def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    x, _ = judge.inputs(judge.draw())
+    x.zero_()
+
+    assert judge.timed("candidate", x, keep=False)["mutated"] == ["input 0"]
+
+
+@pytest.mark.parametrize("base", [0, 4096])
+def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
+    judge.load(FUNCTION)
+    mirror = mmap.mmap(-1, len(judge.arenas.inputs))
+    address = torch.frombuffer(mirror, dtype=torch.uint8).data_ptr()
+    memory = os.open("/proc/self/mem", os.O_RDONLY)
+    fields = {"side": "candidate", "mirror": address, **judge.arenas.fields}
+    judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory))
+    os.close(memory)
+    drawn = judge.draw()
+    x = judge.inputs(drawn, base)[0]
+    # As a contestant does before a timed call; the arena stays as it was given.
+    mirror[:] = judge.arenas.inputs[:]
+    size = drawn["size"]
+
+    def seen(*look: list[int]) -> list[str]:
+        answer = judge.timed("candidate", x, keep=False, base=base, look=list(look))
+        return list(answer["mutated"])
+
+    assert seen([0, size]) == []
+    mirror[base + 200] ^= 1
+    assert seen([0, 200], [201, size]) == []
+    assert seen() == []
+    assert seen([0, 1], [200, 201]) == ["the inputs of a timed call"]
+
+
+def test_a_mirror_is_looked_at_before_the_contents_change(judge):
+    judge.load(FUNCTION)
+    judge.map()
+    drawn = judge.draw()
+    x, _ = judge.inputs(drawn)
+    following = {"draw": "d", "side": "candidate", "base": 0, "stir": 9}
+    look = [[0, drawn["size"]]]
+
+    assert judge.timed("candidate", x, look=look, next=following)["mutated"] == []

@@ -1,0 +1,171 @@
+"""What the judge reads: each side's own memory, where that side says, or nothing at all.
+
+The memory of a side is a file here, so that an address is a place in it and no other memory will
+do. `python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find
+them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from tests.judge_role import JudgeRole
+from tilewright.evaluator.judge.memory import differs, read_tensor
+
+TWO_OUTPUTS = """import torch
+
+
+def inputs(case, generator):
+    return (torch.randn(case["n"], 4, generator=generator),)
+
+
+def reference(x):
+    return x * 3, x.sum(-1)
+"""
+MIRROR, SIZE, FIRST, SECOND = 1 << 14, 1 << 17, 1 << 16, (1 << 16) + 4099
+"""Where things lie in a side's memory; the second output at an odd address within a page."""
+BASE = 8192
+
+
+class Memory:
+    """The memory of one side: a file of zeros, into which a test writes."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("side")
+        os.ftruncate(self.fd, SIZE)
+
+    def write(self, place: int, value: torch.Tensor) -> None:
+        data = value.contiguous().numpy().tobytes()
+        os.pwrite(self.fd, data[: max(SIZE - place, 0)], place)
+
+
+@pytest.fixture
+def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
+    """A drawn problem of two outputs, and the memories of both sides."""
+    judge.load(TWO_OUTPUTS)
+    made = {name: Memory() for name in ("eager", "candidate")}
+    for name, memory in made.items():
+        fields = {"side": name, "mirror": MIRROR, **judge.arenas.fields}
+        judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory.fd))
+    yield made
+    for memory in made.values():
+        os.close(memory.fd)
+
+
+def drawn(judge: JudgeRole) -> tuple[dict[str, Any], torch.Tensor]:
+    """Draw and publish at `BASE`; return the draw and its only input."""
+    fields = {"params": {"n": 64}, "contents": "nominal", "seed": 3, "forward_seed": 1}
+    answer = judge.ask("draw", draw="d", **fields)
+    return answer, judge.inputs(answer, BASE)[0].clone()
+
+
+def checked(judge: JudgeRole, side: str, x: torch.Tensor, *places: int) -> dict[str, Any]:
+    """Have outputs judged that a side says lie at `places`."""
+    described = judge.put(x * 3, x.sum(-1))
+    for item, place in zip(described, places, strict=True):
+        item["address"] = place
+    return judge.ask("check", draw="d", side=side, base=BASE, outputs=described)
+
+
+def timed(judge: JudgeRole, side: str, *places: int, **changes: Any) -> dict[str, Any]:
+    return judge.timed(side, base=BASE, addresses=list(places), **changes)
+
+
+def test_each_output_is_read_where_its_side_says(judge, memories):
+    _, x = drawn(judge)
+    memories["candidate"].write(FIRST, x * 3)
+    memories["candidate"].write(SECOND, x.sum(-1))
+
+    assert checked(judge, "candidate", x, FIRST, SECOND)["wrong"] == ""
+    assert checked(judge, "candidate", x, FIRST + 4, SECOND)["wrong"] == "values"
+    assert checked(judge, "candidate", x, FIRST, SECOND - 3)["wrong"] == "values"
+    assert checked(judge, "candidate", x, FIRST, FIRST)["wrong"] == "values"
+    # What only another side holds is no output of this one.
+    assert checked(judge, "eager", x, FIRST, SECOND)["wrong"] == "values"
+
+
+@pytest.mark.parametrize("place", [SIZE, SIZE - 64, 1 << 40, (1 << 64) - 1])
+def test_an_output_that_cannot_be_read_is_wrong(judge, memories, place):
+    _, x = drawn(judge)
+    for memory in memories.values():
+        memory.write(FIRST, x * 3)
+        memory.write(SECOND, x.sum(-1))
+        memory.write(min(place, SIZE), x.sum(-1))
+    answer = checked(judge, "candidate", x, FIRST, place)
+    assert (answer["wrong"], "cannot be read" in answer["message"]) == ("values", True)
+
+    for unreadable in memories:
+        for side in ("eager", "candidate"):
+            where = place if side == unreadable else SECOND
+            answer = timed(judge, side, FIRST, where, compare=side == "candidate")
+        assert (answer["wrong"], "cannot be read" in answer["message"]) == ("values", True)
+
+
+def test_timed_outputs_are_those_at_the_time_of_each_sides_own_call(judge, memories):
+    _, x = drawn(judge)
+    right = memories["eager"], memories["candidate"]
+    for memory in right:
+        memory.write(FIRST, x * 3)
+        memory.write(SECOND, x.sum(-1))
+    timed(judge, "eager", FIRST, SECOND)
+    # The baseline's next call overwrites its outputs before anything is compared.
+    memories["eager"].write(FIRST, x * 0)
+    assert timed(judge, "candidate", FIRST, SECOND, compare=True)["wrong"] == ""
+
+    timed(judge, "eager", FIRST, SECOND)
+    assert timed(judge, "candidate", FIRST, SECOND, compare=True)["wrong"] == "values"
+
+
+def test_every_window_of_the_inputs_of_a_timed_call_is_looked_at(judge, memories):
+    answer, _ = drawn(judge)
+    size, memory = answer["size"], memories["candidate"]
+    image = torch.frombuffer(bytearray(judge.arenas.inputs[BASE : BASE + size]), dtype=torch.uint8)
+    look = [[0, 64], [320, 448]]
+
+    def looked() -> list[str]:
+        found = timed(judge, "candidate", 0, 0, keep=False, look=look)["mutated"]
+        return list(found)
+
+    memory.write(MIRROR + BASE, image)
+    assert looked() == []
+    for byte, found in ((0, 1), (63, 1), (64, 0), (319, 0), (320, 1), (447, 1), (448, 0)):
+        changed = image.clone()
+        changed[byte] ^= 1
+        memory.write(MIRROR + BASE, changed)
+        assert looked() == ["the inputs of a timed call"] * found, byte
+    # Another slot of the mirror holds other inputs.
+    memory.write(MIRROR + BASE, image * 0)
+    memory.write(MIRROR, image)
+    assert looked() == ["the inputs of a timed call"]
+
+
+def test_what_cannot_be_looked_at_counts_as_overwritten():
+    memory, image = Memory(), mmap.mmap(-1, 4096)
+
+    assert not differs(memory.fd, 0, image, [[0, 64]])
+    assert differs(memory.fd, SIZE - 32, image, [[0, 64]])
+    assert differs(memory.fd, 1 << 40, image, [[64, 128]])
+    os.close(memory.fd)
+
+
+def test_a_tensor_is_read_whole_or_not_at_all():
+    memory, value = Memory(), torch.arange(100.0)
+    memory.write(SECOND, value)
+
+    for like in (value, value.double()[:50], torch.empty(0), torch.empty(3, 0, 5)):
+        read = read_tensor(memory.fd, SECOND, like)
+        assert read is not None
+        assert (read.shape, read.dtype) == (like.shape, like.dtype)
+    again = read_tensor(memory.fd, SECOND, value)
+    assert again is not None
+    assert torch.equal(again, value)
+    assert read_tensor(memory.fd, SIZE - 396, value) is None
+    assert read_tensor(memory.fd, SIZE - 400, value) is not None
+    os.close(memory.fd)
+    assert read_tensor(memory.fd, SECOND, value) is None

@@ -1,0 +1,141 @@
+"""One side: when it stands still, when it is late, which work is its own, what it is believed.
+
+`python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.courtroom import Courtroom, ThreadChild
+from tilewright.contestant.frames import Channel, Frame, FrameError
+from tilewright.evaluator.sides import Ended, Side
+from tilewright.evaluator.testimony import Addresses, Mapped, OutputSaid, read
+from tilewright.records import Limits
+
+LOAD = {
+    "loader": "python", "entry": "work", "other_entries": [], "mode": "eval", "init_seed": 1,
+    "init": {"t": "tuple", "v": []}, "artifacts": {}, "knockout": False, "import_paths": [],
+    "threads": 1, "compile": None,
+}  # fmt: skip
+CALL = {
+    "base": 0, "size": 256, "args": LOAD["init"], "grads": [], "grad_outputs": LOAD["init"],
+    "forward_seed": 1, "expected": [],
+}  # fmt: skip
+SLEEP = "import time\n\n\ndef work():\n    time.sleep({})\n    return ()\n"
+Opened = Callable[..., tuple[Side, ThreadChild]]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+    """Load a source into a side whose contestant is a thread."""
+    court = Courtroom(tmp_path, monkeypatch)
+    sides: list[Side] = []
+
+    def opening(source: str, *, threads: int = 1, **limits: Any) -> tuple[Side, ThreadChild]:
+        child = court.spawn("contestant", Limits())
+        child.wait_ready()
+        side = Side("candidate", child, Limits(**limits), lambda: None, float("inf"), threads)
+        sides.append(side)
+        for fd in side.make_room(4096) or ():
+            os.close(fd)
+        parts = [{"path": "work.py", "size": len(source)}]
+        side.load({**LOAD, "files": parts}, source.encode())
+        return side, child
+
+    yield opening
+    court.close()
+    for side in sides:
+        side.token.close()
+
+
+def test_a_side_stands_still_while_its_outputs_are_read(opened):
+    side, child = opened("def work():\n    return ()\n")
+    side.timed_call(CALL, lambda: child.signals.append("read"))
+
+    assert child.signals == ["freeze", "read", "thaw"]
+
+
+def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
+    source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), None\n"
+    side, _ = opened(source)
+    seen: list[list[int]] = []
+    timed = side.timed_call(CALL, lambda: seen.append(side.output_addresses(3)))
+
+    first, second, _ = (item.address for item in timed.result.outputs)
+    assert seen == [[first, second, 0]]
+    assert first != second
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(opened, threads):
+    side, child = opened(SLEEP.format(0.02), threads=threads)
+    side.timed_call(CALL)
+    child.cpu += 5.0
+    child.burns = 3.0
+    timed = side.timed_call(CALL)
+
+    # With one thread, what is used during a call beyond its duration was used beside it.
+    beside = 8.0 - timed.total_s if threads == 1 else 5.0
+    assert timed.outside_s == pytest.approx(beside, abs=1e-6)
+    child.burns = 0.0
+    again = side.timed_call(CALL)
+    # What a call with several threads used is its own, and no work before the next one.
+    assert again.outside_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=1e-6)
+
+
+def test_a_mute_side_is_late(opened):
+    side, child = opened(SLEEP.format(1), call_s=0.3)
+
+    for ask in (lambda: side.ask("call", CALL), lambda: side.timed_call(CALL)):
+        with pytest.raises(Ended) as ended:
+            ask()
+        assert ended.value.outcome.reason == "timeout"
+        child.thaw()
+        child.channel.receive()
+
+
+@pytest.mark.parametrize("address", [-1, 1 << 57, 1 << 64, 1 << 80, 4096.0, "4096"])
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        (OutputSaid, lambda address: {"type": "tensor", "address": address}),
+        (Mapped, lambda address: {"mirror": address}),
+        (Addresses, lambda address: {"addresses": [4096, address]}),
+    ],
+)
+def test_an_address_is_one_that_a_process_can_have(model, fields, address):
+    assert read(Frame("said", fields(4096)), model)
+    assert read(Frame("said", fields((1 << 57) - 1)), model)
+    with pytest.raises(FrameError):
+        read(Frame("said", fields(address)), model)
+
+
+def test_the_first_word_on_mirror_and_memory_is_the_only_one():
+    ours, theirs = socket.socketpair()
+    child: Any = SimpleNamespace(
+        channel=Channel(ours), resident_bytes=lambda: 0, kill=ours.close, cpu_s=lambda: 0.0
+    )
+    side = Side("candidate", child, Limits(), lambda: None, float("inf"), 1)
+    contestant, taken = Channel(theirs), []
+    for mirror, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
+        memory = os.memfd_create(f"memory {mirror}")
+        contestant.send("mapped", {"mirror": mirror}, fds=(memory,))
+        os.close(memory)
+        fds = side.make_room(inputs)
+        assert fds is not None
+        taken.append([os.readlink(f"/proc/self/fd/{fd}").split(" (")[0] for fd in fds])
+        for fd in (*fds, *contestant.receive().fds):
+            os.close(fd)
+        assert side.mirror == 1 << 20
+
+    assert taken == [["/memfd:inputs", f"/memfd:memory {1 << 20}"], ["/memfd:inputs"]]
+    side.close()
+    contestant.close()
