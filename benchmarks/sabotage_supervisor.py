@@ -192,7 +192,7 @@ VERDICT = (
         UNIT + "test_verdict.py",
         (
             "CPU use outside the calls is ignored",
-            '_median(case.outside.get("candidate", [])) - usual',
+            "statistics.quantile(ours, 0.25) - usual",
             "usual - usual",
         ),
         (
@@ -209,6 +209,16 @@ VERDICT = (
             "denied labels are allowed",
             "if label.name in request.rules.deny_labels]",
             "if label is None]",
+        ),
+    ),
+    *planted(
+        "evaluator/verdict.py",
+        PIPELINE,
+        (
+            "a baseline that waits makes others look busy",
+            "usual = max([0.0, *(",
+            "usual = max([*(",
+            "test_a_baseline_that_waits_in_its_calls_makes_nobodys_work_suspicious",
         ),
     ),
     *planted(

@@ -233,6 +233,19 @@ def test_an_honest_candidate_is_correct_when_timed_too(court):
     assert report.speedup is not None
 
 
+def test_a_baseline_that_waits_in_its_calls_makes_nobodys_work_suspicious(court):
+    """It uses less CPU time than its calls take: that is no negative amount to be measured by."""
+    text = HONEST.replace("import torch\n", "import time\n").replace(
+        "    return", "    time.sleep(0.005)\n    return"
+    )
+    waiting = Candidate(language="torch", files=(SourceFile(path="b.py", text=text),), entry="work")
+    baselines = (Baseline(name="b", kind="candidate", candidate=waiting),)
+    report = court.judge(a_request(LARGE, HONEST, baselines=baselines, **timed(4)))
+
+    assert report.verdict == "correct", report.outcome
+    assert report.findings == ()
+
+
 def test_a_call_that_is_wrong_only_when_timed_is_incorrect(court):
     source = LATE.replace("{what}", "return x * 3 + 1 + late, x.sum(-1)")
     report = court.judge(a_request(LARGE, source, **timed(10)))

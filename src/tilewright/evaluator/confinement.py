@@ -99,6 +99,9 @@ def child_environment(extra: dict[str, str]) -> dict[str, str]:
         "PATH": f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "HOME": "/tmp",
+        # The uid has no name here, and some libraries ask for one.
+        "USER": "candidate",
+        "LOGNAME": "candidate",
         "TMPDIR": "/tmp",
         "OMP_WAIT_POLICY": "PASSIVE",
         "TRITON_CACHE_DIR": "/tmp/triton",
