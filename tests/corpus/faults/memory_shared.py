@@ -1,8 +1,9 @@
 """Ten gigabytes of shared anonymous memory, which RLIMIT_DATA does not see.
 
+Where memory is slow to come, the deadline of the call is there first.
+
 problem: add_relu
 expect: failed
-reason: out of memory
 """
 
 import mmap

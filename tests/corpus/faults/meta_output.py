@@ -1,7 +1,7 @@
-"""A tensor without memory.
+"""A tensor without memory; its first use imports much, which may take longer than a call may.
 
 problem: add_relu
-expect: incorrect
+expect: incorrect or failed
 """
 
 import torch

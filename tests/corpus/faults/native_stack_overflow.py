@@ -1,7 +1,7 @@
-"""Recursion through C frames until the stack ends.
+"""Recursion through C frames until the stack ends; a newer Python notices, and prints.
 
 problem: add_relu
-expect: failed
+expect: failed or incorrect
 reason: crash
 """
 
