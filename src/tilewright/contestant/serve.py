@@ -49,7 +49,7 @@ class Mirror:
     address is fixed before any candidate is loaded, so that the supervisor knows where to look.
     """
 
-    RESERVED = 1 << 40
+    RESERVED = 1 << 36
     """Bytes of address space, not of memory: what is not grown into cannot be touched."""
 
     def __init__(self) -> None:
@@ -61,6 +61,8 @@ class Mirror:
 
     def grow(self, size: int) -> None:
         """Make the first `size` bytes usable."""
+        if size > self.RESERVED:
+            raise MemoryError(f"{size} bytes of inputs, at most {self.RESERVED} fit the mirror")
         if _libc.mprotect(self.address, size, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError(f"no memory for {size} bytes of inputs")
         _libc.madvise(self.address, size, mmap.MADV_HUGEPAGE)
