@@ -222,7 +222,12 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
     """Let the candidate's process end; death by a signal there is memory corruption."""
     side = evaluation.sides["candidate"]
     side.stage = "exit"
-    status = side.end(evaluation.request.limits.exit_s)
+
+    def close_others() -> None:
+        for name in [name for name in evaluation.sides if name != "candidate"]:
+            evaluation.close_side(name)
+
+    status = side.end(evaluation.request.limits.exit_s, close_others)
     if status is None:
         collected.hangs_at_exit = True
         detail = f"its process did not end within {evaluation.request.limits.exit_s:g} s"

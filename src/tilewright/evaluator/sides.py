@@ -306,11 +306,12 @@ class Side:
     def _failed(self, reason: FailedReason, message: str) -> Ended:
         return Ended(Failed(stage=self.stage, reason=reason, message=message), self.name)
 
-    def end(self, timeout_s: float) -> int | None:
+    def end(self, timeout_s: float, meanwhile: Callable[[], None] = lambda: None) -> int | None:
         """Let the process finish by itself; return its wait status, or `None` if it does not."""
         deadline = time.monotonic() + timeout_s
         try:
             self.child.channel.send("exit")
+            meanwhile()
             while _emptied(self.child.channel.receive(deadline, self._watch)).kind != "bye":
                 continue
         except (DeadlineExceeded, ChannelClosed, FrameError):

@@ -37,8 +37,8 @@ HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
 """Work beside a call that is not charged: this, and this share of what the harness does there."""
 SHORT_SHARE = 0.05
 """A call is `short` when more than this share of it could be hidden."""
-RESOLUTION_S = 2e-6
-"""What the token page resolves: an interval narrower than this share of a call is not sought."""
+SOUGHT_SHARE = 0.25
+"""No interval is sought that is narrower than this share of what could be hidden beside a call."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -114,7 +114,8 @@ def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes
             break
         if times.blocks >= plan.min_blocks and times.blocks % 4 == 0:
             widths = [_half_width(times, name) for name in names[:-1]]
-            if max(widths) <= max(plan.target_half_width, RESOLUTION_S / _shortest(times)):
+            sought = SOUGHT_SHARE * hideable_s(times) / _shortest(times)
+            if max(widths) <= max(plan.target_half_width, sought):
                 break
         if times.wrong:
             break
@@ -184,7 +185,7 @@ def _block(
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         side, candidate = evaluation.sides[turn.name], evaluation.sides["candidate"]
         fields = evaluation.fields_of(turn.drawn, turn.slot)
-        candidate.child.look()
+        # Its processes as they were at its last stamp: what came since is found below, and counts.
         before = candidate.child.cpu_s()
         timed = side.timed_call(fields, partial(_snapshot, evaluation, times, turn, after))
         if turn.name != "candidate":
