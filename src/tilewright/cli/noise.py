@@ -18,6 +18,7 @@ __all__ = ["Sample", "Scatter", "calibrated", "samples_of", "scatter_of", "self_
 NORMAL_95 = 1.959964
 FLOOR = 0.002
 """No calibration claims less than this between two processes."""
+LEVEL = 0.95
 FEWEST = 6
 """Samples that a class needs; one with fewer keeps the wide default."""
 Progress = Callable[[str, dict[str, Any]], None]
@@ -101,7 +102,8 @@ def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int,
     """Return the sigma of each class of calls, and how many samples it rests on.
 
     It is the smallest with which 95 % of the samples' intervals contain 1: what a ratio needs
-    beyond what the blocks of its one pair of processes show, subtracted in quadrature.
+    beyond what the blocks of its one pair of processes show, subtracted in quadrature. Of few
+    samples a higher quantile is taken, by its own standard error, so that new runs are covered.
     """
     sigmas, counts = [], []
     for index, default in enumerate(DEFAULT.sigmas):
@@ -113,4 +115,5 @@ def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int,
 
 def _sigma(samples: Sequence[Sample]) -> float:
     needed = [max((item.log_ratio / NORMAL_95) ** 2 - item.within**2, 0.0) for item in samples]
-    return max(math.sqrt(statistics.quantile(needed, 0.95)), FLOOR)
+    level = min(LEVEL + math.sqrt(LEVEL * (1 - LEVEL) / len(needed)), 1.0)
+    return max(math.sqrt(statistics.quantile(needed, level)), FLOOR)
