@@ -66,7 +66,7 @@ class RecordError(TilewrightError):
 def boundary(kind: type[TilewrightError], what: str) -> Iterator[None]:
     """Turn any exception raised inside into `kind`, naming `what` was being done.
 
-    This is the only broad `except` of the package: it always raises again.
+    For calls into code that is not ours and may raise anything.
     """
     try:
         yield

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from tests.house.tree import SOURCE, parsed, python_files
 from tilewright.config import leaves
 
@@ -25,7 +23,5 @@ def reads() -> set[str]:
 
 
 def test_every_setting_is_read():
-    if not list((SOURCE / "cli").glob("*.py")):
-        pytest.skip("the rooms that read the settings are not there yet")
     known = reads()
     assert not [leaf.path for leaf in leaves() if leaf.field not in known]

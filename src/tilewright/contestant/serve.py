@@ -333,6 +333,9 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
         except ChannelClosed:
             return
         except BaseException as error:
+            # Whatever a candidate raises, SystemExit too, is an answer. Once it is loaded this
+            # process is its own, so an error of the harness cannot be told apart; what fails
+            # before that is blamed on us by the supervisor, who knows when it was entered.
             if frame.kind == "exit":
                 raise
             said = {"during": frame.kind, **describe_error(error)}

@@ -28,7 +28,7 @@ class ProblemFailure(Exception):
 
 @contextmanager
 def problem_step(what: str) -> Iterator[None]:
-    """Turn whatever problem code raises into `ProblemFailure`."""
+    """Turn whatever problem code raises into `ProblemFailure`: it is foreign, and may raise all."""
     try:
         yield
     except Exception as error:
