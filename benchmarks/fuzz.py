@@ -169,6 +169,7 @@ class Opponent:
         os.close(printed.writer)
         child = Child(Channel(ours), self.process.pid, reader, printed, "contestant")
         self.side = Side("fuzz", child, LIMITS, lambda: None, float("inf"), 1)
+        self.side.entered = True
 
     def say(self, data: bytes) -> None:
         """Send bytes as far as the socket takes them, now and then with descriptors."""

@@ -133,8 +133,18 @@ def ended(action: Any) -> Failed:
 def test_an_answer_is_waited_for_until_its_deadline(action):
     child: Any = Mute()
     side = Side("candidate", child, Limits(call_s=0.2), lambda: None, float("inf"), 1)
+    side.entered = True
 
     assert ended(lambda: action(side)).reason == "timeout"
+    side.close()
+
+
+def test_what_fails_before_the_candidate_is_entered_is_our_failure():
+    child: Any = Mute()
+    side = Side("candidate", child, Limits(call_s=0.2), lambda: None, float("inf"), 1)
+
+    with pytest.raises(InfrastructureError, match="before its candidate was entered: timeout"):
+        side.load({"files": []}, b"")
     side.close()
 
 
@@ -144,6 +154,7 @@ def test_the_whole_evaluation_has_a_deadline(action):
     child: Any = Mute()
     limits = Limits(call_s=60.0, total_s=0.2)
     side = Side("candidate", child, limits, lambda: None, time.monotonic() + 0.2, 1)
+    side.entered = True
 
     assert "whole evaluation" in ended(lambda: action(side)).message
     side.close()
@@ -154,6 +165,7 @@ def test_memory_beyond_the_limit_ends_it():
     child: Any = Mute(resident=8 << 30)
     limits = Limits(call_s=60.0, memory_bytes=1 << 30)
     side = Side("candidate", child, limits, lambda: None, float("inf"), 1)
+    side.entered = True
 
     assert ended(lambda: side.ask("call", {})).reason == "out of memory"
     assert child.killed

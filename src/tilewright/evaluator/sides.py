@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
-from tilewright.errors import ProblemError
+from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
 from tilewright.evaluator.processes import Child
 from tilewright.evaluator.testimony import Addresses, ErrorSaid, Mapped, Result, read, read_weights
@@ -69,6 +69,8 @@ class Side:
         self._watch_client = watch
         self._deadline = deadline
         self._threads = threads
+        self.entered = False
+        """Whether the candidate's own code has begun: what fails before that is our failure."""
         self._sequence = 0
         self._next_look = 0.0
         self._token_sent = False
@@ -152,6 +154,7 @@ class Side:
         """Load the candidate; from the `entering` frame on, all that happens is its doing."""
         self.stage = "load"
         self._expect("entering", self.ask("load", fields, body=body))
+        self.entered = True
         try:
             frame = self.child.channel.receive(time.monotonic() + self.limits.load_s, self._watch)
         except DeadlineExceeded:
@@ -283,16 +286,16 @@ class Side:
             said = read(frame, ErrorSaid)
         except FrameError as error:
             raise self._forged(str(error)) from None
-        raise Ended(_raised(said, self.stage), self.name)
+        raise self._ended(_raised(said, self.stage))
 
-    def _late(self, seconds: float) -> Ended:
+    def _late(self, seconds: float) -> Exception:
         message = f"no answer within {seconds:g} s"
         return self._failed("timeout", message)
 
-    def _forged(self, what: str) -> Ended:
+    def _forged(self, what: str) -> Exception:
         return self._failed("protocol", what[:500])
 
-    def _died(self) -> Ended:
+    def _died(self) -> Exception:
         status = self.child.wait_status(2.0)
         if status is None:
             message = "it closed its channel"
@@ -303,8 +306,15 @@ class Side:
         message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
         return self._failed("exit", message)
 
-    def _failed(self, reason: FailedReason, message: str) -> Ended:
-        return Ended(Failed(stage=self.stage, reason=reason, message=message), self.name)
+    def _failed(self, reason: FailedReason, message: str) -> Exception:
+        return self._ended(Failed(stage=self.stage, reason=reason, message=message))
+
+    def _ended(self, outcome: Failed) -> Exception:
+        """Return what to raise: by where it failed, never by what is said of it."""
+        if self.entered:
+            return Ended(outcome, self.name)
+        said = f"{outcome.reason}: {outcome.message}"
+        return InfrastructureError(f"{self.name} failed before its candidate was entered: {said}")
 
     def end(self, timeout_s: float, meanwhile: Callable[[], None] = lambda: None) -> int | None:
         """Let the process finish by itself; return its wait status, or `None` if it does not."""

@@ -71,7 +71,7 @@ def _serve(host: Host, sock: socket.socket) -> None:
             raise
         except Exception as error:
             text = "".join(traceback.format_exception(error))[-8000:]
-            channel.send("failed", {"type": "InfrastructureError", "message": f"a bug: {text}"})
+            channel.send("broken", {"message": f"a bug: {text}"})
             raise
         else:
             channel.send("report", {}, report.to_json().encode())

@@ -79,6 +79,10 @@ class LocalExecutor:
             if frame.kind == "event":
                 event = frame.fields.pop("event")
                 progress(event, frame.fields)
+            elif frame.kind == "broken":
+                # It ends with its own error; the next evaluation starts another.
+                self._stop()
+                raise errors.InfrastructureError(frame.fields["message"])
             elif frame.kind == "failed":
                 kind = getattr(errors, frame.fields["type"], errors.InfrastructureError)
                 raise kind(frame.fields["message"])
