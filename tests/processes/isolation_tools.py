@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -37,23 +36,6 @@ NONE = replace(WHOLE, layers=frozenset())
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
-
-
-@pytest.fixture(autouse=True)
-def one_thread(request: pytest.FixtureRequest) -> None:
-    """Run the test elsewhere when this process has threads, from which no sandbox can be forked."""
-    if len(os.listdir("/proc/self/task")) == 1:
-        return
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", request.node.nodeid],
-        capture_output=True,
-        text=True,
-        cwd=request.config.rootpath,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
-    if done.returncode:
-        pytest.fail(done.stdout)
-    pytest.skip("passed in a process of its own, as this one has threads")
 
 
 def run(confinement: Confinement, attack: Callable[[], object]) -> str:

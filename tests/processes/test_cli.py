@@ -253,6 +253,10 @@ def test_a_read_only_disk_is_named_before_anything_is_judged(small_disk):
     assert answer.stdout == ""
     (line,) = answer.stderr.splitlines()
     assert "cannot be written (Read-only file system); choose another with --out" in line
+    answer = run("problems", "new", "mine", "--dir", str(small_disk))
+    assert answer.returncode == 2
+    assert "cannot be written" in answer.stderr
+    assert "Traceback" not in answer.stderr
 
 
 def wait_for(path: Path, wanted: int, timeout_s: float = 200.0) -> None:

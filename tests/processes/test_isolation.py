@@ -25,13 +25,11 @@ from tests.processes.isolation_tools import (
     ends,
     linux_only,
     needs_root,
-    one_thread,
     run,
 )
 from tilewright.contestant.isolation import LAYERS, probe, seal
 
-__all__ = ["one_thread"]
-pytestmark = [linux_only, needs_root]
+pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
 
 
 @pytest.fixture
@@ -47,7 +45,7 @@ def bystander() -> Iterator[int]:
 
 @functools.cache
 def with_all() -> dict[str, str]:
-    # No fixture: one of the module would be made before `one_thread` has looked.
+    # No fixture: one of the module would be made before the hook has looked.
     return probe(WHOLE)
 
 

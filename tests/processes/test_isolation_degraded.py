@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.isolation_tools import SOURCE, WHOLE, linux_only, needs_root, one_thread
+from tests.processes.isolation_tools import SOURCE, WHOLE, linux_only, needs_root
 from tilewright.contestant import hardening, landlock, mounts, seccomp, syscalls
 from tilewright.contestant.isolation import LAYERS, fork_confined, probe
 
@@ -32,8 +32,7 @@ whole = Confinement(
 print(json.dumps([probe(whole), probe(replace(whole, layers=frozenset()))]))
 """
 
-__all__ = ["one_thread"]
-pytestmark = linux_only
+pytestmark = [linux_only, pytest.mark.one_thread]
 
 
 def as_ordinary_user(python: str, code: str) -> subprocess.CompletedProcess[str]:

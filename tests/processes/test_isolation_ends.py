@@ -20,14 +20,12 @@ from tests.processes.isolation_tools import (
     ends,
     linux_only,
     needs_root,
-    one_thread,
     run,
     wait_until,
 )
 from tilewright.contestant.isolation import fork_confined, probe
 
-__all__ = ["one_thread"]
-pytestmark = [linux_only, needs_root]
+pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
 
 
 def test_the_status_pipe_tells_how_the_payload_ended() -> None:
