@@ -46,7 +46,11 @@ JUDGE = (
             'self.snapshots.pop("eager")',
             "[item.value for item in drawn.expected]",
         ),
-        ("timed calls all get the same contents", 'drawn.stir(fields["stir"])', "pass"),
+        (
+            "timed calls all get the same contents",
+            'self.draws[fields["draw"]].stir(fields["stir"])',
+            "pass",
+        ),
     ),
     *planted(
         "evaluator/judge/main.py",
@@ -171,8 +175,8 @@ MEMORY = (
         ),
         (
             "outputs are read from another side's memory",
-            "read_tensor(side.memory, address, item.value)",
-            "read_tensor(next(iter(self.sides.values())).memory, address, item.value)",
+            "side.memory.read(address, item.value)",
+            "next(iter(self.sides.values())).memory.read(address, item.value)",
         ),
         (
             "an output that cannot be read is right",
@@ -188,8 +192,8 @@ MEMORY = (
         ("the mirror is never looked at", 'drawn.image, fields["look"])', "drawn.image, [])"),
         (
             "the mirror is looked at in another slot",
-            'side.mirror + fields["base"]',
-            "side.mirror",
+            'memory.differs(fields["base"],',
+            "memory.differs(0,",
         ),
     ),
     *planted(

@@ -20,8 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tilewright.contestant import builder, serve
+from tilewright.contestant import builder, host_memory, serve
 from tilewright.contestant.frames import Channel
+from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.evaluator.host import Cores, Host
 from tilewright.evaluator.judge import main as judge
@@ -135,6 +136,7 @@ class Courtroom(Host):
     def __init__(self, home: Path, monkeypatch: Any) -> None:
         self.home = home
         self.cores = Cores((NO_CORE,), (NO_CORE + 1,))
+        self.device = CPU
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
         self._warm = {}
@@ -147,7 +149,7 @@ class Courtroom(Host):
         monkeypatch.setitem(sys.modules, "shim", shim)
         monkeypatch.setattr(serve.Launches, "hook_triton", _hook)
         # The first thing after the stamp: a thread cannot be stopped, but it can wait for the thaw.
-        monkeypatch.setattr(serve, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))
+        monkeypatch.setattr(host_memory, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))
         monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)
 
     def spawn(self, role: str, limits: Limits, extra_paths: Any = ()) -> Any:  # noqa: ARG002

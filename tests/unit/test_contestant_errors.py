@@ -91,7 +91,7 @@ def test_a_patched_traceback_module_does_not_hide_an_error(contestant, monkeypat
     [
         ("call", "nothing is loaded"),
         ("arm", "nothing is loaded"),
-        ("weights", "no input arena is mapped"),
+        ("weights", "nothing is mapped"),
         ("read_weights", "nothing is loaded"),
     ],
 )

@@ -10,7 +10,7 @@ import torch
 
 from tests.contestant_role import ContestantRole
 from tests.unit.test_contestant import outputs, value
-from tilewright.contestant import serve
+from tilewright.contestant import host_memory
 from tilewright.contestant.tensors import build
 from tilewright.evaluator.testimony import Mapped, read
 
@@ -120,19 +120,19 @@ def test_a_timed_call_raises_the_tokens_and_tells_where_outputs_lie(contestant):
     for _ in range(2):
         frame = contestant.timed(x)
         assert frame.kind == "result"
-        places = list(words[serve.OUTPUTS : serve.OUTPUTS + 3])
+        places = list(words[host_memory.OUTPUTS : host_memory.OUTPUTS + 3])
         assert places == [item["address"] or 0 for item in outputs(frame)]
         assert torch.equal(contestant.output(x, places[0]), x * 2)
         assert places[1] == 0
         assert torch.equal(contestant.output(x.T, places[2]), x.T * 3)
 
-    assert words[serve.ARMED] == words[serve.DONE] == 2
+    assert words[host_memory.ARMED] == words[host_memory.DONE] == 2
     assert gc.isenabled()
 
 
 def test_a_timed_call_reads_its_inputs_in_the_mirror():
     bare = ContestantRole(mapped=False)
-    mirror = read(bare.map(), Mapped).mirror
+    mirror = read(bare.map(), Mapped).base
     bare.load({"candidate.py": "def work(x):\n    x += 1\n    return x\n"})
     x = torch.arange(4.0)
     fields = bare.fields(x)

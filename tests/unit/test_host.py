@@ -12,6 +12,7 @@ import pytest
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator import confinement as conf
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
+from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.environment import device_key, environment
 from tilewright.evaluator.host import Cores, Host, plan_cores
 from tilewright.records import Limits
@@ -122,7 +123,7 @@ def test_no_secret_of_ours_reaches_a_child(monkeypatch):
 
 def test_a_child_sees_libraries_and_what_was_allowed(tmp_path):
     values = conf.confinement(
-        3, Limits(), 123, cores=(1,), threads=2, environment={}, extra_paths=(str(tmp_path), "/no")
+        3, Limits(), 123, cores=(1,), threads=2, device=CPU, extra_paths=(str(tmp_path), "/no")
     )
 
     assert str(tmp_path) in values["read_only"]
@@ -131,7 +132,7 @@ def test_a_child_sees_libraries_and_what_was_allowed(tmp_path):
     assert not any(path.endswith("/src") for path in values["read_only"])
     assert values["environment"]["OMP_NUM_THREADS"] == "2"
     assert (values["memory_bytes"], values["core"]) == (123, [1])
-    assert len({conf.confinement(slot, Limits(), 1, cores=(), threads=1, environment={})["uid"]
+    assert len({conf.confinement(slot, Limits(), 1, cores=(), threads=1, device=CPU)["uid"]
                 for slot in range(5)}) == 5  # fmt: skip
 
 

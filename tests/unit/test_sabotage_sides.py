@@ -107,7 +107,7 @@ def test_a_mute_side_is_late(opened):
     ("model", "fields"),
     [
         (OutputSaid, lambda address: {"type": "tensor", "address": address}),
-        (Mapped, lambda address: {"mirror": address}),
+        (Mapped, lambda address: {"base": address}),
         (Addresses, lambda address: {"addresses": [4096, address]}),
     ],
 )
@@ -127,14 +127,14 @@ def test_the_first_word_on_mirror_and_memory_is_the_only_one():
     contestant, taken = Channel(theirs), []
     for mirror, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
         memory = os.memfd_create(f"memory {mirror}")
-        contestant.send("mapped", {"mirror": mirror}, fds=(memory,))
+        contestant.send("mapped", {"base": mirror}, fds=(memory,))
         os.close(memory)
         fds = side.make_room(inputs)
         assert fds is not None
         taken.append([os.readlink(f"/proc/self/fd/{fd}").split(" (")[0] for fd in fds])
         for fd in (*fds, *contestant.receive().fds):
             os.close(fd)
-        assert side.mirror == 1 << 20
+        assert side.base == 1 << 20
 
     assert taken == [["/memfd:inputs", f"/memfd:memory {1 << 20}"], ["/memfd:inputs"]]
     side.close()

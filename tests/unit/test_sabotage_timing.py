@@ -13,18 +13,14 @@ from typing import Any
 import pytest
 
 from tests.courtroom import ROOT, a_request
+from tilewright.evaluator.clocks import LOOK_SHARE, WINDOW_BYTES
+from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.evaluation import Drawn, Evaluation
 from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
-from tilewright.evaluator.timing import (
-    LOOK_SHARE,
-    WINDOW_BYTES,
-    CaseTimes,
-    compare,
-    is_short,
-    time_case,
-)
+from tilewright.evaluator.times import CaseTimes, compare, is_short
+from tilewright.evaluator.timing import time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -88,7 +84,7 @@ class Scripted(Evaluation):
     @classmethod
     def of(cls, plan: TimingPlan, eager: Any, candidate: Any) -> Scripted:
         request = a_request(PROBLEM, "def work(x):\n    return x\n", timing=plan)
-        host: Any = SimpleNamespace(cores=Cores((0,), (1,)))
+        host: Any = SimpleNamespace(cores=Cores((0,), (1,)), device=CPU)
         made = cls(host, request, ROOT, lambda *_: None, lambda: None)
         made.log, made.aliases = [], False
         made.answer = {"mutated": [], "wrong": "", "message": ""}

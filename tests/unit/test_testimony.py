@@ -62,7 +62,7 @@ def test_what_follows_the_schema_is_read():
     assert (result.outputs[0].shape, result.outputs[0].address) == ([2], 4096)
     assert read(frame(ERROR, "error"), ErrorSaid).type == "KeyError"
     assert read(frame({"artifacts": {"kernel": 9}}), Built).artifacts == {"kernel": 9}
-    assert read(frame({"mirror": 1 << 47}, "mapped"), Mapped).mirror == 1 << 47
+    assert read(frame({"base": 1 << 47}, "mapped"), Mapped).base == 1 << 47
     assert read(frame({"addresses": [0, 8]}, "weights_read"), Addresses).addresses == [0, 8]
 
 
@@ -136,10 +136,10 @@ def test_errors_are_bounded_too(path, value):
     ("model", "fields"),
     [
         (Mapped, {}),
-        (Mapped, {"mirror": None}),
-        (Mapped, {"mirror": -1}),
-        (Mapped, {"mirror": 1 << 57}),
-        (Mapped, {"mirror": 4096, "size": 1}),
+        (Mapped, {"base": None}),
+        (Mapped, {"base": -1}),
+        (Mapped, {"base": 1 << 57}),
+        (Mapped, {"base": 4096, "size": 1}),
         (Addresses, {}),
         (Addresses, {"addresses": 4096}),
         (Addresses, {"addresses": [-1]}),
@@ -159,7 +159,7 @@ def test_addresses_reach_as_far_as_they_are_allowed_to():
     assert (
         read(frame(changed(RESULT, "outputs.0.address", last)), Result).outputs[0].address == last
     )
-    assert read(frame({"mirror": last}), Mapped).mirror == last
+    assert read(frame({"base": last}), Mapped).base == last
     assert len(read(frame({"addresses": [last] * 4096}), Addresses).addresses) == 4096
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.timing import CaseTimes, compare, hideable_s, is_short, net
+from tilewright.evaluator.times import CaseTimes, compare, hideable_s, is_short, net
 from tilewright.scoring import statistics
 
 BESIDE_S = 1e-4

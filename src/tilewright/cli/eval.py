@@ -27,13 +27,13 @@ from tilewright.cli.lines import complain, say
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import report_view, show, speed_of
 from tilewright.config import Config
-from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
+from tilewright.errors import ConfigError, TilewrightError
+from tilewright.evaluator.devices import find_device
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.runs import read_report
 
 __all__ = ["Asked", "Bar", "command", "parse_bar"]
 
-DEVICES = ("cpu", "cuda")
 POLL_S = 0.3
 _BAR = re.compile(r"speedup\s*(>=|>)\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
 
@@ -236,7 +236,7 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
     """
     from tilewright.api import build_request
 
-    _check_device(settings.eval.device)
+    find_device(settings.eval.device)
     try:
         request = build_request(
             asked.candidate or "",
@@ -255,16 +255,6 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
                 f"--baseline: two sides would be called {name!r}; rename the file of one"
             )
     return request
-
-
-def _check_device(device: str) -> None:
-    kind = device.partition(":")[0]
-    if kind not in DEVICES:
-        raise ConfigError(f"--device {device}: unknown; known: {', '.join(DEVICES)}")
-    if kind != "cpu":
-        raise InfrastructureError(
-            f"unjudged: no device: {device} cannot be used by this version; use --device cpu"
-        )
 
 
 def _check_bar(bar: Bar | None, settings: Config) -> None:
@@ -331,7 +321,7 @@ def _replay(asked: Asked, settings: Config, bar: Bar | None) -> int:
     )
     settings = settings.model_copy(update={"eval": section})
     _check_bar(bar, settings)
-    _check_device(request.device)
+    find_device(request.device)
     if recorded.evaluator != __version__:
         say(f"recorded by tilewright {recorded.evaluator}, replayed by {__version__}")
     say(f"replaying seed {recorded.seed}; the recorded verdict is {recorded.verdict}")

@@ -13,12 +13,14 @@ from typing import Any
 
 import torch
 
-from tilewright.contestant.tensors import DTYPES, build, dtype_name
+from tilewright.contestant.cuda import Block
+from tilewright.contestant.tensors import DTYPES, Arena, build, dtype_name, elements
 
 _contiguous = torch.Tensor.contiguous
 _detach = torch.Tensor.detach
 _no_grad = torch.no_grad
 _seed = torch.default_generator.manual_seed
+_seed_device = torch.cuda.manual_seed
 _randn = torch.randn
 _grad = torch.autograd.grad
 
@@ -38,7 +40,7 @@ class Call:
     input_bytes: int
 
 
-def prepare(fields: dict[str, Any], inputs: Any) -> Call:  # noqa: ANN401 - a writable buffer
+def prepare(fields: dict[str, Any], inputs: Arena) -> Call:
     """Build a call's arguments as views of the arena, or of its mirror."""
     base = fields["base"]
     # On processors with AVX-512 a process may be left in a state in which some operators take
@@ -46,13 +48,15 @@ def prepare(fields: dict[str, Any], inputs: Any) -> Call:  # noqa: ANN401 - a wr
     _randn(16)
     # Here and not in `run`: seeding takes longer than a small kernel, and no clock runs yet.
     _seed(fields["forward_seed"])
+    if isinstance(inputs, Block):
+        _seed_device(fields["forward_seed"])
     return Call(
         args=tuple(build(fields["args"], inputs, base)),
         grads=tuple(fields.get("grads", ())),
         grad_outputs=tuple(build(fields["grad_outputs"], inputs, base))
         if fields.get("grads")
         else (),
-        first_byte=torch.frombuffer(inputs, dtype=torch.uint8, count=1).data_ptr(),
+        first_byte=elements(inputs, torch.uint8, 1).data_ptr(),
         input_bytes=len(inputs),
     )
 
@@ -91,14 +95,15 @@ def deliver(output: Any) -> tuple[list[Any], str]:  # noqa: ANN401
     It is part of the call: who returns a view pays for what the caller would have to copy.
     """
     leaves, structure = flatten(output)
-    return [_dense(leaf) if _is_plain(leaf) else leaf for leaf in leaves[:MAX_OUTPUTS]], structure
+    return [_dense(leaf) if is_plain(leaf) else leaf for leaf in leaves[:MAX_OUTPUTS]], structure
 
 
-def _is_plain(leaf: Any) -> bool:  # noqa: ANN401
+def is_plain(leaf: Any) -> bool:  # noqa: ANN401
+    """Tell whether a leaf is a strided tensor, and nothing that only behaves like one."""
     kind = type(leaf)
     return (
         (kind is torch.Tensor or kind is torch.nn.Parameter)
-        and leaf.device.type == "cpu"
+        and leaf.device.type in ("cpu", "cuda")
         and leaf.layout == torch.strided
         and dtype_name(leaf.dtype) in DTYPES
     )
@@ -112,7 +117,7 @@ def _dense(leaf: torch.Tensor) -> torch.Tensor:
 
 def addresses(leaves: list[Any]) -> list[int]:
     """Return where each leaf's bytes lie; 0 for what is no plain tensor."""
-    return [leaf.data_ptr() if _is_plain(leaf) else 0 for leaf in leaves]
+    return [leaf.data_ptr() if is_plain(leaf) else 0 for leaf in leaves]
 
 
 def describe(leaves: list[Any], structure: str, call: Call) -> list[dict[str, Any]]:
@@ -134,7 +139,7 @@ def _describe_one(leaf: Any, call: Call) -> dict[str, Any]:  # noqa: ANN401
         "device": str(leaf.device),
         "layout": str(leaf.layout).removeprefix("torch."),
     }
-    if _is_plain(leaf):
+    if is_plain(leaf):
         item["address"] = leaf.data_ptr()
         item["alias"] = _is_input(leaf, call)
     return item
@@ -143,7 +148,7 @@ def _describe_one(leaf: Any, call: Call) -> dict[str, Any]:  # noqa: ANN401
 def mark_views(described: list[dict[str, Any]], output: Any, call: Call) -> None:  # noqa: ANN401
     """Tell of outputs that were views of an input until they were made dense."""
     for item, leaf in zip(described, flatten(output)[0], strict=False):
-        if _is_plain(leaf) and _is_input(leaf, call):
+        if is_plain(leaf) and _is_input(leaf, call):
             item["alias"] = True
 
 

@@ -11,99 +11,79 @@ import atexit
 import contextlib
 import ctypes
 import gc
-import mmap
 import os
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import torch
 
 from tilewright.contestant import calls
 from tilewright.contestant.census import Census
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
+from tilewright.contestant.host_memory import HostMemory
 from tilewright.contestant.launches import Launches
 from tilewright.contestant.loaders import c_abi, python
-from tilewright.contestant.tensors import build
+from tilewright.contestant.tensors import Arena, build
 
-GO, ARMED, DONE, OUTPUTS = 0, 8, 16, 64
-"""Places in the token page, in 8-byte words, the tokens one cache line apart."""
 ROOT = "/tmp/candidate"
-_clock = time.monotonic
-_libc = ctypes.CDLL(None, use_errno=True)
-_malloc_trim = _libc.malloc_trim
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_disable_gc, _enable_gc = gc.disable, gc.enable
+_malloc_trim = ctypes.CDLL(None).malloc_trim
 
 
-class Mirror:
-    """Private memory like the input arena, on huge pages: timed calls read there.
+class Memory(Protocol):
+    """Where calls find their inputs and leave their outputs."""
 
-    No other core has just written these pages, and they are placed alike in every side. Their
-    address is fixed before any candidate is loaded, so that the supervisor knows where to look.
-    """
+    def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
+        """Map what the judge shares; return the answer and its descriptors."""
 
-    RESERVED = 1 << 36
-    """Bytes of address space, not of memory: what is not grown into cannot be touched."""
+    @property
+    def inputs(self) -> Arena:
+        """Return the input arena."""
 
-    def __init__(self) -> None:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        self.address: int = _libc.mmap(None, self.RESERVED, 0, flags, -1, 0)
-        if self.address == ctypes.c_void_p(-1).value:
-            raise OSError(ctypes.get_errno(), "no address space for the mirror of the inputs")
-        self._memory: Any = (ctypes.c_char * 0).from_address(self.address)
+    def copied(self) -> Arena:
+        """Return private memory with the arena's contents."""
 
-    def grow(self, size: int) -> None:
-        """Make the first `size` bytes usable."""
-        if size > self.RESERVED:
-            raise MemoryError(f"{size} bytes of inputs, at most {self.RESERVED} fit the mirror")
-        if _libc.mprotect(self.address, size, mmap.PROT_READ | mmap.PROT_WRITE):
-            raise MemoryError(f"no memory for {size} bytes of inputs")
-        _libc.madvise(self.address, size, mmap.MADV_HUGEPAGE)
-        self._memory = (ctypes.c_char * size).from_address(self.address)
+    def place(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a loaded candidate where it computes."""
 
-    def filled(self, inputs: mmap.mmap, base: int, size: int) -> Any:  # noqa: ANN401 - a buffer
-        """Copy a slot of the arena here; return the mirror as a buffer."""
-        ours = memoryview(self._memory).cast("B")
-        ours[base : base + size] = memoryview(inputs)[base : base + size]
-        return self._memory
+    @property
+    def known_kernel(self) -> Callable[..., Any] | None:
+        """Return what the clock is calibrated with, where it needs that."""
+
+    def untimed(
+        self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
+    ) -> tuple[Any, list[Any], str]:
+        """Call; return the output, its leaves as the judge can read them, and its structure."""
+
+    def timed(
+        self, function: Callable[..., Any], fields: dict[str, Any]
+    ) -> tuple[calls.Call, list[Any], str, float | None]:
+        """Answer one timed call; return it, its leaves, structure, and testimony of its time."""
 
 
 class Contestant:
     """State between frames; its lifetime is the process."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, memory: Callable[[], Memory]) -> None:
         self.channel = channel
         self.function: Callable[..., Any] | None = None
-        self.inputs: mmap.mmap | None = None
-        self.mirror = Mirror()
+        self._new_memory = memory
+        self.memory: Memory | None = None
         self.kept: list[Any] = []
         """What the judge may be reading: outputs of the last call, or weights."""
-        self.token: memoryview | None = None
         self.launches = Launches(suppress=False)
         self.expected: list[dict[str, Any]] = []
 
     def map(self, frame: Frame) -> None:
-        """Map a new input arena and, the first time, the token page.
-
-        The first answer carries this process's memory, read-only, for the judge: it is opened
-        before the candidate is there, and needs no privilege.
-        """
-        fields = frame.fields
-        self.inputs = mmap.mmap(frame.fds[0], fields["inputs"])
-        self.mirror.grow(fields["inputs"])
-        memory: tuple[int, ...] = ()
-        if len(frame.fds) > 1:
-            self.token = memoryview(mmap.mmap(frame.fds[1], mmap.PAGESIZE)).cast("Q")
-            memory = (os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC),)
-        self.channel.send("mapped", {"mirror": self.mirror.address}, fds=memory)
-        for fd in (*frame.fds, *memory):
+        """Map what the judge shares, anew or for the first time."""
+        if self.memory is None:
+            self.memory = self._new_memory()
+        answer, fds = self.memory.map(frame)
+        self.channel.send("mapped", answer, fds=fds)
+        for fd in (*frame.fds, *fds):
             os.close(fd)
 
     def load(self, frame: Frame) -> None:
@@ -132,11 +112,12 @@ class Contestant:
         entry = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
         function = entry
         if isinstance(entry, type):
-            init = build(fields["init"], _copied(self._inputs()), 0)
+            init = build(fields["init"], self._memory().copied(), 0)
             torch.manual_seed(fields["init_seed"])
             function = entry(**init) if isinstance(init, dict) else entry(*init)
             if isinstance(function, torch.nn.Module):
                 function.train(fields["mode"] == "train")
+        function = self._memory().place(function)
         if fields["compile"] is not None:
             mode = None if fields["compile"] == "default" else fields["compile"]
             function = torch.compile(function, mode=mode)
@@ -144,7 +125,7 @@ class Contestant:
 
     def weights(self, frame: Frame) -> None:
         """Load the judge's weights, by name, through `load_state_dict`."""
-        values = build(frame.fields["tree"], self._inputs(), frame.fields["base"])
+        values = build(frame.fields["tree"], self._memory().inputs, frame.fields["base"])
         state = {name: value.clone() for name, value in values.items()}
         function = self._loaded()
         if isinstance(function, torch.nn.Module):
@@ -162,56 +143,35 @@ class Contestant:
         """Answer one untimed call, with the operator census where it is asked for."""
         fields = frame.fields
         self._expect(fields)
-        call = calls.prepare(fields, self._inputs())
+        call = calls.prepare(fields, self._memory().inputs)
         before = self.launches.count
         census = Census() if fields.get("census") else None
-        if census is None:
-            output = calls.run(self._loaded(), call)
-        else:
-            with census:
-                output = calls.run(self._loaded(), call)
-        self.kept, structure = calls.deliver(output)
+        watched = census or contextlib.nullcontext()
+        output, self.kept, structure = self._memory().untimed(self._loaded(), call, watched)
         described = calls.describe(self.kept, structure, call)
         calls.mark_views(described, output, call)
-        self.channel.send(
-            "result",
-            {
-                "outputs": described,
-                "launches": self.launches.count - before,
-                "census": census.counts if census else {},
-            },
-        )
+        self._answer(described, before, census.counts if census else {})
 
     def arm(self, frame: Frame) -> None:
-        """Answer one timed call: spin until released, compute, raise the done token."""
+        """Answer one timed call, of the candidate or, before one is loaded, of a known kernel."""
         fields = frame.fields
         self._expect(fields)
-        function, token = self._loaded(), self._token()
-        self.kept = []
-        call = calls.prepare(
-            fields, self.mirror.filled(self._inputs(), fields["base"], fields["size"])
-        )
-        sequence = fields["sequence"]
+        function = self.function or self._memory().known_kernel or self._loaded()
         before = self.launches.count
-        give_up = _clock() + fields["wait_s"]
-        _disable_gc()
-        token[ARMED] = sequence
-        while token[GO] != sequence:
-            if _clock() > give_up:
-                raise TimeoutError("armed, but never released")
-        self.kept, structure = calls.deliver(calls.run(function, call))
-        for place, address in enumerate(calls.addresses(self.kept)):
-            token[OUTPUTS + place] = address
-        token[DONE] = sequence
-        _enable_gc()
-        self.channel.send(
-            "result",
-            {
-                "outputs": calls.describe(self.kept, structure, call),
-                "launches": self.launches.count - before,
-                "census": {},
-            },
-        )
+        self.kept = []
+        call, self.kept, structure, said_us = self._memory().timed(function, fields)
+        self._answer(calls.describe(self.kept, structure, call), before, {}, said_us)
+
+    def _answer(
+        self,
+        described: list[dict[str, Any]],
+        before: int,
+        census: dict[str, int],
+        said_us: float | None = None,
+    ) -> None:
+        launches = self.launches.count - before
+        answer = {"outputs": described, "launches": launches, "census": census, "said_us": said_us}
+        self.channel.send("result", answer)
 
     def exit(self, frame: Frame) -> None:  # noqa: ARG002
         """Tear the candidate down as the end of a program would, say goodbye, and end.
@@ -242,22 +202,10 @@ class Contestant:
             raise RuntimeError("nothing is loaded")
         return self.function
 
-    def _inputs(self) -> mmap.mmap:
-        if self.inputs is None:
-            raise RuntimeError("no input arena is mapped")
-        return self.inputs
-
-    def _token(self) -> memoryview:
-        if self.token is None:
-            raise RuntimeError("no token page is mapped")
-        return self.token
-
-
-def _copied(arena: mmap.mmap) -> mmap.mmap:
-    """Return private memory of the same contents: a module may keep what it was built from."""
-    private = mmap.mmap(-1, len(arena))
-    private.write(memoryview(arena))
-    return private
+    def _memory(self) -> Memory:
+        if self.memory is None:
+            raise RuntimeError("nothing is mapped")
+        return self.memory
 
 
 def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
@@ -309,10 +257,12 @@ def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in
     return str(getattr(module, "__file__", "") or "").startswith(ROOT)
 
 
-def main(sock: socket.socket, applied: dict[str, str]) -> None:
+def main(
+    sock: socket.socket, applied: dict[str, str], memory: Callable[[], Memory] = HostMemory
+) -> None:
     """Serve frames until told to exit; an exception of the candidate is an answer."""
     channel = Channel(sock)
-    contestant = Contestant(channel)
+    contestant = Contestant(channel, memory)
     handlers = {
         "map": contestant.map,
         "load": contestant.load,

@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from tilewright.contestant.cuda import Block
+
 ALIGNMENT = 256
 GUARD_BYTES = 256
 
@@ -59,7 +61,18 @@ def align(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def view(arena: mmap.mmap, item: dict[str, Any], base: int) -> torch.Tensor:
+Arena = mmap.mmap | Block
+"""Shared memory of the host, or of a device."""
+
+
+def elements(arena: Arena, dtype: torch.dtype, count: int, offset: int = 0) -> torch.Tensor:
+    """Return `count` elements of an arena from `offset` bytes on, as a flat tensor over them."""
+    if isinstance(arena, Block):
+        return arena.elements(dtype, count, offset)
+    return torch.frombuffer(arena, dtype=dtype, count=count, offset=offset)
+
+
+def view(arena: Arena, item: dict[str, Any], base: int) -> torch.Tensor:
     """Return the tensor that `item` describes, as a view of the arena at `base` bytes.
 
     Raises:
@@ -69,14 +82,14 @@ def view(arena: mmap.mmap, item: dict[str, Any], base: int) -> torch.Tensor:
     if dtype is None:
         raise LayoutError(f"unknown dtype {item['dtype']!r}")
     shape, stride = item["shape"], item["stride"]
-    elements = span(shape, stride)
-    if elements == 0:
-        return torch.empty(shape, dtype=dtype)
+    count = span(shape, stride)
+    if count == 0:
+        device = "cuda" if isinstance(arena, Block) else "cpu"
+        return torch.empty(shape, dtype=dtype, device=device)
     offset = base + item["offset"]
-    if offset < 0 or offset + elements * dtype.itemsize > len(arena):
-        raise LayoutError(f"{elements} elements at {offset} do not fit {len(arena)} bytes")
-    flat = torch.frombuffer(arena, dtype=dtype, count=elements, offset=offset)
-    return flat.as_strided(shape, stride)
+    if offset < 0 or offset + count * dtype.itemsize > len(arena):
+        raise LayoutError(f"{count} elements at {offset} do not fit {len(arena)} bytes")
+    return elements(arena, dtype, count, offset).as_strided(shape, stride)
 
 
 class Layout:
@@ -126,13 +139,13 @@ class Layout:
         self.items.append((item, value))
         return item
 
-    def write(self, arena: mmap.mmap, base: int = 0) -> None:
+    def write(self, arena: Arena, base: int = 0) -> None:
         """Copy every tensor into the arena, at `base` bytes."""
         for item, value in self.items:
             view(arena, item, base).copy_(value)
 
 
-def build(tree: dict[str, Any], arena: mmap.mmap, base: int) -> Any:  # noqa: ANN401
+def build(tree: dict[str, Any], arena: Arena, base: int) -> Any:  # noqa: ANN401
     """Return the value that `tree` describes; tensors are views of the arena at `base`."""
     kind = tree["t"]
     value: Any = tree.get("v")

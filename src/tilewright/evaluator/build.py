@@ -43,7 +43,7 @@ def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPla
     evaluation.loaders[name] = plan.loader
     if plan.kind == "none":
         return plan
-    if candidate.language == "cuda":
+    if candidate.language == "cuda" and not evaluation.host.device.is_gpu:
         raise Ended(Unjudged(reason="no device", message="CUDA candidates need an NVIDIA GPU"))
     tool = plan.command[0] if plan.command else "g++"
     if shutil.which(tool) is None:

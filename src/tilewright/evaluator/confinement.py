@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from typing import Any
 
+from tilewright.evaluator.devices import Device
 from tilewright.records import Limits
 
 SYSTEM_PATHS = (
@@ -28,6 +29,8 @@ SYSTEM_PATHS = (
 FIRST_UID = 61184
 """Children are numbered from here. The range is what systemd sets aside for dynamic users."""
 FILE_BYTES = 1 << 30
+DRIVER_BYTES, DRIVER_THREADS = 64 << 30, 64
+"""Private memory that CUDA maps, and threads that it starts, beside the candidate's own."""
 DESCRIPTORS = 256
 STEADY_MALLOC = {
     "GLIBC_TUNABLES": ":".join(
@@ -88,7 +91,6 @@ def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "PASSIVE",
         **STEADY_MALLOC,
-        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         **extra,
     }
 
@@ -117,21 +119,25 @@ def confinement(
     *,
     cores: tuple[int, ...],
     threads: int,
-    environment: dict[str, str],
+    device: Device,
     extra_paths: tuple[str, ...] = (),
     layers: tuple[str, ...] = (ALL_LAYERS,),
 ) -> dict[str, Any]:
     """Return the values of a `Confinement` for one child."""
-    view = (*SYSTEM_PATHS, *python_paths(), *extra_paths)
+    view = (*SYSTEM_PATHS, *python_paths(), *device.paths, *extra_paths)
+    if device.is_gpu:
+        # The driver maps far more than it uses; the supervisor looks at what is resident.
+        memory_bytes += DRIVER_BYTES
     return {
         "read_only": [path for path in view if os.path.exists(path)],
         "writable_tmp_bytes": limits.tmp_bytes,
         "uid": FIRST_UID + slot,
         "memory_bytes": memory_bytes,
         "file_bytes": FILE_BYTES,
-        "processes": limits.processes,
+        "processes": limits.processes + (DRIVER_THREADS if device.is_gpu else 0),
         "descriptors": DESCRIPTORS,
         "core": list(cores) or None,
-        "environment": child_environment({**environment, "OMP_NUM_THREADS": str(threads)}),
+        "environment": child_environment({**device.environment, "OMP_NUM_THREADS": str(threads)}),
+        "devices": list(device.nodes),
         "layers": list(layers),
     }

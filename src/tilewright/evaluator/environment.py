@@ -7,35 +7,32 @@ import os
 import platform
 from functools import cache
 
-from tilewright.evaluator.build import processor, toolchain
+from tilewright.evaluator.build import toolchain
+from tilewright.evaluator.devices import CPU, Device
 from tilewright.evaluator.host import Cores
 from tilewright.records import Environment
+from tilewright.records.base import JsonValue
 
 __all__ = ["device_key", "environment"]
 
 PACKAGES = ("torch", "triton", "numpy", "tilewright")
 
 
-@cache
-def device_name() -> str:
-    """Return the processor's model."""
-    for line in processor().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+def device_key(cores: Cores, device: Device = CPU) -> str:
+    """Return what a calibration is filed under: the model and how it is used."""
+    if device.is_gpu:
+        return f"{device.model} | driver {device.driver}"
+    return f"{device.model} | {os.cpu_count()} cores | {cores.threads} timed"
 
 
-def device_key(cores: Cores) -> str:
-    """Return what a calibration is filed under: the model and how its cores are used."""
-    return f"{device_name()} | {os.cpu_count()} cores | {cores.threads} timed"
-
-
-def environment(cores: Cores) -> Environment:
+def environment(cores: Cores, device: Device = CPU) -> Environment:
     """Describe this machine."""
+    own: dict[str, JsonValue] = {"uuid": device.uuid, "driver": device.driver}
     return Environment(
-        device="cpu",
-        device_name=device_name(),
+        device=device.name,
+        device_name=device.model,
         host={
+            **(own if device.is_gpu else {}),
             "kernel": platform.release(),
             "machine": platform.machine(),
             "cores": os.cpu_count() or 0,

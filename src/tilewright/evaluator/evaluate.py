@@ -31,6 +31,9 @@ from tilewright.records import (
 
 __all__ = ["evaluate"]
 
+OUTPUT_GRAIN = 512
+POOL_FACTOR, POOL_BYTES = 1.25, 96 << 20
+"""Room for a call's allocations beside what the reference needs: rounding, and other habits."""
 ATTEMPTS = 2
 """How often an evaluation is made when our own side fails in it."""
 
@@ -79,7 +82,8 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
             outcome = outcome.model_copy(update={"kind": "weights"})
     _close(evaluation)
     evaluation.note_cost(time.monotonic() - started)
-    calibration = read_calibration(evaluation.host.home, device_key(evaluation.host.cores))
+    host = evaluation.host
+    calibration = read_calibration(host.home, device_key(host.cores, host.device))
     return report(evaluation, collected, outcome, calibration, checks=checks)
 
 
@@ -127,7 +131,7 @@ def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
     if not request.timing.enabled or not request.baselines:
         return False
     reason = ""
-    if request.candidate.language == "triton":
+    if request.candidate.language == "triton" and not evaluation.host.device.is_gpu:
         reason = "Triton runs in its interpreter here: correctness and checks, no claim about time"
     elif not evaluation.host.cores.separate:
         reason = "one core only: the clock would share it with what it times"
@@ -157,11 +161,25 @@ def _open_judge(evaluation: Evaluation) -> None:
         "init_seed": evaluation.seed("init") & 0x7FFFFFFF,
         "threads": 1,
         "tolerance": (problem.tolerance or 1e-2) if request.protocol == "official" else None,
+        "tf32": request.rules.precision == "tf32",
     }
     answer = evaluation.ask("problem", fields, body=problem.source.text.encode())
     evaluation.init_tree, evaluation.init_bytes = answer["init"], answer["init_bytes"]
     evaluation.is_module = answer["module"]
     evaluation.has_weights = answer["module"] and request.protocol == "strict"
+    if host.device.is_gpu:
+        _size_blocks(evaluation)
+
+
+def _size_blocks(evaluation: Evaluation) -> None:
+    """Learn from the reference what room a side's calls need on the device."""
+    for case in evaluation.request.problem.cases:
+        fields = {"params": dict(case.params), "seed": evaluation.seed("sizes", case.name)}
+        found = evaluation.ask("measure", fields)
+        reserve = found["outputs"] + OUTPUT_GRAIN * found["count"]
+        pool = int(POOL_FACTOR * (found["peak"] + found["outputs"])) + POOL_BYTES
+        evaluation.reserve_bytes = max(evaluation.reserve_bytes, reserve)
+        evaluation.pool_bytes = max(evaluation.pool_bytes, pool)
 
 
 def _warm_key(evaluation: Evaluation) -> str:

@@ -11,7 +11,10 @@ from typing import Any
 
 from tilewright.contestant.frames import Frame
 from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.device_clock import calibrate
+from tilewright.evaluator.device_side import DeviceSide
 from tilewright.evaluator.host import Host
+from tilewright.evaluator.pool import pool_library
 from tilewright.evaluator.processes import Child, ask
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.evaluator.sides import Ended, Side
@@ -96,6 +99,10 @@ class Evaluation:
     deadline: float = float("inf")
     """On `time.monotonic`; after it no answer of a side is waited for any longer."""
     weights_bytes: int = 0
+    reserve_bytes: int = 0
+    """Room on a device for outputs that do not lie in the pool."""
+    pool_bytes: int = 0
+    """Room on a device in which a side's calls allocate."""
     sides: dict[str, Side] = field(default_factory=dict)
     entries: dict[str, bytes] = field(default_factory=dict)
     cases: list[CaseResult] = field(default_factory=list)
@@ -142,15 +149,31 @@ class Evaluation:
 
     def make_room(self, side: Side, inputs: int) -> None:
         """Give a side and the judge a shared input arena of at least this size."""
+        if isinstance(side, DeviceSide):
+            self._share(side, inputs)
+            return
         fds = side.make_room(inputs)
         if fds is None:
             return
-        fields = {"side": side.name, "inputs": side.inputs_bytes, "mirror": side.mirror}
+        fields = {"side": side.name, "inputs": side.inputs_bytes, "mirror": side.base}
         try:
             self.ask("map", fields, fds=fds)
         finally:
             for fd in fds:
                 os.close(fd)
+
+    def _share(self, side: DeviceSide, inputs: int) -> None:
+        """Have the judge allocate on the device, and the side map it."""
+        if inputs <= side.inputs_bytes:
+            return
+        first = not side.inputs_bytes
+        fields = {"side": side.name, "inputs": inputs, "reserve": self.reserve_bytes}
+        shared = self.ask("share", {**fields, "pool": self.pool_bytes})
+        library = str(pool_library(self.host.home))
+        base = side.map(shared, library, tf32=self.request.rules.precision == "tf32")
+        if first:
+            self.ask("mapped", {"side": side.name, "base": base})
+            side.clock_excess_s = calibrate(self, side)
 
     def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:
         """Have the judge draw inputs; nothing of them reaches a side yet."""
@@ -230,7 +253,8 @@ class Evaluation:
         if name == "compile":
             # Its first call compiles, which is a build.
             limits = limits.model_copy(update={"call_s": limits.build_s})
-        side = Side(name, child, limits, self.watch, self.deadline, self.host.cores.threads)
+        kind = DeviceSide if self.host.device.is_gpu else Side
+        side = kind(name, child, limits, self.watch, self.deadline, self.host.cores.threads)
         self.sides[name] = side
         child.wait_ready()
         self.note_protections(child)

@@ -13,7 +13,9 @@ from typing import IO
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.confinement import ALL_LAYERS, confinement
-from tilewright.evaluator.processes import Child, Forkserver
+from tilewright.evaluator.devices import CPU, Device
+from tilewright.evaluator.pool import pool_library
+from tilewright.evaluator.processes import DEVICE_ROLES, ROLES, Child, Forkserver
 from tilewright.records import Limits
 
 __all__ = ["Cores", "Host", "plan_cores"]
@@ -66,14 +68,17 @@ def _locked(file: IO[str]) -> bool:
 class Host:
     """Everything that outlives one evaluation. Lifetime: the supervisor process."""
 
-    def __init__(self, home: Path, layers: tuple[str, ...] = (ALL_LAYERS,)) -> None:
+    def __init__(
+        self, home: Path, device: Device = CPU, layers: tuple[str, ...] = (ALL_LAYERS,)
+    ) -> None:
         self.home = home
+        self.device = device
         self.layers = layers
         self.cores = plan_cores(list(os.sched_getaffinity(0)))
         os.sched_setaffinity(0, self.cores.judge)
-        self.environment = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
         self.forkserver = Forkserver(
-            {**self.environment, "OMP_NUM_THREADS": str(self.cores.threads)}
+            {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},
+            DEVICE_ROLES if device.is_gpu else ROLES,
         )
         self._warm: dict[str, Child] = {}
         self._forks = 0
@@ -126,11 +131,14 @@ class Host:
             limits.memory_bytes * (JUDGE_MEMORY if role == "judge" else 1),
             cores=cores,
             threads=len(cores),
-            environment=self.environment,
-            extra_paths=extra_paths,
+            device=self.device,
+            extra_paths=(*self._own_paths(), *extra_paths),
             layers=self.layers,
         )
         return self.forkserver.fork(role, values, limits.output_bytes)
+
+    def _own_paths(self) -> tuple[str, ...]:
+        return (str(pool_library(self.home)),) if self.device.is_gpu else ()
 
     def take_warm(self, key: str) -> Child | None:
         """Return the idle judge of a problem, if one is kept and alive; end any other."""
@@ -149,12 +157,12 @@ class Host:
 
     @contextmanager
     def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
-        """Hold this machine's timed cores; a second command waits and says so.
+        """Hold the GPU, or this machine's timed cores; a second command waits and says so.
 
         Raises:
             InfrastructureError: the lock file cannot be made.
         """
-        name = "cpu-" + "-".join(str(core) for core in self.cores.sides)
+        name = self.device.uuid or "cpu-" + "-".join(str(core) for core in self.cores.sides)
         folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)

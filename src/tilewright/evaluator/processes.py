@@ -25,6 +25,12 @@ ROLES = (
     "builder=tilewright.contestant.builder",
     "judge=tilewright.evaluator.judge.main",
 )
+DEVICE_ROLES = (
+    "contestant=tilewright.contestant.device_memory",
+    "builder=tilewright.contestant.builder",
+    "judge=tilewright.evaluator.judge.device",
+)
+"""The same parts, played on a GPU."""
 START_S = 120.0
 _STATUS = struct.Struct("<i")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -203,8 +209,9 @@ def _children_s(pid: int) -> float:
 class Forkserver:
     """Owns one forkserver process. Started on first use, started again when it died."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], roles: tuple[str, ...] = ROLES) -> None:
         self._environment = environment
+        self._roles = roles
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self.starts = 0
@@ -219,7 +226,7 @@ class Forkserver:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "tilewright.contestant.forkserver"]
         command += ["--channel", str(theirs.fileno()), "--parent", str(os.getpid())]
-        for role in ROLES:
+        for role in self._roles:
             command += ["--role", role]
         self._process = subprocess.Popen(
             command,

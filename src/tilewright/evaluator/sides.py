@@ -64,7 +64,7 @@ class Side:
         self.stage: Stage = "load"
         self.inputs_bytes = 0
         self.token = TokenPage()
-        self.mirror = 0
+        self.base = 0
         """Address of the mirror of the inputs in the contestant."""
         self._watch_client = watch
         self._deadline = deadline
@@ -98,7 +98,7 @@ class Side:
             self._expect("mapped", frame)
             if first:
                 # No candidate is loaded yet; what the process says later, nobody believes.
-                self.mirror = read(frame, Mapped).mirror
+                self.base = read(frame, Mapped).base
         except BaseException:
             for fd in (arena, *memory):
                 os.close(fd)

@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.contestant.frames import Channel, ChannelClosed
 from tilewright.errors import TilewrightError
+from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.evaluator.host import Host
 from tilewright.records import EvalRequest
@@ -34,17 +35,41 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--home", type=Path, required=True)
     options = parser.parse_args(argv)
     sock = socket.socket(fileno=options.channel)
-    host = Host(options.home)
+    hosts = Hosts(options.home)
     try:
-        _serve(host, sock)
+        _serve(hosts, sock)
     except (ChannelClosed, ClientGone):
         pass
     finally:
-        host.close()
+        hosts.close()
         sock.close()
 
 
-def _serve(host: Host, sock: socket.socket) -> None:
+class Hosts:
+    """One host a device, each from its first use on. Lifetime: the supervisor process."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._hosts: dict[str, Host] = {}
+
+    def of(self, name: str) -> Host:
+        """Return the host of a device.
+
+        Raises:
+            InfrastructureError: it is not on this machine.
+        """
+        device = find_device(name)
+        if device.name not in self._hosts:
+            self._hosts[device.name] = Host(self._home, device)
+        return self._hosts[device.name]
+
+    def close(self) -> None:
+        """End every host's processes."""
+        for host in self._hosts.values():
+            host.close()
+
+
+def _serve(hosts: Hosts, sock: socket.socket) -> None:
     channel = Channel(sock)
     channel.send("up", {"pid": os.getpid()})
 
@@ -61,6 +86,7 @@ def _serve(host: Host, sock: socket.socket) -> None:
         try:
             request = EvalRequest.from_json(frame.body)
             checks = frame.fields.get("checks")
+            host = hosts.of(request.device)
             report = evaluate(
                 host, request, emit, watch, checks=None if checks is None else tuple(checks)
             )

@@ -43,9 +43,9 @@ class OutputSaid(Said):
 
 
 class Mapped(Said):
-    """Where the mirror of the inputs lies; believed only before a candidate is loaded."""
+    """Where the inputs' mirror, or the work block, lies; believed before a candidate is loaded."""
 
-    mirror: Address
+    base: Address
 
 
 class Addresses(Said):
@@ -60,6 +60,8 @@ class Result(Said):
     outputs: list[OutputSaid] = Field(max_length=64)
     launches: Count
     census: dict[Text, Count] = Field(default_factory=dict, max_length=256)
+    said_us: float | None = Field(default=None, ge=0)
+    """The duration of a timed call on a device by the contestant's own events."""
 
 
 class ErrorSaid(Said):

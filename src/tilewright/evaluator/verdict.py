@@ -13,7 +13,7 @@ from tilewright.evaluator.calibration import Calibration
 from tilewright.evaluator.correctness import Seen
 from tilewright.evaluator.environment import environment
 from tilewright.evaluator.evaluation import Evaluation
-from tilewright.evaluator.timing import CaseTimes, compare, is_short
+from tilewright.evaluator.times import CaseTimes, compare, is_short
 from tilewright.languages.source import static_features
 from tilewright.records import (
     Comparison,
@@ -80,7 +80,7 @@ def report(
         cases=tuple(evaluation.cases),
         stages=tuple(evaluation.stages),
         protections=evaluation.protections,
-        environment=environment(evaluation.host.cores),
+        environment=environment(evaluation.host.cores, evaluation.host.device),
         seed=evaluation.root,
         printed=evaluation.printed,
         request=request,

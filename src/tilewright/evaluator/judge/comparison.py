@@ -97,9 +97,11 @@ def describe_mismatch(expected: Expected, item: dict[str, Any]) -> Difference | 
     dtype = str(expected.value.dtype).removeprefix("torch.")
     if item["dtype"] != dtype:
         return Difference("dtype", f"expected {dtype}, got {item['dtype']}", None)
-    if item["device"] != "cpu" or item["layout"] != "strided" or "address" not in item:
+    device = expected.value.device.type
+    placed = item["device"].partition(":")[0] == device
+    if not placed or item["layout"] != "strided" or "address" not in item:
         where = f"{item['layout']} on {item['device']}"
-        return Difference("dtype", f"expected a strided tensor on cpu, got {where}", None)
+        return Difference("dtype", f"expected a strided tensor on {device}, got {where}", None)
     return None
 
 

@@ -58,7 +58,8 @@ def vary(value: torch.Tensor, contents: str, generator: torch.Generator) -> torc
     if 0 in value.stride():
         # Expanded: elements that share memory cannot differ.
         return changed.contiguous()
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(changed)
+    fresh = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return fresh.copy_(changed)
 
 
 def _changed(value: torch.Tensor, contents: str, generator: torch.Generator) -> torch.Tensor:
@@ -69,14 +70,17 @@ def _changed(value: torch.Tensor, contents: str, generator: torch.Generator) -> 
     if contents == "offset":
         return value + OFFSET
     if contents == "heavy_tail":
-        noise = torch.rand(value.shape, generator=generator)
+        noise = torch.rand(value.shape, generator=generator, device=generator.device)
         return torch.where(noise < 0.01, value * 100, value)
     if contents == "small_integers":
-        return torch.randint(-4, 5, value.shape, generator=generator).to(value.dtype)
+        small = torch.randint(-4, 5, value.shape, generator=generator, device=generator.device)
+        return small.to(value.dtype)
     if contents == "edge_values":
-        picks = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 1e4, -1e4])
-        index = torch.randint(0, len(picks), value.shape, generator=generator)
-        noise = torch.rand(value.shape, generator=generator)
+        picks = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 1e4, -1e4], device=value.device)
+        index = torch.randint(
+            0, len(picks), value.shape, generator=generator, device=generator.device
+        )
+        noise = torch.rand(value.shape, generator=generator, device=generator.device)
         return torch.where(noise < 0.05, picks[index].to(value.dtype), value)
     raise ValueError(f"unknown contents {contents!r}; known: {', '.join(CONTENTS)}")
 

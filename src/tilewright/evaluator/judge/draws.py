@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from tilewright.contestant.tensors import Layout, build, dtype_name, span, view
+from tilewright.contestant.tensors import Arena, Layout, build, dtype_name, elements, span, view
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, expect
 from tilewright.evaluator.judge.contents import is_structured, stir, vary
+from tilewright.evaluator.judge.memory import private
 from tilewright.evaluator.judge.reference import Reference
 
 ILL_CONDITIONED = 1e-2
@@ -24,7 +24,7 @@ class Draw:
 
     tree: dict[str, Any]
     grad_tree: dict[str, Any]
-    image: mmap.mmap
+    image: Arena
     size: int
     forward_seed: int
     names: list[tuple[int, int, int]]
@@ -67,14 +67,14 @@ def draw(
         ProblemFailure: the problem's code raised, or an input cannot be shared.
     """
     args = reference.arguments(params, seed)
-    generator = torch.Generator().manual_seed(seed ^ 0x5DEECE66D)
+    generator = torch.Generator(reference.device).manual_seed(seed ^ 0x5DEECE66D)
     varied = [
         vary(value, contents, generator) if isinstance(value, torch.Tensor) else value
         for value in args
     ]
     changed = any(new is not old for new, old in zip(varied, args, strict=True))
     grad_outputs = _grad_outputs(reference, varied, forward_seed, generator)
-    drawn = _lay_out(varied, grad_outputs, forward_seed)
+    drawn = _lay_out(reference, varied, grad_outputs, forward_seed)
     if contents != "nominal" and not changed:
         drawn.skipped = "no input may vary this way"
         return drawn
@@ -93,13 +93,15 @@ def _grad_outputs(
     outputs, _ = refs.run(reference, args, [], forward_seed)
     forward = outputs[: len(outputs) - len(reference.grads)]
     return [
-        torch.randn(leaf.shape, generator=generator).to(leaf.dtype)
+        torch.randn(leaf.shape, generator=generator, device=leaf.device).to(leaf.dtype)
         for leaf in forward
         if leaf.is_floating_point()
     ]
 
 
-def _lay_out(args: list[Any], grad_outputs: list[torch.Tensor], forward_seed: int) -> Draw:
+def _lay_out(
+    reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], forward_seed: int
+) -> Draw:
     layout = Layout()
     owners: list[int] = []
     with refs.problem_step("laying out the inputs"):
@@ -109,8 +111,8 @@ def _lay_out(args: list[Any], grad_outputs: list[torch.Tensor], forward_seed: in
             owners += [index] * (len(layout.items) - len(owners))
         grad_tree = layout.describe(grad_outputs)
         owners += range(len(args), len(args) + len(grad_outputs))
-    image = mmap.mmap(-1, max(layout.size, mmap.PAGESIZE))
-    torch.frombuffer(image, dtype=torch.uint8).fill_(0xA5)
+    image = private(reference.device, layout.size)
+    elements(image, torch.uint8, len(image)).fill_(0xA5)
     layout.write(image)
     names, movable = [], []
     for index, (item, value) in zip(owners, layout.items, strict=True):
@@ -188,13 +190,13 @@ def _unsound(drawn: Draw) -> str:
     return ""
 
 
-def overwritten(drawn: Draw, arena: mmap.mmap, base: int, donated: set[int]) -> list[str]:
+def overwritten(drawn: Draw, arena: Arena, base: int, donated: set[int]) -> list[str]:
     """Return what in the arena differs from the master: argument names, or the space between."""
     size = drawn.size
     if _same_bytes(arena, base, drawn.image, size):
         return []
-    there = torch.frombuffer(arena, dtype=torch.uint8, count=size, offset=base)
-    here = torch.frombuffer(drawn.image, dtype=torch.uint8, count=size)
+    there = elements(arena, torch.uint8, size, base)
+    here = elements(drawn.image, torch.uint8, size)
     different = there != here
     found, covered = [], torch.zeros_like(different)
     for start, stop, index in drawn.names:
@@ -206,13 +208,17 @@ def overwritten(drawn: Draw, arena: mmap.mmap, base: int, donated: set[int]) -> 
     return found
 
 
-def _same_bytes(arena: mmap.mmap, base: int, image: mmap.mmap, size: int) -> bool:
+def _same_bytes(arena: Arena, base: int, image: Arena, size: int) -> bool:
     """Compare `size` bytes, eight at a time: memoryview compares them one by one."""
-    words = size // 8
-    there = torch.frombuffer(arena, dtype=torch.int64, count=words, offset=base)
-    if not torch.equal(there, torch.frombuffer(image, dtype=torch.int64, count=words)):
+    words, rest = divmod(size, 8)
+    if not torch.equal(
+        elements(arena, torch.int64, words, base), elements(image, torch.int64, words)
+    ):
         return False
-    return arena[base + 8 * words : base + size] == image[8 * words : size]
+    past = 8 * words
+    return not rest or torch.equal(
+        elements(arena, torch.uint8, rest, base + past), elements(image, torch.uint8, rest, past)
+    )
 
 
 def described_outputs(drawn: Draw) -> tuple[list[dict[str, Any]], int]:

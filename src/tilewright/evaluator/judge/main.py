@@ -7,13 +7,13 @@ import mmap
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
-from tilewright.contestant.tensors import DTYPES, Layout
+from tilewright.contestant.tensors import DTYPES, Arena, Layout, elements
 from tilewright.evaluator.judge import draws, reference, weights
 from tilewright.evaluator.judge.comparison import (
     Difference,
@@ -22,7 +22,7 @@ from tilewright.evaluator.judge.comparison import (
     describe_mismatch,
 )
 from tilewright.evaluator.judge.draws import Draw
-from tilewright.evaluator.judge.memory import differs, read_tensor
+from tilewright.evaluator.judge.memory import HostMemory, Memory
 from tilewright.evaluator.judge.reference import ProblemFailure
 
 UNREADABLE = Difference("values", "its output cannot be read from its memory", None)
@@ -34,17 +34,21 @@ TIMED_SLACK = 2.0
 class Side:
     """What the judge knows of one contestant: arena, memory, and which weights it can hold."""
 
-    inputs: mmap.mmap
-    memory: int
-    """Descriptor of the contestant's memory, read-only."""
-    mirror: int
-    """Where it keeps the inputs of timed calls: an address in its memory."""
-    entries: list[list[Any]]
-    mapping: dict[str, str]
+    inputs: Arena
+    memory: Memory
+    entries: list[list[Any]] = field(default_factory=list)
+    mapping: dict[str, str] = field(default_factory=dict)
 
 
 class Judge:
     """State between frames; its lifetime is the process."""
+
+    HANDLERS: tuple[str, ...] = (
+        *("problem", "map", "forget", "publish_init", "reset_weights", "plan_weights"),
+        *("match_weights", "apply_weights", "publish_weights", "draw", "publish", "check"),
+        "timed",
+    )
+    device = torch.device("cpu")
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -60,7 +64,7 @@ class Judge:
         """Load the problem; answer with the tree of its init inputs."""
         fields = frame.fields
         torch.set_num_threads(fields["threads"])
-        self.reference = reference.load(frame.body.decode(), fields)
+        self.reference = reference.load(frame.body.decode(), fields, self.device)
         self.tolerance = fields["tolerance"]
         self.donated = set(self.reference.positions(fields["donates"]))
         self.fresh = {}
@@ -82,7 +86,8 @@ class Judge:
         if old is not None:
             old.inputs = arena
         else:
-            self.sides[fields["side"]] = Side(arena, frame.fds[1], fields["mirror"], [], {})
+            memory = HostMemory(frame.fds[1], fields["mirror"])
+            self.sides[fields["side"]] = Side(arena, memory)
         return {}
 
     def forget(self, frame: Frame) -> dict[str, Any]:
@@ -90,7 +95,7 @@ class Judge:
         for name in frame.fields.get("sides", ()):
             side = self.sides.pop(name, None)
             if side is not None:
-                os.close(side.memory)
+                side.memory.close()
         for name in frame.fields.get("draws", ()):
             self.draws.pop(name, None)
         self.snapshots.clear()
@@ -131,7 +136,8 @@ class Judge:
         values = {}
         for name, address in zip(frame.fields["names"], frame.fields["addresses"], strict=False):
             shape, kind = described[name]
-            value = read_tensor(side.memory, address, torch.empty(shape, dtype=DTYPES[kind]))
+            like = torch.empty(shape, dtype=DTYPES[kind], device=self.device)
+            value = side.memory.read(address, like)
             if value is not None:
                 values[name] = value
         side.mapping = weights.match(self.fresh, self.seeded, side.entries, values)
@@ -210,11 +216,16 @@ class Judge:
         return {}
 
     def _publish(self, fields: dict[str, Any]) -> None:
-        drawn, base = self.draws[fields["draw"]], fields["base"]
         if fields.get("stir") is not None:
-            drawn.stir(fields["stir"])
+            self.draws[fields["draw"]].stir(fields["stir"])
+        self._copy(fields)
+
+    def _copy(self, fields: dict[str, Any]) -> None:
+        """Write a master into its slot."""
+        drawn, base = self.draws[fields["draw"]], fields["base"]
         arena = self.sides[fields["side"]].inputs
-        memoryview(arena)[base : base + drawn.size] = memoryview(drawn.image)[: drawn.size]
+        into = elements(arena, torch.uint8, drawn.size, base)
+        into.copy_(elements(drawn.image, torch.uint8, drawn.size))
 
     def check(self, frame: Frame) -> dict[str, Any]:
         """Snapshot a side's outputs, compare them, and see what the side overwrote."""
@@ -248,7 +259,7 @@ class Judge:
         fields = frame.fields
         drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
         mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
-        if differs(side.memory, side.mirror + fields["base"], drawn.image, fields["look"]):
+        if side.memory.differs(fields["base"], drawn.image, fields["look"]):
             mutated.append("the inputs of a timed call")
         if fields["keep"]:
             places = fields["addresses"]
@@ -292,7 +303,7 @@ class Judge:
     def _snapshot(self, drawn: Draw, side: Side, places: list[int]) -> list[torch.Tensor | None]:
         # What is read follows from what is expected; only the place is the contestant's word.
         return [
-            read_tensor(side.memory, address, item.value)
+            side.memory.read(address, item.value)
             for item, address in zip(drawn.expected, places, strict=True)
         ]
 
@@ -312,28 +323,10 @@ class Judge:
         }
 
 
-def main(sock: socket.socket, applied: dict[str, str]) -> None:
-    """Serve frames until the supervisor is gone."""
-    channel = Channel(sock)
-    judge = Judge(channel)
-    channel.send("ready", {"applied": applied})
+def serve(channel: Channel, judge: Judge) -> None:
+    """Answer frames until the supervisor is gone."""
     handlers: dict[str, Callable[[Frame], dict[str, Any]]] = {
-        name: getattr(judge, name)
-        for name in (
-            "problem",
-            "map",
-            "forget",
-            "publish_init",
-            "reset_weights",
-            "plan_weights",
-            "match_weights",
-            "apply_weights",
-            "publish_weights",
-            "draw",
-            "publish",
-            "check",
-            "timed",
-        )
+        name: getattr(judge, name) for name in judge.HANDLERS
     }
     while True:
         try:
@@ -347,3 +340,10 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
         except FrameError as error:
             message = f"it has more tensors or values than a frame can name: {error}"
             channel.send("problem_failed", {"message": message})
+
+
+def main(sock: socket.socket, applied: dict[str, str]) -> None:
+    """Say that it is ready, and judge."""
+    channel = Channel(sock)
+    channel.send("ready", {"applied": applied})
+    serve(channel, Judge(channel))

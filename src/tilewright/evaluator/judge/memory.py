@@ -1,12 +1,83 @@
-"""What lies in a contestant's memory, read through a descriptor of it, never by its own hand."""
+"""What lies in a contestant's memory, read by the judge, never by the contestant's own hand."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
 import os
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
+
+from tilewright.contestant.cuda import Block
+from tilewright.contestant.tensors import Arena
+
+
+class Memory(Protocol):
+    """How the judge reads what one contestant has computed."""
+
+    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
+        """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
+
+    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
+        """Tell whether the inputs that a timed call saw are other than in `image`."""
+
+    def close(self) -> None:
+        """Read no more."""
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """A process's memory through a descriptor of `/proc/PID/mem`."""
+
+    fd: int
+    mirror: int
+    """Where the contestant keeps the inputs of timed calls: an address in its memory."""
+
+    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
+        """Copy a tensor out of the contestant's memory."""
+        return read_tensor(self.fd, address, like)
+
+    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
+        """Compare `windows` (start, stop) of the mirror with the master."""
+        if not isinstance(image, mmap.mmap):
+            raise TypeError("the master of a process's inputs lies on the host")
+        return differs(self.fd, self.mirror + base, image, windows)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.fd)
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """A block of ours that the contestant has mapped at `base`; its calls allocate there."""
+
+    block: Block
+    base: int
+
+    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
+        """Copy a tensor out of our block, by its address in the contestant."""
+        offset, size = address - self.base, like.numel() * like.element_size()
+        if size == 0:
+            return torch.empty(like.shape, dtype=like.dtype, device="cuda")
+        if offset < 0 or offset + size > len(self.block) or offset % like.element_size():
+            return None
+        return self.block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
+
+    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:  # noqa: ARG002
+        """Return `False`: calls read the arena itself, which is compared as a whole."""
+        return False
+
+    def close(self) -> None:
+        """Do nothing: the block belongs to the gates."""
+
+
+def private(device: torch.device, size: int) -> Arena:
+    """Return memory of our own for the master of `size` bytes of inputs."""
+    size = max(size, mmap.PAGESIZE)
+    return Block.private(size) if device.type == "cuda" else mmap.mmap(-1, size)
 
 
 def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor | None:

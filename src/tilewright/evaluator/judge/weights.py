@@ -13,14 +13,15 @@ def redraw(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
     Scale and mean stay those of the initialisation, so the model stays as well-conditioned as
     it was; constants (zero bias, unit gain, fresh statistics) become visibly non-constant.
     """
-    generator = torch.Generator().manual_seed(seed)
+    device = next((value.device for _, value in _redrawn(model)), torch.device("cpu"))
+    generator = torch.Generator(device).manual_seed(seed)
     state: dict[str, torch.Tensor] = {}
     for name, value in _redrawn(model):
-        noise = torch.randn(value.shape, generator=generator)
+        noise = torch.randn(value.shape, generator=generator, device=device)
         spread = float(value.float().std()) if value.numel() > 1 else 0.0
         mean = float(value.float().mean()) if value.numel() else 0.0
         if name.endswith("running_var"):
-            fresh = 0.5 + torch.rand(value.shape, generator=generator)
+            fresh = 0.5 + torch.rand(value.shape, generator=generator, device=device)
         elif spread < 1e-12:
             fresh = mean + noise * 0.25 * max(abs(mean), 0.4)
         else:

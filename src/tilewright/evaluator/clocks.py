@@ -1,0 +1,141 @@
+"""How one call is timed on the CPU: released by the supervisor, stamped, and held while it is read.
+
+A call lasts from its release until its side says where dense outputs lie. That is the side's own
+word, but the whole side stands still from there on, and the judge reads the outputs in its memory:
+nothing is computed, copied or swapped after the stamp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from tilewright.evaluator.evaluation import Drawn, Evaluation
+from tilewright.evaluator.sides import Side, Timed
+from tilewright.evaluator.times import CaseTimes
+
+__all__ = ["Clock", "SupervisorClock", "Turn", "judged"]
+
+LOOK_SHARE, WINDOWS, WINDOW_BYTES = 0.25, 8, 512
+"""In how many timed calls the inputs are looked at, and how much of them."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One call of a block: whose, which inputs, where, stirred with what, compared or not."""
+
+    name: str
+    drawn: Drawn
+    slot: int
+    stir: int | None
+    checked: bool
+    last: bool
+    """Whether it is the last call with these contents, after which outputs can be compared."""
+
+    @property
+    def base(self) -> int:
+        """Return where the inputs begin in the arena, in bytes."""
+        return self.slot * self.drawn.slot_bytes
+
+    def published(self) -> dict[str, Any]:
+        """Return what the judge needs to write this turn's inputs."""
+        return {
+            "draw": self.drawn.name,
+            "side": self.name,
+            "base": self.base,
+            "stir": self.stir,
+        }
+
+    @property
+    def kept(self) -> bool:
+        """Tell whether its outputs are needed for a comparison."""
+        return self.checked and self.name in ("candidate", "eager")
+
+
+class Clock(Protocol):
+    """Times calls, one at a time."""
+
+    check_all_bytes: int
+    """Up to this size every output of a timed call is compared."""
+
+    def begin(self, evaluation: Evaluation, turn: Turn) -> None:
+        """Make ready for the first call of a block."""
+
+    def call(
+        self, evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None
+    ) -> Timed:
+        """Make one call, have its outputs kept and compared, and note what the judge saw."""
+
+    def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:
+        """Make one call that does not count; return its seconds."""
+
+
+class SupervisorClock:
+    """The supervisor's own clock, between the tokens of a page that it shares with the side."""
+
+    check_all_bytes = 4 << 20
+
+    def begin(self, evaluation: Evaluation, turn: Turn) -> None:
+        """Write the inputs of the first call of a block."""
+        evaluation.publish(evaluation.sides[turn.name], turn.drawn, turn.slot, turn.stir)
+
+    def call(
+        self, evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None
+    ) -> Timed:
+        """Make one call; while its side stands still, the next one's inputs are written too."""
+        side, candidate = evaluation.sides[turn.name], evaluation.sides["candidate"]
+        fields = evaluation.fields_of(turn.drawn, turn.slot)
+        # Its processes as they were at its last stamp: what came since is found below, and counts.
+        before = candidate.child.cpu_s()
+        timed = side.timed_call(fields, partial(_snapshot, evaluation, times, turn, after))
+        if turn.name != "candidate":
+            candidate.child.look()
+            times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
+        return timed
+
+    def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:
+        """Make one call that does not count."""
+        evaluation.publish(side, drawn, slot)
+        return side.timed_call(evaluation.fields_of(drawn, slot)).total_s
+
+
+def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None) -> None:
+    """Have the judge copy the outputs away while their side stands still, and refresh the next."""
+    places = evaluation.sides[turn.name].output_addresses(len(turn.drawn.outputs))
+    fields = asked_of_judge(evaluation, turn)
+    fields |= {"addresses": places, "look": _windows(evaluation, times, turn), "keep": turn.kept}
+    fields["next"] = after.published() if after else None
+    judged(times, turn, evaluation.ask("timed", fields))
+
+
+def asked_of_judge(evaluation: Evaluation, turn: Turn) -> dict[str, Any]:
+    """Return what the judge is to do after a call, beside copying its outputs."""
+    alone = "eager" not in evaluation.sides
+    return {
+        "draw": turn.drawn.name,
+        "side": turn.name,
+        "base": turn.base,
+        "expect": turn.checked and turn.name == "candidate" and alone,
+        "compare": turn.checked and turn.last,
+    }
+
+
+def judged(times: CaseTimes, turn: Turn, answer: dict[str, Any]) -> None:
+    """Note what the judge saw after a call."""
+    if turn.name == "candidate":
+        times.mutated += [item for item in answer["mutated"] if item not in times.mutated]
+    if turn.checked and turn.last:
+        times.checked += 1
+        if answer["wrong"]:
+            times.wrong.append(answer["message"])
+
+
+def _windows(evaluation: Evaluation, times: CaseTimes, turn: Turn) -> list[list[int]]:
+    """Choose in secret which bytes of a candidate's inputs are looked at after this call."""
+    choices = evaluation.choices("windows", times.case, len(times.totals["candidate"]))
+    size = turn.drawn.size
+    if turn.name != "candidate" or turn.drawn.aliases or choices.random() > LOOK_SHARE:
+        return []
+    starts = [choices.randrange(max(size - WINDOW_BYTES, 1)) for _ in range(WINDOWS)]
+    return [[start, min(start + WINDOW_BYTES, size)] for start in starts]

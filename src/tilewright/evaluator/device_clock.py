@@ -1,0 +1,153 @@
+"""How one call is timed on a GPU: by the judge's events around a call that was queued before.
+
+The judge closes its gate, the contestant queues its call behind it and says so, the judge queues
+the copies of the outputs, wherever they lie, and opens the gate. What cannot be queued within
+`QUEUE_S` waits for the device itself: then the gate is opened first, and the whole side stands
+still while the copies are queued.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.evaluator.device_side import DeviceSide
+from tilewright.evaluator.sides import Ended, Side, Timed
+from tilewright.evaluator.testimony import Result
+from tilewright.scoring import statistics
+
+if TYPE_CHECKING:
+    from tilewright.evaluator.clocks import Turn
+    from tilewright.evaluator.evaluation import Drawn, Evaluation
+    from tilewright.evaluator.times import CaseTimes
+
+__all__ = ["DeviceClock", "calibrate"]
+
+QUEUE_S = 0.01
+CALIBRATION_CALLS = 15
+SETTLING_CALLS = 3
+SHORTEST_S = 1e-7
+"""The clock's own scatter: nothing is said to take less."""
+EMPTY: dict[str, Any] = {"t": "list", "v": []}
+KNOWN_KERNEL = {
+    "base": 0,
+    "size": 0,
+    "args": EMPTY,
+    "grads": [],
+    "grad_outputs": EMPTY,
+    "forward_seed": 0,
+    "expected": [],
+}
+
+
+@dataclass(frozen=True)
+class Gated:
+    """One gated call: seconds by the judge's events, and what was said and seen."""
+
+    seconds: float
+    result: Result
+    early: bool
+    answer: dict[str, Any]
+
+
+def gated(
+    evaluation: Evaluation,
+    side: DeviceSide,
+    fields: dict[str, Any],
+    publish: dict[str, Any] | None = None,
+    asked: dict[str, Any] | None = None,
+    *,
+    keep: bool = False,
+) -> Gated:
+    """Make one call behind the gate; `asked` is what the judge does once it has ended.
+
+    Raises:
+        Ended: the side failed, or its call does not end.
+    """
+    name, limit = side.name, side.limits.call_s
+    sequence = evaluation.ask("gate", {"side": name, "publish": publish})["sequence"]
+    try:
+        side.arm(fields, sequence)
+        early = not side.is_queued(QUEUE_S)
+        if early:
+            evaluation.ask("open", {})
+            if not side.is_queued(limit):
+                raise side.late()
+            side.child.freeze()
+        places = side.output_addresses(len(fields["expected"]))
+        draw = asked["draw"] if asked else None
+        collected = {"side": name, "draw": draw, "keep": keep, "addresses": places}
+        evaluation.ask("collect", collected)
+        if early:
+            side.child.thaw()
+        result = side.result()
+        answer = evaluation.ask(
+            "timed",
+            {**(asked or {"draw": None}), "keep": False, "look": [], "next": None, "wait_s": limit},
+        )
+        if answer["seconds"] is None:
+            raise side.late()
+    except Ended:
+        side.child.kill()
+        evaluation.ask("abandon", {"side": name})
+        raise
+    return Gated(answer["seconds"], result, early, answer)
+
+
+def calibrate(evaluation: Evaluation, side: DeviceSide) -> float:
+    """Return the seconds by which the judge's interval exceeds a kernel's own time.
+
+    Before a candidate is loaded, so that the contestant's own events can be believed.
+    """
+    excess = []
+    for _ in range(SETTLING_CALLS + CALIBRATION_CALLS):
+        call = gated(evaluation, side, KNOWN_KERNEL)
+        excess.append(call.seconds - (call.result.said_us or 0.0) / 1e6)
+    return statistics.median(excess[SETTLING_CALLS:])
+
+
+class DeviceClock:
+    """The judge's events on the device, less what is between them without any work."""
+
+    check_all_bytes = 64 << 20
+
+    def begin(self, evaluation: Evaluation, turn: Turn) -> None:
+        """Do nothing: inputs are written behind each call's own gate."""
+
+    def call(
+        self,
+        evaluation: Evaluation,
+        times: CaseTimes,
+        turn: Turn,
+        after: Turn | None,  # noqa: ARG002
+    ) -> Timed:
+        """Make one call on fresh inputs, and have its outputs compared."""
+        from tilewright.evaluator.clocks import asked_of_judge, judged
+
+        side = _on_device(evaluation.sides[turn.name])
+        fields = evaluation.fields_of(turn.drawn, turn.slot)
+        asked = asked_of_judge(evaluation, turn)
+        call = gated(evaluation, side, fields, turn.published(), asked, keep=turn.kept)
+        judged(times, turn, call.answer)
+        if turn.name == "candidate":
+            times.said.append((call.result.said_us or 0.0) / 1e6)
+            times.early += call.early
+        return _timed(side, call)
+
+    def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:
+        """Make one call that does not count."""
+        own = _on_device(side)
+        base = slot * drawn.slot_bytes
+        publish = {"draw": drawn.name, "side": side.name, "base": base, "stir": None}
+        call = gated(evaluation, own, evaluation.fields_of(drawn, slot), publish)
+        return _timed(own, call).total_s
+
+
+def _timed(side: DeviceSide, call: Gated) -> Timed:
+    return Timed(max(call.seconds - side.clock_excess_s, SHORTEST_S), 0.0, call.result)
+
+
+def _on_device(side: Side) -> DeviceSide:
+    if not isinstance(side, DeviceSide):
+        raise TypeError(f"{side.name} is not on a device")
+    return side

@@ -1,0 +1,58 @@
+"""A side whose calls run on a GPU: what it maps, and calls that are queued behind the gate."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tilewright.evaluator.arenas import TokenPage
+from tilewright.evaluator.sides import Side
+from tilewright.evaluator.testimony import Mapped, Result, read
+
+__all__ = ["DeviceSide"]
+
+
+class DeviceSide(Side):
+    """One contestant on a device. The judge owns all memory that it shares."""
+
+    clock_excess_s = 0.0
+    """What the judge's interval has beside the call; measured before a candidate is loaded."""
+
+    def map(self, shared: dict[str, Any], library: str, *, tf32: bool) -> int:
+        """Have the contestant map what the judge shares; return where its work block lies."""
+        first = not self._token_sent
+        self._token_sent = True
+        self.inputs_bytes = shared["inputs"]
+        fields = {**shared, "library": library, "tf32": tf32}
+        frame = self.ask("map", fields, fds=(self.token.fd,) if first else ())
+        self._expect("mapped", frame)
+        return read(frame, Mapped).base
+
+    def arm(self, fields: dict[str, Any], sequence: int) -> None:
+        """Ask for one gated call, without waiting for anything."""
+        self._sequence = sequence
+        self.token.words[TokenPage.DONE] = 0
+        self._send("arm", {**fields, "sequence": sequence, "wait_s": self.limits.call_s})
+
+    def is_queued(self, within_s: float) -> bool:
+        """Wait until the call is queued whole; `False` when that takes longer."""
+        limit = time.monotonic() + within_s
+        words = self.token.words
+        while words[TokenPage.DONE] != self._sequence:
+            if self._poll.poll(0) and words[TokenPage.DONE] != self._sequence:
+                frame = self.receive(limit)
+                raise self._forged(f"{frame.kind!r} before the call was queued")
+            if time.monotonic() > limit:
+                return False
+            self._watch()
+        return True
+
+    def result(self) -> Result:
+        """Return what the contestant says of the call, once its device has finished it."""
+        frame = self.receive(time.monotonic() + self.limits.call_s)
+        self._expect("result", frame)
+        return self._read_result(frame)
+
+    def late(self) -> Exception:
+        """Return what to raise for a call that does not end."""
+        return self._late(self.limits.call_s)

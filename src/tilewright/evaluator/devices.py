@@ -1,0 +1,120 @@
+"""The devices that candidates run on: the processor, or one NVIDIA GPU."""
+
+from __future__ import annotations
+
+import glob
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from functools import cache
+
+from tilewright.config import environment
+from tilewright.errors import ConfigError, InfrastructureError
+
+__all__ = ["CPU", "Device", "find_device"]
+
+QUERY = ("index", "uuid", "name", "driver_version")
+CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
+DRIVER_FOLDERS = ("/usr/local/nvidia", "/proc/driver/nvidia")
+PASSED = ("LD_LIBRARY_PATH", "CUDA_HOME", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX")
+"""Variables by which the driver and the CUDA compiler are found on some machines."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where candidates run, and what their processes need for it."""
+
+    name: str
+    """`cpu`, or `cuda:N`."""
+    model: str
+    uuid: str = ""
+    driver: str = ""
+    nodes: tuple[str, ...] = ()
+    """Device files that the sandbox shows."""
+    paths: tuple[str, ...] = ()
+    """Folders that the sandbox shows beside the usual ones."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Tell whether it is a GPU."""
+        return self.name != "cpu"
+
+
+@cache
+def _processor_model() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def _cpu() -> Device:
+    needed = {
+        "TRITON_INTERPRET": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    }
+    return Device("cpu", _processor_model(), environment=needed)
+
+
+CPU = _cpu()
+
+
+def find_device(name: str) -> Device:
+    """Return the device called `cpu`, `cuda` or `cuda:N`.
+
+    Raises:
+        ConfigError: devices have other names.
+        InfrastructureError: this machine has none of that name; the message says what it has.
+    """
+    if name == "cpu":
+        return CPU
+    kind, _, number = name.partition(":")
+    if kind != "cuda" or not (number or "0").isdecimal():
+        raise ConfigError(f"device {name!r} is unknown; known: cpu, cuda, cuda:N")
+    found = _gpus()
+    index = int(number or 0)
+    if index not in found:
+        has = ", ".join(f"cuda:{i} ({row[2]})" for i, row in found.items()) or "no NVIDIA GPU"
+        raise InfrastructureError(
+            f"unjudged: no device: {name} is not here; this machine has {has}"
+        )
+    _, uuid, model, driver = found[index]
+    own = f"/dev/nvidia{index}"
+    nodes = (own,) if os.path.exists(own) else tuple(sorted(glob.glob("/dev/nvidia[0-9]*")))
+    return Device(
+        name=f"cuda:{index}",
+        model=model,
+        uuid=uuid,
+        driver=driver,
+        nodes=(*(path for path in CONTROL_NODES if os.path.exists(path)), *nodes),
+        paths=tuple(path for path in DRIVER_FOLDERS if os.path.exists(path)),
+        environment={
+            "CUDA_VISIBLE_DEVICES": uuid,
+            "CUDA_CACHE_PATH": "/tmp/cuda",
+            **environment(PASSED),
+        },
+    )
+
+
+@cache
+def _gpus() -> dict[int, tuple[str, str, str, str]]:
+    """Return the GPUs that the driver's own tool lists, by index."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return {}
+    command = [tool, f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    rows = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
+    return {
+        int(row[0]): (row[0], row[1], row[2], row[3])
+        for row in rows
+        if len(row) == len(QUERY) and row[0].isdecimal()
+    }

@@ -1,0 +1,119 @@
+"""A judge whose inputs, reference and clock are on a GPU."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import torch
+
+from tilewright.contestant.frames import Channel, Frame
+from tilewright.contestant.tensors import Layout
+from tilewright.evaluator.judge import reference
+from tilewright.evaluator.judge.gates import Gates
+from tilewright.evaluator.judge.main import Judge, Side, serve
+from tilewright.evaluator.judge.memory import DeviceMemory
+
+
+class DeviceJudge(Judge):
+    """The judge on one device; the gate stands between it and its contestants."""
+
+    HANDLERS = (*Judge.HANDLERS, "measure", "share", "mapped", "gate", "open", "collect", "abandon")
+    device = torch.device("cuda")
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        self.gates = Gates()
+
+    def problem(self, frame: Frame) -> dict[str, Any]:
+        """Load the problem, under the precision that both sides get."""
+        torch.backends.cuda.matmul.allow_tf32 = frame.fields["tf32"]
+        torch.backends.cudnn.allow_tf32 = frame.fields["tf32"]
+        return super().problem(frame)
+
+    def measure(self, frame: Frame) -> dict[str, Any]:
+        """Run the reference once on a case; answer with the bytes that it and its outputs need."""
+        fields = frame.fields
+        args = self.reference.arguments(fields["params"], fields["seed"])
+        layout = Layout()
+        with reference.problem_step("laying out the inputs"):
+            layout.describe(args)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        outputs, _ = reference.run(self.reference, args, [], 0)
+        peak = torch.cuda.max_memory_allocated() - before
+        size = sum(value.numel() * value.element_size() for value in outputs)
+        return {"inputs": layout.size, "outputs": size, "count": len(outputs), "peak": peak}
+
+    def share(self, frame: Frame) -> dict[str, Any]:
+        """Allocate what a side is to map."""
+        fields = frame.fields
+        name = fields["side"]
+        shared = self.gates.share(name, fields["inputs"], fields["reserve"], fields["pool"])
+        if name in self.sides:
+            self.sides[name].inputs = self.gates.shared[name].inputs
+        return shared
+
+    def mapped(self, frame: Frame) -> dict[str, Any]:
+        """Learn where a side has mapped its work block, before its candidate is there."""
+        shared = self.gates.shared[frame.fields["side"]]
+        memory = DeviceMemory(shared.work, frame.fields["base"])
+        self.sides[frame.fields["side"]] = Side(shared.inputs, memory)
+        return {}
+
+    def forget(self, frame: Frame) -> dict[str, Any]:
+        """Forget sides, draws and snapshots, and free what sides had mapped."""
+        answer = super().forget(frame)
+        for name in frame.fields.get("sides", ()):
+            self.gates.release(name)
+        return answer
+
+    def gate(self, frame: Frame) -> dict[str, Any]:
+        """Queue a call behind the closed gate, with the inputs of `publish`, if any."""
+        fields = frame.fields
+        published = fields["publish"]
+        if published is not None and published["stir"] is not None:
+            self.draws[published["draw"]].stir(published["stir"])
+
+        def write_inputs() -> None:
+            if published is not None:
+                self._copy(published)
+
+        return {"sequence": self.gates.close(fields["side"], write_inputs)}
+
+    def open(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
+        """Open the gate for a call that could not be queued whole."""
+        self.gates.open()
+        return {}
+
+    def abandon(self, frame: Frame) -> dict[str, Any]:
+        """Give a call up whose contestant failed."""
+        self.gates.abandon(frame.fields["side"])
+        return {}
+
+    def collect(self, frame: Frame) -> dict[str, Any]:
+        """Copy a call's outputs away as soon as it ends, and let it begin.
+
+        With `keep` false nothing is copied, and the gate is opened all the same.
+        """
+        fields = frame.fields
+        if fields["keep"]:
+            side, drawn = self.sides[fields["side"]], self.draws[fields["draw"]]
+            self.snapshots[fields["side"]] = self._snapshot(drawn, side, fields["addresses"])
+        self.gates.open()
+        return {}
+
+    def timed(self, frame: Frame) -> dict[str, Any]:
+        """Answer with the seconds of the call that was collected, and what was wrong with it."""
+        fields = frame.fields
+        seconds = self.gates.wait(fields["wait_s"])
+        if seconds is None or fields["draw"] is None:
+            return {"seconds": seconds, **self._answer(None, [], None)}
+        return {"seconds": seconds, **super().timed(frame)}
+
+
+def main(sock: socket.socket, applied: dict[str, str]) -> None:
+    """Say that it is ready, and judge on the device."""
+    channel = Channel(sock)
+    channel.send("ready", {"applied": applied})
+    serve(channel, DeviceJudge(channel))

@@ -1,0 +1,123 @@
+"""The judge's half of calls on a device: what it shares, its gate, and its clock.
+
+In one stream stand: a wait for the gate, the inputs written into the slot, the second level cache
+flushed, a timing event, a word that releases the contestant, a wait for the contestant's word, and
+a second timing event. The contestant queues its call meanwhile, so that no launch is in the
+interval. The inputs are written only when the gate is open: what is computed before that, on
+whatever stream, is computed from old ones.
+
+Measured on an H200 (docs/lab): the interval exceeds the contestant's work by a constant, which is
+taken anew for each contestant before its candidate is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.contestant.cuda import DONE_WORD, GATE_WORD, WORDS_BYTES, Block, Driver
+
+FLUSH_BYTES = 256 << 20
+"""More than twice the largest second level cache of a device."""
+POLL_S = 2e-5
+
+
+@dataclass
+class Shared:
+    """What one contestant has mapped: the input block, which may grow, and the work block."""
+
+    inputs: Block
+    work: Block
+
+
+class Gates:
+    """The judge's stream, gate and blocks on one device. Lifetime: the judge."""
+
+    def __init__(self) -> None:
+        self.driver = Driver()
+        self.stream = torch.cuda.Stream()
+        torch.cuda.set_stream(self.stream)
+        self.shared: dict[str, Shared] = {}
+        self._flag = torch.zeros(1, dtype=torch.int32).pin_memory()
+        self._flush = torch.zeros(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+        self._begin, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._sequence = 0
+
+    def share(self, side: str, inputs: int, reserve: int, pool: int) -> dict[str, Any]:
+        """Allocate blocks for a side, or only a larger input block; return handles and sizes."""
+        block = self._fresh(inputs)
+        known = self.shared.get(side)
+        if known is not None:
+            torch.cuda.synchronize()
+            self.driver.free(known.inputs)
+            known.inputs = block
+            return {"handle": self.driver.export(block), "inputs": len(block)}
+        work = self._fresh(WORDS_BYTES + reserve + pool)
+        work.elements(torch.uint8, WORDS_BYTES, 0).zero_()
+        torch.cuda.synchronize()
+        self.shared[side] = Shared(block, work)
+        return {
+            "handle": self.driver.export(block),
+            "inputs": len(block),
+            "work_handle": self.driver.export(work),
+            "work": len(work),
+            "reserve": reserve,
+        }
+
+    def _fresh(self, size: int) -> Block:
+        """Return a block in which nothing stands: not even what an earlier contestant computed."""
+        try:
+            block = self.driver.allocate(size)
+        except RuntimeError:
+            torch.cuda.empty_cache()
+            block = self.driver.allocate(size)
+        block.elements(torch.uint8, len(block), 0).fill_(0xFF)
+        torch.cuda.synchronize()
+        return block
+
+    def release(self, side: str) -> None:
+        """Free a side's blocks; its process has ended."""
+        shared = self.shared.pop(side, None)
+        if shared is not None:
+            torch.cuda.synchronize()
+            self.driver.free(shared.inputs)
+            self.driver.free(shared.work)
+
+    def close(self, side: str, write_inputs: Callable[[], None]) -> int:
+        """Queue one call of a side behind a closed gate; return its sequence number."""
+        self._sequence += 1
+        words, stream = self.shared[side].work.address, self.stream.cuda_stream
+        self._flag[0] = 0
+        self.driver.await_word(stream, self._flag.data_ptr(), 1)
+        write_inputs()
+        self._flush.zero_()
+        self._begin.record(self.stream)
+        self.driver.write_word(stream, words + GATE_WORD, self._sequence)
+        self.driver.await_word(stream, words + DONE_WORD, self._sequence)
+        self._end.record(self.stream)
+        return self._sequence
+
+    def open(self) -> None:
+        """Let the queued call go."""
+        self._flag[0] = 1
+
+    def wait(self, timeout_s: float) -> float | None:
+        """Return the seconds between the two events, or `None` where the call does not end."""
+        limit = time.monotonic() + timeout_s
+        while not self._end.query():
+            if time.monotonic() > limit:
+                return None
+            time.sleep(POLL_S)
+        return float(self._begin.elapsed_time(self._end)) / 1e3
+
+    def abandon(self, side: str) -> None:
+        """Release our own stream from a call that will not end by itself."""
+        self.open()
+        other = torch.cuda.Stream()
+        words = self.shared[side].work.address
+        self.driver.write_word(other.cuda_stream, words + DONE_WORD, self._sequence)
+        self.stream.synchronize()
