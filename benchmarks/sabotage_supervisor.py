@@ -28,7 +28,11 @@ CLOCK = (
             "if times.totals[names[-1]][-1] < 0.9 or max(widths) <= max(",
         ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
-        ("both calls of a pair get other contents", "None if place else stir", "stir + place"),
+        (
+            "both calls of a pair get other contents",
+            "None if place and clock.pairs else",
+            "None if False else",
+        ),
         (
             "timed calls are not compared",
             "drawn.output_bytes <= clock.check_all_bytes",

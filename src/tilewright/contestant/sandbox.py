@@ -74,6 +74,8 @@ class Sandbox:
             # Before the fork, so that the payload finds no moment at which it may look in here.
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
             here = os.getpid()
+            for _ in range(self.confinement.skipped_pids):
+                _use_up_pid()
             payload = os.fork()
             if payload == 0:
                 if status_fd >= 0:
@@ -212,6 +214,13 @@ class Sandbox:
         if viewed:
             rules.append(("/", landlock.READ_DIR))
         return rules
+
+
+def _use_up_pid() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def _see_own_processes() -> str:

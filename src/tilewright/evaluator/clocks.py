@@ -15,7 +15,7 @@ from tilewright.evaluator.evaluation import Drawn, Evaluation
 from tilewright.evaluator.sides import Side, Timed
 from tilewright.evaluator.times import CaseTimes
 
-__all__ = ["Clock", "SupervisorClock", "Turn", "judged"]
+__all__ = ["Clock", "SupervisorClock", "Turn"]
 
 LOOK_SHARE, WINDOWS, WINDOW_BYTES = 0.25, 8, 512
 """In how many timed calls the inputs are looked at, and how much of them."""
@@ -47,17 +47,14 @@ class Turn:
             "stir": self.stir,
         }
 
-    @property
-    def kept(self) -> bool:
-        """Tell whether its outputs are needed for a comparison."""
-        return self.checked and self.name in ("candidate", "eager")
-
 
 class Clock(Protocol):
     """Times calls, one at a time."""
 
     check_all_bytes: int
     """Up to this size every output of a timed call is compared."""
+    pairs: bool
+    """Whether both sides of half a block get the same contents, so that one expects the other."""
 
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Make ready for the first call of a block."""
@@ -75,6 +72,7 @@ class SupervisorClock:
     """The supervisor's own clock, between the tokens of a page that it shares with the side."""
 
     check_all_bytes = 4 << 20
+    pairs = True
 
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Write the inputs of the first call of a block."""
@@ -103,32 +101,22 @@ class SupervisorClock:
 def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None) -> None:
     """Have the judge copy the outputs away while their side stands still, and refresh the next."""
     places = evaluation.sides[turn.name].output_addresses(len(turn.drawn.outputs))
-    fields = asked_of_judge(evaluation, turn)
-    fields |= {"addresses": places, "look": _windows(evaluation, times, turn), "keep": turn.kept}
-    fields["next"] = after.published() if after else None
-    judged(times, turn, evaluation.ask("timed", fields))
-
-
-def asked_of_judge(evaluation: Evaluation, turn: Turn) -> dict[str, Any]:
-    """Return what the judge is to do after a call, beside copying its outputs."""
     alone = "eager" not in evaluation.sides
-    return {
+    fields = {
         "draw": turn.drawn.name,
         "side": turn.name,
         "base": turn.base,
+        "addresses": places,
+        "look": _windows(evaluation, times, turn),
+        "keep": turn.checked and turn.name in ("candidate", "eager"),
         "expect": turn.checked and turn.name == "candidate" and alone,
         "compare": turn.checked and turn.last,
+        "next": after.published() if after else None,
     }
-
-
-def judged(times: CaseTimes, turn: Turn, answer: dict[str, Any]) -> None:
-    """Note what the judge saw after a call."""
-    if turn.name == "candidate":
-        times.mutated += [item for item in answer["mutated"] if item not in times.mutated]
-    if turn.checked and turn.last:
-        times.checked += 1
-        if answer["wrong"]:
-            times.wrong.append(answer["message"])
+    answer = evaluation.ask("timed", fields)
+    if turn.name != "candidate":
+        answer["mutated"] = []
+    times.note_answer(answer, compared=turn.checked and turn.last)
 
 
 def _windows(evaluation: Evaluation, times: CaseTimes, turn: Turn) -> list[list[int]]:

@@ -92,6 +92,10 @@ def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:
         "OMP_WAIT_POLICY": "PASSIVE",
         **STEADY_MALLOC,
         **extra,
+        # torch.utils.cpp_extension asks whether there is a device, and the driver's way of finding
+        # out would start CUDA here, with a thread. Children see theirs by their own environment.
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+        "CUDA_VISIBLE_DEVICES": "",
     }
 
 
@@ -112,7 +116,7 @@ def child_environment(extra: dict[str, str]) -> dict[str, str]:
     }
 
 
-def confinement(
+def confinement(  # noqa: PLR0913 - each is read by another layer
     slot: int,
     limits: Limits,
     memory_bytes: int,
@@ -120,6 +124,7 @@ def confinement(
     cores: tuple[int, ...],
     threads: int,
     device: Device,
+    skipped_pids: int = 0,
     extra_paths: tuple[str, ...] = (),
     layers: tuple[str, ...] = (ALL_LAYERS,),
 ) -> dict[str, Any]:
@@ -139,5 +144,6 @@ def confinement(
         "core": list(cores) or None,
         "environment": child_environment({**device.environment, "OMP_NUM_THREADS": str(threads)}),
         "devices": list(device.nodes),
+        "skipped_pids": skipped_pids,
         "layers": list(layers),
     }

@@ -110,6 +110,8 @@ class DeviceClock:
     """The judge's events on the device, less what is between them without any work."""
 
     check_all_bytes = 64 << 20
+    pairs = False
+    # A kernel that a candidate left behind may see a baseline's inputs: they are never its own.
 
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Do nothing: inputs are written behind each call's own gate."""
@@ -122,15 +124,16 @@ class DeviceClock:
         after: Turn | None,  # noqa: ARG002
     ) -> Timed:
         """Make one call on fresh inputs, and have its outputs compared."""
-        from tilewright.evaluator.clocks import asked_of_judge, judged
-
         side = _on_device(evaluation.sides[turn.name])
         fields = evaluation.fields_of(turn.drawn, turn.slot)
-        asked = asked_of_judge(evaluation, turn)
-        call = gated(evaluation, side, fields, turn.published(), asked, keep=turn.kept)
-        judged(times, turn, call.answer)
-        if turn.name == "candidate":
-            times.said.append((call.result.said_us or 0.0) / 1e6)
+        own = turn.name == "candidate"
+        checked = own and turn.checked
+        asked = {"draw": turn.drawn.name, "side": turn.name, "base": turn.base}
+        asked |= {"expect": checked, "compare": checked}
+        call = gated(evaluation, side, fields, turn.published(), asked, keep=checked)
+        times.said.setdefault(turn.name, []).append((call.result.said_us or 0.0) / 1e6)
+        if own:
+            times.note_answer(call.answer, compared=checked)
             times.early += call.early
         return _timed(side, call)
 

@@ -56,11 +56,7 @@ def _processor_model() -> str:
 
 
 def _cpu() -> Device:
-    needed = {
-        "TRITON_INTERPRET": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-    }
+    needed = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
     return Device("cpu", _processor_model(), environment=needed)
 
 

@@ -132,6 +132,7 @@ class Host:
             cores=cores,
             threads=len(cores),
             device=self.device,
+            skipped_pids=int(role == "judge" and self.device.is_gpu),
             extra_paths=(*self._own_paths(), *extra_paths),
             layers=self.layers,
         )

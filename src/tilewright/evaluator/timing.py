@@ -148,10 +148,17 @@ def _half(
     """Choose in secret what the calls of half a block get, and whether they are compared."""
     choices = evaluation.choices("timed", times.case, times.blocks, half)
     drawn, slot = choices.choice(draws), choices.randrange(slots)
-    stir = choices.getrandbits(32)
+    stirs = [choices.getrandbits(32) for _ in order]
     checked = drawn.output_bytes <= clock.check_all_bytes or choices.random() < CHECK_SHARE
     return [
-        Turn(name, drawn, slot, None if place else stir, checked, place == len(order) - 1)
+        Turn(
+            name,
+            drawn,
+            slot,
+            None if place and clock.pairs else stirs[place],
+            checked,
+            place == len(order) - 1,
+        )
         for place, name in enumerate(order)
     ]
 

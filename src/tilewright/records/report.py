@@ -50,6 +50,8 @@ class Comparison(Record):
     """For example `short`, `noisy`, `uncalibrated`."""
     raw_us: tuple[tuple[float, ...], ...] = ()
     """One row a block: reference, candidate, candidate, reference (ABBA), microseconds."""
+    said_us: tuple[tuple[float, ...], ...] = ()
+    """The same calls on a device by the sides' own events: testimony, shown and never used."""
 
 
 class CaseResult(Record):

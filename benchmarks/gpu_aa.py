@@ -1,0 +1,150 @@
+"""A/A on a GPU: KernelBench references against themselves through the whole evaluator.
+
+python -m benchmarks.gpu_aa KERNELBENCH.jsonl SECONDS [PROBLEMS]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.bars import executor
+from tilewright.api import build_request
+from tilewright.config import load
+from tilewright.errors import TilewrightError
+from tilewright.executors.local import LocalExecutor
+from tilewright.problems.reader import parse_problem
+from tilewright.records import Candidate, SourceFile
+from tilewright.scoring import statistics
+
+SHORT_US = 20.0
+OVERRIDES = ["eval.device=cuda", "eval.limits.load_s=60"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One A/A run: `log_ratio` is what should be 0."""
+
+    problem: str
+    verdict: str
+    detail: str
+    reference_us: float | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    within: float | None
+    moved_bytes: int
+    blocks: int
+    wall_s: float
+    stages: dict[str, float]
+    said_ratio: float | None = None
+    """The same by the sides' own events."""
+    raw_us: tuple[tuple[float, ...], ...] = ()
+    said_us: tuple[tuple[float, ...], ...] = ()
+
+
+def chosen(path: Path, count: int) -> list[dict[str, object]]:
+    """Return `count` problems of levels 1 and 2, evenly spread."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if row["level"] in (1, 2)]
+    step = len(rows) / count
+    return [rows[int(place * step)] for place in range(count)]
+
+
+def measure(local: LocalExecutor, row: dict[str, object], number: int) -> Run:
+    """Judge one reference against itself."""
+    name, code = f"level{row['level']}-{row['problem_id']}", str(row["code"])
+    problem = parse_problem(code, f"kernelbench/{name}", name, name)
+    source = f"{code}\n\nModelNew = Model\n# {number}\n"
+    file = SourceFile(path="candidate.py", text=source)
+    candidate = Candidate(language="torch", files=(file,), entry="ModelNew")
+    request = build_request(candidate, problem, load(overrides=OVERRIDES, environ={}))
+    start = time.monotonic()
+    try:
+        report = local.evaluate(request)
+    except TilewrightError as error:
+        wall = time.monotonic() - start
+        return _untimed(name, type(error).__name__, str(error), wall, {})
+    wall = time.monotonic() - start
+    stages = {stage.name: round(stage.wall_s, 3) for stage in report.stages}
+    detail = str(getattr(report.outcome, "message", "")) or str([f.code for f in report.findings])
+    if not report.comparisons:
+        return _untimed(name, report.verdict, detail, wall, stages)
+    item = report.comparisons[0]
+    rows = statistics.paired_log_ratios(item.raw_us)
+    low, high = statistics.bootstrap_median_interval(rows)
+    return Run(
+        name,
+        report.verdict,
+        "",
+        item.reference.median_us,
+        math.log(item.speedup),
+        item.speedup_low,
+        item.speedup_high,
+        (high - low) / 2,
+        item.moved_bytes,
+        item.blocks,
+        wall,
+        stages,
+        statistics.median(statistics.paired_log_ratios(item.said_us)) if item.said_us else None,
+        item.raw_us,
+        item.said_us,
+    )
+
+
+def _untimed(name: str, verdict: str, detail: str, wall: float, stages: dict[str, float]) -> Run:
+    return Run(name, verdict, detail[-300:], None, None, None, None, None, 0, 0, wall, stages)
+
+
+def line(run: Run) -> str:
+    """Return a run as a line."""
+    if run.log_ratio is None:
+        return f"{run.problem:16} {run.verdict} {run.wall_s:5.1f} s {run.detail} {run.stages}"
+    said = 100 * (run.said_ratio or 0)
+    return (
+        f"{run.problem:16} {run.verdict:8} {run.wall_s:5.1f} s {run.reference_us:9.1f} us "
+        f"{100 * run.log_ratio:+6.2f} +-{100 * (run.within or 0):5.2f} said {said:+6.2f} "
+        f"x{run.blocks}"
+    )
+
+
+def spread(runs: list[Run]) -> str:
+    """Return median, 95th percentile and worst of 100 x |log ratio|."""
+    values = sorted(100 * abs(run.log_ratio) for run in runs if run.log_ratio is not None)
+    if not values:
+        return "none"
+    middle, high = statistics.median(values), statistics.quantile(values, 0.95)
+    return f"{middle:.2f} / {high:.2f} / {values[-1]:.2f} of {len(values)}"
+
+
+def main() -> None:
+    """Run until the problems are done once, then again while there is time."""
+    path, budget_s = Path(sys.argv[1]), float(sys.argv[2])
+    rows = chosen(path, int(sys.argv[3]) if len(sys.argv) > 3 else 48)
+    stop, runs = time.monotonic() + budget_s, []
+    with executor() as local:
+        for number in range(1000):
+            if time.monotonic() > stop:
+                break
+            runs.append(measure(local, rows[number % len(rows)], number))
+            print(line(runs[-1]), flush=True)
+    out = os.environ.get("OUT", "out")
+    text = json.dumps([asdict(run) for run in runs])
+    Path(out, "gpu_aa.json").write_text(text, encoding="utf-8")
+    timed = [run for run in runs if run.reference_us is not None]
+    long = [run for run in timed if (run.reference_us or 0) >= SHORT_US]
+    short = [run for run in timed if (run.reference_us or 0) < SHORT_US]
+    inside = sum((run.low or 0) <= 1 <= (run.high or 0) for run in timed)
+    print("100 x |log ratio|, median / 95th / worst:")
+    print(f"  20 us and more {spread(long)}; below {spread(short)}")
+    print(f"  intervals contain 1 in {inside} of {len(timed)}")
+    print("  not correct:", [run.problem for run in runs if run.verdict != "correct"])
+
+
+if __name__ == "__main__":
+    main()

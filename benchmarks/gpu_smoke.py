@@ -1,0 +1,213 @@
+"""Smoke of the judge on a GPU: one candidate of each kind, its verdict, its speed, its time.
+
+python -m benchmarks.gpu_smoke [PART OF A NAME]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.bars import executor
+from tilewright.api import build_request
+from tilewright.config import load
+from tilewright.errors import TilewrightError
+from tilewright.executors.local import LocalExecutor
+from tilewright.problems.reader import parse_problem
+from tilewright.records import Candidate, Problem, SourceFile
+
+SOFTMAX = """import torch
+
+CASES = [{"name": "wide", "rows": 4096, "cols": 1000}, {"name": "tall", "rows": 32768, "cols": 256}]
+ENTRY = "work"
+
+
+def inputs(case, generator):
+    return (torch.randn(case["rows"], case["cols"], generator=generator),)
+
+
+def reference(x):
+    return torch.softmax(x, dim=-1)
+"""
+LINEAR = """import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.norm = nn.LayerNorm(features)
+
+    def forward(self, x):
+        return torch.relu(self.norm(self.linear(x)))
+
+
+def get_inputs():
+    return [torch.randn(2048, 1024)]
+
+
+def get_init_inputs():
+    return [1024]
+"""
+KERNEL = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax(x, y, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    inside = at < cols
+    value = tl.load(x + row * cols + at, mask=inside, other=-float("inf"))
+    value = tl.exp(value - tl.max(value, 0))
+    tl.store(y + row * cols + at, value / tl.sum(value, 0), mask=inside)
+
+
+def launch(x):
+    y = torch.empty_like(x)
+    softmax[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return y
+"""
+TORCH = "import torch\n\n\ndef work(x):\n"
+STALE = """import torch
+
+seen = {}
+
+
+def work(x):
+    key = x.data_ptr()
+    if key not in seen:
+        seen[key] = torch.softmax(x, -1)
+    return seen[key]
+"""
+GRAPH = """import torch
+
+graphs = {}
+
+
+def work(x):
+    key = (x.shape, x.data_ptr())
+    if key not in graphs:
+        torch.softmax(x, -1)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = torch.softmax(x, -1)
+        graphs[key] = graph, y
+    graph, y = graphs[key]
+    graph.replay()
+    return y
+"""
+SIDE = """import torch
+
+side = None
+
+
+def work(x):
+    global side
+    if side is None:
+        side = torch.cuda.Stream()
+    y = torch.empty_like(x)
+    with torch.cuda.stream(side):
+        y.copy_(torch.softmax(x, -1))
+    return y
+"""
+CANDIDATES = {
+    "same": ("torch", TORCH + "    return torch.softmax(x, -1)\n"),
+    "triton": ("triton", KERNEL + "\n\ndef work(x):\n    return launch(x)\n"),
+    "delayed 20 us": (
+        "torch",
+        TORCH + "    torch.cuda._sleep(36_000)\n    return torch.softmax(x, -1)\n",
+    ),
+    "synchronises": (
+        "torch",
+        TORCH + "    y = torch.softmax(x, -1)\n    torch.cuda.synchronize()\n    return y\n",
+    ),
+    "on the host": ("torch", TORCH + "    return torch.softmax(x.cpu(), -1).cuda()\n"),
+    "graph": ("torch", GRAPH),
+    "wrong": ("torch", TORCH + "    return torch.softmax(x, -1) * 1.01\n"),
+    "half": ("torch", TORCH + "    return torch.softmax(x.half(), -1).float()\n"),
+    "stale": ("torch", STALE),
+    "side stream": ("torch", SIDE),
+    "decoy": (
+        "triton",
+        KERNEL + "\n\ndef work(x):\n    launch(x)\n    return torch.softmax(x, -1)\n",
+    ),
+    "illegal": (
+        "triton",
+        KERNEL.replace("tl.store(y + row", "tl.store(y + 1000000000000 + row")
+        + "\n\ndef work(x):\n    return launch(x)\n",
+    ),
+    "raises": ("torch", TORCH + "    raise ValueError('no')\n"),
+    "hangs": (
+        "torch",
+        TORCH + "    torch.cuda._sleep(1 << 44)\n    return torch.softmax(x, -1)\n",
+    ),
+    "after the fault": ("torch", TORCH + "    return torch.softmax(x, -1)  # again\n"),
+}
+OVERRIDES = ["eval.device=cuda", "eval.limits.call_s=6", "eval.limits.load_s=60"]
+
+
+def cases() -> list[tuple[str, Problem, Candidate]]:
+    """Return what is judged, by name."""
+    softmax = parse_problem(SOFTMAX, "smoke/softmax", "softmax", "smoke")
+    linear = parse_problem(LINEAR, "smoke/linear", "linear", "smoke")
+    found = [
+        (name, softmax, _candidate(language, text, "work"))
+        for name, (language, text) in CANDIDATES.items()
+    ]
+    model = _candidate("torch", LINEAR + "\n\nModelNew = Model\n", "ModelNew")
+    return [*found, ("module", linear, model)]
+
+
+def _candidate(language: str, text: str, entry: str) -> Candidate:
+    file = SourceFile(path="candidate.py", text=text)
+    return Candidate.model_validate({"language": language, "files": (file,), "entry": entry})
+
+
+def show(
+    local: LocalExecutor, name: str, problem: Problem, candidate: Candidate
+) -> dict[str, object]:
+    """Judge one candidate and print a line of it."""
+    start = time.monotonic()
+    try:
+        report = local.evaluate(
+            build_request(candidate, problem, load(overrides=OVERRIDES, environ={}))
+        )
+    except TilewrightError as error:
+        print(f"{name:16} {type(error).__name__}: {str(error)[-600:]}", flush=True)
+        return {"name": name, "verdict": type(error).__name__}
+    wall = time.monotonic() - start
+    message = str(getattr(report.outcome, "message", ""))[:160].replace("\n", " ")
+    speed = ", ".join(
+        f"{item.speedup:.4f} [{item.speedup_low:.3f} {item.speedup_high:.3f}] "
+        f"{item.reference.median_us:.2f}/{item.candidate.median_us:.2f} us x{item.blocks}"
+        for item in report.comparisons
+    )
+    stages = " ".join(f"{stage.name} {stage.wall_s:.2f}" for stage in report.stages)
+    findings = [item.code for item in report.findings] + [item.name for item in report.labels]
+    print(f"{name:16} {report.verdict:10} {wall:5.2f} s {speed} {message} {findings}", flush=True)
+    print(f"{'':16} {stages}", flush=True)
+    return {"name": name, "report": json.loads(report.to_json())}
+
+
+def main() -> None:
+    """Judge all, or those whose name contains the argument."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    rows = []
+    with executor() as local:
+        for name, problem, candidate in cases():
+            if wanted in name:
+                rows.append(show(local, name, problem, candidate))
+    out = os.environ.get("OUT")
+    if out:
+        Path(out, "gpu_smoke.json").write_text(json.dumps(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
