@@ -134,6 +134,10 @@ CANDIDATES = {
     "half": ("torch", TORCH + "    return torch.softmax(x.half(), -1).float()\n"),
     "stale": ("torch", STALE),
     "side stream": ("torch", SIDE),
+    "half its own": (
+        "triton",
+        KERNEL + "\n\ndef work(x):\n    torch.cuda._sleep(40_000)\n    return launch(x)\n",
+    ),
     "decoy": (
         "triton",
         KERNEL + "\n\ndef work(x):\n    launch(x)\n    return torch.softmax(x, -1)\n",
@@ -150,6 +154,12 @@ CANDIDATES = {
     ),
     "after the fault": ("torch", TORCH + "    return torch.softmax(x, -1)  # again\n"),
 }
+FOLDER = Path(__file__).parent / "gpu_candidates"
+FILES = {
+    "cuda": ("cuda", ("rows.cu", "rows.cuh")),
+    "load_inline": ("cuda", ("inline.py", "rows.cuh")),
+    "leftover": ("torch", ("leftover.py",)),
+}
 OVERRIDES = ["eval.device=cuda", "eval.limits.call_s=6", "eval.limits.load_s=60"]
 
 
@@ -161,6 +171,18 @@ def cases() -> list[tuple[str, Problem, Candidate]]:
         (name, softmax, _candidate(language, text, "work"))
         for name, (language, text) in CANDIDATES.items()
     ]
+    for name, (language, paths) in FILES.items():
+        files = tuple(
+            SourceFile(path=path, text=(FOLDER / path).read_text(encoding="ascii"))
+            for path in paths
+        )
+        fields = {"language": language, "files": files, "entry": "work"}
+        found.append((name, softmax, Candidate.model_validate(fields)))
+    same = dict(CANDIDATES)["same"][1]
+    found += [
+        ("against compile", softmax, _candidate("torch", same + "# compile\n", "work")),
+        ("publicly", softmax, _candidate("torch", same + "# publicly\n", "work")),
+    ]
     model = _candidate("torch", LINEAR + "\n\nModelNew = Model\n", "ModelNew")
     return [*found, ("module", linear, model)]
 
@@ -170,6 +192,14 @@ def _candidate(language: str, text: str, entry: str) -> Candidate:
     return Candidate.model_validate({"language": language, "files": (file,), "entry": entry})
 
 
+def _overrides(name: str) -> list[str]:
+    more = {
+        "against compile": ['eval.baselines=["eager", "compile"]'],
+        "publicly": ["eval.protocol=official"],
+    }
+    return OVERRIDES + more.get(name, [])
+
+
 def show(
     local: LocalExecutor, name: str, problem: Problem, candidate: Candidate
 ) -> dict[str, object]:
@@ -177,7 +207,7 @@ def show(
     start = time.monotonic()
     try:
         report = local.evaluate(
-            build_request(candidate, problem, load(overrides=OVERRIDES, environ={}))
+            build_request(candidate, problem, load(overrides=_overrides(name), environ={}))
         )
     except TilewrightError as error:
         print(f"{name:16} {type(error).__name__}: {str(error)[-600:]}", flush=True)
@@ -185,14 +215,17 @@ def show(
     wall = time.monotonic() - start
     message = str(getattr(report.outcome, "message", ""))[:160].replace("\n", " ")
     speed = ", ".join(
-        f"{item.speedup:.4f} [{item.speedup_low:.3f} {item.speedup_high:.3f}] "
+        f"{item.speedup:.4f} [{item.speedup_low or 0:.3f} {item.speedup_high or 0:.3f}] "
         f"{item.reference.median_us:.2f}/{item.candidate.median_us:.2f} us x{item.blocks}"
         for item in report.comparisons
     )
     stages = " ".join(f"{stage.name} {stage.wall_s:.2f}" for stage in report.stages)
     findings = [item.code for item in report.findings] + [item.name for item in report.labels]
     print(f"{name:16} {report.verdict:10} {wall:5.2f} s {speed} {message} {findings}", flush=True)
-    print(f"{'':16} {stages}", flush=True)
+    profile = report.profile and report.profile.to_json()
+    print(f"{'':16} {stages} {profile}"[:400], flush=True)
+    if name == "same":
+        print(f"{'':16} {report.environment.host}")
     return {"name": name, "report": json.loads(report.to_json())}
 
 

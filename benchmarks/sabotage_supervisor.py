@@ -10,8 +10,8 @@ CLOCK = (
         UNIT + "test_timing_math.py",
         (
             "the sides of the ratio are swapped",
-            'net(times, "candidate"), net(times, baseline)',
-            'net(times, baseline), net(times, "candidate")',
+            '_paired(net(times, baseline), net(times, "candidate"))',
+            '_paired(net(times, "candidate"), net(times, baseline))',
         ),
         (
             "the sides of the published ratio are swapped",
@@ -43,8 +43,6 @@ CLOCK = (
     *planted(
         "evaluator/clocks.py",
         UNIT + "test_sabotage_timing.py",
-        ("a wrong timed call is not kept", 'if answer["wrong"]:', "if answer is None:"),
-        ("an input overwritten when timed is not kept", "times.mutated += [", "_ = ["),
         (
             "CPU use in the baseline's turn is ignored",
             "(candidate.child.cpu_s() - before)",
@@ -69,6 +67,8 @@ CLOCK = (
     *planted(
         "evaluator/times.py",
         UNIT + "test_sabotage_timing.py",
+        ("a wrong timed call is not kept", 'if answer["wrong"]:', "if answer is None:"),
+        ("an input overwritten when timed is not kept", "self.mutated += [", "_ = ["),
         (
             "work beside a call is not charged",
             "total + max(outside - limit, 0.0)",
@@ -273,8 +273,8 @@ VERDICT = (
         PIPELINE,
         (
             "right when knocked out is turned round",
-            "return not answer.wrong",
-            "return bool(answer.wrong)",
+            "right = not evaluation",
+            "right = not not evaluation",
             "test_who_is_right_without_its_kernels_is_a_decoy",
         ),
     ),

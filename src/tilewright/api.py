@@ -18,6 +18,7 @@ from tilewright.config import Config
 from tilewright.config import load as load_config
 from tilewright.errors import ConfigError
 from tilewright.evaluator.confinement import LAYERS
+from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.environment import environment
 from tilewright.evaluator.host import plan_cores
 from tilewright.executors.local import LocalExecutor
@@ -169,7 +170,9 @@ def judge(request: EvalRequest, settings: Config, progress: Progress | None = No
     """
     key = None
     if settings.eval.reuse:
-        key = work_key(request, environment(plan_cores_here()), __version__)
+        key = work_key(
+            request, environment(plan_cores_here(), find_device(request.device)), __version__
+        )
         found = lookup(settings.home, key)
         if found is not None:
             return found

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.test_records import REQUEST
 from tilewright.contestant.frames import Frame, FrameError
 from tilewright.evaluator import build
+from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.sides import Ended
@@ -85,7 +86,7 @@ def test_plain_python_needs_no_build(tmp_path):
 
 def test_a_key_depends_on_all_that_a_build_reads(monkeypatch):
     def key(given: Candidate) -> str:
-        return build._key(plan_of(given), given)
+        return build._key(plan_of(given), given, CPU)
 
     plain = key(candidate())
     assert plain == key(candidate())

@@ -17,6 +17,7 @@ from tilewright.contestant.frames import Channel
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator import build
 from tilewright.evaluator.correctness import hidden_cases
+from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.seeds import generator
 from tilewright.evaluator.sides import Ended, Side
 from tilewright.problems.reader import parse_problem
@@ -79,7 +80,7 @@ def test_builds_are_kept_by_content_and_never_by_name(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(build, "_build", fake)
     monkeypatch.setattr(build.shutil, "which", lambda name: f"/usr/bin/{name}")
-    host = SimpleNamespace(home=tmp_path)
+    host = SimpleNamespace(home=tmp_path, device=CPU)
     evaluation: Any = SimpleNamespace(host=host, loaders={}, artifacts={}, request=request())
     other = SOURCE.replace("return 0", "return 1")
     for text in (SOURCE, other, SOURCE, other):

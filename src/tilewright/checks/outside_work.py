@@ -28,7 +28,7 @@ class OutsideWork:
                 Finding(
                     check=self.name,
                     code="disturbs baseline",
-                    summary=f"it used {evidence.disturbed:.0%} of a core in the baseline's turn",
+                    summary=f"it took {evidence.disturbed:.0%} of the baseline's turn for itself",
                     weight="decisive",
                     evidence={"share": round(evidence.disturbed, 4)},
                 )

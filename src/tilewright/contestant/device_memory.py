@@ -91,6 +91,12 @@ class DeviceMemory:
         """Do nothing for some microseconds: what the clock is calibrated with."""
         torch.cuda._sleep(KNOWN_KERNEL_CYCLES)
 
+    def mark(self) -> torch.cuda.Event:
+        """Return an event, recorded in the current stream."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
     def begin_route(self) -> None:
         """Let all allocations of this process fall into the pool."""
         _begin_pool(torch.cuda.current_device(), self.pools[0].id)

@@ -98,6 +98,7 @@ class HostMemory:
         """Return `function` where it computes: here it is there already."""
         return function
 
+    mark = None
     known_kernel = None
     """The supervisor's clock needs no calibration."""
 

@@ -8,7 +8,8 @@ loader. What is counted here is testimony; the verdict needs the knock-out to ag
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -17,13 +18,34 @@ class Launches:
 
     def __init__(self, *, suppress: bool) -> None:
         self.count = 0
+        self._mark: Callable[[], Any] | None = None
         self.suppress = suppress
+        self.spans: list[tuple[Any, Any]] | None = None
+        """Events around each own launch of a call on a device, where they are asked for."""
+
+    @contextmanager
+    def spanned(self, mark: Callable[[], Any] | None) -> Iterator[None]:
+        """Keep an event, made by `mark`, before and after each own launch in the block."""
+        self.spans, self._mark = ([], mark) if mark else (None, None)
+        try:
+            yield
+        finally:
+            self._mark = None
+
+    def span_us(self) -> float | None:
+        """Return the microseconds between the kept events, once the device has met them all."""
+        if self.spans is None:
+            return None
+        return sum(float(begin.elapsed_time(end)) * 1e3 for begin, end in self.spans)
 
     def wrap(self, launch: Callable[..., Any]) -> Callable[..., Any]:
         """Return `launch` counted, or a no-op that is counted when suppressing."""
 
         def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            begin = self._mark() if self._mark else None
             result = None if self.suppress else launch(*args, **kwargs)
+            if begin is not None and self.spans is not None and self._mark:
+                self.spans.append((begin, self._mark()))
             # Only now: a launch that raises has done no work, whatever catches it.
             self.count += 1
             return result

@@ -50,6 +50,10 @@ class Memory(Protocol):
         """Return a loaded candidate where it computes."""
 
     @property
+    def mark(self) -> Callable[[], Any] | None:
+        """Return what makes an event at this place of the queue, where there is a queue."""
+
+    @property
     def known_kernel(self) -> Callable[..., Any] | None:
         """Return what the clock is calibrated with, where it needs that."""
 
@@ -159,7 +163,8 @@ class Contestant:
         function = self.function or self._memory().known_kernel or self._loaded()
         before = self.launches.count
         self.kept = []
-        call, self.kept, structure, said_us = self._memory().timed(function, fields)
+        with self.launches.spanned(self._memory().mark if fields.get("profile") else None):
+            call, self.kept, structure, said_us = self._memory().timed(function, fields)
         self._answer(calls.describe(self.kept, structure, call), before, {}, said_us)
 
     def _answer(
@@ -170,7 +175,9 @@ class Contestant:
         said_us: float | None = None,
     ) -> None:
         launches = self.launches.count - before
-        answer = {"outputs": described, "launches": launches, "census": census, "said_us": said_us}
+        answer = {"outputs": described, "launches": launches, "census": census}
+        answer |= {"said_us": said_us, "own_us": self.launches.span_us()}
+        self.launches.spans = None
         self.channel.send("result", answer)
 
     def exit(self, frame: Frame) -> None:  # noqa: ARG002

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.evaluator.devices import Device
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.processes import Child
 from tilewright.evaluator.sides import Ended
@@ -48,7 +49,7 @@ def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPla
     tool = plan.command[0] if plan.command else "g++"
     if shutil.which(tool) is None:
         raise Ended(Unjudged(reason="no compiler", message=f"{tool} is not installed"))
-    folder = evaluation.host.home / "builds" / _key(plan, candidate)
+    folder = evaluation.host.home / "builds" / _key(plan, candidate, evaluation.host.device)
     cached = _read_cache(folder)
     if cached is None:
         cached = _build(evaluation, plan, candidate)
@@ -63,8 +64,9 @@ def _language(name: str) -> Language:
     return language
 
 
-def _key(plan: BuildPlan, candidate: Candidate) -> str:
-    parts = [plan.digest(), candidate.entry, toolchain(), processor(), headers()]
+def _key(plan: BuildPlan, candidate: Candidate, device: Device) -> str:
+    made_for = [device.arch, device.environment.get("CUDA_HOME", "")]
+    parts = [plan.digest(), candidate.entry, toolchain(), processor(), headers(), made_for]
     return digest_text(json.dumps(parts))
 
 
@@ -109,7 +111,7 @@ def _build(evaluation: Evaluation, plan: BuildPlan, candidate: Candidate) -> dic
         parts = [(item.path, item.text.encode()) for item in candidate.files]
         fields = {
             "build": plan.kind,
-            "command": list(plan.compiler()),
+            "command": list(plan.compiler(evaluation.host.device.arch)),
             "units": list(plan.units),
             "files": [{"path": path, "size": len(data)} for path, data in parts],
             "header": HEADER.read_text(encoding="ascii"),

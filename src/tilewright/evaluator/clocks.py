@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from tilewright.evaluator.device_clock import DeviceClock
 from tilewright.evaluator.evaluation import Drawn, Evaluation
 from tilewright.evaluator.sides import Side, Timed
 from tilewright.evaluator.times import CaseTimes
 
-__all__ = ["Clock", "SupervisorClock", "Turn"]
+__all__ = ["Clock", "SupervisorClock", "Turn", "clock_of"]
 
 LOOK_SHARE, WINDOWS, WINDOW_BYTES = 0.25, 8, 512
 """In how many timed calls the inputs are looked at, and how much of them."""
@@ -67,6 +68,9 @@ class Clock(Protocol):
     def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:
         """Make one call that does not count; return its seconds."""
 
+    def publicly(self, evaluation: Evaluation, side: Side, drawn: Drawn) -> Timed:
+        """Make one call as KernelBench's published rules time it, on inputs that never change."""
+
 
 class SupervisorClock:
     """The supervisor's own clock, between the tokens of a page that it shares with the side."""
@@ -97,6 +101,15 @@ class SupervisorClock:
         evaluation.publish(side, drawn, slot)
         return side.timed_call(evaluation.fields_of(drawn, slot)).total_s
 
+    def publicly(self, evaluation: Evaluation, side: Side, drawn: Drawn) -> Timed:
+        """Make one call on the inputs that stand in the first slot."""
+        return side.timed_call(evaluation.fields_of(drawn, 0))
+
+
+def clock_of(evaluation: Evaluation) -> Clock:
+    """Return the clock of the device that this evaluation runs on."""
+    return DeviceClock() if evaluation.host.device.is_gpu else SupervisorClock()
+
 
 def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None) -> None:
     """Have the judge copy the outputs away while their side stands still, and refresh the next."""
@@ -114,9 +127,8 @@ def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn 
         "next": after.published() if after else None,
     }
     answer = evaluation.ask("timed", fields)
-    if turn.name != "candidate":
-        answer["mutated"] = []
-    times.note_answer(answer, compared=turn.checked and turn.last)
+    compared = turn.checked and turn.last
+    times.note_answer(answer, own=turn.name == "candidate", compared=compared)
 
 
 def _windows(evaluation: Evaluation, times: CaseTimes, turn: Turn) -> list[list[int]]:

@@ -101,8 +101,11 @@ def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:
 
 def child_environment(extra: dict[str, str]) -> dict[str, str]:
     """Return the environment that a confined child sees."""
+    folders = [os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin"]
+    if "CUDA_HOME" in extra:
+        folders.append(f"{extra['CUDA_HOME']}/bin")
     return {
-        "PATH": f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": ":".join(folders),
         "LANG": "C.UTF-8",
         "HOME": "/tmp",
         # The uid has no name here, and some libraries ask for one.

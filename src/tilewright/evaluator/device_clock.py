@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilewright.evaluator.evaluation import Drawn, Evaluation
     from tilewright.evaluator.times import CaseTimes
 
-__all__ = ["DeviceClock", "calibrate"]
+__all__ = ["DeviceClock", "OwnShare", "calibrate", "own_share"]
 
 QUEUE_S = 0.01
 CALIBRATION_CALLS = 15
@@ -58,8 +58,11 @@ def gated(
     asked: dict[str, Any] | None = None,
     *,
     keep: bool = False,
+    ahead: bool = True,
 ) -> Gated:
     """Make one call behind the gate; `asked` is what the judge does once it has ended.
+
+    With `ahead` false the gate is open from the start, and launches are in the interval.
 
     Raises:
         Ended: the side failed, or its call does not end.
@@ -67,8 +70,10 @@ def gated(
     name, limit = side.name, side.limits.call_s
     sequence = evaluation.ask("gate", {"side": name, "publish": publish})["sequence"]
     try:
+        if not ahead:
+            evaluation.ask("open", {})
         side.arm(fields, sequence)
-        early = not side.is_queued(QUEUE_S)
+        early = not side.is_queued(QUEUE_S if ahead else limit)
         if early:
             evaluation.ask("open", {})
             if not side.is_queued(limit):
@@ -106,6 +111,28 @@ def calibrate(evaluation: Evaluation, side: DeviceSide) -> float:
     return statistics.median(excess[SETTLING_CALLS:])
 
 
+@dataclass(frozen=True)
+class OwnShare:
+    """One call with events around its own launches."""
+
+    seconds: float
+    share: float
+    launches: int
+
+
+def own_share(evaluation: Evaluation, side: DeviceSide, drawn: Drawn) -> OwnShare:
+    """Make one call; return how much of it passed in own kernels, by the side's own events."""
+    publish = {"draw": drawn.name, "side": side.name, "base": 0, "stir": None}
+    fields = {**evaluation.fields_of(drawn, 0), "profile": True}
+    call = gated(evaluation, side, fields, publish)
+    said, own = call.result.said_us or 0.0, call.result.own_us or 0.0
+    return OwnShare(
+        seconds=max(call.seconds - side.clock_excess_s, SHORTEST_S),
+        share=own / said if said else 0.0,
+        launches=call.result.launches,
+    )
+
+
 class DeviceClock:
     """The judge's events on the device, less what is between them without any work."""
 
@@ -133,7 +160,7 @@ class DeviceClock:
         call = gated(evaluation, side, fields, turn.published(), asked, keep=checked)
         times.said.setdefault(turn.name, []).append((call.result.said_us or 0.0) / 1e6)
         if own:
-            times.note_answer(call.answer, compared=checked)
+            times.note_answer(call.answer, own=True, compared=checked)
             times.early += call.early
         return _timed(side, call)
 
@@ -144,6 +171,12 @@ class DeviceClock:
         publish = {"draw": drawn.name, "side": side.name, "base": base, "stir": None}
         call = gated(evaluation, own, evaluation.fields_of(drawn, slot), publish)
         return _timed(own, call).total_s
+
+    def publicly(self, evaluation: Evaluation, side: Side, drawn: Drawn) -> Timed:
+        """Make one call between two events of the side's own, as the published rules do."""
+        fields = evaluation.fields_of(drawn, 0)
+        call = gated(evaluation, _on_device(side), fields, ahead=False)
+        return Timed(max((call.result.said_us or 0.0) / 1e6, SHORTEST_S), 0.0, call.result)
 
 
 def _timed(side: DeviceSide, call: Gated) -> Timed:

@@ -9,17 +9,18 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 from tilewright.config import environment
 from tilewright.errors import ConfigError, InfrastructureError
 
 __all__ = ["CPU", "Device", "find_device"]
 
-QUERY = ("index", "uuid", "name", "driver_version")
+QUERY = ("index", "uuid", "name", "driver_version", "compute_cap")
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
 DRIVER_FOLDERS = ("/usr/local/nvidia", "/proc/driver/nvidia")
-PASSED = ("LD_LIBRARY_PATH", "CUDA_HOME", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX")
-"""Variables by which the driver and the CUDA compiler are found on some machines."""
+PASSED = ("LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX")
+"""Variables by which the driver and the host compiler are found on some machines."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Device:
     model: str
     uuid: str = ""
     driver: str = ""
+    arch: str = ""
+    """What the CUDA compiler calls it, as `sm_90`."""
     nodes: tuple[str, ...] = ()
     """Device files that the sandbox shows."""
     paths: tuple[str, ...] = ()
@@ -82,7 +85,7 @@ def find_device(name: str) -> Device:
         raise InfrastructureError(
             f"unjudged: no device: {name} is not here; this machine has {has}"
         )
-    _, uuid, model, driver = found[index]
+    _, uuid, model, driver, capability = found[index]
     own = f"/dev/nvidia{index}"
     nodes = (own,) if os.path.exists(own) else tuple(sorted(glob.glob("/dev/nvidia[0-9]*")))
     return Device(
@@ -90,18 +93,28 @@ def find_device(name: str) -> Device:
         model=model,
         uuid=uuid,
         driver=driver,
+        arch="sm_" + capability.replace(".", ""),
         nodes=(*(path for path in CONTROL_NODES if os.path.exists(path)), *nodes),
         paths=tuple(path for path in DRIVER_FOLDERS if os.path.exists(path)),
         environment={
             "CUDA_VISIBLE_DEVICES": uuid,
             "CUDA_CACHE_PATH": "/tmp/cuda",
             **environment(PASSED),
+            **_toolkit(),
         },
     )
 
 
+def _toolkit() -> dict[str, str]:
+    """Return where the CUDA compiler lies, as torch's own builds want to know it."""
+    compiler = shutil.which("nvcc")
+    if compiler is None:
+        return {}
+    return {"CUDA_HOME": str(Path(os.path.realpath(compiler)).parent.parent)}
+
+
 @cache
-def _gpus() -> dict[int, tuple[str, str, str, str]]:
+def _gpus() -> dict[int, list[str]]:
     """Return the GPUs that the driver's own tool lists, by index."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
@@ -109,8 +122,4 @@ def _gpus() -> dict[int, tuple[str, str, str, str]]:
     command = [tool, f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     rows = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
-    return {
-        int(row[0]): (row[0], row[1], row[2], row[3])
-        for row in rows
-        if len(row) == len(QUERY) and row[0].isdecimal()
-    }
+    return {int(row[0]): row for row in rows if len(row) == len(QUERY) and row[0].isdecimal()}

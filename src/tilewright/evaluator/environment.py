@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 from functools import cache
+from typing import Any
 
 from tilewright.evaluator.build import toolchain
 from tilewright.evaluator.devices import CPU, Device
@@ -25,9 +26,11 @@ def device_key(cores: Cores, device: Device = CPU) -> str:
     return f"{device.model} | {os.cpu_count()} cores | {cores.threads} timed"
 
 
-def environment(cores: Cores, device: Device = CPU) -> Environment:
+def environment(
+    cores: Cores, device: Device = CPU, conditions: dict[str, Any] | None = None
+) -> Environment:
     """Describe this machine."""
-    own: dict[str, JsonValue] = {"uuid": device.uuid, "driver": device.driver}
+    own: dict[str, JsonValue] = {"uuid": device.uuid, "driver": device.driver, **(conditions or {})}
     return Environment(
         device=device.name,
         device_name=device.model,

@@ -14,9 +14,10 @@ from tilewright.evaluator.calibration import read_calibration
 from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
-from tilewright.evaluator.knockout import knock_out
+from tilewright.evaluator.knockout import knock_out, profile
 from tilewright.evaluator.seeds import draw_root
 from tilewright.evaluator.sides import Ended
+from tilewright.evaluator.times import CaseTimes, refined
 from tilewright.evaluator.verdict import Collected, report
 from tilewright.records import (
     Candidate,
@@ -28,12 +29,17 @@ from tilewright.records import (
     Label,
     Outcome,
 )
+from tilewright.scoring import statistics
 
 __all__ = ["evaluate"]
 
 OUTPUT_GRAIN = 512
 POOL_FACTOR, POOL_BYTES = 1.25, 96 << 20
 """Room for a call's allocations beside what the reference needs: rounding, and other habits."""
+OTHERS_BYTES = 1 << 30
+"""Device memory in use from which on somebody else must be there; an idle driver holds less."""
+DISTURBED_FLOOR_S = 5e-6
+"""By so much a baseline's call may differ from one minute to the next."""
 ATTEMPTS = 2
 """How often an evaluation is made when our own side fails in it."""
 
@@ -102,6 +108,7 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
 
     with evaluation.host.lease(waiting, evaluation.watch):
         evaluation.waited_s = time.monotonic() - asked
+        _look_at_device(evaluation, collected)
         evaluation.deadline += evaluation.waited_s
         with evaluation.stage("spawn"):
             _open_judge(evaluation)
@@ -117,13 +124,31 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
         if request.candidate.language in ("triton", "cpp", "cuda"):
             with evaluation.stage("knockout"):
                 case = request.problem.cases[-1]
-                collected.right_when_knocked_out = knock_out(evaluation, case)
+                knocked_out = knock_out(evaluation, case)
+                collected.right_when_knocked_out = knocked_out.right
+            if not knocked_out.right:
+                with evaluation.stage("profile"):
+                    collected.profile = profile(evaluation, case, knocked_out)
         if _may_time(evaluation, collected):
             with evaluation.stage("timing"):
                 _time(evaluation, collected)
+                evaluation.note_conditions("after timing")
         with evaluation.stage("exit"):
             _exit(evaluation, collected)
     return Correct()
+
+
+def _look_at_device(evaluation: Evaluation, collected: Collected) -> None:
+    """Note the state of the GPU; name another program on it before any number is made."""
+    found = evaluation.note_conditions("before")
+    if found is None or evaluation.host.warm:
+        # Our own judge would be taken for another program.
+        return
+    used, busy = found.used_bytes or 0, found.busy_percent or 0
+    if used > OTHERS_BYTES:
+        detail = f"{used >> 20} MiB of its memory were in use before we began, {busy} % busy"
+        collected.labels.append(Label(name="device shared", detail=detail))
+        evaluation.emit("waiting", {"message": f"another program is on the device: {detail}"})
 
 
 def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
@@ -203,9 +228,24 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
             if ended.side in names:
                 raise _baseline_failed(ended.side, ended) from ended
             raise
+        collected.labels += _labels_of(collected.times[-1])
         if collected.times[-1].wrong:
             message = collected.times[-1].wrong[0]
             raise Ended(Incorrect(kind="values", case=f"{case.name}, timed", message=message))
+
+
+def _labels_of(times: CaseTimes) -> list[Label]:
+    """Return what a device's clock saw of the candidate beside its time."""
+    calls, found = times.totals["candidate"], []
+    if times.early * 2 > len(calls):
+        detail = f"{times.early} of {len(calls)} calls waited for the device themselves"
+        found.append(Label(name="synchronises", detail=f"{times.case}: {detail}"))
+    if times.said and refined(times, "candidate") is calls:
+        said = statistics.median(times.said["candidate"]) * 1e6
+        seen = statistics.median(calls) * 1e6
+        detail = f"{said:.1f} us by its own events, {seen:.1f} us by the judge's, which stand"
+        found.append(Label(name="own clock disagrees", detail=f"{times.case}: {detail}"))
+    return found
 
 
 def _open_baseline(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
@@ -245,7 +285,12 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
         for name in [name for name in evaluation.sides if name != "candidate"]:
             evaluation.close_side(name)
 
-    status = side.end(evaluation.request.limits.exit_s, close_others)
+    on_device = evaluation.host.device.is_gpu and collected.times
+    status = side.end(evaluation.request.limits.exit_s, *(() if on_device else (close_others,)))
+    if on_device:
+        evaluation.note_printed("candidate")
+        evaluation.close_side("candidate")
+        _look_for_disturbance(evaluation, collected)
     if status is None:
         collected.hangs_at_exit = True
         detail = f"its process did not end within {evaluation.request.limits.exit_s:g} s"
@@ -253,6 +298,20 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
     elif os.WIFSIGNALED(status):
         message = f"its process died of signal {os.WTERMSIG(status)} while it ended"
         raise Ended(Failed(stage="exit", reason="memory corruption", message=message))
+
+
+def _look_for_disturbance(evaluation: Evaluation, collected: Collected) -> None:
+    """Time the first baseline again, now that no candidate is alive.
+
+    What a candidate leaves on the device while it lives slows everybody, the baseline too.
+    """
+    name = evaluation.request.baselines[0].name
+    times = collected.times[-1]
+    case = evaluation.request.problem.cases[len(collected.times) - 1]
+    with _blamed_on_baseline(name):
+        alone = timing.time_alone(evaluation, case, name)
+    beside = statistics.median(times.totals[name])
+    times.disturbed.append((beside - alone - DISTURBED_FLOOR_S) / alone)
 
 
 def _right_when_seeded(evaluation: Evaluation) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.device_clock import calibrate
 from tilewright.evaluator.device_side import DeviceSide
 from tilewright.evaluator.host import Host
+from tilewright.evaluator.nvml import Conditions, conditions
 from tilewright.evaluator.pool import pool_library
 from tilewright.evaluator.processes import Child, ask
 from tilewright.evaluator.seeds import derive, generator
@@ -110,6 +112,8 @@ class Evaluation:
     protections: tuple[Protection, ...] = ()
     artifacts: dict[str, dict[str, bytes]] = field(default_factory=dict)
     loaders: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the driver said of the GPU, by moment."""
     printed: str = ""
     call_s: float = 0.0
     """Wall seconds spent in calls of candidate and baselines, to tell our own cost apart."""
@@ -334,6 +338,15 @@ class Evaluation:
         self.make_room(side, self.weights_bytes)
         tree = self.ask("publish_weights", {"side": name})["tree"]
         side.ask("weights", {"tree": tree, "base": 0}, timeout_s=self.request.limits.load_s)
+
+    def note_conditions(self, when: str) -> Conditions | None:
+        """Keep the state of the GPU for the report; `None`: there is no GPU, or no word of it."""
+        if not self.host.device.is_gpu:
+            return None
+        found = conditions(self.host.device.uuid)
+        if found is not None:
+            self.conditions[when] = dataclasses.asdict(found)
+        return found
 
     def note_printed(self, name: str) -> None:
         """Keep what the candidate printed."""

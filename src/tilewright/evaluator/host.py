@@ -152,6 +152,11 @@ class Host:
             return None
         return child
 
+    @property
+    def warm(self) -> bool:
+        """Tell whether a judge is alive between evaluations."""
+        return bool(self._warm)
+
     def keep_warm(self, key: str, child: Child) -> None:
         """Keep an idle judge for the next candidate of the same problem."""
         self._warm[key] = child

@@ -2,33 +2,82 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from tilewright.evaluator.clocks import clock_of
+from tilewright.evaluator.device_clock import own_share
+from tilewright.evaluator.device_side import DeviceSide
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.sides import Ended
-from tilewright.records import Case
+from tilewright.records import Case, Profile
+from tilewright.scoring import statistics
 
-__all__ = ["knock_out"]
+__all__ = ["KnockedOut", "knock_out", "profile"]
 
 NAME = "candidate-knockout"
+CALLS = 5
 
 
-def knock_out(evaluation: Evaluation, case: Case) -> bool | None:
-    """Return whether the outputs of `case` are right without the candidate's own launches.
+@dataclass(frozen=True)
+class KnockedOut:
+    """A candidate without its own launches."""
 
-    `None` where the candidate did not finish without them, which is no decoy either.
-    """
-    limits = evaluation.request.candidate
+    right: bool | None
+    """Whether its outputs are right all the same; `None`: it did not finish, so it is no decoy."""
+    call_s: float | None = None
+    """What its call then takes on a device."""
+
+
+def knock_out(evaluation: Evaluation, case: Case) -> KnockedOut:
+    """Call the candidate on `case` without its own launches."""
+    candidate = evaluation.request.candidate
     try:
-        side = evaluation.open_side(NAME, limits, knockout=True)
+        side = evaluation.open_side(NAME, candidate, knockout=True)
         side.stage = "knockout"
         if evaluation.has_weights:
             evaluation.match_weights(NAME)
             evaluation.publish_weights(NAME)
         drawn = evaluation.draw(case, "nominal", 50)
         result = evaluation.call(side, drawn, 0)
-        answer = evaluation.check(side, drawn, 0, result)
+        right = not evaluation.check(side, drawn, 0, result).wrong
+        call_s = None
+        if isinstance(side, DeviceSide) and not right:
+            clock = clock_of(evaluation)
+            calls = [clock.warm_up(evaluation, side, drawn, 0) for _ in range(CALLS)]
+            call_s = statistics.median(calls)
         evaluation.forget(drawn)
-        return not answer.wrong
+        return KnockedOut(right, call_s)
     except Ended:
-        return None
+        return KnockedOut(None)
     finally:
         evaluation.close_side(NAME)
+
+
+def profile(evaluation: Evaluation, case: Case, knocked_out: KnockedOut) -> Profile | None:
+    """Return how much of the candidate's device time its own kernels are; `None` on a CPU.
+
+    The smaller of two figures: the share between events around its own launches, which is its own
+    word, and what is saved when these are left out, which is the judge's.
+
+    Raises:
+        Ended: it failed.
+    """
+    side = evaluation.sides["candidate"]
+    if not isinstance(side, DeviceSide):
+        return None
+    drawn = evaluation.draw(case, "nominal", 51)
+    evaluation.make_room(side, drawn.slot_bytes)
+    calls = [own_share(evaluation, side, drawn) for _ in range(CALLS)]
+    evaluation.forget(drawn)
+    share = min(statistics.median([call.share for call in calls]), 1.0)
+    call_s = statistics.median([call.seconds for call in calls])
+    saved = None
+    if knocked_out.call_s is not None:
+        saved = min(max(1 - knocked_out.call_s / call_s, 0.0), 1.0)
+    return Profile(
+        case=case.name,
+        launches=calls[-1].launches,
+        own_share=share,
+        saved_share=saved,
+        coverage=share if saved is None else min(share, saved),
+    )

@@ -62,6 +62,8 @@ class Result(Said):
     census: dict[Text, Count] = Field(default_factory=dict, max_length=256)
     said_us: float | None = Field(default=None, ge=0)
     """The duration of a timed call on a device by the contestant's own events."""
+    own_us: float | None = Field(default=None, ge=0)
+    """How much of it passed between events around the candidate's own launches."""
 
 
 class ErrorSaid(Said):

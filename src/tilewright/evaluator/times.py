@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
@@ -45,9 +45,10 @@ class CaseTimes:
     early: int = 0
     """Calls of the candidate that could not be queued whole: it waits for the device itself."""
 
-    def note_answer(self, answer: dict[str, Any], *, compared: bool) -> None:
-        """Note what the judge saw after a call."""
-        self.mutated += [item for item in answer["mutated"] if item not in self.mutated]
+    def note_answer(self, answer: dict[str, Any], *, own: bool, compared: bool) -> None:
+        """Note what the judge saw after a call, the candidate's `own` or another's."""
+        if own:
+            self.mutated += [item for item in answer["mutated"] if item not in self.mutated]
         if compared:
             self.checked += 1
             if answer["wrong"]:
@@ -151,7 +152,7 @@ def compare(
         official: use the published rule (ratio of means, no interval) instead.
     """
     rows = _rows(times, baseline)
-    ours, theirs = _timing(times, "candidate"), _timing(times, baseline)
+    ours, theirs = (_timing(times, name, official=official) for name in ("candidate", baseline))
     raw = tuple(tuple(round(value, 3) for value in row) for row in rows)
     if official:
         means = [sum(times.totals[n]) / len(times.totals[n]) for n in (baseline, "candidate")]
@@ -201,7 +202,7 @@ def _said_rows(times: CaseTimes, baseline: str) -> tuple[tuple[float, ...], ...]
     return tuple(tuple(round(value, 3) for value in row) for row in rows)
 
 
-def _timing(times: CaseTimes, name: str) -> Timing:
+def _timing(times: CaseTimes, name: str, *, official: bool) -> Timing:
     values = [value * 1e6 for value in net(times, name)]
     low, high = statistics.bootstrap_median_interval(values)
     return Timing(
@@ -209,5 +210,13 @@ def _timing(times: CaseTimes, name: str) -> Timing:
         low_us=low,
         high_us=high,
         samples=len(values),
-        method="judge_events" if times.on_device else "supervisor_clock",
+        method=_method(times, official=official),
     )
+
+
+def _method(
+    times: CaseTimes, *, official: bool
+) -> Literal["supervisor_clock", "judge_events", "cuda_events"]:
+    if not times.on_device:
+        return "supervisor_clock"
+    return "cuda_events" if official else "judge_events"

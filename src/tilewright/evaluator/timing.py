@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 
-from tilewright.evaluator.clocks import Clock, SupervisorClock, Turn
-from tilewright.evaluator.device_clock import DeviceClock
+from tilewright.evaluator.clocks import Clock, Turn, clock_of
 from tilewright.evaluator.evaluation import SLOTS, Drawn, Evaluation
 from tilewright.evaluator.sides import Side, Timed
 from tilewright.evaluator.times import CaseTimes, half_width, hideable_s, shortest
 from tilewright.records import Case
+from tilewright.scoring import statistics
 
-__all__ = ["time_case", "time_case_officially"]
+__all__ = ["time_alone", "time_case", "time_case_officially"]
 
 BASE_DRAWS = 3
 WARM_UP_CALLS = 3
@@ -27,6 +27,7 @@ CHECK_SHARE = 0.3
 RING_BYTES = 1 << 30
 SOUGHT_SHARE = 0.25
 """No interval is sought that is narrower than this share of what could be hidden beside a call."""
+ALONE_CALLS = 9
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -38,7 +39,7 @@ def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes
         Ended: a side crashed, hung or raised.
     """
     draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
-    clock: Clock = DeviceClock() if evaluation.host.device.is_gpu else SupervisorClock()
+    clock = clock_of(evaluation)
     moved = draws[0].size + draws[0].output_bytes
     times = CaseTimes(case.name, moved_bytes=moved, on_device=evaluation.host.device.is_gpu)
     for name in names:
@@ -75,16 +76,17 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
     Three warm-up calls and a hundred trials a side, one set of inputs, means, nothing compared.
     """
     drawn = evaluation.draw(case, "nominal", 100)
-    times = CaseTimes(case.name, moved_bytes=drawn.size + drawn.output_bytes)
+    clock, on_device = clock_of(evaluation), evaluation.host.device.is_gpu
+    moved = drawn.size + drawn.output_bytes
+    times = CaseTimes(case.name, moved_bytes=moved, on_device=on_device)
     for name in ["candidate", *[name for name in names if name != "candidate"]]:
         side = evaluation.sides[name]
         side.stage = "timing"
         evaluation.make_room(side, SLOTS * drawn.slot_bytes)
         evaluation.publish(side, drawn, 0)
-        fields = evaluation.fields_of(drawn, 0)
         for _ in range(WARM_UP_CALLS):
-            side.timed_call(fields)
-        calls = [side.timed_call(fields) for _ in range(OFFICIAL_TRIALS)]
+            clock.publicly(evaluation, side, drawn)
+        calls = [clock.publicly(evaluation, side, drawn) for _ in range(OFFICIAL_TRIALS)]
         times.totals[name] = [call.total_s for call in calls]
         times.outside[name] = [call.outside_s for call in calls]
         if name == "candidate":
@@ -94,6 +96,21 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
     times.blocks = OFFICIAL_TRIALS // 2
     evaluation.forget(drawn)
     return times
+
+
+def time_alone(evaluation: Evaluation, case: Case, name: str) -> float:
+    """Return the median seconds of a side's calls while no candidate is alive.
+
+    Raises:
+        Ended: it failed.
+    """
+    drawn = evaluation.draw(case, "nominal", 100)
+    clock, side = clock_of(evaluation), evaluation.sides[name]
+    evaluation.make_room(side, drawn.slot_bytes)
+    calls = [clock.warm_up(evaluation, side, drawn, 0) for _ in range(ALONE_CALLS)]
+    evaluation.call_s += sum(calls)
+    evaluation.forget(drawn)
+    return statistics.median(calls)
 
 
 def _warm_up(clock: Clock, evaluation: Evaluation, side: Side, drawn: Drawn, slots: int) -> None:

@@ -22,6 +22,7 @@ from tilewright.records import (
     Finding,
     Label,
     Outcome,
+    Profile,
     Rejected,
 )
 from tilewright.registry import catalogue, load
@@ -42,6 +43,7 @@ class Collected:
     lacking_weights: list[str] = field(default_factory=list)
     right_when_seeded: bool | None = None
     hangs_at_exit: bool = False
+    profile: Profile | None = None
     labels: list[Label] = field(default_factory=list)
 
 
@@ -58,7 +60,7 @@ def report(
     A decisive finding turns `correct` into `rejected`; it never softens another verdict.
     `checks` restricts which ones run, for the test that each of them catches something alone.
     """
-    request = evaluation.request
+    request, host = evaluation.request, evaluation.host
     observed = _inspect(_evidence(evaluation, collected), checks)
     labels = (*collected.labels, *observed.labels)
     denied = [label for label in labels if label.name in request.rules.deny_labels]
@@ -77,10 +79,11 @@ def report(
         findings=findings,
         labels=labels,
         comparisons=comparisons,
+        profile=collected.profile,
         cases=tuple(evaluation.cases),
         stages=tuple(evaluation.stages),
         protections=evaluation.protections,
-        environment=environment(evaluation.host.cores, evaluation.host.device),
+        environment=environment(host.cores, host.device, evaluation.conditions),
         seed=evaluation.root,
         printed=evaluation.printed,
         request=request,

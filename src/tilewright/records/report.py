@@ -15,6 +15,7 @@ __all__ = [
     "Comparison",
     "Environment",
     "EvalReport",
+    "Profile",
     "Protection",
     "StageRecord",
     "Timing",
@@ -52,6 +53,19 @@ class Comparison(Record):
     """One row a block: reference, candidate, candidate, reference (ABBA), microseconds."""
     said_us: tuple[tuple[float, ...], ...] = ()
     """The same calls on a device by the sides' own events: testimony, shown and never used."""
+
+
+class Profile(Record):
+    """How much of a candidate's device time its own kernels are, on one case."""
+
+    case: str
+    launches: int = Field(ge=0)
+    own_share: float = Field(ge=0, le=1)
+    """Share of the call between events around its own launches: its own word."""
+    saved_share: float | None = Field(default=None, ge=0, le=1)
+    """Share of the call that is saved when its own launches are left out: the judge's figure."""
+    coverage: float = Field(ge=0, le=1)
+    """The smaller of the two."""
 
 
 class CaseResult(Record):
@@ -105,6 +119,8 @@ class EvalReport(Record):
     findings: tuple[Finding, ...] = ()
     labels: tuple[Label, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
+    profile: Profile | None = None
+    """On a GPU, for candidates with kernels of their own."""
     cases: tuple[CaseResult, ...] = ()
     stages: tuple[StageRecord, ...] = ()
     protections: tuple[Protection, ...] = ()

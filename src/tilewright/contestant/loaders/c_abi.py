@@ -72,7 +72,11 @@ def load(
 
     def call(*args: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401
         inputs = [as_tensor(value) for value in args]
-        results = [torch.empty(item["shape"], dtype=DTYPES[item["dtype"]]) for item in outputs]
+        device = inputs[0].device if inputs else None
+        results = [
+            torch.empty(item["shape"], dtype=DTYPES[item["dtype"]], device=device)
+            for item in outputs
+        ]
         if not launches.suppress:
             into = (TensorStruct * len(inputs))(*[struct_of(value) for value in inputs])
             out = (TensorStruct * len(results))(*[struct_of(value) for value in results])

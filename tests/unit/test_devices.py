@@ -1,0 +1,65 @@
+"""Devices by name, and what the driver's tool says of them."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.evaluator import devices
+from tilewright.evaluator.devices import CPU, find_device
+from tilewright.evaluator.nvml import conditions
+
+LISTING = "0, GPU-aa, NVIDIA H200, 580.1, 9.0\n1, GPU-bb, NVIDIA L4, 580.1, 8.9\n\nbroken line\n"
+
+
+@pytest.fixture
+def two_gpus(monkeypatch):
+    done = subprocess.CompletedProcess([], 0, stdout=LISTING)
+    monkeypatch.setattr(devices.shutil, "which", lambda name: f"/opt/bin/{name}")
+    monkeypatch.setattr(devices.subprocess, "run", lambda *_, **__: done)
+    devices._gpus.cache_clear()
+    yield
+    devices._gpus.cache_clear()
+
+
+def test_the_processor_is_always_there():
+    assert find_device("cpu") is CPU
+    assert not CPU.is_gpu
+    assert CPU.model
+    assert CPU.environment["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.parametrize("name", ["tpu", "cuda:x", "cuda:-1", "cuda:1:2", ""])
+def test_an_unknown_name_is_a_wrong_setting(name):
+    with pytest.raises(ConfigError, match="is unknown; known: cpu, cuda"):
+        find_device(name)
+
+
+def test_a_gpu_that_is_not_there_is_named_with_those_that_are(two_gpus):  # noqa: ARG001 - what is listed
+    with pytest.raises(InfrastructureError, match=r"cuda:2 is not here; .* cuda:1 \(NVIDIA L4\)"):
+        find_device("cuda:2")
+
+
+def test_without_the_drivers_tool_there_is_no_gpu(monkeypatch):
+    monkeypatch.setattr(devices.shutil, "which", lambda _: None)
+    devices._gpus.cache_clear()
+    with pytest.raises(InfrastructureError, match="no device: cuda is not here"):
+        find_device("cuda")
+    devices._gpus.cache_clear()
+
+
+def test_a_gpu_is_known_by_its_uuid_and_seen_alone(two_gpus):  # noqa: ARG001 - what is listed
+    found = find_device("cuda:1")
+    assert (found.name, found.uuid, found.model, found.arch) == (
+        *("cuda:1", "GPU-bb", "NVIDIA L4"),
+        "sm_89",
+    )
+    assert found.is_gpu
+    assert found.environment["CUDA_VISIBLE_DEVICES"] == "GPU-bb"
+    assert find_device("cuda").uuid == "GPU-aa"
+
+
+def test_the_driver_is_silent_of_what_is_not_there():
+    assert conditions("GPU-of-nobody") is None
