@@ -11,6 +11,8 @@ ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py test
 ARGS   ?=
 # Run one bar: `make bars ONLY=faults`.
 ONLY   ?=
+# A bar on a GPU, and KernelBench's problems for its A/A: a JSON line each.
+PART   ?= aa
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
@@ -18,11 +20,11 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test check fix docs corpus bars coverage clean
+.PHONY: help install venv demo test check fix docs corpus bars gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 install: $(STAMP)  ## install everything into .venv
 venv: $(STAMP)
@@ -61,6 +63,13 @@ corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 
 bars: $(STAMP)  ## run each bar that this machine can: wanted, seen, held
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+# On a GPU machine the packages are there, and often no index to install them from.
+gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
+	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
+
+gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|corpus|smoke, JSON into the folder OUT
+	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 
 coverage: $(STAMP)  ## branch coverage, with the floors that we promise
 	$(BIN)/coverage erase

@@ -28,10 +28,11 @@ class Bar:
         return f"{self.name} | {self.wanted} | {self.seen} | {'yes' if self.held else 'NO'}"
 
 
-def quick_settings() -> Config:
+def quick_settings(device: str = "cpu") -> Config:
     """Return settings with a short timing plan, for verdicts rather than numbers."""
     return load(
         overrides=[
+            f"eval.device={device}",
             "eval.timing.min_blocks=8",
             "eval.timing.max_blocks=16",
             "eval.timing.max_s=0.6",

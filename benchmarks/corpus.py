@@ -16,12 +16,14 @@ CORPUS = Path(__file__).parent.parent / "tests" / "corpus"
 BUNDLED = Path(__file__).parent.parent / "src" / "tilewright" / "problems" / "bundled"
 
 
-def judge_file(local: LocalExecutor, file: CorpusFile) -> tuple[str, str, float]:
+def judge_file(
+    local: LocalExecutor, file: CorpusFile, device: str = "cpu"
+) -> tuple[str, str, float]:
     """Judge one corpus file; return its verdict, what it missed, and the wall seconds."""
     start = time.monotonic()
     try:
         request = build_request(
-            file.path, file.problem(), quick_settings(), language=file.keys.get("language")
+            file.path, file.problem(), quick_settings(device), language=file.keys.get("language")
         )
         report = local.evaluate(request)
     except TilewrightError as error:
@@ -56,8 +58,20 @@ def run(only: str = "", part: int = 0, parts: int = 1) -> list[Bar]:
     return bars
 
 
-def _report(local: LocalExecutor, file: CorpusFile) -> bool:
-    verdict, missed, seconds = judge_file(local, file)
+def run_on(device: str, only: str = "") -> list[Bar]:
+    """Judge the corpus that is made for a GPU; print a line a file."""
+    bars = []
+    with executor() as local:
+        for kind, wanted in (("gpu_hacks", "all defeated"), ("gpu_honest", "none accused")):
+            files = [f for f in read_corpus(CORPUS / kind) if only in f.path.stem]
+            missed = [file.path.name for file in files if not _report(local, file, device)]
+            seen = f"{len(files) - len(missed)} of {len(files)}"
+            bars.append(Bar(f"corpus: {kind}", wanted, seen, not missed, {"missed": missed}))
+    return bars
+
+
+def _report(local: LocalExecutor, file: CorpusFile, device: str = "cpu") -> bool:
+    verdict, missed, seconds = judge_file(local, file, device)
     mark = "ok  " if not missed else "MISS"
     print(
         f"{mark} {file.path.name:38} {file.keys.get('family', ''):4} {verdict:10} "

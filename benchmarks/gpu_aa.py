@@ -1,19 +1,14 @@
-"""A/A on a GPU: KernelBench references against themselves through the whole evaluator.
-
-python -m benchmarks.gpu_aa KERNELBENCH.jsonl SECONDS [PROBLEMS]
-"""
+"""A/A on a GPU: KernelBench references against themselves through the whole evaluator."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.bars import executor
+from benchmarks.bars import Bar, executor
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.errors import TilewrightError
@@ -113,38 +108,42 @@ def line(run: Run) -> str:
     )
 
 
-def spread(runs: list[Run]) -> str:
+def spread(runs: list[Run]) -> tuple[float, float, float]:
     """Return median, 95th percentile and worst of 100 x |log ratio|."""
     values = sorted(100 * abs(run.log_ratio) for run in runs if run.log_ratio is not None)
-    if not values:
-        return "none"
-    middle, high = statistics.median(values), statistics.quantile(values, 0.95)
-    return f"{middle:.2f} / {high:.2f} / {values[-1]:.2f} of {len(values)}"
+    return statistics.median(values), statistics.quantile(values, 0.95), values[-1]
 
 
-def main() -> None:
-    """Run until the problems are done once, then again while there is time."""
-    path, budget_s = Path(sys.argv[1]), float(sys.argv[2])
-    rows = chosen(path, int(sys.argv[3]) if len(sys.argv) > 3 else 48)
-    stop, runs = time.monotonic() + budget_s, []
+def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
+    """Judge until the problems are done once, then again while there is time."""
+    rows, stop, runs = chosen(path, count), time.monotonic() + budget_s, list[Run]()
     with executor() as local:
-        for number in range(1000):
-            if time.monotonic() > stop:
-                break
-            runs.append(measure(local, rows[number % len(rows)], number))
+        while time.monotonic() < stop:
+            runs.append(measure(local, rows[len(runs) % len(rows)], len(runs)))
             print(line(runs[-1]), flush=True)
-    out = os.environ.get("OUT", "out")
     text = json.dumps([asdict(run) for run in runs])
-    Path(out, "gpu_aa.json").write_text(text, encoding="utf-8")
+    (out / "gpu_aa.json").write_text(text, encoding="utf-8")
+    return bars(runs)
+
+
+def bars(runs: list[Run]) -> list[Bar]:
+    """Return what the issue asks of a function against itself."""
+    wrong = [run.problem for run in runs if run.verdict != "correct"]
     timed = [run for run in runs if run.reference_us is not None]
-    long = [run for run in timed if (run.reference_us or 0) >= SHORT_US]
-    short = [run for run in timed if (run.reference_us or 0) < SHORT_US]
-    inside = sum((run.low or 0) <= 1 <= (run.high or 0) for run in timed)
-    print("100 x |log ratio|, median / 95th / worst:")
-    print(f"  20 us and more {spread(long)}; below {spread(short)}")
-    print(f"  intervals contain 1 in {inside} of {len(timed)}")
-    print("  not correct:", [run.problem for run in runs if run.verdict != "correct"])
-
-
-if __name__ == "__main__":
-    main()
+    found = [Bar("A/A: references judged correct", "all", f"{len(wrong)} not", not wrong)]
+    parts = (("20 us and more", (0.5, 2.5, 6.0), True), ("below 20 us", (99, 6.0, 99), False))
+    for title, limits, wanted in parts:
+        chosen_runs = [run for run in timed if ((run.reference_us or 0) >= SHORT_US) is wanted]
+        if chosen_runs:
+            seen = spread(chosen_runs)
+            text = " / ".join(f"{value:.2f}" for value in seen) + f" of {len(chosen_runs)}"
+            held = all(value <= limit for value, limit in zip(seen, limits, strict=True))
+            limit_text = " / ".join(f"{value:g}" for value in limits)
+            found.append(Bar(f"A/A: 100 x |log ratio|, {title}", limit_text, text, held))
+    if timed:
+        inside = sum((run.low or 0) <= 1 <= (run.high or 0) for run in timed) / len(timed)
+        held = 0.91 <= inside <= 0.99
+        found.append(Bar("A/A: intervals contain 1", "91 to 99 %", f"{inside:.1%}", held))
+        faster = sum((run.low or 0) > 1 for run in timed) / len(timed)
+        found.append(Bar("A/A: said faster", "<= 4.5 %", f"{faster:.1%}", faster <= 0.045))
+    return found

@@ -1,17 +1,12 @@
-"""Smoke of the judge on a GPU: one candidate of each kind, its verdict, its speed, its time.
-
-python -m benchmarks.gpu_smoke [PART OF A NAME]
-"""
+"""Smoke of the judge on a GPU: one candidate of each kind, its verdict, its speed, its time."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
 from pathlib import Path
 
-from benchmarks.bars import executor
+from benchmarks.bars import Bar, executor
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.errors import TilewrightError
@@ -160,6 +155,17 @@ FILES = {
     "load_inline": ("cuda", ("inline.py", "rows.cuh")),
     "leftover": ("torch", ("leftover.py",)),
 }
+EXPECTED = {
+    "wrong": "incorrect",
+    "half": "incorrect",
+    "stale": "incorrect",
+    "side stream": "incorrect",
+    "decoy": "rejected",
+    "leftover": "rejected",
+    "illegal": "failed",
+    "raises": "failed",
+    "hangs": "failed",
+}
 OVERRIDES = ["eval.device=cuda", "eval.limits.call_s=6", "eval.limits.load_s=60"]
 
 
@@ -226,21 +232,19 @@ def show(
     print(f"{'':16} {stages} {profile}"[:400], flush=True)
     if name == "same":
         print(f"{'':16} {report.environment.host}")
-    return {"name": name, "report": json.loads(report.to_json())}
+    return {"name": name, "verdict": report.verdict, "report": json.loads(report.to_json())}
 
 
-def main() -> None:
-    """Judge all, or those whose name contains the argument."""
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    rows = []
+def run(match: str, out: Path) -> list[Bar]:
+    """Judge all, or those whose name contains `match`; their verdicts must be those expected."""
+    rows, missed = [], []
     with executor() as local:
         for name, problem, candidate in cases():
-            if wanted in name:
+            if match in name:
                 rows.append(show(local, name, problem, candidate))
-    out = os.environ.get("OUT")
-    if out:
-        Path(out, "gpu_smoke.json").write_text(json.dumps(rows), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+                verdict = str(rows[-1]["verdict"])
+                if verdict != EXPECTED.get(name, "correct"):
+                    missed.append(f"{name}: {verdict}")
+    (out / "gpu_smoke.json").write_text(json.dumps(rows), encoding="utf-8")
+    seen = f"{len(rows) - len(missed)} of {len(rows)}"
+    return [Bar("smoke: verdicts as expected", "all", seen, not missed, {"missed": missed})]

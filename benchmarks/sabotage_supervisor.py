@@ -247,7 +247,7 @@ VERDICT = (
         PIPELINE,
         (
             "the knock-out suppresses nothing",
-            "None if self.suppress else launch(*args, **kwargs)",
+            "None if self.suppress else self.measured(launch, *args, **kwargs)",
             "launch(*args, **kwargs)",
             "test_who_is_right_without_its_kernels_is_a_decoy",
         ),

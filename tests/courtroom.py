@@ -137,6 +137,7 @@ class Courtroom(Host):
         self.home = home
         self.cores = Cores((NO_CORE,), (NO_CORE + 1,))
         self.device = CPU
+        self.suspect, self.bad_probes = False, 0
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
         self._warm = {}

@@ -105,7 +105,7 @@ def build_request(
     """Return the request for these arguments; a broken candidate still gives one.
 
     Raises:
-        ConfigError: a path, a language or an entry point is wrong.
+        ConfigError: a path, a language, an entry point or the name of a baseline is wrong.
         ProblemError: the problem cannot be read.
     """
     target = problem if isinstance(problem, Problem) else find_problem(str(problem))
@@ -115,13 +115,20 @@ def build_request(
             raise ConfigError(f"--allow-import {path}: no such folder")
     made = _candidate(candidate, target, language, entry, imports)
     section = settings.eval
+    baselines = tuple(_baseline(name, target) for name in section.baselines)
+    names = [item.name for item in baselines]
+    for name in names:
+        if name == "candidate" or names.count(name) > 1:
+            raise ConfigError(
+                f"--baseline: two sides would be called {name!r}; rename the file of one"
+            )
     for name in section.require_layers:
         if name not in LAYERS:
             raise ConfigError(f"no layer {name!r}; known: {', '.join(LAYERS)}")
     return EvalRequest(
         problem=target,
         candidate=made,
-        baselines=tuple(_baseline(name, target) for name in section.baselines),
+        baselines=baselines,
         protocol=section.protocol,
         rules=section.rules,
         timing=section.timing,

@@ -14,7 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "tilewright"
 
 # Kept as their authors would write them: they are judged, not imported.
-_EXHIBITS = ("src/tilewright/problems/bundled/*/*", "tests/corpus/*/*")
+_EXHIBITS = (
+    "src/tilewright/problems/bundled/*/*",
+    "tests/corpus/*/*",
+    "benchmarks/gpu_candidates/*",
+)
 _SKIPPED = {"build", "dist", "runs", "out", "__pycache__"}
 _BINARY = {".png", ".ico", ".gz", ".so", ".pyc"}
 

@@ -7,10 +7,8 @@ import functools
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,12 +20,11 @@ from tests.processes.isolation_tools import (
     NONE,
     SOURCE,
     WHOLE,
-    ends,
     linux_only,
     needs_root,
     run,
 )
-from tilewright.contestant.isolation import LAYERS, probe, seal
+from tilewright.contestant.isolation import LAYERS, probe
 
 pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
 
@@ -213,29 +210,3 @@ def test_a_full_tmp_is_an_error_and_nothing_reaches_the_host(tmp_path: Path) -> 
     tmp_path.chmod(0o777)
     run(shared, lambda: Path("/dev/shm/note").write_text("for the judge"))
     assert (tmp_path / "note").read_text() == "for the judge"
-
-
-def test_sealing_later_binds_threads_that_run_already() -> None:
-    confinement = replace(WHOLE, deferred=("other uid", "seccomp"))
-
-    def main(applied: dict[str, str]) -> int:
-        go, seen = threading.Event(), list[object]()
-
-        def look() -> None:
-            go.wait()
-            seen.append(os.getuid())
-            try:
-                socket.socket(socket.AF_INET)
-            except OSError as error:
-                seen.append(type(error))
-
-        thread = threading.Thread(target=look)
-        thread.start()
-        pending = {layer for layer, text in applied.items() if text}
-        sealed = seal(confinement, applied)
-        go.set()
-        thread.join()
-        done = [pending == set(confinement.deferred), os.getuid() != 0, not any(sealed.values())]
-        return 0 if all(done) and seen == [WHOLE.uid, PermissionError] else 1
-
-    assert ends(main, confinement) == struct.pack("<i", 0)

@@ -91,7 +91,7 @@ def test_a_patched_traceback_module_does_not_hide_an_error(contestant, monkeypat
     [
         ("call", "nothing is loaded"),
         ("arm", "nothing is loaded"),
-        ("weights", "nothing is mapped"),
+        ("weights", "no input arena is mapped"),
         ("read_weights", "nothing is loaded"),
     ],
 )

@@ -28,7 +28,6 @@ class Evidence:
     mutated: tuple[str, ...] = ()
     alias: bool = False
     """Whether an output was a view of an input although the reference's is not."""
-    foreign_types: tuple[str, ...] = ()
     timed_wrong: tuple[str, ...] = ()
     call_s: float = 0.0
     """Median time of a timed call of the candidate, in the case where it is largest."""
@@ -38,8 +37,6 @@ class Evidence:
     """Median share of a baseline call during which the candidate used the CPU."""
     lacking_weights: tuple[str, ...] = ()
     right_when_seeded: bool | None = None
-    error_over_bound: float | None = None
-    hangs_at_exit: bool = False
 
 
 @dataclass(frozen=True)

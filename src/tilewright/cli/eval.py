@@ -238,7 +238,7 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
 
     find_device(settings.eval.device)
     try:
-        request = build_request(
+        return build_request(
             asked.candidate or "",
             asked.problem or "",
             settings,
@@ -248,13 +248,6 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
         )
     except UnicodeDecodeError as error:
         raise ConfigError(f"{asked.candidate}: cannot be read as text: {error}") from error
-    names = [baseline.name for baseline in request.baselines]
-    for name in names:
-        if name == "candidate" or names.count(name) > 1:
-            raise ConfigError(
-                f"--baseline: two sides would be called {name!r}; rename the file of one"
-            )
-    return request
 
 
 def _check_bar(bar: Bar | None, settings: Config) -> None:

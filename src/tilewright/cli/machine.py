@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.devices import find_device
 from tilewright.records import EvalReport
 
 __all__ = ["Item", "layer_items", "tool_items"]
@@ -114,10 +116,12 @@ def _version_of(path: str) -> str:
 
 
 def _gpu() -> Item:
-    count = len(list(Path("/dev").glob("nvidia[0-9]*")))
-    if count:
-        return Item("GPU", True, f"{count} NVIDIA device(s); this version judges on the CPU alone")
-    return Item("GPU", False, "none", "CUDA candidates, and times of Triton's", "an NVIDIA GPU")
+    try:
+        found = find_device("cuda")
+    except InfrastructureError:
+        enables = "CUDA candidates, and times of Triton's"
+        return Item("GPU", False, "none", enables, "an NVIDIA GPU and its driver")
+    return Item("GPU", True, f"{found.model}, driver {found.driver}: --device cuda")
 
 
 def _cores() -> Item:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from tilewright.config import Config
@@ -68,12 +69,22 @@ def self_request(name: str, settings: Config, cases: Sequence[str] = ()) -> Eval
 
 
 def samples_of(report: EvalReport) -> list[Sample]:
-    """Return one sample for each case that was timed."""
-    return [_sample(report, item) for item in report.comparisons if item.raw_us]
+    """Return one sample for each pair of processes of each case that was timed."""
+    return [
+        _sample(report, item, rows)
+        for item in report.comparisons
+        if item.raw_us
+        for rows in _by_pair(item)
+    ]
 
 
-def _sample(report: EvalReport, item: Comparison) -> Sample:
-    ratios = statistics.paired_log_ratios(item.raw_us)
+def _by_pair(item: Comparison) -> list[Sequence[Sequence[float]]]:
+    edges = [0, *accumulate(item.pairs or (len(item.raw_us),))]
+    return [item.raw_us[start:stop] for start, stop in pairwise(edges)]
+
+
+def _sample(report: EvalReport, item: Comparison, rows: Sequence[Sequence[float]]) -> Sample:
+    ratios = statistics.paired_log_ratios(rows)
     low, high = statistics.bootstrap_median_interval(ratios)
     return Sample(
         problem=report.request.problem.id,

@@ -22,7 +22,7 @@ from tilewright.cli.render import (
     table,
     timed_text,
 )
-from tilewright.records import CaseResult, Comparison, EvalReport, Finding
+from tilewright.records import CaseResult, Comparison, EvalReport, Finding, Profile
 from tilewright.scoring import statistics
 
 __all__ = ["CheckSeen", "Spread", "explain_view", "spread_of"]
@@ -78,6 +78,8 @@ def explain_view(
     parts += _section("Stages", _stages(report))
     parts += _section("Draws", _draws(report.cases))
     parts += _section("Timing", _timing(report))
+    if report.profile is not None:
+        parts += _section("Own kernels", _profile(report.profile))
     parts += _section("Checks", _checks(report, checks))
     parts += _section("The wall", _layers(report))
     parts += _section("Environment", _environment(report))
@@ -128,6 +130,21 @@ def _timing(report: EvalReport) -> RenderableType:
         Text(""),
         spreads,
         Text(timed_text(report), style="dim"),
+    )
+
+
+def _profile(made: Profile) -> RenderableType:
+    saved = (
+        "it does not run without them" if made.saved_share is None else f"{made.saved_share:.0%}"
+    )
+    return facts(
+        [
+            ("case", made.case),
+            ("own launches a call", str(made.launches)),
+            ("device time in them", f"{made.own_share:.0%}, by the candidate's own events"),
+            ("saved without them", f"{saved}, by the judge's"),
+            ("coverage", f"{made.coverage:.0%}"),
+        ]
     )
 
 

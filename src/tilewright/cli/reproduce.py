@@ -111,6 +111,8 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
     """Return the script and an empty text, or an empty script and why there is none."""
     if isinstance(report.outcome, Correct):
         return "", "nothing was wrong"
+    if report.request.device != "cpu":
+        return "", "inputs were drawn on a GPU: `tilewright eval --replay` judges it again there"
     plan = plan_of(report)
     if plan.failing is None and not plan.timed and not isinstance(report.outcome, Failed):
         return "", _why_none(report)

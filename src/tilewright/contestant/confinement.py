@@ -20,7 +20,6 @@ LAYERS = (
 )
 """Every layer, in no order of strength. What each one stops is in the documentation of the wall."""
 
-DEFERRABLE = ("other uid", "seccomp")
 
 Main = Callable[[dict[str, str]], int]
 
@@ -58,8 +57,6 @@ class Confinement:
     writable: tuple[tuple[str, str], ...] = ()
     """(path on the host, path in the view) of more folders to write in. One at /dev/shm or /tmp
     replaces the private one: a judge and its contestants share their /dev/shm that way."""
-    deferred: tuple[str, ...] = ()
-    """Of "other uid" and "seccomp", those that `main` asks for later, by `seal`."""
 
     def __post_init__(self) -> None:
         """Refuse names that are no layer, which would be off without a word.
@@ -67,6 +64,6 @@ class Confinement:
         Raises:
             ValueError: there is one.
         """
-        unknown = {*self.layers} - {*LAYERS} | {*self.deferred} - {*DEFERRABLE}
+        unknown = {*self.layers} - {*LAYERS}
         if unknown:
-            raise ValueError(f"no layers of this name, or not to be deferred: {sorted(unknown)}")
+            raise ValueError(f"no layers of this name: {sorted(unknown)}")

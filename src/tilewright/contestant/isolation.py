@@ -26,10 +26,10 @@ import os
 import sys
 from dataclasses import replace
 
-from tilewright.contestant import sandbox, seccomp, selftests, syscalls
+from tilewright.contestant import sandbox, selftests, syscalls
 from tilewright.contestant.confinement import LAYERS, Confinement, Main
 
-__all__ = ["LAYERS", "Confinement", "Main", "fork_confined", "probe", "seal"]
+__all__ = ["LAYERS", "Confinement", "Main", "fork_confined", "probe"]
 
 
 def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> int:
@@ -61,19 +61,6 @@ def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> 
     return pid
 
 
-def seal(confinement: Confinement, applied: dict[str, str]) -> dict[str, str]:
-    """Apply the layers that `confinement` deferred, to all threads; return `applied`, updated.
-
-    The payload calls it, once, after it has opened what the layers would forbid.
-    """
-    updated = dict(applied)
-    if "other uid" in confinement.deferred and "other uid" in confinement.layers:
-        updated["other uid"] = sandbox.become(confinement)
-    if "seccomp" in confinement.deferred and "seccomp" in confinement.layers:
-        updated["seccomp"] = sandbox.guarded(seccomp.install)
-    return updated
-
-
 def _clone(confinement: Confinement) -> tuple[int, int, str]:
     """Fork the init into as many of the wanted namespaces as can be had.
 
@@ -99,7 +86,7 @@ def probe(confinement: Confinement) -> dict[str, str]:
     """Attack a sandbox of `confinement` from inside; return "" for each layer that held.
 
     Otherwise what was missing when it was built, and which attack got through. The limit on
-    processes is tried with at most 16, and layers are not deferred. Takes a tenth of a second, and
+    processes is tried with at most 16. Takes a tenth of a second, and
     some seconds where root keeps its uid. For that time it sets an environment variable, listens
     on a local port and keeps a temporary folder.
 

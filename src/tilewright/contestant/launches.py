@@ -38,14 +38,19 @@ class Launches:
             return None
         return sum(float(begin.elapsed_time(end)) * 1e3 for begin, end in self.spans)
 
+    def measured(self, launch: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Make an own launch, between two events where they are asked for."""
+        begin = self._mark() if self._mark else None
+        result = launch(*args, **kwargs)
+        if begin is not None and self.spans is not None and self._mark:
+            self.spans.append((begin, self._mark()))
+        return result
+
     def wrap(self, launch: Callable[..., Any]) -> Callable[..., Any]:
         """Return `launch` counted, or a no-op that is counted when suppressing."""
 
         def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            begin = self._mark() if self._mark else None
-            result = None if self.suppress else launch(*args, **kwargs)
-            if begin is not None and self.spans is not None and self._mark:
-                self.spans.append((begin, self._mark()))
+            result = None if self.suppress else self.measured(launch, *args, **kwargs)
             # Only now: a launch that raises has done no work, whatever catches it.
             self.count += 1
             return result

@@ -27,7 +27,6 @@ _NOT_STARTED = 125
 # An error came out of `main`; it stands on standard error.
 _FAILED = 70
 _OFF = "switched off"
-_DEFERRED = "not yet: left to seal"
 
 
 def guarded(step: Callable[[], str]) -> str:
@@ -86,11 +85,7 @@ class Sandbox:
             _end(_NOT_STARTED)
 
     def _apply(self, layer: str, step: Callable[[], str]) -> None:
-        if layer not in self.confinement.layers:
-            return
-        if layer in self.confinement.deferred:
-            self.applied[layer] = _DEFERRED
-        else:
+        if layer in self.confinement.layers:
             self.applied[layer] = guarded(step)
 
     def _has(self, flag: int) -> bool:
@@ -197,7 +192,7 @@ class Sandbox:
 
     def _counts_own_processes(self) -> bool:
         """Say whether RLIMIT_NPROC binds: root is exempt from it."""
-        return self._has(syscalls.CLONE_NEWUSER) or self.applied["other uid"] in ("", _DEFERRED)
+        return self._has(syscalls.CLONE_NEWUSER) or self.applied["other uid"] == ""
 
     def _rules(self) -> list[tuple[str, int]]:
         """Return what Landlock lets through."""

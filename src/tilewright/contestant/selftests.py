@@ -83,12 +83,11 @@ def bait() -> Iterator[Bait]:
 
 
 def adapt(confinement: Confinement, bait: Bait) -> Confinement:
-    """Return `confinement` with the bait in its view, few processes, and nothing deferred."""
+    """Return `confinement` with the bait in its view, and few processes."""
     return replace(
         confinement,
         read_only=(*confinement.read_only, bait.private),
         processes=min(confinement.processes, _FEW),
-        deferred=(),
     )
 
 

@@ -71,11 +71,10 @@ class Memory(Protocol):
 class Contestant:
     """State between frames; its lifetime is the process."""
 
-    def __init__(self, channel: Channel, memory: Callable[[], Memory]) -> None:
+    def __init__(self, channel: Channel, memory: Memory) -> None:
         self.channel = channel
         self.function: Callable[..., Any] | None = None
-        self._new_memory = memory
-        self.memory: Memory | None = None
+        self.memory = memory
         self.kept: list[Any] = []
         """What the judge may be reading: outputs of the last call, or weights."""
         self.launches = Launches(suppress=False)
@@ -83,8 +82,6 @@ class Contestant:
 
     def map(self, frame: Frame) -> None:
         """Map what the judge shares, anew or for the first time."""
-        if self.memory is None:
-            self.memory = self._new_memory()
         answer, fds = self.memory.map(frame)
         self.channel.send("mapped", answer, fds=fds)
         for fd in (*frame.fds, *fds):
@@ -116,12 +113,12 @@ class Contestant:
         entry = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
         function = entry
         if isinstance(entry, type):
-            init = build(fields["init"], self._memory().copied(), 0)
+            init = build(fields["init"], self.memory.copied(), 0)
             torch.manual_seed(fields["init_seed"])
             function = entry(**init) if isinstance(init, dict) else entry(*init)
             if isinstance(function, torch.nn.Module):
                 function.train(fields["mode"] == "train")
-        function = self._memory().place(function)
+        function = self.memory.place(function)
         if fields["compile"] is not None:
             mode = None if fields["compile"] == "default" else fields["compile"]
             function = torch.compile(function, mode=mode)
@@ -129,7 +126,7 @@ class Contestant:
 
     def weights(self, frame: Frame) -> None:
         """Load the judge's weights, by name, through `load_state_dict`."""
-        values = build(frame.fields["tree"], self._memory().inputs, frame.fields["base"])
+        values = build(frame.fields["tree"], self.memory.inputs, frame.fields["base"])
         state = {name: value.clone() for name, value in values.items()}
         function = self._loaded()
         if isinstance(function, torch.nn.Module):
@@ -147,11 +144,11 @@ class Contestant:
         """Answer one untimed call, with the operator census where it is asked for."""
         fields = frame.fields
         self._expect(fields)
-        call = calls.prepare(fields, self._memory().inputs)
+        call = calls.prepare(fields, self.memory.inputs)
         before = self.launches.count
         census = Census() if fields.get("census") else None
         watched = census or contextlib.nullcontext()
-        output, self.kept, structure = self._memory().untimed(self._loaded(), call, watched)
+        output, self.kept, structure = self.memory.untimed(self._loaded(), call, watched)
         described = calls.describe(self.kept, structure, call)
         calls.mark_views(described, output, call)
         self._answer(described, before, census.counts if census else {})
@@ -160,11 +157,11 @@ class Contestant:
         """Answer one timed call, of the candidate or, before one is loaded, of a known kernel."""
         fields = frame.fields
         self._expect(fields)
-        function = self.function or self._memory().known_kernel or self._loaded()
+        function = self.function or self.memory.known_kernel or self._loaded()
         before = self.launches.count
         self.kept = []
-        with self.launches.spanned(self._memory().mark if fields.get("profile") else None):
-            call, self.kept, structure, said_us = self._memory().timed(function, fields)
+        with self.launches.spanned(self.memory.mark if fields.get("profile") else None):
+            call, self.kept, structure, said_us = self.memory.timed(function, fields)
         self._answer(calls.describe(self.kept, structure, call), before, {}, said_us)
 
     def _answer(
@@ -208,11 +205,6 @@ class Contestant:
         if self.function is None:
             raise RuntimeError("nothing is loaded")
         return self.function
-
-    def _memory(self) -> Memory:
-        if self.memory is None:
-            raise RuntimeError("nothing is mapped")
-        return self.memory
 
 
 def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
@@ -269,7 +261,9 @@ def main(
 ) -> None:
     """Serve frames until told to exit; an exception of the candidate is an answer."""
     channel = Channel(sock)
-    contestant = Contestant(channel, memory)
+    channel.send("ready", {"applied": applied})
+    # Here, so that a contestant which waits for its candidate has its device ready too.
+    contestant = Contestant(channel, memory())
     handlers = {
         "map": contestant.map,
         "load": contestant.load,
@@ -279,7 +273,6 @@ def main(
         "arm": contestant.arm,
         "exit": contestant.exit,
     }
-    channel.send("ready", {"applied": applied})
     while True:
         try:
             frame = channel.receive()

@@ -44,8 +44,12 @@ def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPla
     evaluation.loaders[name] = plan.loader
     if plan.kind == "none":
         return plan
-    if candidate.language == "cuda" and not evaluation.host.device.is_gpu:
+    on_gpu = evaluation.host.device.is_gpu
+    if candidate.language == "cuda" and not on_gpu:
         raise Ended(Unjudged(reason="no device", message="CUDA candidates need an NVIDIA GPU"))
+    if candidate.language == "cpp" and plan.kind == "c_abi" and on_gpu:
+        message = "a C++ kernel computes on the CPU; judge it with --device cpu"
+        raise Ended(Unjudged(reason="wrong device", message=message))
     tool = plan.command[0] if plan.command else "g++"
     if shutil.which(tool) is None:
         raise Ended(Unjudged(reason="no compiler", message=f"{tool} is not installed"))
@@ -175,6 +179,9 @@ def _write_cache(folder: Path, libraries: dict[str, bytes]) -> None:
             names[name] = f"{index}.so"
             (fresh / names[name]).write_bytes(data)
         (fresh / "index.json").write_text(json.dumps(names), encoding="utf-8")
+        if folder.exists() and _read_cache(folder) is None:
+            # Damaged: what cannot be read would stand in the way for ever.
+            shutil.rmtree(folder)
         fresh.rename(folder)
     except OSError:
         # A full or read-only disk, or another build that came first: the cache is a convenience.

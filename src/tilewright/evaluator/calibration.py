@@ -11,7 +11,15 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CLASSES", "DEFAULT", "Calibration", "class_of", "read_calibration", "write_calibration"]
+__all__ = [
+    "CLASSES",
+    "DEFAULT",
+    "Calibration",
+    "class_of",
+    "is_streaming",
+    "read_calibration",
+    "write_calibration",
+]
 
 CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 """Classes of calls; whatever streams is in the last, however long it takes."""
@@ -20,9 +28,14 @@ STREAM_BYTES_PER_US = 8e3
 """A call streams when it moves this many bytes, at this rate or faster."""
 
 
+def is_streaming(call_us: float, moved_bytes: int) -> bool:
+    """Tell whether a call's time is that of moving its bytes."""
+    return moved_bytes >= STREAM_BYTES and moved_bytes >= STREAM_BYTES_PER_US * call_us
+
+
 def class_of(call_us: float, moved_bytes: int) -> int:
     """Return the index in `CLASSES` of calls of this duration (microseconds) and traffic."""
-    if moved_bytes >= STREAM_BYTES and moved_bytes >= STREAM_BYTES_PER_US * call_us:
+    if is_streaming(call_us, moved_bytes):
         return CLASSES.index("streaming")
     return 0 if call_us <= 100 else 1 if call_us <= 1000 else 2
 

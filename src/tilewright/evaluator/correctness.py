@@ -34,26 +34,21 @@ class Seen:
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
     alias: bool = False
-    foreign_types: list[str] = field(default_factory=list)
-    random: bool = False
-    oracle: str = ""
-    worst_error: float | None = None
 
 
-def judge_correctness(evaluation: Evaluation, side: Side) -> Seen:
-    """Call the candidate on every planned draw.
+def judge_correctness(evaluation: Evaluation, side: Side, seen: Seen) -> None:
+    """Call the candidate on every planned draw; what shows is noted in `seen` at once.
 
     Raises:
         Ended: an output is wrong, or the candidate failed.
     """
     side.stage = "correctness"
-    seen = Seen()
     problem = evaluation.request.problem
     if evaluation.request.protocol == "official":
         for case in problem.cases:
             for trial in range(OFFICIAL_TRIALS):
                 _judge_draw(evaluation, side, case, "nominal", trial, seen)
-        return seen
+        return
     start = time.monotonic()
     sizes: dict[str, int] = {}
     for case in problem.cases:
@@ -63,9 +58,8 @@ def judge_correctness(evaluation: Evaluation, side: Side) -> Seen:
     for case in problem.cases:
         for contents in _variations(evaluation, case, sizes[case.name]):
             if time.monotonic() - start > VARIATIONS_S:
-                return seen
+                return
             _judge_draw(evaluation, side, case, contents, 0, seen)
-    return seen
 
 
 def _variations(evaluation: Evaluation, case: Case, size: int) -> list[str]:
@@ -123,7 +117,9 @@ def _judge_draw(
         evaluation.cases.append(_record(drawn, "skipped", drawn.skipped, None))
         evaluation.forget(drawn)
         return drawn.size
-    if "bfloat16" in drawn.dtypes() and evaluation.request.candidate.language == "triton":
+    interpreted = not evaluation.host.device.is_gpu
+    language = evaluation.request.candidate.language
+    if interpreted and language == "triton" and "bfloat16" in drawn.dtypes():
         message = "Triton's CPU interpreter computes bfloat16 wrongly; judge it on a GPU"
         raise Ended(Unjudged(reason="bf16 in the interpreter", message=message))
     slot = _slot(evaluation, case, contents, repeat, seen)
@@ -175,11 +171,6 @@ def _note(seen: Seen, drawn: Drawn, result: Result, answer: Answer) -> None:
     seen.launches.append(result.launches)
     seen.mutated += [item for item in answer.mutated if item not in seen.mutated]
     seen.alias |= any(item.alias for item in result.outputs) and not drawn.aliases
-    seen.foreign_types += [item.type for item in result.outputs if item.type != "tensor"]
-    seen.random |= drawn.random
-    seen.oracle = drawn.oracle
-    if answer.error is not None:
-        seen.worst_error = max(answer.error, seen.worst_error or 0.0)
 
 
 def _record(drawn: Drawn, verdict: str, detail: str, error: float | None) -> CaseResult:

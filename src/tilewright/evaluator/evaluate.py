@@ -11,13 +11,20 @@ from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator import correctness, timing
 from tilewright.evaluator.build import prepare
 from tilewright.evaluator.calibration import read_calibration
+from tilewright.evaluator.device_stages import (
+    labels_of,
+    look_at_device,
+    look_for_disturbance,
+    probe,
+    refuse_quarantined,
+    size_blocks,
+)
 from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.knockout import knock_out, profile
 from tilewright.evaluator.seeds import draw_root
 from tilewright.evaluator.sides import Ended
-from tilewright.evaluator.times import CaseTimes, refined
 from tilewright.evaluator.verdict import Collected, report
 from tilewright.records import (
     Candidate,
@@ -29,17 +36,9 @@ from tilewright.records import (
     Label,
     Outcome,
 )
-from tilewright.scoring import statistics
 
 __all__ = ["evaluate"]
 
-OUTPUT_GRAIN = 512
-POOL_FACTOR, POOL_BYTES = 1.25, 96 << 20
-"""Room for a call's allocations beside what the reference needs: rounding, and other habits."""
-OTHERS_BYTES = 1 << 30
-"""Device memory in use from which on somebody else must be there; an idle driver holds less."""
-DISTURBED_FLOOR_S = 5e-6
-"""By so much a baseline's call may differ from one minute to the next."""
 ATTEMPTS = 2
 """How often an evaluation is made when our own side fails in it."""
 
@@ -75,7 +74,8 @@ def evaluate(
 
 
 def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalReport:
-    collected = Collected()
+    collected, host = Collected(), evaluation.host
+    refuse_quarantined(host)
     started = time.monotonic()
     evaluation.deadline = started + evaluation.request.limits.total_s
     try:
@@ -86,9 +86,9 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
         collected.right_when_seeded = _right_when_seeded(evaluation)
         if collected.right_when_seeded:
             outcome = outcome.model_copy(update={"kind": "weights"})
+    host.suspect |= isinstance(outcome, Failed) and host.device.is_gpu
     _close(evaluation)
     evaluation.note_cost(time.monotonic() - started)
-    host = evaluation.host
     calibration = read_calibration(host.home, device_key(host.cores, host.device))
     return report(evaluation, collected, outcome, calibration, checks=checks)
 
@@ -108,7 +108,7 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
 
     with evaluation.host.lease(waiting, evaluation.watch):
         evaluation.waited_s = time.monotonic() - asked
-        _look_at_device(evaluation, collected)
+        look_at_device(evaluation, collected)
         evaluation.deadline += evaluation.waited_s
         with evaluation.stage("spawn"):
             _open_judge(evaluation)
@@ -118,7 +118,7 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
                 collected.lacking_weights = evaluation.load_weights(["candidate"])
         with evaluation.stage("correctness"):
             side = evaluation.sides["candidate"]
-            collected.seen = correctness.judge_correctness(evaluation, side)
+            correctness.judge_correctness(evaluation, side, collected.seen)
             if request.protocol == "official" and evaluation.is_module:
                 _label_folded_weights(evaluation, collected)
         if request.candidate.language in ("triton", "cpp", "cuda"):
@@ -136,19 +136,6 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
         with evaluation.stage("exit"):
             _exit(evaluation, collected)
     return Correct()
-
-
-def _look_at_device(evaluation: Evaluation, collected: Collected) -> None:
-    """Note the state of the GPU; name another program on it before any number is made."""
-    found = evaluation.note_conditions("before")
-    if found is None or evaluation.host.warm:
-        # Our own judge would be taken for another program.
-        return
-    used, busy = found.used_bytes or 0, found.busy_percent or 0
-    if used > OTHERS_BYTES:
-        detail = f"{used >> 20} MiB of its memory were in use before we began, {busy} % busy"
-        collected.labels.append(Label(name="device shared", detail=detail))
-        evaluation.emit("waiting", {"message": f"another program is on the device: {detail}"})
 
 
 def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
@@ -193,18 +180,9 @@ def _open_judge(evaluation: Evaluation) -> None:
     evaluation.is_module = answer["module"]
     evaluation.has_weights = answer["module"] and request.protocol == "strict"
     if host.device.is_gpu:
-        _size_blocks(evaluation)
-
-
-def _size_blocks(evaluation: Evaluation) -> None:
-    """Learn from the reference what room a side's calls need on the device."""
-    for case in evaluation.request.problem.cases:
-        fields = {"params": dict(case.params), "seed": evaluation.seed("sizes", case.name)}
-        found = evaluation.ask("measure", fields)
-        reserve = found["outputs"] + OUTPUT_GRAIN * found["count"]
-        pool = int(POOL_FACTOR * (found["peak"] + found["outputs"])) + POOL_BYTES
-        evaluation.reserve_bytes = max(evaluation.reserve_bytes, reserve)
-        evaluation.pool_bytes = max(evaluation.pool_bytes, pool)
+        if host.suspect:
+            probe(evaluation)
+        size_blocks(evaluation)
 
 
 def _warm_key(evaluation: Evaluation) -> str:
@@ -212,43 +190,47 @@ def _warm_key(evaluation: Evaluation) -> str:
 
 
 def _time(evaluation: Evaluation, collected: Collected) -> None:
-    names = []
-    for baseline in evaluation.request.baselines:
-        candidate = baseline.candidate or reference_candidate(evaluation)
-        with _blamed_on_baseline(baseline.name):
-            _open_baseline(evaluation, baseline.name, candidate)
-        names.append(baseline.name)
+    names = _open_baselines(evaluation)
+
+    def reopen() -> None:
+        for name in [*names, "candidate"]:
+            evaluation.note_printed(name)
+            evaluation.close_side(name)
+        _open_baselines(evaluation)
+        _open_again(evaluation, "candidate", evaluation.request.candidate)
+
     official = evaluation.request.protocol == "official"
-    time_case = timing.time_case_officially if official else timing.time_case
+    again = None if evaluation.host.device.is_gpu else reopen
     for case in evaluation.request.problem.cases:
         evaluation.emit("timing", {"case": case.name})
         try:
-            collected.times.append(time_case(evaluation, case, [*names, "candidate"]))
+            sides = [*names, "candidate"]
+            if official:
+                times = timing.time_case_officially(evaluation, case, sides)
+            else:
+                times = timing.time_case(evaluation, case, sides, again)
+            collected.times.append(times)
         except Ended as ended:
             if ended.side in names:
                 raise _baseline_failed(ended.side, ended) from ended
             raise
-        collected.labels += _labels_of(collected.times[-1])
+        collected.labels += labels_of(collected.times[-1])
         if collected.times[-1].wrong:
             message = collected.times[-1].wrong[0]
             raise Ended(Incorrect(kind="values", case=f"{case.name}, timed", message=message))
 
 
-def _labels_of(times: CaseTimes) -> list[Label]:
-    """Return what a device's clock saw of the candidate beside its time."""
-    calls, found = times.totals["candidate"], []
-    if times.early * 2 > len(calls):
-        detail = f"{times.early} of {len(calls)} calls waited for the device themselves"
-        found.append(Label(name="synchronises", detail=f"{times.case}: {detail}"))
-    if times.said and refined(times, "candidate") is calls:
-        said = statistics.median(times.said["candidate"]) * 1e6
-        seen = statistics.median(calls) * 1e6
-        detail = f"{said:.1f} us by its own events, {seen:.1f} us by the judge's, which stand"
-        found.append(Label(name="own clock disagrees", detail=f"{times.case}: {detail}"))
-    return found
+def _open_baselines(evaluation: Evaluation) -> list[str]:
+    """Open a side for each baseline; return their names."""
+    for baseline in evaluation.request.baselines:
+        candidate = baseline.candidate or reference_candidate(evaluation)
+        with _blamed_on_baseline(baseline.name):
+            _open_again(evaluation, baseline.name, candidate)
+    return [baseline.name for baseline in evaluation.request.baselines]
 
 
-def _open_baseline(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
+def _open_again(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
+    """Open a side with the weights that are loaded already."""
     evaluation.open_side(name, candidate)
     if evaluation.has_weights:
         evaluation.match_weights(name)
@@ -290,28 +272,14 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
     if on_device:
         evaluation.note_printed("candidate")
         evaluation.close_side("candidate")
-        _look_for_disturbance(evaluation, collected)
+        with _blamed_on_baseline(evaluation.request.baselines[0].name):
+            look_for_disturbance(evaluation, collected)
     if status is None:
-        collected.hangs_at_exit = True
         detail = f"its process did not end within {evaluation.request.limits.exit_s:g} s"
         collected.labels.append(Label(name="hangs at exit", detail=detail))
     elif os.WIFSIGNALED(status):
         message = f"its process died of signal {os.WTERMSIG(status)} while it ended"
         raise Ended(Failed(stage="exit", reason="memory corruption", message=message))
-
-
-def _look_for_disturbance(evaluation: Evaluation, collected: Collected) -> None:
-    """Time the first baseline again, now that no candidate is alive.
-
-    What a candidate leaves on the device while it lives slows everybody, the baseline too.
-    """
-    name = evaluation.request.baselines[0].name
-    times = collected.times[-1]
-    case = evaluation.request.problem.cases[len(collected.times) - 1]
-    with _blamed_on_baseline(name):
-        alone = timing.time_alone(evaluation, case, name)
-    beside = statistics.median(times.totals[name])
-    times.disturbed.append((beside - alone - DISTURBED_FLOOR_S) / alone)
 
 
 def _right_when_seeded(evaluation: Evaluation) -> bool | None:

@@ -134,7 +134,13 @@ class Evaluation:
             self.stages.append(StageRecord(name=name, wall_s=time.monotonic() - start))
 
     def ask(
-        self, kind: str, fields: dict[str, Any], *, body: bytes = b"", fds: tuple[int, ...] = ()
+        self,
+        kind: str,
+        fields: dict[str, Any],
+        *,
+        body: bytes = b"",
+        fds: tuple[int, ...] = (),
+        timeout_s: float = 120.0,
     ) -> dict[str, Any]:
         """Ask the judge.
 
@@ -144,7 +150,9 @@ class Evaluation:
         """
         if self.judge is None:
             raise InfrastructureError("the judge is not running")
-        frame: Frame = ask(self.judge, kind, fields, body=body, fds=fds, idle=self.watch)
+        frame: Frame = ask(
+            self.judge, kind, fields, body=body, fds=fds, timeout_s=timeout_s, idle=self.watch
+        )
         if frame.kind == "problem_failed":
             raise ProblemError(f"{self.request.problem.id}: {frame.fields['message']}")
         if frame.kind != "answer":
@@ -345,7 +353,8 @@ class Evaluation:
             return None
         found = conditions(self.host.device.uuid)
         if found is not None:
-            self.conditions[when] = dataclasses.asdict(found)
+            noted = {**dataclasses.asdict(found), "reasons": list(found.reasons)}
+            self.conditions[when] = noted
         return found
 
     def note_printed(self, name: str) -> None:

@@ -80,6 +80,10 @@ class Host:
             {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},
             DEVICE_ROLES if device.is_gpu else ROLES,
         )
+        self.suspect = False
+        """Whether the last candidate may have left the device in a bad state."""
+        self.bad_probes = 0
+        """How often in a row the device failed to compute something known."""
         self._warm: dict[str, Child] = {}
         self._forks = 0
         self._armed: list[Child] = []
@@ -153,9 +157,9 @@ class Host:
         return child
 
     @property
-    def warm(self) -> bool:
-        """Tell whether a judge is alive between evaluations."""
-        return bool(self._warm)
+    def occupied(self) -> bool:
+        """Tell whether children of ours are on the device between evaluations."""
+        return bool(self._warm or self._armed)
 
     def keep_warm(self, key: str, child: Child) -> None:
         """Keep an idle judge for the next candidate of the same problem."""

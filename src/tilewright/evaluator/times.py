@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 from tilewright.records import Comparison, Timing
@@ -18,6 +19,8 @@ TESTIMONY_BAND_S, TESTIMONY_SLACK_S = 12e-6, 4e-6
 """How much less than the judge a side's own events may say, and how much more a candidate's than a
 baseline's: measured on an H200, 0.2 to 8.5 us by the kernel, the same for both sides of an A/A
 within 1.2 us (docs/lab)."""
+Row = tuple[float, float, float, float]
+"""A block: baseline, candidate, candidate, baseline, in microseconds."""
 SHORT_DEVICE_S = 2e-5
 """A device call below this is `short`: launches and clocks matter in it."""
 
@@ -36,6 +39,8 @@ class CaseTimes:
     launches: list[int] = field(default_factory=list)
     checked: int = 0
     blocks: int = 0
+    pair_starts: list[int] = field(default_factory=list)
+    """The first block of each pair of processes; none: one pair made them all."""
     moved_bytes: int = 0
     """Bytes of the inputs and outputs of one call."""
     on_device: bool = False
@@ -114,12 +119,12 @@ def is_short(times: CaseTimes, baseline: str) -> bool:
     return hideable_s(times) > SHORT_SHARE * statistics.median(net(times, baseline))
 
 
-def _rows(times: CaseTimes, baseline: str) -> list[tuple[float, float, float, float]]:
+def _rows(times: CaseTimes, baseline: str) -> list[Row]:
     """Return one row a block: baseline, candidate, candidate, baseline, in microseconds."""
     return _paired(net(times, baseline), net(times, "candidate"))
 
 
-def _paired(theirs: list[float], ours: list[float]) -> list[tuple[float, float, float, float]]:
+def _paired(theirs: list[float], ours: list[float]) -> list[Row]:
     return [
         (theirs[i] * 1e6, ours[i] * 1e6, ours[i + 1] * 1e6, theirs[i + 1] * 1e6)
         for i in range(0, len(ours) - 1, 2)
@@ -131,8 +136,15 @@ def shortest(times: CaseTimes) -> float:
     return min(min(net(times, name)) for name in list(times.totals)[:-1])
 
 
+def by_pair(times: CaseTimes, rows: list[Row]) -> list[list[Row]]:
+    """Return the blocks of each pair of processes."""
+    edges = [*(times.pair_starts or [0]), len(rows)]
+    return [rows[start:stop] for start, stop in pairwise(edges) if stop > start]
+
+
 def half_width(times: CaseTimes, baseline: str) -> float:
-    ratios = statistics.paired_log_ratios(_rows(times, baseline))
+    """Return half the width of the 95 % interval of the log ratio in the newest pair."""
+    ratios = statistics.paired_log_ratios(by_pair(times, _rows(times, baseline))[-1])
     low, high = statistics.bootstrap_median_interval(ratios)
     return (high - low) / 2
 
@@ -170,10 +182,11 @@ def compare(
             labels=labels,
             raw_us=raw,
         )
-    interval = statistics.speedup_interval(statistics.paired_log_ratios(rows), sigma)
+    groups = by_pair(times, rows)
+    interval = _interval(groups, sigma)
     if times.on_device:
         judged = _paired(times.totals[baseline], times.totals["candidate"])
-        alone = statistics.speedup_interval(statistics.paired_log_ratios(judged), sigma)
+        alone = _interval(by_pair(times, judged), sigma)
         low, high = min(interval.low, alone.low), max(interval.high, alone.high)
         interval = statistics.Interval(interval.estimate, low, high)
         raw = tuple(tuple(round(value, 3) for value in row) for row in judged)
@@ -192,8 +205,19 @@ def compare(
         moved_bytes=times.moved_bytes,
         decision=statistics.decide(interval),
         labels=labels,
+        pairs=tuple(len(group) for group in groups),
         raw_us=raw,
         said_us=_said_rows(times, baseline),
+    )
+
+
+def _interval(groups: list[list[Row]], sigma: float) -> statistics.Interval:
+    """Return the geometric mean of what each pair of processes says, with its interval."""
+    return statistics.geometric_mean_interval(
+        [
+            statistics.speedup_interval(statistics.paired_log_ratios(group), sigma)
+            for group in groups
+        ]
     )
 
 

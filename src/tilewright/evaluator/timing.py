@@ -7,8 +7,11 @@ anything. The stop rule sees the width of the interval and nothing else.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 
+from tilewright.evaluator.calibration import is_streaming
 from tilewright.evaluator.clocks import Clock, Turn, clock_of
 from tilewright.evaluator.evaluation import SLOTS, Drawn, Evaluation
 from tilewright.evaluator.sides import Side, Timed
@@ -28,12 +31,23 @@ RING_BYTES = 1 << 30
 SOUGHT_SHARE = 0.25
 """No interval is sought that is narrower than this share of what could be hidden beside a call."""
 ALONE_CALLS = 9
+PAIRS = 4
+"""Pairs of processes in which a call that streams is timed."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
 
-def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes:
+def time_case(
+    evaluation: Evaluation,
+    case: Case,
+    names: list[str],
+    reopen: Callable[[], None] | None = None,
+) -> CaseTimes:
     """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
+
+    A call that streams over memory differs from one process to the next by more than its blocks
+    scatter, so it is timed in several pairs of processes, each with a part of the blocks;
+    `reopen` replaces all sides by fresh ones.
 
     Raises:
         Ended: a side crashed, hung or raised.
@@ -45,29 +59,63 @@ def time_case(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes
     for name in names:
         times.totals[name], times.outside[name] = [], []
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
-    for name in names:
-        side = evaluation.sides[name]
-        side.stage = "timing"
-        evaluation.make_room(side, slots * draws[0].slot_bytes)
-        _warm_up(clock, evaluation, side, draws[0], slots)
-    plan = evaluation.request.timing
-    start = time.monotonic()
-    while times.blocks < plan.max_blocks:
-        _block(clock, evaluation, times, names, draws, slots)
-        times.blocks += 1
-        late = time.monotonic() - start > plan.max_s
-        if late and times.blocks >= MIN_BLOCKS_AT_LIMIT:
-            break
-        if times.blocks >= plan.min_blocks and times.blocks % 4 == 0:
-            widths = [half_width(times, name) for name in names[:-1]]
-            sought = SOUGHT_SHARE * hideable_s(times) / shortest(times)
-            if max(widths) <= max(plan.target_half_width, sought):
-                break
+    steady = _make_ready(clock, evaluation, names, draws[0], slots)
+    pairs = PAIRS if reopen and is_streaming(steady * 1e6, moved) else 1
+    for number in range(pairs):
+        if number and reopen:
+            reopen()
+            _make_ready(clock, evaluation, names, draws[0], slots)
+        times.pair_starts.append(times.blocks)
+        _time_pair(clock, evaluation, times, names, draws, slots, pairs)
         if times.wrong:
             break
     for drawn in draws:
         evaluation.forget(drawn)
     return times
+
+
+def _make_ready(
+    clock: Clock, evaluation: Evaluation, names: list[str], drawn: Drawn, slots: int
+) -> float:
+    """Give every side room and warm it up; return the seconds of a call of the first one."""
+    steady = []
+    for name in names:
+        side = evaluation.sides[name]
+        side.stage = "timing"
+        evaluation.make_room(side, slots * drawn.slot_bytes)
+        steady.append(_warm_up(clock, evaluation, side, drawn, slots))
+    return steady[0]
+
+
+def _time_pair(
+    clock: Clock,
+    evaluation: Evaluation,
+    times: CaseTimes,
+    names: list[str],
+    draws: list[Drawn],
+    slots: int,
+    pairs: int,
+) -> None:
+    """Make blocks with the sides as they are, until this pair's part of the interval is narrow."""
+    plan, start, first = evaluation.request.timing, time.monotonic(), times.blocks
+    least, most = plan.min_blocks, plan.max_blocks
+    if pairs > 1:
+        least = max(least // pairs, MIN_BLOCKS_AT_LIMIT)
+        most = max(most // pairs, least)
+    while times.blocks - first < most:
+        _block(clock, evaluation, times, names, draws, slots)
+        times.blocks += 1
+        made = times.blocks - first
+        late = time.monotonic() - start > plan.max_s / pairs
+        if late and made >= MIN_BLOCKS_AT_LIMIT:
+            break
+        if made >= least and made % 4 == 0:
+            widths = [half_width(times, name) for name in names[:-1]]
+            sought = SOUGHT_SHARE * hideable_s(times) / shortest(times)
+            if max(widths) <= max(plan.target_half_width * math.sqrt(pairs), sought):
+                break
+        if times.wrong:
+            break
 
 
 def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes:
@@ -113,8 +161,10 @@ def time_alone(evaluation: Evaluation, case: Case, name: str) -> float:
     return statistics.median(calls)
 
 
-def _warm_up(clock: Clock, evaluation: Evaluation, side: Side, drawn: Drawn, slots: int) -> None:
-    """Call until three calls in a row agree; what is tuned or compiled is tuned then.
+def _warm_up(clock: Clock, evaluation: Evaluation, side: Side, drawn: Drawn, slots: int) -> float:
+    """Call until three calls in a row agree, and return the seconds of the shortest.
+
+    What is tuned or compiled is tuned then.
 
     Each slot is used, since memory that is touched for the first time makes its call slower.
     """
@@ -125,6 +175,7 @@ def _warm_up(clock: Clock, evaluation: Evaluation, side: Side, drawn: Drawn, slo
         if len(recent) >= max(WARM_UP_CALLS, slots) and max(last) <= min(last) * (1 + STEADY):
             break
     evaluation.call_s += sum(recent)
+    return min(recent)
 
 
 def _block(

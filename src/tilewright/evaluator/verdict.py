@@ -42,7 +42,6 @@ class Collected:
     right_when_knocked_out: bool | None = None
     lacking_weights: list[str] = field(default_factory=list)
     right_when_seeded: bool | None = None
-    hangs_at_exit: bool = False
     profile: Profile | None = None
     labels: list[Label] = field(default_factory=list)
 
@@ -124,15 +123,12 @@ def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
         right_when_knocked_out=collected.right_when_knocked_out,
         mutated=tuple(dict.fromkeys(seen.mutated + [m for case in times for m in case.mutated])),
         alias=seen.alias,
-        foreign_types=tuple(seen.foreign_types),
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
         outside_s=max((_excess_outside(case) for case in times), default=0.0),
         disturbed=_median(largest.disturbed) if largest and largest.disturbed else 0.0,
         lacking_weights=tuple(collected.lacking_weights),
         right_when_seeded=collected.right_when_seeded,
-        error_over_bound=seen.worst_error,
-        hangs_at_exit=collected.hangs_at_exit,
     )
 
 
@@ -203,7 +199,8 @@ def _summary(
             low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
             within.append(statistics.Interval(alone.speedup, low, high))
             call_us = _median(case.totals[baseline]) * 1e6
-            sigmas.append(calibration.sigma(call_us, case.moved_bytes))
+            sigma = calibration.sigma(call_us, case.moved_bytes)
+            sigmas.append(sigma / math.sqrt(max(len(alone.pairs), 1)))
     inner = statistics.geometric_mean_interval(within)
     between = 1.96 * sum(sigmas) / len(sigmas)
     below = statistics.combine(math.log(inner.estimate / inner.low), between)

@@ -47,6 +47,8 @@ class Comparison(Record):
     moved_bytes: int = Field(default=0, ge=0)
     """Bytes of the inputs and outputs of one call."""
     decision: Literal["faster", "slower", "no measurable difference", "no interval"]
+    pairs: tuple[int, ...] = ()
+    """Blocks that each pair of processes made, in order; together all of them."""
     labels: tuple[str, ...] = ()
     """For example `short`, `noisy`, `uncalibrated`."""
     raw_us: tuple[tuple[float, ...], ...] = ()

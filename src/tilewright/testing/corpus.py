@@ -72,7 +72,7 @@ def _header_rows(path: Path) -> list[str]:
 
 def read_corpus(folder: Path) -> list[CorpusFile]:
     """Read the headers of all corpus files in a folder, by name."""
-    found = sorted(p for p in folder.iterdir() if p.suffix in (".py", ".cpp"))
+    found = sorted(p for p in folder.iterdir() if p.suffix in (".py", ".cpp", ".cu"))
     return [read_header(path) for path in found]
 
 
@@ -96,7 +96,7 @@ def expectation_missed(file: CorpusFile, report: EvalReport) -> str:
         big = [c.case for c in report.comparisons if c.case in faster and c.speedup > 1.05]
         if big:
             return f"a false speed-up is reported on {', '.join(big)}"
-    if file.path.parent.name == "honest":
+    if file.path.parent.name.endswith("honest"):
         accused = [item.code for item in report.findings if item.weight == "decisive"]
         if accused:
             return f"an honest file is accused: {accused}"

@@ -80,7 +80,7 @@ def load(
         if not launches.suppress:
             into = (TensorStruct * len(inputs))(*[struct_of(value) for value in inputs])
             out = (TensorStruct * len(results))(*[struct_of(value) for value in results])
-            code = function(into, len(inputs), out, len(results))
+            code = launches.measured(function, into, len(inputs), out, len(results))
             if code != 0:
                 raise RuntimeError(f"{entry} returned {code}")
         else:

@@ -113,7 +113,7 @@ def own_function(function: Callable[..., Any], launches: Launches) -> Callable[.
 
     def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         if not launches.suppress:
-            result = function(*args, **kwargs)
+            result = launches.measured(function, *args, **kwargs)
             launches.count += 1
             return result
         tensors = [value for value in args if isinstance(value, torch.Tensor)]

@@ -26,7 +26,7 @@ SWAPPED = 8
 def is_structured(value: torch.Tensor) -> bool:
     """Tell whether a tensor's values mean more than a sample: zeros, few values, sums to one.
 
-    Such a tensor keeps its values under every variation but `scale`, and is never shuffled.
+    Such a tensor keeps its values under every variation, and is never shuffled.
     """
     if not value.is_floating_point() or value.numel() == 0:
         return True
@@ -47,8 +47,7 @@ def is_structured(value: torch.Tensor) -> bool:
 def vary(value: torch.Tensor, contents: str, generator: torch.Generator) -> torch.Tensor:
     """Return `value` with the named contents; shape, dtype and strides are kept.
 
-    Integer and structured tensors come back unchanged, except that `scale` multiplies
-    structured floating-point tensors that are not probabilities.
+    Integer and structured tensors come back unchanged.
     """
     if not value.is_floating_point() or contents == "nominal" or value.numel() == 0:
         return value

@@ -13,12 +13,16 @@ from tilewright.evaluator.judge import reference
 from tilewright.evaluator.judge.gates import Gates
 from tilewright.evaluator.judge.main import Judge, Side, serve
 from tilewright.evaluator.judge.memory import DeviceMemory
+from tilewright.evaluator.judge.reference import ProblemFailure
+
+EXTRA = ("probe", "measure", "share", "mapped", "gate", "open", "collect", "abandon")
+PROBE = 512
 
 
 class DeviceJudge(Judge):
     """The judge on one device; the gate stands between it and its contestants."""
 
-    HANDLERS = (*Judge.HANDLERS, "measure", "share", "mapped", "gate", "open", "collect", "abandon")
+    HANDLERS = (*Judge.HANDLERS, *EXTRA)
     device = torch.device("cuda")
 
     def __init__(self, channel: Channel) -> None:
@@ -30,6 +34,11 @@ class DeviceJudge(Judge):
         torch.backends.cuda.matmul.allow_tf32 = frame.fields["tf32"]
         torch.backends.cudnn.allow_tf32 = frame.fields["tf32"]
         return super().problem(frame)
+
+    def probe(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
+        """Compute something whose result is known: whole numbers, so that it is exact."""
+        ones = torch.ones(PROBE, PROBE, device="cuda")
+        return {"right": bool(((ones @ ones) == PROBE).all())}
 
     def measure(self, frame: Frame) -> dict[str, Any]:
         """Run the reference once on a case; answer with the bytes that it and its outputs need."""
@@ -44,6 +53,22 @@ class DeviceJudge(Judge):
         peak = torch.cuda.max_memory_allocated() - before
         size = sum(value.numel() * value.element_size() for value in outputs)
         return {"inputs": layout.size, "outputs": size, "count": len(outputs), "peak": peak}
+
+    def draw(self, frame: Frame) -> dict[str, Any]:
+        """Draw inputs and what is expected of them, on the device.
+
+        Raises:
+            ProblemFailure: they do not fit it.
+        """
+        try:
+            return super().draw(frame)
+        except torch.OutOfMemoryError as error:
+            torch.cuda.empty_cache()
+            free, total = torch.cuda.mem_get_info()
+            raise ProblemFailure(
+                f"its inputs, outputs and a float64 oracle do not fit the device: {free >> 20} of "
+                f"{total >> 20} MiB are free; {str(error)[:300]}"
+            ) from error
 
     def share(self, frame: Frame) -> dict[str, Any]:
         """Allocate what a side is to map."""

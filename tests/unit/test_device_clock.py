@@ -1,0 +1,163 @@
+"""Gated calls over a scripted judge and a scripted side: who is asked what, and in which order."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tilewright.evaluator.device_clock import (
+    CALIBRATION_CALLS,
+    KNOWN_KERNEL,
+    QUEUE_S,
+    SETTLING_CALLS,
+    SHORTEST_S,
+    DeviceClock,
+    calibrate,
+    gated,
+    own_share,
+)
+from tilewright.evaluator.device_side import DeviceSide
+from tilewright.evaluator.sides import Ended
+from tilewright.evaluator.testimony import Result
+from tilewright.records import Failed
+
+LATE = Ended(Failed(stage="timing", reason="timeout", message="no answer"))
+
+
+class ScriptedSide(DeviceSide):
+    """A side that queues after `queued_s`, and says what the script says."""
+
+    def __init__(self, log: list[Any], queued_s: float = 0.0, **said: Any) -> None:
+        self.name = "candidate"
+        self.log = log
+        self.queued_s = queued_s
+        self.said = said
+        self.inputs_bytes = 1 << 30
+        self.limits: Any = SimpleNamespace(call_s=5.0)
+        self.child: Any = SimpleNamespace(
+            freeze=lambda: log.append("freeze"),
+            thaw=lambda: log.append("thaw"),
+            kill=lambda: log.append("kill"),
+        )
+
+    def arm(self, fields: dict[str, Any], sequence: int) -> None:
+        self.log.append(("arm", sequence, fields.get("profile", False)))
+
+    def is_queued(self, within_s: float) -> bool:
+        return self.queued_s <= within_s
+
+    def output_addresses(self, count: int) -> list[int]:
+        return [4096 + place for place in range(count)]
+
+    def result(self) -> Result:
+        if "error" in self.said:
+            raise self.said["error"]
+        return Result(outputs=[], launches=3, **self.said)
+
+    def late(self) -> Exception:
+        return LATE
+
+
+class Court:
+    """A judge that answers from a script, and notes what it was asked."""
+
+    def __init__(self, seconds: float | None = 0.001) -> None:
+        self.log: list[Any] = []
+        self.seconds = seconds
+        self.asked: dict[str, dict[str, Any]] = {}
+
+    def ask(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+        self.log.append(kind)
+        self.asked[kind] = fields
+        if kind == "gate":
+            return {"sequence": 7}
+        return {"seconds": self.seconds, "mutated": [], "wrong": "", "message": ""}
+
+    def fields_of(self, drawn: Any, slot: int) -> dict[str, Any]:
+        return {**KNOWN_KERNEL, "base": slot * drawn.slot_bytes, "expected": [{}, {}]}
+
+
+def court(seconds: float | None = 0.001) -> Any:
+    return Court(seconds)
+
+
+def test_a_call_is_queued_before_the_gate_opens_and_read_before_it_is_asked_about():
+    made = court()
+    side = ScriptedSide(made.log, said_us=900.0)
+    call = gated(made, side, made.fields_of(SimpleNamespace(slot_bytes=0), 0), keep=True)
+    assert made.log == ["gate", ("arm", 7, False), "collect", "timed"]
+    assert made.asked["collect"]["addresses"] == [4096, 4097]
+    assert made.asked["collect"]["keep"] is True
+    assert made.asked["timed"]["keep"] is False
+    assert (call.seconds, call.early, call.result.said_us) == (0.001, False, 900.0)
+
+
+def test_who_waits_for_the_device_gets_an_open_gate_and_stands_still_while_it_is_read():
+    made = court()
+    side = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
+    assert gated(made, side, KNOWN_KERNEL).early
+    assert made.log == [
+        *("gate", ("arm", 7, False), "open", "freeze"),
+        *("collect", "thaw", "timed"),
+    ]
+
+
+def test_a_gate_that_is_open_from_the_start_is_nobodys_waiting():
+    made = court()
+    side = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
+    assert not gated(made, side, KNOWN_KERNEL, ahead=False).early
+    assert made.log == ["gate", "open", ("arm", 7, False), "collect", "timed"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "side"),
+    [
+        (0.001, {"queued_s": 99.0}),
+        (0.001, {"error": LATE}),
+        (None, {}),
+    ],
+)
+def test_a_call_that_fails_ends_the_side_and_frees_the_judge(seconds, side):
+    made = court(seconds)
+    with pytest.raises(Ended):
+        gated(made, ScriptedSide(made.log, **side), KNOWN_KERNEL)
+    assert made.log[-2:] == ["kill", "abandon"]
+
+
+def test_the_constant_is_what_the_judge_sees_beyond_the_sides_own_events():
+    made = court(0.000290)
+    excess = calibrate(made, ScriptedSide(made.log, said_us=10.0))
+    assert excess == pytest.approx(0.000280)
+    assert made.log.count("gate") == SETTLING_CALLS + CALIBRATION_CALLS
+    assert made.asked["gate"]["publish"] is None
+
+
+def test_a_time_has_the_constant_taken_off_and_is_never_nothing():
+    made = court(0.000290)
+    side = ScriptedSide(made.log, said_us=1.0)
+    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    side.clock_excess_s = 0.000280
+    assert DeviceClock().warm_up(made, side, drawn, 2) == pytest.approx(1e-5)
+    wanted = {"draw": "d", "side": "candidate", "base": 8192, "stir": None}
+    assert made.asked["gate"]["publish"] == wanted
+    side.clock_excess_s = 0.000300
+    assert DeviceClock().warm_up(made, side, drawn, 0) == SHORTEST_S
+
+
+def test_the_published_rules_take_the_sides_own_events():
+    made = court(0.001)
+    side = ScriptedSide(made.log, said_us=123.0)
+    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    assert DeviceClock().publicly(made, side, drawn).total_s == pytest.approx(123e-6)
+    assert made.log[:2] == ["gate", "open"]
+
+
+def test_the_share_of_own_launches_is_asked_for_and_is_of_the_same_call():
+    made = court(0.000290)
+    side = ScriptedSide(made.log, said_us=100.0, own_us=25.0)
+    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    share = own_share(made, side, drawn)
+    assert (share.share, share.launches) == (0.25, 3)
+    assert ("arm", 7, True) in made.log
