@@ -102,7 +102,8 @@ class Run:
     control: float
     call_us: float
     moved_bytes: int
-    within: float
+    pairs: tuple[tuple[float, float], ...]
+    """Log ratio and its own scatter of each pair of processes."""
     labels: tuple[str, ...] = ()
 
 
@@ -218,7 +219,7 @@ def measure(
         control=scatter,
         call_us=item.candidate.median_us,
         moved_bytes=item.moved_bytes,
-        within=samples_of(report)[0].within,
+        pairs=tuple((made.log_ratio, made.within) for made in samples_of(report)),
         labels=item.labels,
     )
 

@@ -17,15 +17,18 @@ from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.host import plan_cores
 
 
-def sample(run: Run) -> Sample:
-    """Return a run as the calibration takes it."""
-    return Sample(run.problem, "", run.call_us, run.moved_bytes, run.log_ratio, run.within)
+def samples(run: Run) -> list[Sample]:
+    """Return each pair of processes of a run as the calibration takes it."""
+    return [
+        Sample(run.problem, "", run.call_us, run.moved_bytes, log_ratio, within)
+        for log_ratio, within in run.pairs
+    ]
 
 
 def calibrate(runs: int, folder: Path) -> list[str]:
     """Make A/A runs and store the sigma that they need; return one line a class."""
     quiet = [run for run in collect(runs, 0.0, None, 1800.0) if run.control <= QUIET]
-    sigmas, counts = calibrated([sample(run) for run in quiet])
+    sigmas, counts = calibrated([made for run in quiet for made in samples(run)])
     write_calibration(folder, device_key(plan_cores(list(os.sched_getaffinity(0)))), sigmas)
     return [
         f"{name}: {sigma:.4f} from {count} runs"
