@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.bars import Bar, executor
 from tilewright.api import build_request
-from tilewright.config import load
+from tilewright.config import Config, load
 from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.reader import parse_problem
@@ -198,12 +198,13 @@ def _candidate(language: str, text: str, entry: str) -> Candidate:
     return Candidate.model_validate({"language": language, "files": (file,), "entry": entry})
 
 
-def _overrides(name: str) -> list[str]:
+def settings_of(name: str) -> Config:
+    """Return the settings under which a case is judged."""
     more = {
         "against compile": ['eval.baselines=["eager", "compile"]'],
         "publicly": ["eval.protocol=official"],
     }
-    return OVERRIDES + more.get(name, [])
+    return load(overrides=OVERRIDES + more.get(name, []), environ={})
 
 
 def show(
@@ -212,9 +213,7 @@ def show(
     """Judge one candidate and print a line of it."""
     start = time.monotonic()
     try:
-        report = local.evaluate(
-            build_request(candidate, problem, load(overrides=_overrides(name), environ={}))
-        )
+        report = local.evaluate(build_request(candidate, problem, settings_of(name)))
     except TilewrightError as error:
         print(f"{name:16} {type(error).__name__}: {str(error)[-600:]}", flush=True)
         return {"name": name, "verdict": type(error).__name__}

@@ -20,12 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import sabotage_judge, sabotage_supervisor
+from benchmarks import sabotage_clock, sabotage_judge, sabotage_supervisor
 from benchmarks.bars import Bar
 from benchmarks.sabotage_bugs import Bug
 
 ROOT = Path(__file__).parent.parent
-BUGS = (*sabotage_judge.BUGS, *sabotage_supervisor.BUGS)
+BUGS = (*sabotage_judge.BUGS, *sabotage_clock.BUGS, *sabotage_supervisor.BUGS)
 TEST_S = 60
 RUN_S = 300
 GUARD = """import tilewright

@@ -1,4 +1,4 @@
-"""What a planted bug is. The bugs are in `sabotage_judge.py` and `sabotage_supervisor.py`.
+"""What a planted bug is. The bugs are in `sabotage_judge.py`, `_clock.py` and `_supervisor.py`.
 
 Each is one replacement in one file. Old texts are short, so that they survive reformatting, and
 must stand exactly once in their file: where one does not, the bar says so by name.

@@ -91,3 +91,15 @@ def test_everything_missing_says_what_for_and_how(tmp_path, monkeypatch):
 def test_every_layer_has_its_remedy():
     isolation = pytest.importorskip("tilewright.contestant.isolation")
     assert set(LAYERS) == set(isolation.LAYERS)
+
+
+def test_each_pair_of_processes_is_a_sample_of_its_own():
+    report = reports.correct()
+    item = report.comparisons[-1]
+    whole = len(item.raw_us)
+    split = item.model_copy(update={"pairs": (8, whole - 8)})
+    found = samples_of(report.model_copy(update={"comparisons": (split,)}))
+    assert [made.case for made in found] == [item.case] * 2
+    alone = item.model_copy(update={"raw_us": item.raw_us[:8], "pairs": (8,)})
+    (first,) = samples_of(report.model_copy(update={"comparisons": (alone,)}))
+    assert first == found[0]

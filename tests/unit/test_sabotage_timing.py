@@ -20,7 +20,7 @@ from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
 from tilewright.evaluator.times import CaseTimes, compare, is_short
-from tilewright.evaluator.timing import time_case
+from tilewright.evaluator.timing import PAIRS, time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -86,7 +86,7 @@ class Scripted(Evaluation):
         request = a_request(PROBLEM, "def work(x):\n    return x\n", timing=plan)
         host: Any = SimpleNamespace(cores=Cores((0,), (1,)), device=CPU)
         made = cls(host, request, ROOT, lambda *_: None, lambda: None)
-        made.log, made.aliases = [], False
+        made.log, made.aliases, made.moved = [], False, 0
         made.answer = {"mutated": [], "wrong": "", "message": ""}
         made.sides = {  # type: ignore[assignment]
             "eager": ScriptedSide("eager", eager, made.log),
@@ -95,7 +95,9 @@ class Scripted(Evaluation):
         return made
 
     def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:  # noqa: ARG002
-        return dataclasses.replace(drawn(f"{contents} {repeat}"), aliases=self.aliases)
+        made = drawn(f"{contents} {repeat}")
+        size = self.moved or made.size
+        return dataclasses.replace(made, aliases=self.aliases, size=size)
 
     def make_room(self, side: Any, inputs: int) -> None:
         pass
@@ -287,3 +289,36 @@ def test_a_short_call_is_faster_only_beyond_what_may_be_hidden_beside_it():
     item = compare(long, "eager", 0.0, (), official=False)
     assert not is_short(long, "eager")
     assert (item.speedup_low, item.decision) == (pytest.approx(1.05), "faster")
+
+
+# Pairs of processes -------------------------------------------------------------------------------
+
+
+def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
+    """Time a case of so much traffic; return its times, and a word for each reopening."""
+    evaluation = Scripted.of(plan(40), steady(seconds), steady(seconds))
+    evaluation.moved = moved
+    opened: list[str] = []
+    times = time_case(evaluation, Case(name="one"), NAMES, lambda: opened.append("again"))
+    return times, opened
+
+
+@pytest.mark.parametrize(("moved", "seconds"), [(16 << 20, 5e-4), (1 << 20, 2e-3)])
+def test_calls_that_stream_or_are_long_are_timed_in_several_pairs(moved, seconds):
+    times, opened = timed_in_pairs(moved, seconds)
+
+    assert opened == ["again"] * (PAIRS - 1)
+    assert times.pair_starts == [0, 10, 20, 30]
+    assert times.blocks == 40
+
+
+def test_others_are_timed_in_one():
+    for moved, seconds in ((1 << 20, 9e-4), (1 << 20, 1e-6)):
+        times, opened = timed_in_pairs(moved, seconds)
+        assert (times.pair_starts, opened) == ([0], [])
+
+
+def test_without_a_way_to_open_others_there_is_one_pair():
+    evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
+    evaluation.moved = 16 << 20
+    assert time_case(evaluation, Case(name="one"), NAMES).pair_starts == [0]

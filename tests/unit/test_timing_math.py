@@ -228,3 +228,45 @@ def test_moving_work_out_of_calls_gains_at_most_what_can_be_hidden(calls, shares
 
     for plain, charged in zip(net(honest, "candidate"), net(hiding, "candidate"), strict=True):
         assert charged >= plain - HIDEABLE_S - 1e-9
+
+
+# Pairs of processes -------------------------------------------------------------------------------
+
+
+def in_pairs(ratios: list[float], blocks: int = 6) -> CaseTimes:
+    """Return a case timed in as many pairs of processes as there are ratios."""
+    calls = 2 * blocks
+    made = times(
+        [2e-3] * calls * len(ratios), [2e-3 / ratio for ratio in ratios for _ in range(calls)]
+    )
+    made.pair_starts = [blocks * number for number in range(len(ratios))]
+    return made
+
+
+def test_each_pair_of_processes_has_one_voice():
+    item = compared(in_pairs([1.1, 1.2, 1.3, 1.4]))
+
+    assert item.speedup == pytest.approx((1.1 * 1.2 * 1.3 * 1.4) ** 0.25)
+    assert item.pairs == (6, 6, 6, 6)
+    assert item.blocks == 24
+
+
+def test_what_pairs_differ_by_shrinks_with_their_number():
+    one = compare(in_pairs([1.0]), "eager", 0.06, (), official=False)
+    four = compare(in_pairs([1.0] * 4), "eager", 0.06, (), official=False)
+
+    assert math.log(one.speedup_high) == pytest.approx(1.96 * 0.06, rel=1e-3)
+    assert math.log(four.speedup_high) == pytest.approx(1.96 * 0.06 / 2, rel=1e-3)
+
+
+def test_a_pair_that_is_cut_short_still_counts():
+    made = in_pairs([1.0, 1.0])
+    made.totals["candidate"] += [2e-3] * 2
+    made.totals["eager"] += [2e-3] * 2
+    made.outside = {name: [BESIDE_S] * 26 for name in made.totals}
+
+    assert compared(made).pairs == (6, 7)
+
+
+def test_without_pairs_on_record_there_was_one():
+    assert compared(times([2e-3] * 8, [1e-3] * 8)).pairs == (4,)

@@ -121,6 +121,16 @@ class DeviceMemory:
             if inside:
                 self.begin_route()
 
+    def shown(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return copies of tensors in the work block, as far as there is room."""
+        self.begin_route()
+        try:
+            copies = [value.to("cuda", copy=True) for value in values]
+        finally:
+            self.end_route()
+        _synchronize()
+        return copies
+
     def _called(
         self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
     ) -> tuple[Any, list[Any], str]:

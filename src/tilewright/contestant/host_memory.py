@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+import torch
+
 from tilewright.contestant import calls
 from tilewright.contestant.frames import Frame
 
@@ -101,6 +103,10 @@ class HostMemory:
     mark = None
     known_kernel = None
     """The supervisor's clock needs no calibration."""
+
+    def shown(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return tensors as they are: the judge reads all of this process's memory."""
+        return values
 
     def untimed(
         self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]

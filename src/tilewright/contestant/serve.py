@@ -49,6 +49,9 @@ class Memory(Protocol):
     def place(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a loaded candidate where it computes."""
 
+    def shown(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return dense tensors, or copies of them, where the judge can read them."""
+
     @property
     def mark(self) -> Callable[[], Any] | None:
         """Return what makes an event at this place of the queue, where there is a queue."""
@@ -137,7 +140,8 @@ class Contestant:
         """Say where the current weights lie, so that the judge can match values."""
         function = self._loaded()
         state = function.state_dict() if isinstance(function, torch.nn.Module) else {}
-        self.kept = [state[name].detach().contiguous() for name in frame.fields["names"]]
+        wanted = [state[name].detach().contiguous() for name in frame.fields["names"]]
+        self.kept = self.memory.shown(wanted)
         self.channel.send("weights_read", {"addresses": [value.data_ptr() for value in self.kept]})
 
     def call(self, frame: Frame) -> None:

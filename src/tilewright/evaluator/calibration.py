@@ -16,7 +16,7 @@ __all__ = [
     "DEFAULT",
     "Calibration",
     "class_of",
-    "is_streaming",
+    "needs_pairs",
     "read_calibration",
     "write_calibration",
 ]
@@ -28,16 +28,19 @@ STREAM_BYTES_PER_US = 8e3
 """A call streams when it moves this many bytes, at this rate or faster."""
 
 
-def is_streaming(call_us: float, moved_bytes: int) -> bool:
-    """Tell whether a call's time is that of moving its bytes."""
-    return moved_bytes >= STREAM_BYTES and moved_bytes >= STREAM_BYTES_PER_US * call_us
-
-
 def class_of(call_us: float, moved_bytes: int) -> int:
     """Return the index in `CLASSES` of calls of this duration (microseconds) and traffic."""
-    if is_streaming(call_us, moved_bytes):
+    if moved_bytes >= STREAM_BYTES and moved_bytes >= STREAM_BYTES_PER_US * call_us:
         return CLASSES.index("streaming")
     return 0 if call_us <= 100 else 1 if call_us <= 1000 else 2
+
+
+def needs_pairs(call_us: float, moved_bytes: int) -> bool:
+    """Tell whether a call is long enough, or moves enough, to be timed in several pairs.
+
+    What processes differ by is then more than what more blocks of one pair could show.
+    """
+    return class_of(call_us, moved_bytes) >= CLASSES.index("over 1 ms")
 
 
 @dataclass(frozen=True)

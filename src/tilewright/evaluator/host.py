@@ -69,12 +69,17 @@ class Host:
     """Everything that outlives one evaluation. Lifetime: the supervisor process."""
 
     def __init__(
-        self, home: Path, device: Device = CPU, layers: tuple[str, ...] = (ALL_LAYERS,)
+        self,
+        home: Path,
+        device: Device = CPU,
+        layers: tuple[str, ...] = (ALL_LAYERS,),
+        available: list[int] | None = None,
     ) -> None:
         self.home = home
         self.device = device
         self.layers = layers
-        self.cores = plan_cores(list(os.sched_getaffinity(0)))
+        # A second host of one supervisor finds its affinity narrowed by the first.
+        self.cores = plan_cores(available or list(os.sched_getaffinity(0)))
         os.sched_setaffinity(0, self.cores.judge)
         self.forkserver = Forkserver(
             {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},

@@ -50,6 +50,7 @@ class Hosts:
 
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._available = list(os.sched_getaffinity(0))
         self._hosts: dict[str, Host] = {}
 
     def of(self, name: str) -> Host:
@@ -60,7 +61,7 @@ class Hosts:
         """
         device = find_device(name)
         if device.name not in self._hosts:
-            self._hosts[device.name] = Host(self._home, device)
+            self._hosts[device.name] = Host(self._home, device, available=self._available)
         return self._hosts[device.name]
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable
 
-from tilewright.evaluator.calibration import is_streaming
+from tilewright.evaluator.calibration import needs_pairs
 from tilewright.evaluator.clocks import Clock, Turn, clock_of
 from tilewright.evaluator.evaluation import SLOTS, Drawn, Evaluation
 from tilewright.evaluator.sides import Side, Timed
@@ -32,7 +32,7 @@ SOUGHT_SHARE = 0.25
 """No interval is sought that is narrower than this share of what could be hidden beside a call."""
 ALONE_CALLS = 9
 PAIRS = 4
-"""Pairs of processes in which a call that streams is timed."""
+"""Pairs of processes in which a long or streaming call is timed."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -45,9 +45,9 @@ def time_case(
 ) -> CaseTimes:
     """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
 
-    A call that streams over memory differs from one process to the next by more than its blocks
-    scatter, so it is timed in several pairs of processes, each with a part of the blocks;
-    `reopen` replaces all sides by fresh ones.
+    A call that is long or streams over memory differs from one process to the next by more than
+    its blocks scatter, so it is timed in several pairs of processes, each with a part of the
+    blocks; `reopen` replaces all sides by fresh ones.
 
     Raises:
         Ended: a side crashed, hung or raised.
@@ -60,7 +60,7 @@ def time_case(
         times.totals[name], times.outside[name] = [], []
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
-    pairs = PAIRS if reopen and is_streaming(steady * 1e6, moved) else 1
+    pairs = PAIRS if reopen and needs_pairs(steady * 1e6, moved) else 1
     for number in range(pairs):
         if number and reopen:
             reopen()

@@ -35,6 +35,18 @@ class DeviceJudge(Judge):
         torch.backends.cudnn.allow_tf32 = frame.fields["tf32"]
         return super().problem(frame)
 
+    def publish(self, frame: Frame) -> dict[str, Any]:
+        """Write inputs, and answer when they are there: the side reads them at once."""
+        return _finished(super().publish(frame))
+
+    def publish_init(self, frame: Frame) -> dict[str, Any]:
+        """Write the init inputs, and answer when they are there."""
+        return _finished(super().publish_init(frame))
+
+    def publish_weights(self, frame: Frame) -> dict[str, Any]:
+        """Write the applied weights, and answer when they are there."""
+        return _finished(super().publish_weights(frame))
+
     def probe(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
         """Compute something whose result is known: whole numbers, so that it is exact."""
         ones = torch.ones(PROBE, PROBE, device="cuda")
@@ -135,6 +147,11 @@ class DeviceJudge(Judge):
         if seconds is None or fields["draw"] is None:
             return {"seconds": seconds, **self._answer(None, [], None)}
         return {"seconds": seconds, **super().timed(frame)}
+
+
+def _finished(answer: dict[str, Any]) -> dict[str, Any]:
+    torch.cuda.synchronize()
+    return answer
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:

@@ -1,0 +1,209 @@
+"""Bugs in the clock: what is timed, what is charged, what the ratio is."""
+
+from __future__ import annotations
+
+from benchmarks.sabotage_bugs import PIPELINE, SIDES, UNIT, planted
+
+BUGS = (
+    *planted(
+        "evaluator/times.py",
+        UNIT + "test_timing_math.py",
+        (
+            "the sides of the ratio are swapped",
+            '_paired(net(times, baseline), net(times, "candidate"))',
+            '_paired(net(times, "candidate"), net(times, baseline))',
+        ),
+        (
+            "pairs of processes are taken for one",
+            "edges = [*(times.pair_starts or [0]), len(rows)]",
+            "edges = [0, len(rows)]",
+        ),
+        (
+            "the sides of the published ratio are swapped",
+            "means[0] / means[1]",
+            "means[1] / means[0]",
+        ),
+    ),
+    *planted(
+        "evaluator/timing.py",
+        UNIT + "test_sabotage_timing.py",
+        (
+            "the stop rule looks at the estimate",
+            "if max(widths) <= max(",
+            "if times.totals[names[-1]][-1] < 0.9 or max(widths) <= max(",
+        ),
+        (
+            "long calls are timed in one pair of processes",
+            "needs_pairs(steady * 1e6, moved)",
+            "moved < 0",
+        ),
+        ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
+        (
+            "both calls of a pair get other contents",
+            "None if place and clock.pairs else",
+            "None if False else",
+        ),
+        (
+            "timed calls are not compared",
+            "drawn.output_bytes <= clock.check_all_bytes",
+            "drawn.output_bytes <= 0",
+        ),
+        ("other dtypes are allowed when timed", "if said != turn.drawn.outputs:", "if not said:"),
+    ),
+    *planted(
+        "evaluator/clocks.py",
+        UNIT + "test_sabotage_timing.py",
+        (
+            "CPU use in the baseline's turn is ignored",
+            "(candidate.child.cpu_s() - before)",
+            "(before - before)",
+        ),
+        (
+            "outputs are read where another side said",
+            "evaluation.sides[turn.name].output_addresses(",
+            'evaluation.sides["candidate"].output_addresses(',
+        ),
+        (
+            "the same windows are looked at every time",
+            'choices("windows", times.case, len(times.totals["candidate"]))',
+            'choices("windows")',
+        ),
+        (
+            "inputs of timed calls are looked at in the baseline",
+            'if turn.name != "candidate" or',
+            'if turn.name == "candidate" or',
+        ),
+    ),
+    *planted(
+        "evaluator/times.py",
+        UNIT + "test_sabotage_timing.py",
+        ("a wrong timed call is not kept", 'if answer["wrong"]:', "if answer is None:"),
+        ("an input overwritten when timed is not kept", "self.mutated += [", "_ = ["),
+        (
+            "work beside a call is not charged",
+            "total + max(outside - limit, 0.0)",
+            "total",
+        ),
+        (
+            "what everybody does beside a call is charged",
+            "max(outside - limit, 0.0)",
+            "max(outside, 0.0)",
+        ),
+        (
+            "the candidate's own work beside a call is usual",
+            'times.outside.items() if name != "candidate"]',
+            'times.outside.items() if name == "candidate"]',
+        ),
+        ("the busiest baseline is usual", "max(min(statistics", "max(max(statistics"),
+        (
+            "the slack of short calls is dropped",
+            "if is_short(times, baseline):",
+            "if times is None:",
+        ),
+        (
+            "what the harness does hides nothing",
+            "HIDDEN_FLOOR_S + HIDDEN_SHARE * _usual_outside(times)",
+            "HIDDEN_FLOOR_S",
+        ),
+    ),
+    *planted(
+        "evaluator/clocks.py",
+        PIPELINE,
+        (
+            "inputs may be overwritten while timed",
+            '"look": _windows(evaluation, times, turn)',
+            '"look": []',
+            "test_inputs_may_not_be_overwritten_only_when_timed",
+        ),
+    ),
+    *planted(
+        "scoring/statistics.py",
+        UNIT + "test_statistics.py",
+        (
+            "the interval lacks what differs between processes",
+            "between = _normal_half_width(level) * between_process_sigma",
+            "between = 0.0",
+        ),
+        ("faster by the estimate", "if interval.low > 1.0:", "if interval.estimate > 1.0:"),
+    ),
+    *planted(
+        "evaluator/sides.py",
+        SIDES,
+        (
+            "nobody is stopped before memory is read",
+            "self.child.freeze()",
+            "pass",
+            "test_a_side_stands_still_while_its_outputs_are_read",
+        ),
+        (
+            "the snapshot is taken after the thaw",
+            "snapshot()\n        self.child.thaw()",
+            "self.child.thaw()\n        snapshot()",
+            "test_a_side_stands_still_while_its_outputs_are_read",
+        ),
+        (
+            "work between two calls is nobody's",
+            "before, armed = self._cpu_before, self.child.cpu_s()",
+            "before = armed = self.child.cpu_s()",
+            "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
+        ),
+        (
+            "what other threads do during a call is nobody's",
+            "if self._threads == 1 else armed",
+            "if self._threads == 0 else armed",
+            "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
+        ),
+        (
+            "a call itself is work beside it",
+            "self._cpu_before - (done - start) if",
+            "self._cpu_before if",
+            "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
+        ),
+        (
+            "the clock of a side is read while it runs",
+            "self.child.freeze()\n        self._cpu_before = self.child.cpu_s()",
+            "self._cpu_before = self.child.cpu_s()\n        self.child.freeze()",
+            "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
+        ),
+        (
+            "a side may say later that its mirror lies elsewhere",
+            "if first:\n",
+            "if fds:\n",
+            "test_the_first_word_on_mirror_and_memory_is_the_only_one",
+        ),
+    ),
+    *planted(
+        "contestant/host_memory.py",
+        SIDES,
+        (
+            "only the last output's address is said at the stamp",
+            "token[OUTPUTS + place] = address",
+            "token[OUTPUTS] = address",
+            "test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later",
+        ),
+    ),
+    *planted(
+        "contestant/calls.py",
+        PIPELINE,
+        (
+            "outputs that are views are read as if they were dense",
+            "return _contiguous(_detach(leaf))",
+            "return _detach(leaf)",
+            "test_an_output_that_is_a_view_is_judged_by_its_values",
+        ),
+    ),
+    *planted(
+        "evaluator/processes.py",
+        "tests/processes/test_sabotage_tree.py",
+        (
+            "only the first process of a tree is stopped",
+            "for pid in self._pids[1:]:",
+            "for pid in self._pids[:0]:",
+        ),
+        (
+            "the CPU time of child processes is not counted",
+            "total += time.clock_gettime(",
+            "total = time.clock_gettime(",
+        ),
+    ),
+)
