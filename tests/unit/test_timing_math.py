@@ -259,6 +259,16 @@ def test_what_pairs_differ_by_shrinks_with_their_number():
     assert math.log(four.speedup_high) == pytest.approx(1.96 * 0.06 / 2, rel=1e-3)
 
 
+def test_pairs_that_disagree_widen_the_interval():
+    item = compared(in_pairs([1.0, 1.0, 1.0, 1.4]))
+
+    assert item.speedup == pytest.approx(1.4**0.25)
+    assert item.decision == "no measurable difference"
+    spread = math.log(1.4) / 2 / math.sqrt(4)
+    assert math.log(item.speedup_high / item.speedup) == pytest.approx(3.182 * spread)
+    assert compared(in_pairs([1.3, 1.3, 1.31, 1.3])).decision == "faster"
+
+
 def test_a_pair_that_is_cut_short_still_counts():
     made = in_pairs([1.0, 1.0])
     made.totals["candidate"] += [2e-3] * 2

@@ -213,7 +213,7 @@ def compare(
 
 def _interval(groups: list[list[Row]], sigma: float) -> statistics.Interval:
     """Return the geometric mean of what each pair of processes says, with its interval."""
-    return statistics.geometric_mean_interval(
+    return statistics.pairs_interval(
         [
             statistics.speedup_interval(statistics.paired_log_ratios(group), sigma)
             for group in groups
