@@ -21,6 +21,7 @@ _detach = torch.Tensor.detach
 _no_grad = torch.no_grad
 _seed = torch.default_generator.manual_seed
 _seed_device = torch.cuda.manual_seed
+_set_precision = torch.set_float32_matmul_precision
 _randn = torch.randn
 _grad = torch.autograd.grad
 
@@ -50,6 +51,10 @@ def prepare(fields: dict[str, Any], inputs: Arena) -> Call:
     _seed(fields["forward_seed"])
     if isinstance(inputs, Block):
         _seed_device(fields["forward_seed"])
+    else:
+        # A flag of the whole process, under which products may take another way: all sides begin
+        # a call with the same. Who wants another sets it within the call.
+        _set_precision("highest")
     return Call(
         args=tuple(build(fields["args"], inputs, base)),
         grads=tuple(fields.get("grads", ())),
