@@ -281,7 +281,7 @@ def test_a_report_that_cannot_be_written_is_shown_and_rescued(run, judged, tmp_p
     assert read_report(rescued) == reports.correct()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere: see the read-only disk")
 def test_a_read_only_folder_is_named(run, tmp_path):
     (tmp_path / "shut").mkdir(mode=0o500)
     refused(run("eval", "fast.py", "-p", "add_relu", "--out", "shut"), 2, "shut", "--out")

@@ -34,7 +34,7 @@ class Evidence:
     outside_s: float = 0.0
     """Median CPU seconds outside timed calls, beyond what the baseline's side used there."""
     disturbed: float = 0.0
-    """Median share of a baseline call during which the candidate used the CPU."""
+    """Median share of a baseline's call in which the candidate used the CPU, or by which a GPU slowed."""
     lacking_weights: tuple[str, ...] = ()
     right_when_seeded: bool | None = None
 

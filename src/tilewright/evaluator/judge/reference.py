@@ -85,6 +85,7 @@ class Reference:
         except Exception:
             if self.device.type == "cpu":
                 raise
+            # Foreign code may insist on the CPU in any way; if it fails there too, that is raised.
             return self._draw_by(params, torch.Generator().manual_seed(seed))
 
     def _draw_by(self, params: dict[str, Any], generator: torch.Generator) -> Any:  # noqa: ANN401
