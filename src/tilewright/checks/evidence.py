@@ -34,7 +34,7 @@ class Evidence:
     outside_s: float = 0.0
     """Median CPU seconds outside timed calls, beyond what the baseline's side used there."""
     disturbed: float = 0.0
-    """Median share of a baseline's call in which the candidate used the CPU, or by which a GPU slowed."""
+    """Median share of a baseline's call that the candidate took: of a core, or of a GPU's time."""
     lacking_weights: tuple[str, ...] = ()
     right_when_seeded: bool | None = None
 
