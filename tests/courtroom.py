@@ -22,6 +22,7 @@ from typing import Any
 
 from tilewright.contestant import builder, host_memory, serve
 from tilewright.contestant.frames import Channel
+from tilewright.evaluator import sides
 from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.evaluator.host import Cores, Host
@@ -148,6 +149,8 @@ class Courtroom(Host):
         monkeypatch.setattr(os, "_exit", sys.exit)
         monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
         monkeypatch.setitem(sys.modules, "shim", shim)
+        # Who waits for a token spins, and must not keep a contestant's thread from its work.
+        monkeypatch.setattr(sides, "SPIN_CHECK", 1)
         monkeypatch.setattr(serve.Launches, "hook_triton", _hook)
         # The first thing after the stamp: a thread cannot be stopped, but it can wait for the thaw.
         monkeypatch.setattr(host_memory, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))

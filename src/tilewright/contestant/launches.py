@@ -20,6 +20,8 @@ class Launches:
         self.count = 0
         self._mark: Callable[[], Any] | None = None
         self.suppress = suppress
+        self.timed = False
+        """Whether the call is timed: then what a suppressed launch leaves need not be poisoned."""
         self.spans: list[tuple[Any, Any]] | None = None
         """Events around each own launch of a call on a device, where they are asked for."""
 

@@ -148,6 +148,7 @@ class Contestant:
         """Answer one untimed call, with the operator census where it is asked for."""
         fields = frame.fields
         self._expect(fields)
+        self.launches.timed = False
         call = calls.prepare(fields, self.memory.inputs)
         before = self.launches.count
         census = Census() if fields.get("census") else None
@@ -163,7 +164,7 @@ class Contestant:
         self._expect(fields)
         function = self.function or self.memory.known_kernel or self._loaded()
         before = self.launches.count
-        self.kept = []
+        self.kept, self.launches.timed = [], True
         with self.launches.spanned(self.memory.mark if fields.get("profile") else None):
             call, self.kept, structure, said_us = self.memory.timed(function, fields)
         self._answer(calls.describe(self.kept, structure, call), before, {}, said_us)

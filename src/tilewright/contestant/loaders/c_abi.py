@@ -83,7 +83,7 @@ def load(
             code = launches.measured(function, into, len(inputs), out, len(results))
             if code != 0:
                 raise RuntimeError(f"{entry} returned {code}")
-        else:
+        elif not launches.timed:
             for value in results:
                 value.fill_(float("nan") if value.is_floating_point() else 113)
         launches.count += 1
