@@ -1,6 +1,7 @@
-"""Bars on a GPU: `python -m benchmarks.gpu smoke|aa|delta|corpus`; JSON goes to the folder `OUT`.
+"""Bars on a GPU: `python -m benchmarks.gpu smoke|aa|delta|...`; JSON goes to the folder `OUT`.
 
-`aa` and `delta` want the path of KernelBench's problems, a JSON line each, in `KERNELBENCH`.
+`aa`, `delta` and `agreement` want the path of KernelBench's problems, a JSON line each, in
+`KERNELBENCH`; `liger` wants the folder of that package in `LIGER`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,27 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import corpus, gpu_aa, gpu_delta, gpu_smoke
+from benchmarks import (
+    corpus,
+    gpu_aa,
+    gpu_agreement,
+    gpu_coverage,
+    gpu_delta,
+    gpu_faults,
+    gpu_liger,
+    gpu_smoke,
+    gpu_stream,
+)
 from benchmarks.bars import Bar
 
-PARTS = ("smoke", "aa", "delta", "corpus")
+PLAIN = {
+    "stream": gpu_stream.run,
+    "coverage": gpu_coverage.run,
+    "faults": gpu_faults.run,
+    "liger": gpu_liger.run,
+}
+TIMED = {"aa": gpu_aa.run, "delta": gpu_delta.run, "agreement": gpu_agreement.run}
+PARTS = ("smoke", "corpus", *PLAIN, *TIMED)
 
 
 def main() -> int:
@@ -23,10 +41,14 @@ def main() -> int:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--match", default="", help="only what contains this in its name")
     parser.add_argument("--seconds", type=float, default=400.0, help="how long aa and delta go on")
+    parser.add_argument("--merge", nargs="+", type=Path, help="JSON of parts of aa or liger")
     options = parser.parse_args()
     out = Path(os.environ.get("OUT", "out"))
     out.mkdir(parents=True, exist_ok=True)
-    bars = _bars(options.part, options.match, options.seconds, out)
+    if options.merge:
+        bars = _merged(options.part, options.merge)
+    else:
+        bars = _bars(options.part, options.match, options.seconds, out)
     print("\nbar | wanted | seen | held\n--- | --- | --- | ---")
     for bar in bars:
         print(bar.row())
@@ -35,15 +57,19 @@ def main() -> int:
     return 0 if all(bar.held for bar in bars) else 1
 
 
+def _merged(part: str, files: list[Path]) -> list[Bar]:
+    rows = [row for file in files for row in json.loads(file.read_text(encoding="utf-8"))]
+    return gpu_liger.bars(rows) if part == "liger" else gpu_aa.bars(gpu_aa.runs_of(rows))
+
+
 def _bars(part: str, match: str, seconds: float, out: Path) -> list[Bar]:
     if part == "smoke":
         return gpu_smoke.run(match, out)
     if part == "corpus":
         return corpus.run_on("cuda", match)
-    path = Path(os.environ.get("KERNELBENCH", "kernelbench.jsonl"))
-    if part == "delta":
-        return gpu_delta.run(path, seconds, out)
-    return gpu_aa.run(path, seconds, out)
+    if part in PLAIN:
+        return PLAIN[part](out)
+    return TIMED[part](Path(os.environ.get("KERNELBENCH", "kernelbench.jsonl")), seconds, out)
 
 
 if __name__ == "__main__":

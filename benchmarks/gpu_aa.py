@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.bars import Bar, executor
+from benchmarks.gpu_requests import OVERRIDES, SHARD, SHARDS
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.errors import TilewrightError
@@ -18,7 +19,6 @@ from tilewright.records import Candidate, SourceFile
 from tilewright.scoring import statistics
 
 SHORT_US = 20.0
-OVERRIDES = ["eval.device=cuda", "eval.limits.load_s=60"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,8 @@ def spread(runs: list[Run]) -> tuple[float, float, float]:
 def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
     """Judge until the problems are done once, then again while there is time."""
     rows, stop, runs = chosen(path, count), time.monotonic() + budget_s, list[Run]()
+    first = SHARD * len(rows) // SHARDS
+    rows = rows[first:] + rows[:first]
     with executor() as local:
         while time.monotonic() < stop:
             runs.append(measure(local, rows[len(runs) % len(rows)], len(runs)))
@@ -124,6 +126,11 @@ def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
     text = json.dumps([asdict(run) for run in runs])
     (out / "gpu_aa.json").write_text(text, encoding="utf-8")
     return bars(runs)
+
+
+def runs_of(rows: list[dict[str, object]]) -> list[Run]:
+    """Return runs as they were before they became JSON."""
+    return [Run(**row) for row in rows]  # type: ignore[arg-type]
 
 
 def bars(runs: list[Run]) -> list[Bar]:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.bars import Bar, executor
-from benchmarks.gpu_aa import OVERRIDES, chosen
+from benchmarks.gpu_aa import chosen
+from benchmarks.gpu_requests import OVERRIDES
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.executors.local import LocalExecutor

@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+from benchmarks import gpu_requests
 from benchmarks.bars import Bar, executor
 from tilewright.api import build_request
 from tilewright.config import Config, load
@@ -161,12 +162,11 @@ EXPECTED = {
     "stale": "incorrect",
     "side stream": "incorrect",
     "decoy": "rejected",
-    "leftover": "rejected",
     "illegal": "failed",
     "raises": "failed",
     "hangs": "failed",
 }
-OVERRIDES = ["eval.device=cuda", "eval.limits.call_s=6", "eval.limits.load_s=60"]
+OVERRIDES = [*gpu_requests.OVERRIDES, "eval.limits.call_s=6"]
 
 
 def cases() -> list[tuple[str, Problem, Candidate]]:

@@ -16,6 +16,7 @@ COMPARISON = planted(
     ("the largest error for the percentile", "PERCENTILE = 0.999", "PERCENTILE = 1.0"),
     ("shape is not checked", 'if item["shape"] != shape:', "if shape is None:"),
     ("dtype is not checked", 'if item["dtype"] != dtype:', "if dtype is None:"),
+    ("any sway is allowed", "torch.minimum(expected.sway, most)", "expected.sway"),
 )
 
 JUDGE = (
@@ -67,9 +68,9 @@ JUDGE = (
         ),
         (
             "expected values of another draw",
-            'difference = self._shape_of(drawn, fields["outputs"])',
+            'difference, worst = self._shape_of(drawn, fields["outputs"]), None',
             "drawn = list(self.draws.values())[-1]\n"
-            '        difference = self._shape_of(drawn, fields["outputs"])',
+            '        difference, worst = self._shape_of(drawn, fields["outputs"]), None',
         ),
     ),
     *planted(
@@ -180,8 +181,8 @@ MEMORY = (
         ),
         (
             "an output that cannot be read is right",
-            "if output is None:\n                    difference = UNREADABLE",
-            'if output is None:\n                    difference = Difference("", "", None)',
+            "if output is None:\n                difference = UNREADABLE",
+            'if output is None:\n                difference = Difference("", "", None)',
         ),
         (
             "an output that cannot be read when timed is right",

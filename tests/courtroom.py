@@ -124,6 +124,9 @@ class ThreadChild:
     def alive(self) -> bool:
         return not self.closed and self._thread.is_alive()
 
+    def doom(self) -> None:
+        """A thread cannot be killed."""
+
     def kill(self) -> None:
         self.closed = True
         self.channel.close()
@@ -141,7 +144,7 @@ class Courtroom(Host):
         self.suspect, self.bad_probes = False, 0
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
-        self._warm = {}
+        self._warm, self.sketches = {}, {}
         self._thawed = threading.Semaphore(0)
         for module in (serve, builder):
             monkeypatch.setattr(module, "ROOT", str(home))

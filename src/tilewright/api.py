@@ -201,6 +201,15 @@ def plan_cores_here() -> Any:  # noqa: ANN401 - Cores
     return plan_cores(list(os.sched_getaffinity(0)))
 
 
+def device_here(settings: Config) -> Any:  # noqa: ANN401 - Device
+    """Return the device that these settings judge on.
+
+    Raises:
+        InfrastructureError: this machine has none of its name.
+    """
+    return find_device(settings.eval.device)
+
+
 def _silent(event: str, fields: dict[str, Any]) -> None:
     """Ignore progress."""
 

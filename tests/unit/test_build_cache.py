@@ -116,36 +116,36 @@ def test_what_a_build_reads_beside_the_source_is_known():
 
 def test_what_is_cached_is_read(tmp_path):
     folder = tmp_path / "builds" / "key"
-    assert build._read_cache(folder) is None
-    build._write_cache(folder, LIBRARIES)
+    assert build.read_cache(folder) is None
+    build.write_cache(folder, LIBRARIES)
 
-    assert build._read_cache(folder) == LIBRARIES
+    assert build.read_cache(folder) == LIBRARIES
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
 
 
 @pytest.mark.parametrize("damage", ["index.json", "0.so"])
 def test_a_damaged_entry_is_no_entry(tmp_path, damage):
     folder = tmp_path / "key"
-    build._write_cache(folder, LIBRARIES)
+    build.write_cache(folder, LIBRARIES)
     (folder / damage).unlink()
-    assert build._read_cache(folder) is None
+    assert build.read_cache(folder) is None
 
     (folder / "index.json").write_text("{")
-    assert build._read_cache(folder) is None
+    assert build.read_cache(folder) is None
 
 
 def test_a_second_build_of_the_same_changes_nothing(tmp_path):
     folder = tmp_path / "key"
-    build._write_cache(folder, LIBRARIES)
-    build._write_cache(folder, {"kernel": b"later"})
+    build.write_cache(folder, LIBRARIES)
+    build.write_cache(folder, {"kernel": b"later"})
 
-    assert build._read_cache(folder) == LIBRARIES
+    assert build.read_cache(folder) == LIBRARIES
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path):
     (tmp_path / "builds").write_text("")
-    build._write_cache(tmp_path / "builds" / "key", LIBRARIES)
+    build.write_cache(tmp_path / "builds" / "key", LIBRARIES)
 
     assert (tmp_path / "builds").read_text() == ""
 
@@ -156,12 +156,12 @@ def test_readers_see_all_or_nothing(tmp_path):
 
     def look() -> None:
         while not done.is_set():
-            seen.append(build._read_cache(folder))
-        seen.append(build._read_cache(folder))
+            seen.append(build.read_cache(folder))
+        seen.append(build.read_cache(folder))
 
     thread = threading.Thread(target=look)
     thread.start()
-    build._write_cache(folder, LIBRARIES)
+    build.write_cache(folder, LIBRARIES)
     done.set()
     thread.join()
 

@@ -260,3 +260,23 @@ def test_outputs_are_described_and_counted_to_the_byte():
     assert [item["dtype"] for item in described] == ["float32", "float16", "bool", "float32"]
     assert [item["shape"] for item in described] == [[4, 8]] * 3 + [[0, 8]]
     assert size == 32 * (4 + 2 + 1)
+
+
+def test_outputs_that_cancel_sway_and_others_do_not():
+    cancels = load(RAND, "torch.stack((x * 3, (x + 1e4) - 1e4))")
+    drawn = draw(cancels)
+    assert draws.widen(cancels, drawn)
+    sway = drawn.expected[0].sway
+    assert sway is not None
+    plain, _ = sway
+    size = drawn.expected[0].value[0].abs().double()
+    assert bool((plain <= 2e-7 * size).all())
+    # Known now, so a second look would change nothing.
+    assert not draws.widen(cancels, drawn)
+
+
+def test_without_an_oracle_nothing_sways():
+    reference = load(RAND, "x * 3")
+    drawn = draw(reference, double=False)
+    assert not draws.widen(reference, drawn)
+    assert drawn.expected[0].sway is None

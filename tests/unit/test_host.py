@@ -11,6 +11,7 @@ import pytest
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator import confinement as conf
+from tilewright.evaluator import host as host_module
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
 from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.environment import device_key, environment
@@ -57,10 +58,11 @@ def test_the_supervisor_leaves_the_timed_cores(host):
     assert host.forkserver.pid is None
 
 
-def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path):
+def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path, monkeypatch):
     # Cores that no other tilewright of this machine has.
     second, own = Host(tmp_path), Cores((9000 + os.getpid(),), (0,))
     host.cores = second.cores = own
+    monkeypatch.setattr(host_module, "LEASE_TOLD_S", 0.05)
     said: list[str] = []
     order: list[str] = []
 
@@ -78,7 +80,7 @@ def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path):
 
     assert order == ["first", "second"]
     assert len(said) == 1
-    assert "in use by another tilewright" in said[0]
+    assert "in use by another evaluation" in said[0]
 
 
 def test_who_leaves_while_waiting_waits_no_longer(host, tmp_path):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.courtroom import ROOT, a_request
+from tilewright.evaluator.calibration import PAIRS
 from tilewright.evaluator.clocks import LOOK_SHARE, WINDOW_BYTES
 from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.evaluation import Drawn, Evaluation
@@ -20,7 +21,7 @@ from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
 from tilewright.evaluator.times import CaseTimes, compare, is_short
-from tilewright.evaluator.timing import PAIRS, time_case
+from tilewright.evaluator.timing import time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch

@@ -26,7 +26,7 @@ from tilewright.cli.progress import Progress
 from tilewright.cli.render import facts, short_time, show, table
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
-from tilewright.evaluator.calibration import CLASSES, read_calibration, write_calibration
+from tilewright.evaluator.calibration import Calibration, read_calibration, write_calibration
 from tilewright.evaluator.environment import device_key
 from tilewright.records import EvalReport
 
@@ -124,7 +124,7 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
         ConfigError: it cannot be written.
         InfrastructureError: our side failed.
     """
-    from tilewright.api import judge, plan_cores_here
+    from tilewright.api import judge
 
     settings = _without_reuse(settings)
     samples: list[Sample] = []
@@ -134,14 +134,14 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
         progress.about(f"calibrating {number + 1} of {total}, {name}")
         samples += samples_of(judge(self_request(name, settings), settings, progress))
     sigmas, counts = calibrated(samples)
-    key = device_key(plan_cores_here())
+    key = _key(settings)
     try:
         write_calibration(settings.home, key, sigmas)
     except OSError as error:
         raise ConfigError(f"{settings.home}: cannot be written: {error.strerror}") from error
     return {
         "device": key,
-        "classes": list(CLASSES),
+        "classes": list(_read(settings).classes),
         "sigmas": list(sigmas),
         "samples": list(counts),
     }
@@ -176,17 +176,24 @@ def noise_item(scatter: Scatter | None) -> Item:
 
 
 def _is_calibrated(settings: Config) -> bool:
-    from tilewright.api import plan_cores_here
+    return _read(settings).measured
 
-    return read_calibration(settings.home, device_key(plan_cores_here())).measured
+
+def _key(settings: Config) -> str:
+    from tilewright.api import device_here, plan_cores_here
+
+    return device_key(plan_cores_here(), device_here(settings))
+
+
+def _read(settings: Config) -> Calibration:
+    on_gpu = settings.eval.device != "cpu"
+    return read_calibration(settings.home, _key(settings), on_gpu=on_gpu)
 
 
 def _calibration_item(settings: Config) -> Item:
-    from tilewright.api import plan_cores_here
-
-    found = read_calibration(settings.home, device_key(plan_cores_here()))
+    found = _read(settings)
     shown = ", ".join(
-        f"{sigma:.2%} {name}" for name, sigma in zip(CLASSES, found.sigmas, strict=True)
+        f"{sigma:.2%} {name}" for name, sigma in zip(found.classes, found.sigmas, strict=True)
     )
     said = f"sigma between processes: {shown}"
     if found.measured:

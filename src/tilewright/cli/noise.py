@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from tilewright.config import Config
-from tilewright.evaluator.calibration import DEFAULT, class_of
+from tilewright.evaluator.calibration import class_of, default
 from tilewright.problems.reader import find_problem
 from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
 from tilewright.scoring import statistics
@@ -36,6 +36,7 @@ class Sample:
     log_ratio: float
     within: float
     """Standard deviation of the log ratio as its own blocks show it."""
+    on_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,24 @@ def _sample(report: EvalReport, item: Comparison, rows: Sequence[Sequence[float]
         case=item.case,
         call_us=item.reference.median_us,
         moved_bytes=item.moved_bytes,
-        log_ratio=statistics.median(ratios),
+        log_ratio=_nearest(statistics.median(ratios), math.log(item.speedup), item),
+        on_gpu=_on_gpu(item),
         within=(high - low) / (2 * NORMAL_95),
     )
+
+
+def _on_gpu(item: Comparison) -> bool:
+    return item.reference.method != "supervisor_clock"
+
+
+def _nearest(judged: float, refined: float, item: Comparison) -> float:
+    """Return what the interval of a comparison has to reach beyond.
+
+    On a GPU it holds what the judge's clock says and what the sides' own events add to it.
+    """
+    if not _on_gpu(item):
+        return judged
+    return 0.0 if judged * refined < 0 else min(judged, refined, key=abs)
 
 
 def scatter_of(samples: Sequence[Sample]) -> Scatter | None:
@@ -116,11 +132,16 @@ def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int,
     beyond what the blocks of its one pair of processes show, subtracted in quadrature. Of few
     samples a higher quantile is taken, by its own standard error, so that new runs are covered.
     """
+    on_gpu = any(item.on_gpu for item in samples)
     sigmas, counts = [], []
-    for index, default in enumerate(DEFAULT.sigmas):
-        chosen = [item for item in samples if class_of(item.call_us, item.moved_bytes) == index]
+    for index, wide in enumerate(default(on_gpu=on_gpu).sigmas):
+        chosen = [
+            item
+            for item in samples
+            if class_of(item.call_us, item.moved_bytes, on_gpu=on_gpu) == index
+        ]
         counts.append(len(chosen))
-        sigmas.append(_sigma(chosen) if len(chosen) >= FEWEST else default)
+        sigmas.append(_sigma(chosen) if len(chosen) >= FEWEST else wide)
     return tuple(sigmas), tuple(counts)
 
 

@@ -75,8 +75,19 @@ def _import_triton() -> None:
         importlib.import_module("triton.language")
         if os.environ.get("TRITON_INTERPRET") == "1":
             importlib.import_module("triton.runtime.interpreter")
-    except ImportError:
+        else:
+            _prepare_triton()
+    except (ImportError, AttributeError):
         return
+
+
+def _prepare_triton() -> None:
+    """Do once what every child would do at its first launch: hash the installation, look around."""
+    importlib.import_module("triton.runtime.cache").triton_key()
+    for name in ("triton.backends.nvidia.driver", "triton.experimental.gluon.nvidia.hopper"):
+        importlib.import_module(name)
+    importlib.import_module("triton.runtime.build").platform_key()
+    importlib.import_module("triton.backends.nvidia.driver").library_dirs()
 
 
 def _fork(frame: Frame, roles: dict[str, Role]) -> int:

@@ -8,6 +8,7 @@ loader. What is counted here is testimony; the verdict needs the knock-out to ag
 from __future__ import annotations
 
 import os
+import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -69,20 +70,30 @@ class Launches:
             from triton.runtime import interpreter
 
             interpreter.GridExecutor.__call__ = self.wrap(interpreter.GridExecutor.__call__)
-            _install_driver_stub()
+            install_driver_stub(80, "cpu")
         else:
             from triton.runtime import jit
 
             jit.JITFunction.run = self.wrap(jit.JITFunction.run)
 
 
-def _install_driver_stub() -> None:
-    """Let `triton.autotune` run in the interpreter, which has no driver of its own."""
+CACHE = "/tmp/triton"
+"""Where Triton keeps what it compiled: private to each child (`TRITON_CACHE_DIR`)."""
+
+
+def unpack_cache(path: str) -> None:
+    """Put an archive of what was compiled ahead where Triton looks for it."""
+    with tarfile.open(path) as archive:
+        archive.extractall(CACHE, filter="data")
+
+
+def install_driver_stub(arch: int, device: str) -> None:
+    """Let Triton compile and `triton.autotune` choose where there is no driver."""
     import time
 
     from triton.runtime import driver
 
-    class InterpreterDriver:
+    class DriverStub:
         def get_benchmarker(self) -> Callable[..., float | list[float]]:
             def bench(
                 kernel_call: Callable[[], Any],
@@ -102,16 +113,19 @@ def _install_driver_stub() -> None:
         def get_current_target(self) -> Any:  # noqa: ANN401
             from triton.backends.compiler import GPUTarget
 
-            return GPUTarget("cuda", 80, 32)
+            return GPUTarget("cuda", arch, 32)
+
+        def get_current_stream(self, *_: object) -> int:
+            return 0
 
         def get_device_interface(self) -> Any:  # noqa: ANN401
             import torch
 
-            return torch.cpu
+            return getattr(torch, device)
 
         def get_active_torch_device(self) -> Any:  # noqa: ANN401
             import torch
 
-            return torch.device("cpu")
+            return torch.device(device)
 
-    driver.set_active(InterpreterDriver())
+    driver.set_active(DriverStub())

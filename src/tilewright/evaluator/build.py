@@ -11,6 +11,7 @@ import subprocess
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
 from tilewright.evaluator.devices import Device
@@ -23,7 +24,7 @@ from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, Unjudged, digest_text
 from tilewright.registry import load
 
-__all__ = ["prepare"]
+__all__ = ["exchange", "prepare", "read_cache", "write_cache"]
 
 HEADER = Path(__file__).parent.parent / "contestant" / "loaders" / "tilewright.h"
 
@@ -54,10 +55,10 @@ def prepare(evaluation: Evaluation, name: str, candidate: Candidate) -> BuildPla
     if shutil.which(tool) is None:
         raise Ended(Unjudged(reason="no compiler", message=f"{tool} is not installed"))
     folder = evaluation.host.home / "builds" / _key(plan, candidate, evaluation.host.device)
-    cached = _read_cache(folder)
+    cached = read_cache(folder)
     if cached is None:
         cached = _build(evaluation, plan, candidate)
-        _write_cache(folder, cached)
+        write_cache(folder, cached)
     evaluation.artifacts[name] = cached
     return plan
 
@@ -107,19 +108,30 @@ def processor() -> str:
 
 
 def _build(evaluation: Evaluation, plan: BuildPlan, candidate: Candidate) -> dict[str, bytes]:
+    fields = {
+        "build": plan.kind,
+        "command": list(plan.compiler(evaluation.host.device.arch)),
+        "units": list(plan.units),
+        "header": HEADER.read_text(encoding="ascii"),
+    }
+    return exchange(evaluation, "builder", candidate, fields)
+
+
+def exchange(
+    evaluation: Evaluation, role: str, candidate: Candidate, fields: dict[str, Any]
+) -> dict[str, bytes]:
+    """Give a candidate to a fresh builder or compiler, and return what it made.
+
+    Raises:
+        Ended: it failed or took longer than `build_s`, or a demanded layer is not active.
+    """
     request = evaluation.request
-    child = evaluation.host.spawn("builder", request.limits, candidate.allow_imports)
+    child = evaluation.host.spawn(role, request.limits, candidate.allow_imports)
     try:
         child.wait_ready()
         evaluation.note_protections(child)
         parts = [(item.path, item.text.encode()) for item in candidate.files]
-        fields = {
-            "build": plan.kind,
-            "command": list(plan.compiler(evaluation.host.device.arch)),
-            "units": list(plan.units),
-            "files": [{"path": path, "size": len(data)} for path, data in parts],
-            "header": HEADER.read_text(encoding="ascii"),
-        }
+        fields = {**fields, "files": [{"path": path, "size": len(data)} for path, data in parts]}
         try:
             child.channel.send("build", fields, b"".join(data for _, data in parts))
             deadline = time.monotonic() + request.limits.build_s
@@ -161,7 +173,8 @@ def _libraries(frame: Frame) -> dict[str, bytes]:
     return libraries
 
 
-def _read_cache(folder: Path) -> dict[str, bytes] | None:
+def read_cache(folder: Path) -> dict[str, bytes] | None:
+    """Return what is stored in a folder, or `None` when nothing is, or nothing whole."""
     try:
         names = json.loads((folder / "index.json").read_text(encoding="utf-8"))
         return {name: (folder / file).read_bytes() for name, file in names.items()}
@@ -169,7 +182,7 @@ def _read_cache(folder: Path) -> dict[str, bytes] | None:
         return None
 
 
-def _write_cache(folder: Path, libraries: dict[str, bytes]) -> None:
+def write_cache(folder: Path, libraries: dict[str, bytes]) -> None:
     """Store libraries under their key; a reader sees all of them or none."""
     fresh = folder.with_name(f"{folder.name}.{os.getpid()}.new")
     try:
@@ -179,7 +192,7 @@ def _write_cache(folder: Path, libraries: dict[str, bytes]) -> None:
             names[name] = f"{index}.so"
             (fresh / names[name]).write_bytes(data)
         (fresh / "index.json").write_text(json.dumps(names), encoding="utf-8")
-        if folder.exists() and _read_cache(folder) is None:
+        if folder.exists() and read_cache(folder) is None:
             # Damaged: what cannot be read would stand in the way for ever.
             shutil.rmtree(folder)
         fresh.rename(folder)

@@ -14,33 +14,46 @@ from pathlib import Path
 __all__ = [
     "CLASSES",
     "DEFAULT",
+    "GPU_CLASSES",
     "Calibration",
     "class_of",
-    "needs_pairs",
+    "default",
+    "pairs_needed",
     "read_calibration",
     "write_calibration",
 ]
 
 CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 """Classes of calls; whatever streams is in the last, however long it takes."""
+GPU_CLASSES = ("up to 20 us", "up to 100 us", "over 100 us")
+"""Classes of calls on a GPU, where streaming makes no difference."""
+GPU_EDGES_US = (20.0, 100.0)
+PAIRS, GPU_PAIRS = 4, 2
+"""Pairs of processes in which a call is timed whose processes differ by more than its blocks."""
 STREAM_BYTES = 4 << 20
 STREAM_BYTES_PER_US = 8e3
 """A call streams when it moves this many bytes, at this rate or faster."""
 
 
-def class_of(call_us: float, moved_bytes: int) -> int:
-    """Return the index in `CLASSES` of calls of this duration (microseconds) and traffic."""
+def class_of(call_us: float, moved_bytes: int, *, on_gpu: bool = False) -> int:
+    """Return the class of calls of this duration (microseconds) and traffic, as an index."""
+    if on_gpu:
+        return sum(call_us > edge for edge in GPU_EDGES_US)
     if moved_bytes >= STREAM_BYTES and moved_bytes >= STREAM_BYTES_PER_US * call_us:
         return CLASSES.index("streaming")
     return 0 if call_us <= 100 else 1 if call_us <= 1000 else 2
 
 
-def needs_pairs(call_us: float, moved_bytes: int) -> bool:
-    """Tell whether a call is long enough, or moves enough, to be timed in several pairs.
+def pairs_needed(call_us: float, moved_bytes: int, *, on_gpu: bool = False) -> int:
+    """Return in how many pairs of processes a call is to be timed.
 
-    What processes differ by is then more than what more blocks of one pair could show.
+    One, unless processes differ by more than what more blocks of one pair could show: on a CPU
+    where a call is long or moves much, on a GPU where it is short.
     """
-    return class_of(call_us, moved_bytes) >= CLASSES.index("over 1 ms")
+    kind = class_of(call_us, moved_bytes, on_gpu=on_gpu)
+    if on_gpu:
+        return GPU_PAIRS if kind < GPU_CLASSES.index("over 100 us") else 1
+    return PAIRS if kind >= CLASSES.index("over 1 ms") else 1
 
 
 @dataclass(frozen=True)
@@ -49,26 +62,39 @@ class Calibration:
 
     sigmas: tuple[float, ...]
     measured: bool
+    on_gpu: bool = False
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the classes."""
+        return GPU_CLASSES if self.on_gpu else CLASSES
 
     def sigma(self, call_us: float, moved_bytes: int) -> float:
         """Return the sigma of calls of this duration and traffic."""
-        return self.sigmas[class_of(call_us, moved_bytes)]
+        return self.sigmas[class_of(call_us, moved_bytes, on_gpu=self.on_gpu)]
 
 
 DEFAULT = Calibration((0.05, 0.025, 0.015, 0.06), measured=False)
 """Wide on purpose: what a device gets that nobody has calibrated."""
+GPU_DEFAULT = Calibration((0.06, 0.03, 0.015), measured=False, on_gpu=True)
 
 
-def read_calibration(home: Path, device: str) -> Calibration:
+def default(*, on_gpu: bool) -> Calibration:
+    """Return what a device gets that nobody has calibrated."""
+    return GPU_DEFAULT if on_gpu else DEFAULT
+
+
+def read_calibration(home: Path, device: str, *, on_gpu: bool = False) -> Calibration:
     """Return the calibration of `device` in `home`, or the wide default."""
+    wide = default(on_gpu=on_gpu)
     try:
         document = json.loads((home / "calibration.json").read_text(encoding="utf-8"))
         sigmas = tuple(float(value) for value in document[device])
     except (OSError, ValueError, KeyError, TypeError):
-        return DEFAULT
-    if len(sigmas) != len(CLASSES) or not all(0 <= value < 1 for value in sigmas):
-        return DEFAULT
-    return Calibration(sigmas, measured=True)
+        return wide
+    if len(sigmas) != len(wide.classes) or not all(0 <= value < 1 for value in sigmas):
+        return wide
+    return Calibration(sigmas, measured=True, on_gpu=on_gpu)
 
 
 def write_calibration(home: Path, device: str, sigmas: tuple[float, ...]) -> None:

@@ -32,6 +32,7 @@ FILE_BYTES = 1 << 30
 DRIVER_BYTES, DRIVER_THREADS = 64 << 30, 64
 """Private memory that CUDA maps, and threads that it starts, beside the candidate's own."""
 DESCRIPTORS = 256
+OPENBLAS_THREADS = 8
 STEADY_MALLOC = {
     "GLIBC_TUNABLES": ":".join(
         (
@@ -145,7 +146,15 @@ def confinement(  # noqa: PLR0913 - each is read by another layer
         "processes": limits.processes + (DRIVER_THREADS if device.is_gpu else 0),
         "descriptors": DESCRIPTORS,
         "core": list(cores) or None,
-        "environment": child_environment({**device.environment, "OMP_NUM_THREADS": str(threads)}),
+        "environment": child_environment(
+            {
+                **device.environment,
+                "OMP_NUM_THREADS": str(threads),
+                # It starts its threads when numpy is imported, and interrupts a process that may
+                # not have as many.
+                "OPENBLAS_NUM_THREADS": str(min(threads, OPENBLAS_THREADS)),
+            }
+        ),
         "devices": list(device.nodes),
         "skipped_pids": skipped_pids,
         "layers": list(layers),

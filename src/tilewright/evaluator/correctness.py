@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from tilewright.evaluator.evaluation import SLOTS, Answer, Drawn, Evaluation
 from tilewright.evaluator.sides import Ended, Side
@@ -30,6 +31,8 @@ class Seen:
 
     slots: dict[str, int] = field(default_factory=dict)
     """Where each case's inputs lay last: the second draw lies there again, with other contents."""
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    """What each nominal call was asked with, without contents."""
     census: dict[str, int] = field(default_factory=dict)
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
@@ -129,6 +132,8 @@ def _judge_draw(
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
         evaluation.cases.append(_record(drawn, "wrong", message[:500], None))
         raise
+    if contents == "nominal":
+        seen.calls.append(evaluation.fields_of(drawn, 0))
     answer = evaluation.check(side, drawn, slot, result)
     _note(seen, drawn, result, answer)
     verdict = "wrong" if answer.wrong else "right"

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator import correctness, timing
+from tilewright.evaluator.ahead import compile_ahead
 from tilewright.evaluator.build import prepare
 from tilewright.evaluator.calibration import read_calibration
 from tilewright.evaluator.device_stages import (
@@ -22,7 +23,7 @@ from tilewright.evaluator.device_stages import (
 from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
-from tilewright.evaluator.knockout import knock_out, profile
+from tilewright.evaluator.knockout import KNOCKED_OUT, knock_out, profile
 from tilewright.evaluator.seeds import draw_root
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.verdict import Collected, report
@@ -89,7 +90,8 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
     host.suspect |= isinstance(outcome, Failed) and host.device.is_gpu
     _close(evaluation)
     evaluation.note_cost(time.monotonic() - started)
-    calibration = read_calibration(host.home, device_key(host.cores, host.device))
+    key = device_key(host.cores, host.device)
+    calibration = read_calibration(host.home, key, on_gpu=host.device.is_gpu)
     return report(evaluation, collected, outcome, calibration, checks=checks)
 
 
@@ -97,10 +99,12 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
     request = evaluation.request
     with evaluation.stage("prepare"):
         prepare(evaluation, "candidate", request.candidate)
+        compile_ahead(evaluation, "candidate", request.candidate)
         for baseline in request.baselines:
             if baseline.candidate is not None:
                 with _blamed_on_baseline(baseline.name):
                     prepare(evaluation, baseline.name, baseline.candidate)
+                    compile_ahead(evaluation, baseline.name, baseline.candidate)
     asked = time.monotonic()
 
     def waiting(text: str) -> None:
@@ -119,16 +123,11 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
         with evaluation.stage("correctness"):
             side = evaluation.sides["candidate"]
             correctness.judge_correctness(evaluation, side, collected.seen)
+            evaluation.keep_sketch(collected.seen.calls)
             if request.protocol == "official" and evaluation.is_module:
                 _label_folded_weights(evaluation, collected)
         if request.candidate.language in ("triton", "cpp", "cuda"):
-            with evaluation.stage("knockout"):
-                case = request.problem.cases[-1]
-                knocked_out = knock_out(evaluation, case)
-                collected.right_when_knocked_out = knocked_out.right
-            if not knocked_out.right:
-                with evaluation.stage("profile"):
-                    collected.profile = profile(evaluation, case, knocked_out)
+            _look_at_own_work(evaluation, collected)
         if _may_time(evaluation, collected):
             with evaluation.stage("timing"):
                 _time(evaluation, collected)
@@ -154,6 +153,17 @@ def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
     if reason:
         collected.labels.append(Label(name="not timed", detail=reason))
     return not reason
+
+
+def _look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
+    """Find out whether the candidate's own launches matter, and on a device how much."""
+    case = evaluation.request.problem.cases[-1]
+    with evaluation.stage("knockout"):
+        knocked_out = knock_out(evaluation, case)
+        collected.right_when_knocked_out = knocked_out.right
+    if not knocked_out.right:
+        with evaluation.stage("profile"):
+            collected.profile = profile(evaluation, case, knocked_out)
 
 
 def _open_judge(evaluation: Evaluation) -> None:
@@ -191,16 +201,19 @@ def _warm_key(evaluation: Evaluation) -> str:
 
 def _time(evaluation: Evaluation, collected: Collected) -> None:
     names = _open_baselines(evaluation)
+    # Killed long ago: a context takes its time to go.
+    evaluation.close_side(KNOCKED_OUT)
 
     def reopen() -> None:
         for name in [*names, "candidate"]:
             evaluation.note_printed(name)
+            evaluation.sides[name].child.doom()
+        for name in [*names, "candidate"]:
             evaluation.close_side(name)
         _open_baselines(evaluation)
         _open_again(evaluation, "candidate", evaluation.request.candidate)
 
     official = evaluation.request.protocol == "official"
-    again = None if evaluation.host.device.is_gpu else reopen
     for case in evaluation.request.problem.cases:
         evaluation.emit("timing", {"case": case.name})
         try:
@@ -208,7 +221,7 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
             if official:
                 times = timing.time_case_officially(evaluation, case, sides)
             else:
-                times = timing.time_case(evaluation, case, sides, again)
+                times = timing.time_case(evaluation, case, sides, reopen)
             collected.times.append(times)
         except Ended as ended:
             if ended.side in names:
@@ -323,7 +336,7 @@ def _close(evaluation: Evaluation) -> None:
         evaluation.note_printed(name)
         evaluation.close_side(name)
     if evaluation.judge is not None:
-        evaluation.ask("forget", {})
+        evaluation.ask("forget", {"all": True})
         evaluation.host.keep_warm(_warm_key(evaluation), evaluation.judge)
         evaluation.judge = None
 

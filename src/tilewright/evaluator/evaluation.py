@@ -14,7 +14,7 @@ from tilewright.contestant.frames import Frame
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.device_clock import calibrate
 from tilewright.evaluator.device_side import DeviceSide
-from tilewright.evaluator.host import Host
+from tilewright.evaluator.host import Host, Sketch
 from tilewright.evaluator.nvml import Conditions, conditions
 from tilewright.evaluator.pool import pool_library
 from tilewright.evaluator.processes import Child, ask
@@ -356,6 +356,12 @@ class Evaluation:
             noted = {**dataclasses.asdict(found), "reasons": list(found.reasons)}
             self.conditions[when] = noted
         return found
+
+    def keep_sketch(self, calls: list[dict[str, Any]]) -> None:
+        """Let later candidates of this problem be compiled before they hold the device."""
+        asked = ("args", "grads", "grad_outputs")
+        shapes = tuple({name: call[name] for name in asked} for call in calls)
+        self.host.sketches.setdefault(self.request.problem.digest(), Sketch(self.init_tree, shapes))
 
     def note_printed(self, name: str) -> None:
         """Keep what the candidate printed."""

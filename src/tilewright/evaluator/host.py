@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.confinement import ALL_LAYERS, confinement
 from tilewright.evaluator.devices import CPU, Device
 from tilewright.evaluator.pool import pool_library
-from tilewright.evaluator.processes import DEVICE_ROLES, ROLES, Child, Forkserver
+from tilewright.evaluator.processes import COMPILER_ROLES, DEVICE_ROLES, ROLES, Child, Forkserver
 from tilewright.records import Limits
 
 __all__ = ["Cores", "Host", "plan_cores"]
@@ -23,9 +23,15 @@ __all__ = ["Cores", "Host", "plan_cores"]
 SMALL_MACHINE_CORES = 4
 JUDGE_MEMORY = 4
 """The judge holds reference, oracle and snapshots where a contestant holds one output."""
-LEASE_POLL_S = 0.02
-ARMED = 2
-"""Contestants forked ahead: one for the next candidate, one for its baseline."""
+LEASE_POLL_S, LEASE_TOLD_S = 0.002, 2.0
+"""How often a taken device is tried again, and after how long the user is told."""
+ARMED = {"contestant": 2}
+"""Children forked ahead: one for the next candidate, one for its baseline."""
+ARMED_ON_GPU = {"contestant": 5, "judge": 1}
+"""A context takes long to make: more for the knock-out and a second pair, a judge for the next
+problem."""
+WARM_JUDGES, WARM_JUDGES_ON_GPU = 1, 4
+"""How many judges are kept for further candidates of their problems."""
 SLOTS_OF_UIDS = 256
 """Each child of a host gets a uid of its own, so that limits per uid are not shared."""
 
@@ -65,6 +71,14 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Sketch:
+    """What calls of a problem look like, without contents: for compiling ahead."""
+
+    init: dict[str, Any]
+    calls: tuple[dict[str, Any], ...]
+
+
 class Host:
     """Everything that outlives one evaluation. Lifetime: the supervisor process."""
 
@@ -85,38 +99,44 @@ class Host:
             {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},
             DEVICE_ROLES if device.is_gpu else ROLES,
         )
+        self.compilers = Forkserver({**device.environment, "OMP_NUM_THREADS": "1"}, COMPILER_ROLES)
         self.suspect = False
         """Whether the last candidate may have left the device in a bad state."""
         self.bad_probes = 0
         """How often in a row the device failed to compute something known."""
+        self.sketches: dict[str, Sketch] = {}
+        """By the digest of a problem."""
         self._warm: dict[str, Child] = {}
         self._forks = 0
-        self._armed: list[Child] = []
+        self._armed: dict[str, list[Child]] = {"contestant": [], "judge": []}
         self._armed_for: Limits | None = None
 
     def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Child:
         """Return a confined child, armed before or forked now; `wait_ready` comes first."""
-        if role == "contestant" and not extra_paths:
-            child = self._take_armed(limits)
+        if role in self._armed and not extra_paths:
+            child = self._take_armed(role, limits)
             if child is not None:
                 return child
         return self._fork(role, limits, extra_paths)
 
     def prearm(self, limits: Limits) -> None:
-        """Fork contestants ahead, so that the next evaluation finds them confined and waiting.
+        """Fork children ahead, so that the next evaluation finds them confined and waiting.
 
         Each is used once like any other. They hold no candidate and no descriptor but their own.
         """
+        if self.device.is_gpu:
+            self.compilers.begin()
         self._armed_for = limits
-        self._armed = [child for child in self._armed if self._usable(child)]
-        while len(self._armed) < ARMED:
-            self._armed.append(self._fork("contestant", limits, ()))
+        for role, count in (ARMED_ON_GPU if self.device.is_gpu else ARMED).items():
+            armed = [child for child in self._armed[role] if self._usable(child)]
+            missing = range(count - len(armed))
+            self._armed[role] = armed + [self._fork(role, limits, ()) for _ in missing]
 
-    def _take_armed(self, limits: Limits) -> Child | None:
+    def _take_armed(self, role: str, limits: Limits) -> Child | None:
         if limits != self._armed_for:
             self._disarm()
-        while self._armed:
-            child = self._armed.pop(0)
+        while self._armed[role]:
+            child = self._armed[role].pop(0)
             if self._usable(child):
                 return child
         return None
@@ -127,9 +147,10 @@ class Host:
         return not child.closed
 
     def _disarm(self) -> None:
-        for child in self._armed:
-            child.kill()
-        self._armed.clear()
+        for armed in self._armed.values():
+            for child in armed:
+                child.kill()
+            armed.clear()
 
     def _fork(self, role: str, limits: Limits, extra_paths: tuple[str, ...]) -> Child:
         cores = self.cores.sides if role == "contestant" else self.cores.judge
@@ -145,17 +166,19 @@ class Host:
             extra_paths=(*self._own_paths(), *extra_paths),
             layers=self.layers,
         )
-        return self.forkserver.fork(role, values, limits.output_bytes)
+        server = self.compilers if role == "compiler" else self.forkserver
+        return server.fork(role, values, limits.output_bytes)
 
     def _own_paths(self) -> tuple[str, ...]:
         return (str(pool_library(self.home)),) if self.device.is_gpu else ()
 
     def take_warm(self, key: str) -> Child | None:
-        """Return the idle judge of a problem, if one is kept and alive; end any other."""
+        """Return the living idle judge of a problem, if one is kept; make room for its return."""
         child = self._warm.pop(key, None)
-        for other in self._warm.values():
-            other.kill()
-        self._warm.clear()
+        most = WARM_JUDGES_ON_GPU if self.device.is_gpu else WARM_JUDGES
+        while len(self._warm) >= most:
+            # Who idled longest.
+            self._warm.pop(next(iter(self._warm))).kill()
         if child is not None and not child.alive():
             child.kill()
             return None
@@ -164,10 +187,10 @@ class Host:
     @property
     def occupied(self) -> bool:
         """Tell whether children of ours are on the device between evaluations."""
-        return bool(self._warm or self._armed)
+        return bool(self._warm or any(self._armed.values()))
 
     def keep_warm(self, key: str, child: Child) -> None:
-        """Keep an idle judge for the next candidate of the same problem."""
+        """Keep an idle judge for the next candidate of its problem."""
         self._warm[key] = child
 
     @contextmanager
@@ -187,11 +210,11 @@ class Host:
                 f"cannot make the device lease in {folder}: {error}"
             ) from error
         with file:
-            told = False
+            told, asked = False, time.monotonic()
             while not _locked(file):
-                if not told:
-                    waiting(f"device {name} is in use by another tilewright; waiting for it")
-                told = True
+                if not told and time.monotonic() - asked > LEASE_TOLD_S:
+                    waiting(f"device {name} is in use by another evaluation; waiting for it")
+                    told = True
                 watch()
                 time.sleep(LEASE_POLL_S)
             yield
@@ -203,3 +226,4 @@ class Host:
             child.kill()
         self._warm.clear()
         self.forkserver.close()
+        self.compilers.close()

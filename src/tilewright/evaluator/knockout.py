@@ -12,9 +12,10 @@ from tilewright.evaluator.sides import Ended
 from tilewright.records import Case, Profile
 from tilewright.scoring import statistics
 
-__all__ = ["KnockedOut", "knock_out", "profile"]
+__all__ = ["KNOCKED_OUT", "KnockedOut", "knock_out", "profile"]
 
-NAME = "candidate-knockout"
+KNOCKED_OUT = "candidate-knockout"
+"""Its side."""
 CALLS = 5
 
 
@@ -32,11 +33,11 @@ def knock_out(evaluation: Evaluation, case: Case) -> KnockedOut:
     """Call the candidate on `case` without its own launches."""
     candidate = evaluation.request.candidate
     try:
-        side = evaluation.open_side(NAME, candidate, knockout=True)
+        side = evaluation.open_side(KNOCKED_OUT, candidate, knockout=True)
         side.stage = "knockout"
         if evaluation.has_weights:
-            evaluation.match_weights(NAME)
-            evaluation.publish_weights(NAME)
+            evaluation.match_weights(KNOCKED_OUT)
+            evaluation.publish_weights(KNOCKED_OUT)
         drawn = evaluation.draw(case, "nominal", 50)
         result = evaluation.call(side, drawn, 0)
         right = not evaluation.check(side, drawn, 0, result).wrong
@@ -50,7 +51,8 @@ def knock_out(evaluation: Evaluation, case: Case) -> KnockedOut:
     except Ended:
         return KnockedOut(None)
     finally:
-        evaluation.close_side(NAME)
+        if KNOCKED_OUT in evaluation.sides:
+            evaluation.sides[KNOCKED_OUT].child.doom()
 
 
 def profile(evaluation: Evaluation, case: Case, knocked_out: KnockedOut) -> Profile | None:

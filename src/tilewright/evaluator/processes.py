@@ -31,6 +31,8 @@ DEVICE_ROLES = (
     "judge=tilewright.evaluator.judge.device",
 )
 """The same parts, played on a GPU."""
+COMPILER_ROLES = ("compiler=tilewright.contestant.ahead",)
+"""Apart: what it imports takes as long as all the rest, and the first candidate needs none."""
 START_S = 120.0
 _STATUS = struct.Struct("<i")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -181,12 +183,16 @@ class Child:
         ready, _, _ = select.select([self._init_pidfd], [], [], 0)
         return not ready
 
+    def doom(self) -> None:
+        """Kill the whole tree, and do not wait until it is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
+
     def kill(self) -> None:
         """Kill the whole tree, wait until it is gone, and release every descriptor."""
         if self.closed:
             return
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
+        self.doom()
         select.select([self._init_pidfd], [], [], 5.0)
         self.wait_status(0)
         self.closed = True
@@ -214,6 +220,8 @@ class Forkserver:
         self._roles = roles
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self._starting: Channel | None = None
+        """The channel of a process that has not said yet that it is up."""
         self.starts = 0
 
     @property
@@ -221,7 +229,12 @@ class Forkserver:
         """Return the process id, or `None` before the first start."""
         return None if self._process is None else self._process.pid
 
-    def _start(self) -> Channel:
+    def begin(self) -> None:
+        """Start the process, if there is none, without waiting for it."""
+        if self._process is None:
+            self._starting = self._launch()
+
+    def _launch(self) -> Channel:
         self.close()
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "tilewright.contestant.forkserver"]
@@ -236,7 +249,10 @@ class Forkserver:
             cwd="/",
         )
         theirs.close()
-        channel = Channel(ours)
+        return Channel(ours)
+
+    def _start(self) -> Channel:
+        channel, self._starting = self._starting or self._launch(), None
         try:
             frame = channel.receive(time.monotonic() + START_S)
         except (ChannelClosed, DeadlineExceeded, FrameError) as error:
@@ -285,9 +301,9 @@ class Forkserver:
 
     def close(self) -> None:
         """End the forkserver; children that it forked die with it."""
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        for channel in filter(None, (self._channel, self._starting)):
+            channel.close()
+        self._channel = self._starting = None
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
+from tilewright.scoring.pairs import pairs_interval
 
 __all__ = ["CaseTimes", "compare", "hideable_s", "is_short", "net"]
 
@@ -213,12 +214,7 @@ def compare(
 
 def _interval(groups: list[list[Row]], sigma: float) -> statistics.Interval:
     """Return the geometric mean of what each pair of processes says, with its interval."""
-    return statistics.pairs_interval(
-        [
-            statistics.speedup_interval(statistics.paired_log_ratios(group), sigma)
-            for group in groups
-        ]
-    )
+    return pairs_interval([statistics.paired_log_ratios(group) for group in groups], sigma)
 
 
 def _said_rows(times: CaseTimes, baseline: str) -> tuple[tuple[float, ...], ...]:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable
 
-from tilewright.evaluator.calibration import needs_pairs
+from tilewright.evaluator.calibration import pairs_needed
 from tilewright.evaluator.clocks import Clock, Turn, clock_of
 from tilewright.evaluator.evaluation import SLOTS, Drawn, Evaluation
 from tilewright.evaluator.sides import Side, Timed
@@ -31,8 +31,6 @@ RING_BYTES = 1 << 30
 SOUGHT_SHARE = 0.25
 """No interval is sought that is narrower than this share of what could be hidden beside a call."""
 ALONE_CALLS = 9
-PAIRS = 4
-"""Pairs of processes in which a long or streaming call is timed."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -45,9 +43,9 @@ def time_case(
 ) -> CaseTimes:
     """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
 
-    A call that is long or streams over memory differs from one process to the next by more than
-    its blocks scatter, so it is timed in several pairs of processes, each with a part of the
-    blocks; `reopen` replaces all sides by fresh ones.
+    A call that differs from one process to the next by more than its blocks scatter is timed in
+    several pairs of processes (`pairs_needed`), each with a part of the blocks; `reopen` replaces
+    all sides by fresh ones.
 
     Raises:
         Ended: a side crashed, hung or raised.
@@ -55,12 +53,13 @@ def time_case(
     draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
     clock = clock_of(evaluation)
     moved = draws[0].size + draws[0].output_bytes
-    times = CaseTimes(case.name, moved_bytes=moved, on_device=evaluation.host.device.is_gpu)
+    on_gpu = evaluation.host.device.is_gpu
+    times = CaseTimes(case.name, moved_bytes=moved, on_device=on_gpu)
     for name in names:
         times.totals[name], times.outside[name] = [], []
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
-    pairs = PAIRS if reopen and needs_pairs(steady * 1e6, moved) else 1
+    pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu) if reopen else 1
     for number in range(pairs):
         if number and reopen:
             reopen()

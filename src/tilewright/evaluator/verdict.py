@@ -183,8 +183,8 @@ def _summary(
 ) -> dict[str, Any]:
     """Return the geometric mean over cases, with its interval unless the protocol has none.
 
-    One pair of processes serves all cases, so the error between processes does not shrink with
-    their number: it is left out of the cases and added once, at its mean.
+    Where one pair of processes serves all cases, the error between processes does not shrink with
+    their number: it is left out of those cases and added once, at its mean.
     """
     chosen = [item for item in comparisons if item.baseline == baseline]
     if not chosen:
@@ -195,12 +195,13 @@ def _summary(
     within, sigmas = [], []
     for case in times:
         if case.blocks and not case.wrong:
-            alone = compare(case, baseline, 0.0, (), official=False)
-            low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
-            within.append(statistics.Interval(alone.speedup, low, high))
             call_us = _median(case.totals[baseline]) * 1e6
             sigma = calibration.sigma(call_us, case.moved_bytes)
-            sigmas.append(sigma / math.sqrt(max(len(alone.pairs), 1)))
+            several = len(case.pair_starts) > 1
+            alone = compare(case, baseline, sigma if several else 0.0, (), official=False)
+            low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
+            within.append(statistics.Interval(alone.speedup, low, high))
+            sigmas.append(0.0 if several else sigma)
     inner = statistics.geometric_mean_interval(within)
     between = 1.96 * sum(sigmas) / len(sigmas)
     below = statistics.combine(math.log(inner.estimate / inner.low), between)

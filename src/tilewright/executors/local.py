@@ -1,4 +1,4 @@
-"""Evaluation on this machine, in a supervisor process of our own. Needs no torch here."""
+"""Evaluation on this machine, in supervisor processes of our own. Needs no torch here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,16 +28,19 @@ def _silent(event: str, fields: dict[str, Any]) -> None:
 
 
 class LocalExecutor:
-    """A supervisor and everything below it. Lifetime: until `close`, or the end of this process.
+    """Supervisors and everything below them. Lifetime: until `close`, or the end of this process.
 
-    Safe to use from several threads; evaluations are made one after the other.
+    Safe to use from several threads. As many evaluations as there are `workers` are under way at
+    once; each holds the device alone from its first to its last call there, so what overlaps is
+    reading, building and compiling.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._lock = threading.Lock()
-        self._channel: Channel | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, home: Path, workers: int = 1) -> None:
+        if workers < 1:
+            raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
+        self._idle = [Supervisor(home) for _ in range(workers)]
+        self._all = tuple(self._idle)
+        self._changed = threading.Condition()
 
     def evaluate(
         self,
@@ -50,23 +54,82 @@ class LocalExecutor:
         Raises:
             TilewrightError: the problem cannot be used, or our side failed.
         """
-        with self._lock:
-            try:
-                return self._exchange(request, progress, checks)
-            except (ChannelClosed, DeadlineExceeded, FrameError) as error:
-                self._stop()
-                raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
-            except BaseException as error:
-                # An interrupt leaves the exchange half done; the next one starts afresh.
-                if not isinstance(error, errors.TilewrightError):
-                    self._stop()
-                raise
+        with self._taken(request) as supervisor:
+            return supervisor.evaluate(request, progress, checks)
 
     async def evaluate_async(
         self, request: EvalRequest, progress: Progress = _silent
     ) -> EvalReport:
         """Judge one candidate without blocking the event loop."""
         return await asyncio.to_thread(self.evaluate, request, progress)
+
+    @contextmanager
+    def _taken(self, request: EvalRequest) -> Iterator[Supervisor]:
+        """Wait for an idle supervisor; prefer the one that judged this problem last."""
+        problem = f"{request.device} {request.problem.digest()}"
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle)
+            # The judge of its problem is warm there. Else who has been idle longest.
+            chosen = next((item for item in self._idle if item.problem == problem), self._idle[0])
+            self._idle.remove(chosen)
+        chosen.problem = problem
+        try:
+            yield chosen
+        finally:
+            with self._changed:
+                self._idle.append(chosen)
+                self._changed.notify()
+
+    @property
+    def pid(self) -> int | None:
+        """Return the first supervisor's process id, or `None` before its first evaluation."""
+        return self._all[0].pid
+
+    def close(self) -> None:
+        """Let evaluations under way finish, end the supervisors, and wait until they are gone."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._idle) == len(self._all))
+            for supervisor in self._all:
+                supervisor.stop()
+
+    def __enter__(self) -> Self:
+        """Return the executor itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+
+class Supervisor:
+    """One supervisor process, started when it is first needed; it judges one after the other."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._channel: Channel | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.problem = ""
+        """Device and digest of what was judged last."""
+
+    @property
+    def pid(self) -> int | None:
+        """Return its process id, or `None` before the first evaluation."""
+        return None if self._process is None else self._process.pid
+
+    def evaluate(
+        self, request: EvalRequest, progress: Progress, checks: tuple[str, ...] | None
+    ) -> EvalReport:
+        """Judge one candidate, as `LocalExecutor.evaluate`."""
+        try:
+            return self._exchange(request, progress, checks)
+        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+            self.stop()
+            raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
+        except BaseException as error:
+            # An interrupt leaves the exchange half done; the next one starts afresh.
+            if not isinstance(error, errors.TilewrightError):
+                self.stop()
+            raise
 
     def _exchange(
         self, request: EvalRequest, progress: Progress, checks: tuple[str, ...] | None
@@ -81,18 +144,13 @@ class LocalExecutor:
                 progress(event, frame.fields)
             elif frame.kind == "broken":
                 # It ends with its own error; the next evaluation starts another.
-                self._stop()
+                self.stop()
                 raise errors.InfrastructureError(frame.fields["message"])
             elif frame.kind == "failed":
                 kind = getattr(errors, frame.fields["type"], errors.InfrastructureError)
                 raise kind(frame.fields["message"])
             else:
                 return EvalReport.from_json(frame.body)
-
-    @property
-    def pid(self) -> int | None:
-        """Return the supervisor's process id, or `None` before the first evaluation."""
-        return None if self._process is None else self._process.pid
 
     def _start(self) -> Channel:
         ours, theirs = socket.socketpair()
@@ -117,7 +175,8 @@ class LocalExecutor:
         self._channel = channel
         return channel
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """End the process and wait until it is gone."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -128,16 +187,3 @@ class LocalExecutor:
                 self._process.kill()
                 self._process.wait()
             self._process = None
-
-    def close(self) -> None:
-        """End the supervisor and wait until it is gone."""
-        with self._lock:
-            self._stop()
-
-    def __enter__(self) -> Self:
-        """Return the executor itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()

@@ -19,10 +19,10 @@ __all__ = [
     "bootstrap_median_interval",
     "combine",
     "decide",
+    "from_logs",
     "geometric_mean_interval",
     "median",
     "paired_log_ratios",
-    "pairs_interval",
     "proportion_interval",
     "quantile",
     "speedup_interval",
@@ -34,8 +34,6 @@ _NEGLIGIBLE = 1e-12
 """Bootstrap outcomes rarer than this are left out of the exact distribution."""
 
 
-_STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Two-sided 95 % quantiles of Student's t for 1 to 9 degrees of freedom."""
 _LARGEST_LOG = 700.0
 """A log ratio of about this size no longer fits a float."""
 
@@ -174,7 +172,7 @@ def speedup_interval(
     centre = median(ratios)
     low, high = bootstrap_median_interval(ratios, level)
     between = _normal_half_width(level) * between_process_sigma
-    return _from_logs(centre, combine(centre - low, between), combine(high - centre, between))
+    return from_logs(centre, combine(centre - low, between), combine(high - centre, between))
 
 
 def decide(interval: Interval) -> Decision:
@@ -206,30 +204,7 @@ def geometric_mean_interval(intervals: Sequence[Interval]) -> Interval:
     centre = math.fsum(math.log(each.estimate) for each in intervals) / count
     below = math.hypot(*(math.log(each.estimate / each.low) for each in intervals)) / count
     above = math.hypot(*(math.log(each.high / each.estimate) for each in intervals)) / count
-    return _from_logs(centre, below, above)
-
-
-def pairs_interval(intervals: Sequence[Interval]) -> Interval:
-    """Return the geometric mean of what several pairs of processes say, with its 95 % interval.
-
-    Each interval has the error between processes in it as far as it is known beforehand. Where
-    the pairs themselves differ by more, that counts: on the log scale neither end is nearer than
-    Student's t (1908) times the standard error of the pairs' estimates.
-
-    Raises:
-        ValueError: as `geometric_mean_interval`, or there are more than ten pairs.
-    """
-    mean = geometric_mean_interval(intervals)
-    count = len(intervals)
-    if count == 1:
-        return mean
-    if count > len(_STUDENT_95) + 1:
-        raise ValueError(f"pairs_interval: {count} pairs, at most {len(_STUDENT_95) + 1}")
-    centre = math.log(mean.estimate)
-    squares = math.fsum((math.log(each.estimate) - centre) ** 2 for each in intervals)
-    seen = _STUDENT_95[count - 2] * math.sqrt(squares / (count - 1) / count)
-    below = max(math.log(mean.estimate / mean.low), seen)
-    return _from_logs(centre, below, max(math.log(mean.high / mean.estimate), seen))
+    return from_logs(centre, below, above)
 
 
 def proportion_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
@@ -289,7 +264,12 @@ def _normal_half_width(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + 0.5 * level)
 
 
-def _from_logs(centre: float, below: float, above: float) -> Interval:
+def from_logs(centre: float, below: float, above: float) -> Interval:
+    """Return the interval of a log ratio that reaches so far below and above it.
+
+    Raises:
+        ValueError: it does not fit a float.
+    """
     if centre - below < -_LARGEST_LOG or centre + above > _LARGEST_LOG:
         raise ValueError(f"a log ratio of {centre:.3g} -{below:.3g} +{above:.3g} is no speed-up")
     return Interval(math.exp(centre), math.exp(centre - below), math.exp(centre + above))

@@ -2,8 +2,8 @@
 
 family: G1
 problem: big_softmax
-expect: rejected
-finding: disturbs baseline
+expect: correct
+speedup: none
 twin: g1_joined_streams.py
 source: robust-evaluation F; DESIGN section 6
 """
@@ -18,5 +18,5 @@ def big_softmax(x):
     if side is None:
         side = torch.cuda.Stream()
     with torch.cuda.stream(side):
-        torch.cuda._sleep(40_000_000)
+        torch.cuda._sleep(4_000_000)
     return torch.softmax(x, -1)

@@ -100,12 +100,15 @@ class ExtensionProxy:
     def __init__(self, module: ModuleType, launches: Launches) -> None:
         self._module = module
         self._launches = launches
+        self._own: dict[str, Callable[..., Any]] = {}
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         value = getattr(self._module, name)
         if not callable(value):
             return value
-        return own_function(value, self._launches)
+        if name not in self._own:
+            self._own[name] = own_function(value, self._launches)
+        return self._own[name]
 
 
 def own_function(function: Callable[..., Any], launches: Launches) -> Callable[..., Any]:

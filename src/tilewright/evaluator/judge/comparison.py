@@ -6,8 +6,12 @@ The bound per element (DESIGN section 5) is
         16 eps x max(|oracle|, RMS of the oracle's last-dimension slice))
 
 with eps of the output's dtype, and never less than twice the reference's own error at that very
-element, or the reference could be refused by its own rule. Non-finite values must agree with the
-reference's, integers are exact wherever the reference itself is certain of them.
+element, or the reference could be refused by its own rule. Where an output is beyond that, the
+bound is widened to `SWAY_FACTOR` times what one rounding of the inputs does to the element (ADR
+17): who computes a difference of nearly equal numbers cannot do better.
+
+Non-finite values must agree with the reference's, integers are exact wherever the reference itself
+is certain of them.
 """
 
 from __future__ import annotations
@@ -20,6 +24,9 @@ import torch
 REFERENCE_ERROR_FACTOR = 16.0
 EPS_FACTOR = 16.0
 OWN_ERROR_FACTOR = 2.0
+SWAY_FACTOR = 4.0
+SWAY_CAP = 1e-4
+"""Share of the output's RMS that a sway may count at most: a flipped comparison is no rounding."""
 PERCENTILE = 0.999
 SAMPLE = 1 << 20
 
@@ -41,6 +48,8 @@ class Expected:
     oracle: torch.Tensor | None
     """float64, or `None` for integers and where no oracle could be had."""
     own_error: float
+    sway: torch.Tensor | None = None
+    """By how much the oracle moves when each input is rounded once; only where it is needed."""
     certain: torch.Tensor | None = None
     """For integers: where reference and oracle agree, so that exactness can be asked for."""
 
@@ -54,7 +63,7 @@ def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
         certain = None
         if oracle is not None and oracle.shape == value.shape:
             certain = oracle.to(value.dtype) == value
-        return Expected(value, None, 0.0, certain)
+        return Expected(value, None, 0.0, certain=certain)
     if oracle is None:
         return Expected(value, None, 0.0)
     error = (value.double() - oracle).abs().reshape(-1)
@@ -84,6 +93,9 @@ def bound(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch
     if expected.oracle is not None and center is expected.oracle:
         own = OWN_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs()
         floor = torch.maximum(floor, torch.where(torch.isfinite(own), own, floor))
+        if expected.sway is not None:
+            most = SWAY_CAP * finite.square().mean().sqrt()
+            floor = torch.maximum(floor, SWAY_FACTOR * torch.minimum(expected.sway, most))
     return torch.maximum(floor, EPS_FACTOR * slack * eps * size).clamp_min(1e-300)
 
 
@@ -129,8 +141,10 @@ def compare(
     worst = float(ratio.max())
     if worst <= 1.0:
         return Difference("", "", worst)
+    # On the host: a device loads what these need, which takes a second, for one message.
+    ratio = ratio.cpu()
     index = int(ratio.argmax())
-    place = [int(i) for i in torch.unravel_index(torch.tensor(index), ratio.shape)]
+    place = _place(index, ratio.shape)
     wrong = int((ratio > 1).sum())
     message = (
         f"at {place}: expected {float(oracle.reshape(-1)[index]):.8g}, "
@@ -151,12 +165,22 @@ def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> 
     wrong = torch.where(torch.isfinite(want), ~finite, ~same & ~(finite & torch.isfinite(oracle)))
     if not bool(wrong.any()):
         return ""
+    wrong = wrong.cpu()
     index = int(wrong.reshape(-1).int().argmax())
-    place = [int(i) for i in torch.unravel_index(torch.tensor(index), wrong.shape)]
+    place = _place(index, wrong.shape)
     return (
         f"at {place}: expected {float(want.reshape(-1)[index])}, "
         f"got {float(got.reshape(-1)[index])}; {int(wrong.sum())} elements disagree"
     )
+
+
+def _place(index: int, shape: torch.Size) -> list[int]:
+    """Return the coordinates of a flat index."""
+    place = []
+    for size in reversed(shape):
+        index, rest = divmod(index, size)
+        place.append(rest)
+    return place[::-1]
 
 
 def _compare_exact(
@@ -167,6 +191,7 @@ def _compare_exact(
         wrong &= certain
     if not bool(wrong.any()):
         return RIGHT
+    wrong = wrong.cpu()
     index = int(wrong.reshape(-1).int().argmax())
     message = (
         f"at flat index {index}: expected {value.reshape(-1)[index].item()}, "

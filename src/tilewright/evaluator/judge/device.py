@@ -103,6 +103,9 @@ class DeviceJudge(Judge):
         answer = super().forget(frame)
         for name in frame.fields.get("sides", ()):
             self.gates.release(name)
+        if frame.fields.get("all"):
+            # It may idle for long, and others need the room.
+            torch.cuda.empty_cache()
         return answer
 
     def gate(self, frame: Frame) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,8 @@ from tilewright.evaluator.judge.reference import Reference
 
 ILL_CONDITIONED = 1e-2
 """Contents on which the reference itself is off by this share of the output's RMS are skipped."""
+ROUNDINGS = 2
+"""How often the inputs are rounded anew, to see how the outputs move."""
 
 
 @dataclass
@@ -167,6 +169,43 @@ def _estimate_own_error(
         else Expected(value, None, 0.0)
         for value, other in zip(values, moved, strict=True)
     ]
+
+
+def widen(reference: Reference, drawn: Draw) -> bool:
+    """Note by how much each expected output moves when the inputs are rounded once.
+
+    Returns whether that could be found out, and was not known before.
+    """
+    floating = [item.oracle is not None for item in drawn.expected]
+    known = any(item.sway is not None for item in drawn.expected)
+    if known or drawn.oracle != "float64" or not any(floating):
+        return False
+    sways: list[torch.Tensor] = []
+    for seed in range(ROUNDINGS):
+        generator = torch.Generator(reference.device).manual_seed(seed)
+        args = [_rounded(value, generator) for value in drawn.arguments()]
+        grad_outputs = [_rounded(value, generator) for value in drawn.grad_outputs()]
+        moved = refs.run_double(reference, args, grad_outputs, drawn.forward_seed)
+        if moved is None or [m.shape for m in moved] != [e.value.shape for e in drawn.expected]:
+            return False
+        steps = [
+            torch.zeros(()) if item.oracle is None else (other - item.oracle).abs()
+            for item, other in zip(drawn.expected, moved, strict=True)
+        ]
+        sways = steps if not sways else list(map(torch.maximum, sways, steps))
+    drawn.expected = [
+        item if item.oracle is None else replace(item, sway=sway.nan_to_num(0.0, 0.0, 0.0))
+        for item, sway in zip(drawn.expected, sways, strict=True)
+    ]
+    return True
+
+
+def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
+    """Return a floating-point tensor in float64, each element one float32 rounding up or down."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
+    return value.double() * (1 + torch.finfo(torch.float32).eps * signs.double())
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -16,6 +16,7 @@ from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameErr
 from tilewright.contestant.tensors import DTYPES, Arena, Layout, elements
 from tilewright.evaluator.judge import draws, reference, weights
 from tilewright.evaluator.judge.comparison import (
+    RIGHT,
     Difference,
     compare,
     compare_official,
@@ -91,13 +92,15 @@ class Judge:
         return {}
 
     def forget(self, frame: Frame) -> dict[str, Any]:
-        """Forget sides, draws and snapshots by name."""
+        """Forget sides and draws by name, or all draws, and every snapshot."""
         for name in frame.fields.get("sides", ()):
             side = self.sides.pop(name, None)
             if side is not None:
                 side.memory.close()
         for name in frame.fields.get("draws", ()):
             self.draws.pop(name, None)
+        if frame.fields.get("all"):
+            self.draws.clear()
         self.snapshots.clear()
         return {}
 
@@ -232,23 +235,33 @@ class Judge:
         fields = frame.fields
         drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
         mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
-        difference = self._shape_of(drawn, fields["outputs"])
-        values: list[float] = []
+        difference, worst = self._shape_of(drawn, fields["outputs"]), None
         if difference is None:
             places = [item.get("address", 0) for item in fields["outputs"]]
             outputs = self._snapshot(drawn, side, places)
-            for item, output in zip(drawn.expected, outputs, strict=True):
-                if output is None:
-                    difference = UNREADABLE
-                elif self.tolerance is not None:
-                    difference = compare_official(item.value, output, self.tolerance)
-                else:
-                    difference = compare(item, output)
-                if difference.error_over_bound is not None:
-                    values.append(difference.error_over_bound)
-                if difference.kind:
-                    break
-        return self._answer(difference, mutated, max(values) if values else None)
+            difference, worst = self._compare(drawn, outputs)
+            strict = self.tolerance is None
+            if difference.kind == "values" and strict and draws.widen(self.reference, drawn):
+                difference, worst = self._compare(drawn, outputs)
+        return self._answer(difference, mutated, worst)
+
+    def _compare(
+        self, drawn: Draw, outputs: list[torch.Tensor | None]
+    ) -> tuple[Difference, float | None]:
+        """Return the first difference, and the worst error of what was compared."""
+        difference, values = RIGHT, list[float]()
+        for item, output in zip(drawn.expected, outputs, strict=True):
+            if output is None:
+                difference = UNREADABLE
+            elif self.tolerance is not None:
+                difference = compare_official(item.value, output, self.tolerance)
+            else:
+                difference = compare(item, output)
+            if difference.error_over_bound is not None:
+                values.append(difference.error_over_bound)
+            if difference.kind:
+                break
+        return difference, max(values) if values else None
 
     def timed(self, frame: Frame) -> dict[str, Any]:
         """Snapshot a timed call's outputs, see what was overwritten, write the next call's inputs.

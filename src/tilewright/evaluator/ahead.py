@@ -1,0 +1,71 @@
+"""Triton candidates are compiled before the lease, for the shapes that their problem asks for."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from tilewright.evaluator.build import exchange, read_cache, write_cache
+from tilewright.evaluator.evaluation import Evaluation
+from tilewright.evaluator.host import Sketch
+from tilewright.evaluator.sides import Ended
+from tilewright.records import Candidate, Failed, digest_text
+
+__all__ = ["compile_ahead"]
+
+
+def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
+    """Put what Triton compiles for a candidate into `evaluation.artifacts[name]`.
+
+    Nothing happens on a CPU, or before the problem's shapes are known from an earlier candidate.
+
+    Raises:
+        Ended: it took longer than a build may.
+    """
+    host, problem = evaluation.host, evaluation.request.problem
+    sketch = host.sketches.get(problem.digest())
+    if candidate.language != "triton" or not host.device.is_gpu or sketch is None:
+        return
+    folder = host.home / "builds" / _key(candidate, sketch, host.device.arch)
+    made = read_cache(folder)
+    if made is None:
+        fields = {
+            "entry": candidate.entry,
+            "arch": int(host.device.arch.removeprefix("sm_")),
+            "init": sketch.init,
+            "calls": list(sketch.calls),
+            "import_paths": list(candidate.allow_imports),
+        }
+        made = _compiled(evaluation, candidate, fields)
+        write_cache(folder, made)
+    evaluation.artifacts[name] = made
+
+
+def _compiled(
+    evaluation: Evaluation, candidate: Candidate, fields: dict[str, Any]
+) -> dict[str, bytes]:
+    try:
+        return exchange(evaluation, "compiler", candidate, fields)
+    except Ended as ended:
+        if isinstance(ended.outcome, Failed) and ended.outcome.reason == "timeout":
+            raise
+        # It is called on real tensors next, and what it does then is its verdict.
+        return {}
+
+
+def _key(candidate: Candidate, sketch: Sketch, arch: str) -> str:
+    parts = [candidate.digest(), sketch.init, list(sketch.calls), arch, _versions()]
+    return digest_text(json.dumps(parts))
+
+
+@cache
+def _versions() -> list[str]:
+    found = []
+    for package in ("torch", "triton"):
+        try:
+            found.append(metadata.version(package))
+        except metadata.PackageNotFoundError:
+            found.append("")
+    return found

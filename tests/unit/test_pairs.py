@@ -1,0 +1,55 @@
+"""What several pairs of processes say together, against what was drawn."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from tilewright.scoring.pairs import pairs_interval
+from tilewright.scoring.statistics import speedup_interval
+
+BLOCKS = 20
+
+
+def pairs(count: int, between: float, within: float, seed: int) -> list[list[float]]:
+    """Return block ratios of pairs whose truth is 0."""
+    source = random.Random(seed)
+    found = []
+    for _ in range(count):
+        centre = source.gauss(0.0, between)
+        found.append([source.gauss(centre, within) for _ in range(BLOCKS)])
+    return found
+
+
+def test_one_pair_is_judged_by_its_own_interval():
+    (group,) = pairs(1, 0.01, 0.01, 1)
+    assert pairs_interval([group], 0.02) == speedup_interval(group, 0.02)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("between", [0.005, 0.02, 0.04])
+def test_the_truth_is_inside_about_as_often_as_promised(count, between):
+    # The calibration's sigma covers 95 of 100; the typical scatter is half of it.
+    runs, sigma = 600, 0.04
+    inside = 0
+    for seed in range(runs):
+        made = pairs_interval(pairs(count, between, 0.01, seed), sigma)
+        inside += made.low <= 1.0 <= made.high
+    # Four degrees of freedom say 0.02: whoever scatters twice as much is covered less often.
+    least = 0.91 if between <= 0.02 else 0.80
+    assert inside / runs >= least
+
+
+def test_pairs_that_differ_widen_the_interval_and_those_that_agree_do_not():
+    apart = pairs_interval([[0.05] * 6, [-0.05] * 6, [0.04] * 6, [-0.04] * 6], 0.01)
+    agreed = pairs_interval([[0.0] * 6] * 4, 0.01)
+    assert math.log(apart.high / apart.low) > 5 * math.log(agreed.high / agreed.low)
+    assert agreed.low < 1.0 < agreed.high
+
+
+@pytest.mark.parametrize("count", [0, 11])
+def test_no_pairs_and_too_many_are_refused(count):
+    with pytest.raises(ValueError, match="pairs"):
+        pairs_interval([[0.0, 0.0]] * count, 0.01)
