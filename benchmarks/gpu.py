@@ -32,7 +32,7 @@ PLAIN = {
     "liger": gpu_liger.run,
 }
 TIMED = {"aa": gpu_aa.run, "delta": gpu_delta.run, "agreement": gpu_agreement.run}
-PARTS = ("smoke", "corpus", *PLAIN, *TIMED)
+PARTS = ("smoke", "corpus", "calibrate", *PLAIN, *TIMED)
 
 
 def main() -> int:
@@ -45,6 +45,8 @@ def main() -> int:
     options = parser.parse_args()
     out = Path(os.environ.get("OUT", "out"))
     out.mkdir(parents=True, exist_ok=True)
+    if options.part == "calibrate" and not options.merge:
+        parser.error("calibrate takes the runs of aa: --merge FILE ...")
     if options.merge:
         bars = _merged(options.part, options.merge)
     else:
@@ -59,6 +61,8 @@ def main() -> int:
 
 def _merged(part: str, files: list[Path]) -> list[Bar]:
     rows = [row for file in files for row in json.loads(file.read_text(encoding="utf-8"))]
+    if part == "calibrate":
+        return gpu_aa.calibrate(rows)
     return gpu_liger.bars(rows) if part == "liger" else gpu_aa.bars(gpu_aa.runs_of(rows))
 
 

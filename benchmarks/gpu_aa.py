@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.bars import Bar, executor
-from benchmarks.gpu_requests import OVERRIDES, SHARD, SHARDS
+from benchmarks.bars import Bar, executor, home
+from benchmarks.gpu_requests import DEVICE, OVERRIDES, SHARD, SHARDS
 from tilewright.api import build_request
+from tilewright.cli.noise import Sample, calibrated, samples_of
 from tilewright.config import load
 from tilewright.errors import TilewrightError
+from tilewright.evaluator.calibration import GPU_CLASSES, write_calibration
+from tilewright.evaluator.devices import find_device
+from tilewright.evaluator.environment import device_key
+from tilewright.evaluator.host import plan_cores
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.reader import parse_problem
 from tilewright.records import Candidate, SourceFile
@@ -41,6 +47,8 @@ class Run:
     """The same by the sides' own events."""
     raw_us: tuple[tuple[float, ...], ...] = ()
     said_us: tuple[tuple[float, ...], ...] = ()
+    pairs: tuple[tuple[float, float], ...] = ()
+    """Log ratio of each pair of processes, and its scatter, as a calibration takes them."""
 
 
 def chosen(path: Path, count: int) -> list[dict[str, object]]:
@@ -89,6 +97,7 @@ def measure(local: LocalExecutor, row: dict[str, object], number: int) -> Run:
         statistics.median(statistics.paired_log_ratios(item.said_us)) if item.said_us else None,
         item.raw_us,
         item.said_us,
+        tuple((made.log_ratio, made.within) for made in samples_of(report)),
     )
 
 
@@ -126,6 +135,24 @@ def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
     text = json.dumps([asdict(run) for run in runs])
     (out / "gpu_aa.json").write_text(text, encoding="utf-8")
     return bars(runs)
+
+
+def calibrate(rows: list[dict[str, object]]) -> list[Bar]:
+    """Store what runs say of this GPU as its calibration."""
+    samples = [
+        Sample(run.problem, "", run.reference_us, run.moved_bytes, *pair, on_gpu=True)
+        for run in runs_of(rows)
+        if run.reference_us is not None
+        for pair in run.pairs
+    ]
+    sigmas, counts = calibrated(samples)
+    device = find_device(DEVICE)
+    cores = plan_cores(list(os.sched_getaffinity(0)))
+    write_calibration(home(), device_key(cores, device), sigmas)
+    return [
+        Bar(f"calibration: {name}", "from runs", f"{sigma:.4f} from {count}", count > 0)
+        for name, sigma, count in zip(GPU_CLASSES, sigmas, counts, strict=True)
+    ]
 
 
 def runs_of(rows: list[dict[str, object]]) -> list[Run]:

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,15 @@ def test_what_the_callback_raises_leaves_a_usable_executor(tmp_path):
         with pytest.raises(ProblemError, match="running the reference"):
             executor.evaluate(request(RIGHT, BROKEN))
     assert executor.pid is None
+
+
+def test_several_workers_judge_at_once(tmp_path):
+    with LocalExecutor(tmp_path, workers=2) as executor, ThreadPoolExecutor(3) as pool:
+        reports = list(pool.map(executor.evaluate, [request(RIGHT)] * 3))
+        assert [report.verdict for report in reports] == ["correct"] * 3
+        assert len({item.pid for item in executor._all} - {None}) == 2
+
+
+def test_an_executor_without_workers_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="at least one worker"):
+        LocalExecutor(tmp_path, workers=0)

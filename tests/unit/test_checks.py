@@ -134,6 +134,12 @@ def test_operators_that_only_the_source_names_are_labelled_too(field):
     assert labels(LIBRARIES, evidence("torch", features=given.features)) == []
 
 
+@pytest.mark.parametrize("name", ["torch::empty_like", "at::zeros", "torch.empty"])
+def test_making_room_is_no_library_call(name):
+    given = evidence(features=StaticFeatures(aten_calls=seen(name)))
+    assert labels(LIBRARIES, given) == []
+
+
 def test_loading_libraries_is_a_library_call_and_other_native_access_is_not():
     def features(name: str) -> StaticFeatures:
         return StaticFeatures(native_access=seen(name))

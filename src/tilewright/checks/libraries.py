@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
@@ -89,7 +90,8 @@ def _named_in_source(evidence: Evidence) -> list[str]:
     features = evidence.features
     sightings = (*features.torch_ops, *features.aten_calls, *features.library_calls)
     loaders = [item for item in features.native_access if "dl" in item.name]
-    return sorted({item.name for item in (*sightings, *loaders)})
+    names = {item.name for item in (*sightings, *loaders)}
+    return sorted(name for name in names if re.split(r"::|\.", name)[-1] not in GLUE)
 
 
 CHECK = Libraries()

@@ -72,27 +72,22 @@ def self_request(name: str, settings: Config, cases: Sequence[str] = ()) -> Eval
 def samples_of(report: EvalReport) -> list[Sample]:
     """Return one sample for each pair of processes of each case that was timed."""
     return [
-        _sample(report, item, rows)
+        _sample(report, item, slice(start, stop))
         for item in report.comparisons
         if item.raw_us
-        for rows in _by_pair(item)
+        for start, stop in pairwise([0, *accumulate(item.pairs or (len(item.raw_us),))])
     ]
 
 
-def _by_pair(item: Comparison) -> list[Sequence[Sequence[float]]]:
-    edges = [0, *accumulate(item.pairs or (len(item.raw_us),))]
-    return [item.raw_us[start:stop] for start, stop in pairwise(edges)]
-
-
-def _sample(report: EvalReport, item: Comparison, rows: Sequence[Sequence[float]]) -> Sample:
-    ratios = statistics.paired_log_ratios(rows)
+def _sample(report: EvalReport, item: Comparison, pair: slice) -> Sample:
+    ratios = statistics.paired_log_ratios(item.raw_us[pair])
     low, high = statistics.bootstrap_median_interval(ratios)
     return Sample(
         problem=report.request.problem.id,
         case=item.case,
         call_us=item.reference.median_us,
         moved_bytes=item.moved_bytes,
-        log_ratio=_nearest(statistics.median(ratios), math.log(item.speedup), item),
+        log_ratio=_nearest(statistics.median(ratios), item.said_us[pair]),
         on_gpu=_on_gpu(item),
         within=(high - low) / (2 * NORMAL_95),
     )
@@ -102,13 +97,14 @@ def _on_gpu(item: Comparison) -> bool:
     return item.reference.method != "supervisor_clock"
 
 
-def _nearest(judged: float, refined: float, item: Comparison) -> float:
+def _nearest(judged: float, said: Sequence[Sequence[float]]) -> float:
     """Return what the interval of a comparison has to reach beyond.
 
-    On a GPU it holds what the judge's clock says and what the sides' own events add to it.
+    On a GPU it holds what the judge's clock says, and what the sides' own events refine it to.
     """
-    if not _on_gpu(item):
+    if not said:
         return judged
+    refined = statistics.median(statistics.paired_log_ratios(said))
     return 0.0 if judged * refined < 0 else min(judged, refined, key=abs)
 
 

@@ -13,7 +13,15 @@ from tilewright.evaluator.host import Sketch
 from tilewright.evaluator.sides import Ended
 from tilewright.records import Candidate, Failed, digest_text
 
-__all__ = ["compile_ahead"]
+__all__ = ["compile_ahead", "keep_sketch"]
+
+
+def keep_sketch(evaluation: Evaluation, calls: list[dict[str, Any]]) -> None:
+    """Let later candidates of this problem be compiled before they hold the device."""
+    asked = ("args", "grads", "grad_outputs")
+    shapes = tuple({name: call[name] for name in asked} for call in calls)
+    key = evaluation.request.problem.digest()
+    evaluation.host.sketches.setdefault(key, Sketch(evaluation.init_tree, shapes))
 
 
 def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator import correctness, timing
-from tilewright.evaluator.ahead import compile_ahead
+from tilewright.evaluator.ahead import compile_ahead, keep_sketch
 from tilewright.evaluator.build import prepare
 from tilewright.evaluator.calibration import read_calibration
 from tilewright.evaluator.device_stages import (
@@ -123,7 +123,7 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
         with evaluation.stage("correctness"):
             side = evaluation.sides["candidate"]
             correctness.judge_correctness(evaluation, side, collected.seen)
-            evaluation.keep_sketch(collected.seen.calls)
+            keep_sketch(evaluation, collected.seen.calls)
             if request.protocol == "official" and evaluation.is_module:
                 _label_folded_weights(evaluation, collected)
         if request.candidate.language in ("triton", "cpp", "cuda"):

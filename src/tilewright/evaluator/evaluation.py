@@ -14,7 +14,7 @@ from tilewright.contestant.frames import Frame
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.device_clock import calibrate
 from tilewright.evaluator.device_side import DeviceSide
-from tilewright.evaluator.host import Host, Sketch
+from tilewright.evaluator.host import Host
 from tilewright.evaluator.nvml import Conditions, conditions
 from tilewright.evaluator.pool import pool_library
 from tilewright.evaluator.processes import Child, ask
@@ -154,6 +154,9 @@ class Evaluation:
             self.judge, kind, fields, body=body, fds=fds, timeout_s=timeout_s, idle=self.watch
         )
         if frame.kind == "problem_failed":
+            crowded = "out of memory" in frame.fields["message"].lower()
+            if crowded and self.host.end_idle():
+                raise InfrastructureError("judges of other problems took the device's memory")
             raise ProblemError(f"{self.request.problem.id}: {frame.fields['message']}")
         if frame.kind != "answer":
             raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")
@@ -356,12 +359,6 @@ class Evaluation:
             noted = {**dataclasses.asdict(found), "reasons": list(found.reasons)}
             self.conditions[when] = noted
         return found
-
-    def keep_sketch(self, calls: list[dict[str, Any]]) -> None:
-        """Let later candidates of this problem be compiled before they hold the device."""
-        asked = ("args", "grads", "grad_outputs")
-        shapes = tuple({name: call[name] for name in asked} for call in calls)
-        self.host.sketches.setdefault(self.request.problem.digest(), Sketch(self.init_tree, shapes))
 
     def note_printed(self, name: str) -> None:
         """Keep what the candidate printed."""

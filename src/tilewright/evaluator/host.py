@@ -27,9 +27,8 @@ LEASE_POLL_S, LEASE_TOLD_S = 0.002, 2.0
 """How often a taken device is tried again, and after how long the user is told."""
 ARMED = {"contestant": 2}
 """Children forked ahead: one for the next candidate, one for its baseline."""
-ARMED_ON_GPU = {"contestant": 5, "judge": 1}
-"""A context takes long to make: more for the knock-out and a second pair, a judge for the next
-problem."""
+ARMED_ON_GPU = {"contestant": 3, "judge": 1}
+"""A context takes long to make: one more for the knock-out, a judge for the next problem."""
 WARM_JUDGES, WARM_JUDGES_ON_GPU = 1, 4
 """How many judges are kept for further candidates of their problems."""
 SLOTS_OF_UIDS = 256
@@ -189,6 +188,15 @@ class Host:
         """Tell whether children of ours are on the device between evaluations."""
         return bool(self._warm or any(self._armed.values()))
 
+    def end_idle(self) -> bool:
+        """End all that idles, to make room on the device; tell whether there was anything."""
+        found = self.occupied
+        self._disarm()
+        for child in self._warm.values():
+            child.kill()
+        self._warm.clear()
+        return found
+
     def keep_warm(self, key: str, child: Child) -> None:
         """Keep an idle judge for the next candidate of its problem."""
         self._warm[key] = child
@@ -221,9 +229,6 @@ class Host:
 
     def close(self) -> None:
         """End every child and the forkserver."""
-        self._disarm()
-        for child in self._warm.values():
-            child.kill()
-        self._warm.clear()
+        self.end_idle()
         self.forkserver.close()
         self.compilers.close()

@@ -174,7 +174,9 @@ def _estimate_own_error(
 def widen(reference: Reference, drawn: Draw) -> bool:
     """Note by how much each expected output moves when the inputs are rounded once.
 
-    Returns whether that could be found out, and was not known before.
+    It is at least half the worst error that the reference itself makes on these inputs: rare
+    elements may be hard for everybody who computes in its way. Returns whether that could be found
+    out, and was not known before.
     """
     floating = [item.oracle is not None for item in drawn.expected]
     known = any(item.sway is not None for item in drawn.expected)
@@ -194,10 +196,17 @@ def widen(reference: Reference, drawn: Draw) -> bool:
         ]
         sways = steps if not sways else list(map(torch.maximum, sways, steps))
     drawn.expected = [
-        item if item.oracle is None else replace(item, sway=sway.nan_to_num(0.0, 0.0, 0.0))
+        item
+        if item.oracle is None
+        else replace(item, sway=_at_least(sway, (item.value.double() - item.oracle).abs()))
         for item, sway in zip(drawn.expected, sways, strict=True)
     ]
     return True
+
+
+def _at_least(sway: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    worst = float(own.nan_to_num(0.0, 0.0, 0.0).max()) if own.numel() else 0.0
+    return sway.nan_to_num(0.0, 0.0, 0.0).clamp_min(worst / 2)
 
 
 def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
