@@ -65,8 +65,9 @@ def _compile(fields: dict[str, Any], paths: dict[str, str]) -> None:
     with FakeTensorMode(shape_env=ShapeEnv()):
         if isinstance(function, type):
             init = build(fields["init"], Unreal(), 0)
-            function = function(**init) if isinstance(init, dict) else function(*init)
-            function = function.to("cuda") if isinstance(function, torch.nn.Module) else function
+            # Made there: a module of fake tensors cannot be moved.
+            with torch.device("cuda"):
+                function = function(**init) if isinstance(init, dict) else function(*init)
         for call in fields["calls"]:
             # One that cannot be run like that says nothing of the others.
             with contextlib.suppress(Exception):
