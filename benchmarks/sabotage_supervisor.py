@@ -89,7 +89,7 @@ VERDICT = (
         PIPELINE,
         (
             "folded weights are not told apart",
-            'outcome = outcome.model_copy(update={"kind": "weights"})',
+            'return outcome.model_copy(update={"kind": "weights"})',
             "pass",
             "test_weights_that_were_folded_are_named",
         ),

@@ -144,7 +144,7 @@ class Courtroom(Host):
         self.suspect, self.bad_probes = False, 0
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
-        self._warm, self.sketches = {}, {}
+        self._warm, self.sketches, self._retired = {}, {}, []
         self._thawed = threading.Semaphore(0)
         for module in (serve, builder):
             monkeypatch.setattr(module, "ROOT", str(home))

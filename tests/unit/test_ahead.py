@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.contestant.frames import Channel, Frame
+from tilewright.evaluator.ahead import COMPILED
 
 pytest.importorskip("triton")
 
@@ -89,7 +90,7 @@ def compiled(folder: Path, text: str, entry: str = "work", **changes: object) ->
 
 def names(answer: Frame) -> list[str]:
     """Return the files of an archive."""
-    assert answer.fields["artifacts"] == {"triton": len(answer.body)}
+    assert answer.fields["artifacts"] == {COMPILED: len(answer.body)}
     with tarfile.open(fileobj=io.BytesIO(answer.body)) as archive:
         return archive.getnames()
 

@@ -118,6 +118,11 @@ def test_timed_outputs_are_those_at_the_time_of_each_sides_own_call(judge, memor
     memories["eager"].write(FIRST, x * 0)
     assert timed(judge, "candidate", FIRST, SECOND, compare=True)["wrong"] == ""
 
+    # Now they are what a candidate is held against.
+    memories["candidate"].write(FIRST, x * 0)
+    timed(judge, "eager", FIRST, SECOND)
+    assert timed(judge, "candidate", FIRST, SECOND, compare=True)["wrong"] == ""
+    memories["candidate"].write(FIRST, x * 2)
     timed(judge, "eager", FIRST, SECOND)
     assert timed(judge, "candidate", FIRST, SECOND, compare=True)["wrong"] == "values"
 

@@ -25,7 +25,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from tilewright.contestant import calls
 from tilewright.contestant.cuda import Block
 from tilewright.contestant.frames import MAX_BODY_BYTES, Channel
-from tilewright.contestant.launches import CACHE, install_driver_stub
+from tilewright.contestant.launches import CACHE, COMPILED, install_driver_stub
 from tilewright.contestant.loaders import python
 from tilewright.contestant.serve import _write_files, describe_error
 from tilewright.contestant.tensors import build
@@ -51,8 +51,8 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
     except BaseException as error:  # noqa: BLE001 - whatever a candidate raises is data
         channel.send("error", {"during": "compile", **describe_error(error)})
         return
-    fits = 0 < len(archive) <= MAX_BODY_BYTES
-    sizes = {"triton": len(archive)} if fits else {}
+    fits = 0 < len(archive) <= MAX_BODY_BYTES // 2
+    sizes = {COMPILED: len(archive)} if fits else {}
     channel.send("built", {"artifacts": sizes}, archive if fits else b"")
 
 
@@ -151,11 +151,16 @@ def _pointer(value: Any) -> Any:  # noqa: ANN401
     return Pointer(value) if isinstance(value, torch.Tensor) else value
 
 
+def _not_tuned(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out what autotuning chose: here it has timed the compiler."""
+    return None if member.name.endswith(".autotune.json") else member
+
+
 def _archived() -> bytes:
     """Return Triton's cache as a tar archive, or nothing when it is empty."""
     if not os.path.isdir(CACHE) or not os.listdir(CACHE):
         return b""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(CACHE, arcname=".")
+        archive.add(CACHE, arcname=".", filter=_not_tuned)
     return buffer.getvalue()

@@ -7,6 +7,7 @@ a single thread. One frame in, one fork out. It dies with its supervisor.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -76,8 +77,10 @@ def _import_triton() -> None:
         if os.environ.get("TRITON_INTERPRET") == "1":
             importlib.import_module("triton.runtime.interpreter")
         else:
-            _prepare_triton()
-    except (ImportError, AttributeError):
+            with contextlib.suppress(Exception):
+                # Only sooner: a child does what is missing for itself.
+                _prepare_triton()
+    except ImportError:
         return
 
 

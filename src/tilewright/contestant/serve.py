@@ -25,7 +25,7 @@ from tilewright.contestant import calls
 from tilewright.contestant.census import Census
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.contestant.host_memory import HostMemory
-from tilewright.contestant.launches import Launches, unpack_cache
+from tilewright.contestant.launches import COMPILED, Launches, unpack_cache
 from tilewright.contestant.loaders import c_abi, python
 from tilewright.contestant.tensors import Arena, build
 
@@ -104,8 +104,8 @@ class Contestant:
 
     def _load(self, fields: dict[str, Any], paths: dict[str, str]) -> Callable[..., Any]:
         artifacts = {name: paths[path] for name, path in fields["artifacts"].items()}
-        if "triton" in artifacts:
-            unpack_cache(artifacts.pop("triton"))
+        if COMPILED in artifacts:
+            unpack_cache(artifacts.pop(COMPILED))
         if fields["loader"] == "c_abi":
             function = c_abi.load(
                 next(iter(artifacts.values())), fields["entry"], self.expected, self.launches

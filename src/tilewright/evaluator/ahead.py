@@ -7,6 +7,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
+from tilewright.contestant.frames import MAX_BODY_BYTES
 from tilewright.evaluator.build import exchange, read_cache, write_cache
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Sketch
@@ -14,6 +15,10 @@ from tilewright.evaluator.sides import Ended
 from tilewright.records import Candidate, Failed, digest_text
 
 __all__ = ["compile_ahead", "keep_sketch"]
+
+MOST = MAX_BODY_BYTES // 2
+COMPILED = "compiled by triton"
+"""As the compiler calls it (`contestant.launches.COMPILED`, which needs torch)."""
 
 
 def keep_sketch(evaluation: Evaluation, calls: list[dict[str, Any]]) -> None:
@@ -47,20 +52,24 @@ def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> No
             "import_paths": list(candidate.allow_imports),
         }
         made = _compiled(evaluation, candidate, fields)
+        if made is None:
+            return
         write_cache(folder, made)
     evaluation.artifacts[name] = made
 
 
 def _compiled(
     evaluation: Evaluation, candidate: Candidate, fields: dict[str, Any]
-) -> dict[str, bytes]:
+) -> dict[str, bytes] | None:
     try:
-        return exchange(evaluation, "compiler", candidate, fields)
+        made = exchange(evaluation, "compiler", candidate, fields)
+        # Its own process answers: nothing else of it is taken, and no more than a load can carry.
+        return {key: data for key, data in made.items() if key == COMPILED and len(data) <= MOST}
     except Ended as ended:
         if isinstance(ended.outcome, Failed) and ended.outcome.reason == "timeout":
             raise
         # It is called on real tensors next, and what it does then is its verdict.
-        return {}
+        return None
 
 
 def _key(candidate: Candidate, sketch: Sketch, arch: str) -> str:

@@ -32,7 +32,7 @@ class Seen:
     slots: dict[str, int] = field(default_factory=dict)
     """Where each case's inputs lay last: the second draw lies there again, with other contents."""
     calls: list[dict[str, Any]] = field(default_factory=list)
-    """What each nominal call was asked with, without contents."""
+    """What each nominal call of a declared case was asked with, without contents."""
     census: dict[str, int] = field(default_factory=dict)
     launches: list[int] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
@@ -132,7 +132,8 @@ def _judge_draw(
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
         evaluation.cases.append(_record(drawn, "wrong", message[:500], None))
         raise
-    if contents == "nominal":
+    if contents == "nominal" and case in evaluation.request.problem.cases:
+        # Declared sizes alone: the hidden ones are nobody's to know.
         seen.calls.append(evaluation.fields_of(drawn, 0))
     answer = evaluation.check(side, drawn, slot, result)
     _note(seen, drawn, result, answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator import correctness, timing
@@ -64,13 +64,12 @@ def evaluate(
         try:
             return _attempt(evaluation, checks)
         except InfrastructureError as error:
-            _abandon(evaluation)
             if attempt == ATTEMPTS:
                 raise
+            if host.device.is_gpu:
+                # It may have been room on the device that was missing.
+                host.end_idle()
             emit("retry", {"because": str(error)})
-        except BaseException:
-            _abandon(evaluation)
-            raise
     raise AssertionError("unreachable")
 
 
@@ -79,23 +78,35 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
     refuse_quarantined(host)
     started = time.monotonic()
     evaluation.deadline = started + evaluation.request.limits.total_s
-    try:
-        outcome = _stages(evaluation, collected)
-    except Ended as ended:
-        outcome = ended.outcome
-    if isinstance(outcome, Incorrect) and evaluation.has_weights and not collected.times:
-        collected.right_when_seeded = _right_when_seeded(evaluation)
-        if collected.right_when_seeded:
-            outcome = outcome.model_copy(update={"kind": "weights"})
-    host.suspect |= isinstance(outcome, Failed) and host.device.is_gpu
-    _close(evaluation)
+    # The lease is held until nothing of a candidate is alive.
+    with ExitStack() as leased:
+        try:
+            outcome = _ended(evaluation, collected, leased)
+            host.suspect |= isinstance(outcome, Failed) and host.device.is_gpu
+            _close(evaluation)
+        except BaseException:
+            _abandon(evaluation)
+            raise
     evaluation.note_cost(time.monotonic() - started)
     key = device_key(host.cores, host.device)
     calibration = read_calibration(host.home, key, on_gpu=host.device.is_gpu)
     return report(evaluation, collected, outcome, calibration, checks=checks)
 
 
-def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
+def _ended(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> Outcome:
+    """Go through the stages until one of them ends the evaluation."""
+    try:
+        outcome = _stages(evaluation, collected, leased)
+    except Ended as ended:
+        outcome = ended.outcome
+    if isinstance(outcome, Incorrect) and evaluation.has_weights and not collected.times:
+        collected.right_when_seeded = _right_when_seeded(evaluation)
+        if collected.right_when_seeded:
+            return outcome.model_copy(update={"kind": "weights"})
+    return outcome
+
+
+def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> Outcome:
     request = evaluation.request
     with evaluation.stage("prepare"):
         prepare(evaluation, "candidate", request.candidate)
@@ -110,30 +121,30 @@ def _stages(evaluation: Evaluation, collected: Collected) -> Outcome:
     def waiting(text: str) -> None:
         evaluation.emit("waiting", {"message": text})
 
-    with evaluation.host.lease(waiting, evaluation.watch):
-        evaluation.waited_s = time.monotonic() - asked
-        look_at_device(evaluation, collected)
-        evaluation.deadline += evaluation.waited_s
-        with evaluation.stage("spawn"):
-            _open_judge(evaluation)
-        with evaluation.stage("load"):
-            evaluation.open_side("candidate", request.candidate)
-            if request.protocol == "strict":
-                collected.lacking_weights = evaluation.load_weights(["candidate"])
-        with evaluation.stage("correctness"):
-            side = evaluation.sides["candidate"]
-            correctness.judge_correctness(evaluation, side, collected.seen)
-            keep_sketch(evaluation, collected.seen.calls)
-            if request.protocol == "official" and evaluation.is_module:
-                _label_folded_weights(evaluation, collected)
-        if request.candidate.language in ("triton", "cpp", "cuda"):
-            _look_at_own_work(evaluation, collected)
-        if _may_time(evaluation, collected):
-            with evaluation.stage("timing"):
-                _time(evaluation, collected)
-                evaluation.note_conditions("after timing")
-        with evaluation.stage("exit"):
-            _exit(evaluation, collected)
+    leased.enter_context(evaluation.host.lease(waiting, evaluation.watch))
+    evaluation.waited_s = time.monotonic() - asked
+    look_at_device(evaluation, collected)
+    evaluation.deadline += evaluation.waited_s
+    with evaluation.stage("spawn"):
+        _open_judge(evaluation)
+    with evaluation.stage("load"):
+        evaluation.open_side("candidate", request.candidate)
+        if request.protocol == "strict":
+            collected.lacking_weights = evaluation.load_weights(["candidate"])
+    with evaluation.stage("correctness"):
+        side = evaluation.sides["candidate"]
+        correctness.judge_correctness(evaluation, side, collected.seen)
+        keep_sketch(evaluation, collected.seen.calls)
+        if request.protocol == "official" and evaluation.is_module:
+            _label_folded_weights(evaluation, collected)
+    if request.candidate.language in ("triton", "cpp", "cuda"):
+        _look_at_own_work(evaluation, collected)
+    if _may_time(evaluation, collected):
+        with evaluation.stage("timing"):
+            _time(evaluation, collected)
+            evaluation.note_conditions("after timing")
+    with evaluation.stage("exit"):
+        _exit(evaluation, collected)
     return Correct()
 
 
@@ -276,13 +287,8 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
     side = evaluation.sides["candidate"]
     side.stage = "exit"
 
-    def close_others() -> None:
-        for name in [name for name in evaluation.sides if name != "candidate"]:
-            evaluation.close_side(name)
-
-    on_device = evaluation.host.device.is_gpu and collected.times
-    status = side.end(evaluation.request.limits.exit_s, *(() if on_device else (close_others,)))
-    if on_device:
+    status = side.end(evaluation.request.limits.exit_s)
+    if evaluation.host.device.is_gpu and collected.times:
         evaluation.note_printed("candidate")
         evaluation.close_side("candidate")
         with _blamed_on_baseline(evaluation.request.baselines[0].name):
@@ -332,11 +338,15 @@ def _right_in_fresh_contestant(evaluation: Evaluation, *, redrawn: bool) -> bool
 
 def _close(evaluation: Evaluation) -> None:
     """End every side; keep the judge warm for the next candidate of its problem."""
-    for name in list(evaluation.sides):
+    host, names = evaluation.host, list(evaluation.sides)
+    for name in names:
         evaluation.note_printed(name)
-        evaluation.close_side(name)
+        host.retire(evaluation.sides.pop(name))
+    if host.device.is_gpu:
+        # What they have mapped must not be freed before they are gone.
+        host.reap()
     if evaluation.judge is not None:
-        evaluation.ask("forget", {"all": True})
+        evaluation.ask("forget", {"all": True, "sides": names})
         evaluation.host.keep_warm(_warm_key(evaluation), evaluation.judge)
         evaluation.judge = None
 

@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.confinement import ALL_LAYERS, confinement
@@ -31,7 +31,7 @@ ARMED_ON_GPU = {"contestant": 3, "judge": 1}
 """A context takes long to make: one more for the knock-out, a judge for the next problem."""
 WARM_JUDGES, WARM_JUDGES_ON_GPU = 1, 4
 """How many judges are kept for further candidates of their problems."""
-SLOTS_OF_UIDS = 256
+SLOTS_OF_UIDS, UID_BLOCKS = 256, 16
 """Each child of a host gets a uid of its own, so that limits per uid are not shared."""
 
 
@@ -78,6 +78,15 @@ class Sketch:
     calls: tuple[dict[str, Any], ...]
 
 
+class Retired(Protocol):
+    """A side whose process is to go."""
+
+    child: Child
+
+    def close(self) -> None:
+        """Wait until it is gone, and release what it shared."""
+
+
 class Host:
     """Everything that outlives one evaluation. Lifetime: the supervisor process."""
 
@@ -106,7 +115,10 @@ class Host:
         self.sketches: dict[str, Sketch] = {}
         """By the digest of a problem."""
         self._warm: dict[str, Child] = {}
+        self._retired: list[Retired] = []
         self._forks = 0
+        self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
+        """Where the uids of this supervisor's children begin: another's are its own."""
         self._armed: dict[str, list[Child]] = {"contestant": [], "judge": []}
         self._armed_for: Limits | None = None
 
@@ -123,8 +135,11 @@ class Host:
 
         Each is used once like any other. They hold no candidate and no descriptor but their own.
         """
+        self.reap()
         if self.device.is_gpu:
             self.compilers.begin()
+        if limits != self._armed_for:
+            self._disarm()
         self._armed_for = limits
         for role, count in (ARMED_ON_GPU if self.device.is_gpu else ARMED).items():
             armed = [child for child in self._armed[role] if self._usable(child)]
@@ -155,12 +170,13 @@ class Host:
         cores = self.cores.sides if role == "contestant" else self.cores.judge
         self._forks += 1
         values = confinement(
-            self._forks % SLOTS_OF_UIDS,
+            self._uids + self._forks % SLOTS_OF_UIDS,
             limits,
             limits.memory_bytes * (JUDGE_MEMORY if role == "judge" else 1),
             cores=cores,
             threads=len(cores),
-            device=self.device,
+            # A compiler runs before the lease: it gets no device to run on.
+            device=replace(self.device, nodes=()) if role == "compiler" else self.device,
             skipped_pids=int(role == "judge" and self.device.is_gpu),
             extra_paths=(*self._own_paths(), *extra_paths),
             layers=self.layers,
@@ -187,6 +203,16 @@ class Host:
     def occupied(self) -> bool:
         """Tell whether children of ours are on the device between evaluations."""
         return bool(self._warm or any(self._armed.values()))
+
+    def retire(self, side: Retired) -> None:
+        """Kill what is not needed any more, without waiting until it is gone."""
+        side.child.doom()
+        self._retired.append(side)
+
+    def reap(self) -> None:
+        """Wait until all that was retired is gone."""
+        while self._retired:
+            self._retired.pop().close()
 
     def end_idle(self) -> bool:
         """End all that idles, to make room on the device; tell whether there was anything."""
@@ -229,6 +255,7 @@ class Host:
 
     def close(self) -> None:
         """End every child and the forkserver."""
+        self.reap()
         self.end_idle()
         self.forkserver.close()
         self.compilers.close()

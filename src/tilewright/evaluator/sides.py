@@ -316,12 +316,11 @@ class Side:
         said = f"{outcome.reason}: {outcome.message}"
         return InfrastructureError(f"{self.name} failed before its candidate was entered: {said}")
 
-    def end(self, timeout_s: float, meanwhile: Callable[[], None] = lambda: None) -> int | None:
+    def end(self, timeout_s: float) -> int | None:
         """Let the process finish by itself; return its wait status, or `None` if it does not."""
         deadline = time.monotonic() + timeout_s
         try:
             self.child.channel.send("exit")
-            meanwhile()
             while _emptied(self.child.channel.receive(deadline, self._watch)).kind != "bye":
                 continue
         except (DeadlineExceeded, ChannelClosed, FrameError):

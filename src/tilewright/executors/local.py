@@ -78,7 +78,8 @@ class LocalExecutor:
         finally:
             with self._changed:
                 self._idle.append(chosen)
-                self._changed.notify()
+                # Whoever closes waits for something else than who evaluates.
+                self._changed.notify_all()
 
     @property
     def pid(self) -> int | None:

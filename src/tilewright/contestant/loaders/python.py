@@ -84,6 +84,7 @@ class OperatorProxy:
         self._operator = operator
         self._launches = launches
         self._call = own_function(operator, launches)
+        self._overloads: dict[str, OperatorProxy] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Call the operator through the counter."""
@@ -91,7 +92,11 @@ class OperatorProxy:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         value = getattr(self._operator, name)
-        return OperatorProxy(value, self._launches) if callable(value) else value
+        if not callable(value):
+            return value
+        if name not in self._overloads:
+            self._overloads[name] = OperatorProxy(value, self._launches)
+        return self._overloads[name]
 
 
 class ExtensionProxy:
@@ -166,7 +171,8 @@ def recipe(result: Any, args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]: 
         return lambda _: torch.empty_like(like, device=device)
     if isinstance(result, list | tuple):
         items = [recipe(item, args) for item in result]
-        return lambda args: [item(args) for item in items]
+        whole = tuple if isinstance(result, tuple) else list
+        return lambda args: whole(item(args) for item in items)
     return lambda _: result
 
 

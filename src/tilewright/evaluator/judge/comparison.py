@@ -7,8 +7,9 @@ The bound per element (DESIGN section 5) is
 
 with eps of the output's dtype, and never less than twice the reference's own error at that very
 element, or the reference could be refused by its own rule. Where an output is beyond that, the
-bound is widened to `SWAY_FACTOR` times what one rounding of the inputs does to the element (ADR
-17): who computes a difference of nearly equal numbers cannot do better.
+bound is widened to `SWAY_FACTOR` times what one rounding of the inputs does to the element, and
+half the reference's own worst error, both up to a share of the output's median size (ADR 17): who
+computes a difference of nearly equal numbers cannot do better.
 
 Non-finite values must agree with the reference's, integers are exact wherever the reference itself
 is certain of them.
@@ -26,7 +27,8 @@ EPS_FACTOR = 16.0
 OWN_ERROR_FACTOR = 2.0
 SWAY_FACTOR = 4.0
 SWAY_CAP = 1e-4
-"""Share of the output's RMS that a sway may count at most: a flipped comparison is no rounding."""
+"""Share of the output's median size that a sway may count at most: a flipped comparison is no
+rounding, and a few huge elements say nothing of the others."""
 PERCENTILE = 0.999
 SAMPLE = 1 << 20
 
@@ -49,7 +51,8 @@ class Expected:
     """float64, or `None` for integers and where no oracle could be had."""
     own_error: float
     sway: torch.Tensor | None = None
-    """By how much the oracle moves when each input is rounded once; only where it is needed."""
+    """By how much the oracle moves when each input is rounded once, at least half the reference's
+    own worst error; only where it is needed."""
     certain: torch.Tensor | None = None
     """For integers: where reference and oracle agree, so that exactness can be asked for."""
 
@@ -94,8 +97,8 @@ def bound(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch
         own = OWN_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs()
         floor = torch.maximum(floor, torch.where(torch.isfinite(own), own, floor))
         if expected.sway is not None:
-            most = SWAY_CAP * finite.square().mean().sqrt()
-            floor = torch.maximum(floor, SWAY_FACTOR * torch.minimum(expected.sway, most))
+            most = SWAY_CAP * percentile(finite.abs().reshape(-1), 0.5)
+            floor = torch.maximum(floor, SWAY_FACTOR * expected.sway.clamp_max(most))
     return torch.maximum(floor, EPS_FACTOR * slack * eps * size).clamp_min(1e-300)
 
 

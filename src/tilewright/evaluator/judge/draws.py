@@ -204,6 +204,18 @@ def widen(reference: Reference, drawn: Draw) -> bool:
     return True
 
 
+def again(reference: Reference, drawn: Draw) -> Draw | None:
+    """Return the draw with what is expected of its contents as they are now, widened.
+
+    `None`: without an oracle there is nothing to widen.
+    """
+    if drawn.oracle != "float64" or drawn.random:
+        return None
+    fresh = replace(drawn, expected=[])
+    _expect(reference, fresh, double=True)
+    return fresh if widen(reference, fresh) else None
+
+
 def _at_least(sway: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
     worst = float(own.nan_to_num(0.0, 0.0, 0.0).max()) if own.numel() else 0.0
     return sway.nan_to_num(0.0, 0.0, 0.0).clamp_min(worst / 2)

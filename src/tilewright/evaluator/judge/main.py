@@ -296,6 +296,12 @@ class Judge:
                 difference = compare_official(center, output, self.tolerance)
             else:
                 difference = compare(item, output, center, TIMED_SLACK)
+            strict = self.tolerance is None and difference is not UNREADABLE
+            if difference.kind == "values" and strict:
+                # Hard contents: what they allow is found out only now.
+                fresh = draws.again(self.reference, drawn)
+                if fresh is not None and not self._compare(fresh, outputs)[0].kind:
+                    return None
             if difference.kind:
                 return difference
         return None

@@ -71,7 +71,7 @@ class Reference:
                 import numpy as np
 
                 np.random.seed(seed % (1 << 32))
-            torch.manual_seed(seed)
+            _seed(self.device, seed)
             drawn = self._drawn(params, seed)
             if isinstance(drawn, torch.Tensor):
                 drawn = (drawn,)
@@ -184,7 +184,7 @@ def run(
     copies = _copied(args)
     start = time.perf_counter()
     with problem_step("running the reference"):
-        torch.manual_seed(seed)
+        _seed(reference.device, seed)
         outputs, word = _evaluate(reference.function, reference, list(copies), grad_outputs)
         _finish(reference.device)
     reference.call_s = time.perf_counter() - start
@@ -209,7 +209,7 @@ def run_double(
     try:
         torch.set_default_dtype(torch.float64)
         function = _double_function(reference)
-        torch.manual_seed(seed)
+        _seed(reference.device, seed)
         outputs, _ = _evaluate(
             function,
             reference,
@@ -254,6 +254,13 @@ def _evaluate(
     gradients = torch.autograd.grad(floating, [args[index] for index in indices], grad_outputs)
     outputs = [leaf.detach() for leaf in (*leaves, *gradients)]
     return outputs, str(len(outputs))
+
+
+def _seed(device: torch.device, seed: int) -> None:
+    """Seed as `torch.manual_seed` does; that one formats a stack for a device that is not there."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed_all(seed)
 
 
 def _finish(device: torch.device) -> None:
