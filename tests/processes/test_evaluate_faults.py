@@ -263,3 +263,14 @@ def test_threads_of_this_process_do_no_harm(bench):
     finally:
         stop.set()
         thread.join()
+
+
+def test_a_child_that_is_gone_already_can_be_killed_again_and_retired(bench):
+    child = bench.host.spawn("contestant", LIMITS)
+    child.wait_ready()
+    child.kill()
+    # Who held too much memory is killed at once, and met again when its evaluation is closed.
+    child.doom()
+    child.kill()
+    assert child.closed
+    assert not child.alive()

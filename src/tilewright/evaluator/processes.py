@@ -185,6 +185,8 @@ class Child:
 
     def doom(self) -> None:
         """Kill the whole tree, and do not wait until it is gone."""
+        if self.closed:
+            return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
 
