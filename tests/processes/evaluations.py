@@ -105,7 +105,11 @@ class Bench:
             self.events.append((event, fields))
             emit(event, fields)
 
-        return evaluate(self.host, asked, note, lambda: None, **options)
+        try:
+            return evaluate(self.host, asked, note, lambda: None, **options)
+        finally:
+            # As the supervisor does once the report is out.
+            self.host.reap()
 
     def named(self, event: str) -> list[dict[str, Any]]:
         """Return the fields of the events of one kind."""

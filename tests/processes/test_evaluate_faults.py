@@ -21,6 +21,7 @@ from tests.processes.evaluations import (
     request,
 )
 from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator import host
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.records import Baseline, EvalRequest, Failed
 
@@ -228,7 +229,8 @@ def test_what_the_client_raises_ends_everything(bench):
     assert bench.inits() == []
 
 
-def test_an_evaluation_waits_for_the_device_and_says_so(bench):
+def test_an_evaluation_waits_for_the_device_and_says_so(bench, monkeypatch):
+    monkeypatch.setattr(host, "LEASE_TOLD_S", 0.2)
     name = "cpu-" + "-".join(str(core) for core in bench.host.cores.sides)
     lock = Path("/tmp") / f"tilewright-leases-{os.getuid()}" / f"{name}.lock"
     bench.judge(request(RIGHT))

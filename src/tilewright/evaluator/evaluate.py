@@ -58,6 +58,7 @@ def evaluate(
         ProblemError: the problem cannot be used.
         InfrastructureError: our side failed twice.
     """
+    host.reap()
     root = request.seed or draw_root()
     for attempt in range(1, ATTEMPTS + 1):
         evaluation = Evaluation(host, request, root, emit, watch)
