@@ -116,8 +116,8 @@ JUDGE = (
         UNIT + "test_reference.py",
         (
             "the input seed is ignored",
-            "torch.Generator().manual_seed(seed)",
-            "torch.Generator().manual_seed(0)",
+            "torch.Generator(self.device).manual_seed(seed)",
+            "torch.Generator(self.device).manual_seed(0)",
         ),
         (
             "the oracle is float32",
