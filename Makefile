@@ -68,7 +68,7 @@ bars: $(STAMP)  ## run each bar that this machine can: wanted, seen, held
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
 
-gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|corpus|smoke, JSON into the folder OUT
+gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|stream|coverage|corpus|liger|faults|agreement
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 
 coverage: $(STAMP)  ## branch coverage, with the floors that we promise

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from tilewright.contestant.frames import MAX_BODY_BYTES
+from tilewright.errors import InfrastructureError
 from tilewright.evaluator.build import exchange, read_cache, write_cache
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Sketch
@@ -17,6 +18,8 @@ from tilewright.records import Candidate, Failed, digest_text
 __all__ = ["compile_ahead", "keep_sketch"]
 
 MOST = MAX_BODY_BYTES // 2
+SKETCHES = 256
+"""Problems whose shapes are remembered."""
 COMPILED = "compiled by triton"
 """As the compiler calls it (`contestant.launches.COMPILED`, which needs torch)."""
 
@@ -25,8 +28,10 @@ def keep_sketch(evaluation: Evaluation, calls: list[dict[str, Any]]) -> None:
     """Let later candidates of this problem be compiled before they hold the device."""
     asked = ("args", "grads", "grad_outputs")
     shapes = tuple({name: call[name] for name in asked} for call in calls)
-    key = evaluation.request.problem.digest()
-    evaluation.host.sketches.setdefault(key, Sketch(evaluation.init_tree, shapes))
+    sketches = evaluation.host.sketches
+    sketches.setdefault(evaluation.request.problem.digest(), Sketch(evaluation.init_tree, shapes))
+    while len(sketches) > SKETCHES:
+        del sketches[next(iter(sketches))]
 
 
 def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
@@ -69,6 +74,10 @@ def _compiled(
         if isinstance(ended.outcome, Failed) and ended.outcome.reason == "timeout":
             raise
         # It is called on real tensors next, and what it does then is its verdict.
+        return None
+    except InfrastructureError as error:
+        # Only a short cut is lost; no verdict depends on it.
+        evaluation.emit("waiting", {"message": f"nothing is compiled ahead: {error}"})
         return None
 
 

@@ -118,7 +118,8 @@ class Host:
         self._retired: list[Retired] = []
         self._forks = 0
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
-        """Where the uids of this supervisor's children begin: another's are its own."""
+        """Where the uids of this supervisor's children begin: one of sixteen blocks, by its own
+        process id, so that supervisors started one after the other rarely share one."""
         self._armed: dict[str, list[Child]] = {"contestant": [], "judge": []}
         self._armed_for: Limits | None = None
 
