@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test check fix docs corpus bars gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test check fix docs corpus bars bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -64,11 +64,14 @@ corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 bars: $(STAMP)  ## run each bar that this machine can: wanted, seen, held
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
+bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts DIR=path
+	$(BIN)/python -m benchmarks.counts $(DIR)
+
 # On a GPU machine the packages are there, and often no index to install them from.
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
 
-gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|stream|coverage|corpus|liger|faults|agreement
+gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|stream|coverage|corpus|liger|faults|agreement|memory
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 
 coverage: $(STAMP)  ## branch coverage, with the floors that we promise

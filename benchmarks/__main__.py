@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.bars import Bar
 
-BARS = ("corpus", "sabotage", "faults", "aa", "cost", "fuzz", "bad_input")
+BARS = ("corpus", "sabotage", "faults", "aa", "cost", "fuzz", "bad_input", "bench_kills")
 
 
 def main() -> int:

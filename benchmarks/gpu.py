@@ -20,6 +20,7 @@ from benchmarks import (
     gpu_delta,
     gpu_faults,
     gpu_liger,
+    gpu_memory,
     gpu_smoke,
     gpu_stream,
 )
@@ -30,6 +31,7 @@ PLAIN = {
     "coverage": gpu_coverage.run,
     "faults": gpu_faults.run,
     "liger": gpu_liger.run,
+    "memory": gpu_memory.run,
 }
 TIMED = {"aa": gpu_aa.run, "delta": gpu_delta.run, "agreement": gpu_agreement.run}
 PARTS = ("smoke", "corpus", "calibrate", *PLAIN, *TIMED)

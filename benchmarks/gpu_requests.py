@@ -45,6 +45,7 @@ def row(name: str, report: EvalReport) -> dict[str, object]:
         "low": report.speedup_low,
         "high": report.speedup_high,
         "reference_us": first.reference.median_us if first else None,
+        "blocks": first.blocks if first else None,
         "candidate_us": first.candidate.median_us if first else None,
         "coverage": report.profile.coverage if report.profile else None,
         "own_share": report.profile.own_share if report.profile else None,

@@ -13,7 +13,8 @@ from tilewright.config import Config, load
 from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.reader import parse_problem
-from tilewright.records import Candidate, Problem, SourceFile
+from tilewright.records import Candidate, EvalReport, Problem, SourceFile
+from tilewright.scoring.advice import advice
 
 SOFTMAX = """import torch
 
@@ -166,6 +167,7 @@ EXPECTED = {
     "raises": "failed",
     "hangs": "failed",
 }
+ADVISED = ("same", "triton", "cuda", "half its own", "module", "traced")
 OVERRIDES = [*gpu_requests.OVERRIDES, "eval.limits.call_s=6"]
 
 
@@ -190,7 +192,14 @@ def cases() -> list[tuple[str, Problem, Candidate]]:
         ("publicly", softmax, _candidate("torch", same + "# publicly\n", "work")),
     ]
     model = _candidate("torch", LINEAR + "\n\nModelNew = Model\n", "ModelNew")
-    return [*found, ("module", linear, model)]
+    tuned = _candidate("torch", LINEAR + "\n\nModelNew = Model  # tuned\n", "ModelNew")
+    traced = _candidate("triton", dict(CANDIDATES)["triton"][1] + "# traced\n", "work")
+    return [
+        *found,
+        ("module", linear, model),
+        ("against max-autotune", linear, tuned),
+        ("traced", softmax, traced),
+    ]
 
 
 def _candidate(language: str, text: str, entry: str) -> Candidate:
@@ -202,7 +211,9 @@ def settings_of(name: str) -> Config:
     """Return the settings under which a case is judged."""
     more = {
         "against compile": ['eval.baselines=["eager", "compile"]'],
+        "against max-autotune": ['eval.baselines=["eager", "max-autotune"]'],
         "publicly": ["eval.protocol=official"],
+        "traced": ["eval.timing.max_blocks=12", "eval.timing.min_blocks=6"],
     }
     return load(overrides=OVERRIDES + more.get(name, []), environ={})
 
@@ -213,7 +224,9 @@ def show(
     """Judge one candidate and print a line of it."""
     start = time.monotonic()
     try:
-        report = local.evaluate(build_request(candidate, problem, settings_of(name)))
+        request = build_request(candidate, problem, settings_of(name))
+        request = request.model_copy(update={"trace": name == "traced"})
+        report = local.evaluate(request)
     except TilewrightError as error:
         print(f"{name:16} {type(error).__name__}: {str(error)[-600:]}", flush=True)
         return {"name": name, "verdict": type(error).__name__}
@@ -231,6 +244,11 @@ def show(
     print(f"{'':16} {stages} {profile}"[:400], flush=True)
     if name == "same":
         print(f"{'':16} {report.environment.host}")
+    for sentence in advice(report) if name in ADVISED else ():
+        print(f"{'':16} {sentence}")
+    for kernel in report.kernels:
+        whose = "library" if kernel.library else "own"
+        print(f"{'':16} {kernel.launches} x {kernel.name[:60]}: {kernel.total_us:.1f} us, {whose}")
     return {"name": name, "verdict": report.verdict, "report": json.loads(report.to_json())}
 
 
@@ -246,4 +264,23 @@ def run(match: str, out: Path) -> list[Bar]:
                     missed.append(f"{name}: {verdict}")
     (out / "gpu_smoke.json").write_text(json.dumps(rows), encoding="utf-8")
     seen = f"{len(rows) - len(missed)} of {len(rows)}"
-    return [Bar("smoke: verdicts as expected", "all", seen, not missed, {"missed": missed})]
+    bars = [Bar("smoke: verdicts as expected", "all", seen, not missed, {"missed": missed})]
+    return bars + [_explained(row) for row in rows if row["name"] == "traced"]
+
+
+def _explained(row: dict[str, object]) -> Bar:
+    """See that all that `explain` shows of a GPU is there."""
+    report = EvalReport.model_validate(row.get("report"))
+    first = report.comparisons[0].candidate
+    parts = {
+        "kernels": report.kernels,
+        "ceilings": report.ceilings,
+        "work": report.work,
+        "advice": advice(report),
+        "coverage": report.profile,
+        "call_us": first.call_us,
+        "batched_us": first.batched_us,
+        "peak_bytes": first.peak_bytes,
+    }
+    lacking = [name for name, value in parts.items() if not value]
+    return Bar("smoke: what explain shows", "all", f"lacking: {lacking or 'none'}", not lacking)

@@ -100,15 +100,19 @@ VERDICT = (
             "test_a_call_that_is_wrong_only_when_timed_is_incorrect",
         ),
         (
-            "a baseline that does not load is the candidate's fault",
-            "raise _baseline_failed(name, ended) from ended",
-            "raise",
-            "test_a_baseline_that_fails_is_not_the_candidates_fault",
-        ),
-        (
             "a baseline that fails when timed is the candidate's fault",
             "if ended.side in names:",
             "if ended is None:",
+            "test_a_baseline_that_fails_is_not_the_candidates_fault",
+        ),
+    ),
+    *planted(
+        "evaluator/baselines.py",
+        PIPELINE,
+        (
+            "a baseline that does not load is the candidate's fault",
+            "raise baseline_failed(name, ended) from ended",
+            "raise",
             "test_a_baseline_that_fails_is_not_the_candidates_fault",
         ),
     ),

@@ -20,10 +20,11 @@ from tilewright.errors import ConfigError
 from tilewright.evaluator.confinement import LAYERS
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.environment import environment
+from tilewright.evaluator.evaluation import COMPILE_MODES
 from tilewright.evaluator.host import plan_cores
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.candidates import make_candidate, read_files
-from tilewright.problems.reader import find_problem
+from tilewright.problems.store import find_one
 from tilewright.records import (
     Baseline,
     Candidate,
@@ -38,6 +39,8 @@ from tilewright.registry import catalogue
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "judge"]
 
+RESERVED = {"candidate", "eager", *COMPILE_MODES}
+"""What no file that is a baseline may be called."""
 Progress = Callable[[str, dict[str, Any]], None]
 _executors: dict[Path, LocalExecutor] = {}
 
@@ -58,7 +61,8 @@ def evaluate(
     Args:
         candidate: a path to a file or folder, source text with a line break, or a record.
         problem: a path, the name of a bundled problem, or a record.
-        baselines: `eager`, `compile`, or paths of other candidates; default: the config's.
+        baselines: `eager`, `compile`, `max-autotune`, or paths of other candidates; default:
+            the config's.
         protocol: `strict` or `official`; default: the config's.
         language: forces the language instead of reading it from the source.
         entry: the exported name, where it is neither `ModelNew` nor the problem's.
@@ -108,7 +112,7 @@ def build_request(
         ConfigError: a path, a language, an entry point or the name of a baseline is wrong.
         ProblemError: the problem cannot be read.
     """
-    target = problem if isinstance(problem, Problem) else find_problem(str(problem))
+    target = find_one(str(problem), settings.home) if isinstance(problem, str | Path) else problem
     imports = tuple(str(Path(path).resolve()) for path in allow_imports)
     for path in imports:
         if not Path(path).is_dir():
@@ -117,8 +121,9 @@ def build_request(
     section = settings.eval
     baselines = tuple(_baseline(name, target) for name in section.baselines)
     names = [item.name for item in baselines]
+    taken = {item.name for item in baselines if item.kind == "candidate"} & RESERVED
     for name in names:
-        if name == "candidate" or names.count(name) > 1:
+        if name in taken or names.count(name) > 1:
             raise ConfigError(
                 f"--baseline: two sides would be called {name!r}; rename the file of one"
             )
@@ -159,8 +164,10 @@ def _candidate(
 
 
 def _baseline(name: str, problem: Problem) -> Baseline:
-    if name in ("eager", "compile"):
-        return Baseline(name=name, kind=name)
+    if name == "eager":
+        return Baseline(name=name, kind="eager")
+    if name in ("compile", "max-autotune"):
+        return Baseline(name=name, kind="compile")
     made = make_candidate(read_files(name), problem)
     if isinstance(made, tuple):
         failed: Failed = made[1]

@@ -50,7 +50,7 @@ class EvalSection(Section):
     device: str = "cpu"
     """Where candidates run."""
     baselines: tuple[str, ...] = Field(default=("eager",), min_length=1)
-    """What a speed-up is against: `eager`, `compile`, or the path of another candidate."""
+    """What a speed-up is against: `eager`, `compile`, `max-autotune`, or a candidate's path."""
     require_layers: tuple[str, ...] = ()
     """Isolation layers without which no candidate is run."""
     reuse: bool = False

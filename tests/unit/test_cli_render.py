@@ -14,12 +14,13 @@ from tilewright.cli.render import (
     report_view,
     rows_table,
     short_reason,
-    short_time,
     speed_of,
-    speed_text,
     to_text,
 )
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
+from tilewright.records import Ceilings, KernelTime, Work
+from tilewright.scoring.units import short_time
+from tilewright.scoring.words import speed_text
 
 CORRECT = """\
 correct  bundled/add_relu by fast.py (torch), strict, on cpu
@@ -173,3 +174,37 @@ def test_doctor_says_what_is_missing_and_how_to_get_it():
     assert to_text(doctor_view(items)) == (
         "ok  torch  2.9.0\nno  g++    none\n\nMissing\ng++  would enable C++; apt install g++\n"
     )
+
+
+def on_a_gpu():
+    """Return a report as a GPU gives it, with all that is shown of one."""
+    made = reports.correct()
+    candidate = made.comparisons[1].candidate
+    took = candidate.model_copy(update={"call_us": 4000.0, "batched_us": None, "peak_bytes": 0})
+    large = made.comparisons[1].model_copy(update={"candidate": took})
+    work = {"precision": "tf32", "moved_bytes": 4_000_000_000, "output_bytes": 0, "peak_bytes": 0}
+    return made.model_copy(
+        update={
+            "comparisons": (made.comparisons[0], large),
+            "work": (Work(case="large", flops=10**9, **work),),
+            "ceilings": Ceilings(bytes_per_s=4e12, flops_per_s={"tf32": 4e14}),
+            "kernels": (
+                KernelTime(name="rows", launches=1, total_us=30.0, library=False),
+                KernelTime(name="at::native::fill", launches=2, total_us=10.0, library=True),
+            ),
+        }
+    )
+
+
+def test_a_gpus_report_is_held_against_its_ceilings():
+    text = to_text(report_view(on_a_gpu()))
+    assert "speed of light  large: 80%, limited by memory; a Python caller waits 4 ms" in text
+
+
+def test_explain_says_what_limits_and_which_kernels_ran():
+    text = " ".join(to_text(explain_view(on_a_gpu(), [], "None.")).split())
+    assert "Speed of light" in text
+    assert "4 GB must be moved, which takes 1 ms" in text
+    assert "a Python caller waits" in text
+    assert "30 us 75% 1 own rows" in text
+    assert "10 us 25% 2 library at::native::fill" in text

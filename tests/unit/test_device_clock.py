@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -67,12 +68,20 @@ class Court:
         self.log: list[Any] = []
         self.seconds = seconds
         self.asked: dict[str, dict[str, Any]] = {}
+        self.unanswered: list[str] = []
+        self.host = SimpleNamespace(sequences=itertools.count(7))
 
     def ask(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+        self.tell(kind, fields)
+        return self.answered()
+
+    def tell(self, kind: str, fields: dict[str, Any]) -> None:
         self.log.append(kind)
         self.asked[kind] = fields
-        if kind == "gate":
-            return {"sequence": 7}
+        self.unanswered.append(kind)
+
+    def answered(self) -> dict[str, Any]:
+        del self.unanswered[0]
         return {"seconds": self.seconds, "mutated": [], "wrong": "", "message": ""}
 
     def fields_of(self, drawn: Any, slot: int) -> dict[str, Any]:
@@ -124,6 +133,7 @@ def test_a_call_that_fails_ends_the_side_and_frees_the_judge(seconds, side):
     with pytest.raises(Ended):
         gated(made, ScriptedSide(made.log, **side), KNOWN_KERNEL)
     assert made.log[-2:] == ["kill", "abandon"]
+    assert not made.unanswered
 
 
 def test_the_constant_is_what_the_judge_sees_beyond_the_sides_own_events():

@@ -16,7 +16,8 @@ from tests.courtroom import ROOT, a_request
 from tilewright.evaluator.calibration import PAIRS
 from tilewright.evaluator.clocks import LOOK_SHARE, WINDOW_BYTES
 from tilewright.evaluator.devices import CPU
-from tilewright.evaluator.evaluation import Drawn, Evaluation
+from tilewright.evaluator.drawn import Drawn
+from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result

@@ -23,12 +23,13 @@ from tilewright.cli.noise import (
     self_request,
 )
 from tilewright.cli.progress import Progress
-from tilewright.cli.render import facts, short_time, show, table
+from tilewright.cli.render import facts, show, table
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
 from tilewright.evaluator.calibration import Calibration, read_calibration, write_calibration
 from tilewright.evaluator.environment import device_key
 from tilewright.records import EvalReport
+from tilewright.scoring.units import short_time
 
 __all__ = ["command", "doctor_view", "noise_item"]
 

@@ -167,8 +167,8 @@ class Asked:
     "baselines",
     metavar="NAME",
     multiple=True,
-    help="What a speed-up is against: eager, compile, or another candidate's path. Repeatable; "
-    "the first one is summed up. (eval.baselines)",
+    help="What a speed-up is against: eager, compile, max-autotune, or another candidate's path. "
+    "Repeatable; the first one is summed up. (eval.baselines)",
 )
 @click.option(
     "--protocol",

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
+from tilewright.api import judge
 from tilewright.cli.common import load_settings, settings_options
 from tilewright.cli.lines import say
 from tilewright.cli.render import show
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.cli.reproduce import failing_case, reproducer
-from tilewright.errors import RecordError
+from tilewright.config import Config
+from tilewright.errors import ConfigError, RecordError
 from tilewright.records import EvalReport
 from tilewright.records.runs import read_report
 from tilewright.registry import catalogue, load
+from tilewright.scoring.advice import advice
+from tilewright.scoring.roofline import Light, lights
 
 __all__ = ["command"]
 
@@ -27,8 +31,11 @@ SCRIPT = "reproduce.py"
 @click.command("explain")
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of the tables.")
+@click.option("--trace", is_flag=True, help="Run it once more on its GPU, and list its kernels.")
 @settings_options
-def command(run: str, as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
+def command(
+    run: str, as_json: bool, trace: bool, file: str | None, overrides: tuple[str, ...]
+) -> int:
     """Explain the verdict in RUN, a run folder or a report file.
 
     Writes reproduce.py beside the report where a draw was wrong or the candidate failed: a script
@@ -37,6 +44,8 @@ def command(run: str, as_json: bool, file: str | None, overrides: tuple[str, ...
     settings = load_settings(file, overrides, {})
     path = Path(run)
     report = _read(path)
+    if trace:
+        report = _traced(report, settings)
     checks = _checks(report, settings.plugins)
     script, why_none = reproducer(report)
     written = _write(path if path.is_dir() else path.parent, script) if script else None
@@ -56,6 +65,17 @@ def _read(path: Path) -> EvalReport:
         if not below:
             raise
         raise RecordError(f"{path} holds several: explain one of {', '.join(below)}") from error
+
+
+def _traced(report: EvalReport, settings: Config) -> EvalReport:
+    """Return the report with the kernels of one call, from another evaluation without timing."""
+    request = report.request
+    if request.device == "cpu":
+        raise ConfigError("--trace lists the kernels of a GPU; this was judged on the CPU")
+    untimed = request.timing.model_copy(update={"enabled": False})
+    again = request.model_copy(update={"trace": True, "timing": untimed, "seed": report.seed})
+    say("running it once more under torch's profiler")
+    return report.model_copy(update={"kernels": judge(again, settings).kernels})
 
 
 def _checks(report: EvalReport, packages: tuple[str, ...] | None) -> list[CheckSeen]:
@@ -101,6 +121,11 @@ def _next(path: Path, written: Path | None) -> str:
     return f"tilewright eval --replay {path}"
 
 
+def _light(item: Light) -> dict[str, Any]:
+    names = [field.name for field in fields(Light) if field.name not in ("work", "comparison")]
+    return {name: getattr(item, name) for name in names}
+
+
 def _document(
     path: Path, report: EvalReport, checks: list[CheckSeen], written: Path | None
 ) -> dict[str, Any]:
@@ -118,5 +143,7 @@ def _document(
             for check in checks
         ],
         "spreads": [asdict(item) for item in spreads if item is not None],
+        "lights": [_light(item) for item in lights(report)],
+        "advice": advice(report),
         "reproducer": None if written is None else str(written),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,54 +12,79 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tilewright.cli.common import load_settings, settings_options, usable_home
 from tilewright.cli.lines import say
+from tilewright.cli.lint import command as lint_command
 from tilewright.cli.render import facts, show, table
+from tilewright.errors import ProblemError
+from tilewright.problems.hub import fetch
 from tilewright.problems.new import write_new
-from tilewright.problems.reader import BUNDLED, bundled_names, find_problem
+from tilewright.problems.reader import BUNDLED, bundled_names
+from tilewright.problems.store import (
+    find_one,
+    find_problems,
+    imported,
+    problem_set,
+    write_set,
+)
 from tilewright.records import Problem
+from tilewright.registry import catalogue
 
 __all__ = ["command"]
+
+MOST_NAMED = 20
+"""Lines about what was left out."""
 
 
 @click.group("problems")
 def command() -> None:
-    """List problems, show one, or begin a new one."""
+    """List problems, show one, import a set, look for weak ones, or begin a new one."""
 
 
 @command.command("list")
+@click.argument("address", default="bundled")
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of a table.")
-def list_problems(as_json: bool) -> int:
-    """List the bundled problems."""
-    found = [(name, find_problem(name)) for name in bundled_names()]
+@settings_options
+def list_problems(address: str, as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
+    """List the problems at ADDRESS: a set or a part of it; without one, the bundled ones."""
+    settings = load_settings(file, overrides, {})
+    found = find_problems(address, settings.home)
     if as_json:
         rows = [
             {
-                "address": name,
+                "address": problem.id.removeprefix("bundled/"),
                 "kind": problem.kind,
                 "entry": problem.entry,
+                "category": problem.category,
                 "cases": [case.name for case in problem.cases],
                 "about": about(problem),
-                "candidates": [str(path) for path in candidates_of(name)],
+                "candidates": [str(path) for path in candidates_of(problem)],
             }
-            for name, problem in found
+            for problem in found
         ]
         click.echo(json.dumps(rows, indent=1))
         return 0
     made = table("problem", "kind", "cases", "about", right=(2,))
-    for name, problem in found:
+    for problem in found:
+        name = problem.id.removeprefix("bundled/")
         made.add_row(name, problem.kind, str(len(problem.cases)), Text(about(problem)))
     show(made)
-    say(f"next: tilewright problems show {found[0][0]}")
+    for name in catalogue("problem_sets"):
+        kept = [f"{r} ({n})" for set_name, r, n in imported(settings.home) if set_name == name]
+        known = f"imported: {', '.join(kept)}" if kept else "not imported"
+        say(f"set {name}: {problem_set(name).about}; {known}")
+    say(f"next: tilewright problems show {found[0].id.removeprefix('bundled/')}")
     return 0
 
 
 @command.command("show")
 @click.argument("address")
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of the text.")
-def show_problem(address: str, as_json: bool) -> int:
-    """Show the problem at ADDRESS: a file, a folder, or the name of a bundled problem."""
-    problem = find_problem(address)
-    paths = candidates_of(problem.id.removeprefix("bundled/"))
+@settings_options
+def show_problem(address: str, as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
+    """Show the problem at ADDRESS: a file, a folder, a bundled one, or one of an imported set."""
+    problem = find_one(address, load_settings(file, overrides, {}).home)
+    paths = candidates_of(problem)
     if as_json:
         document: dict[str, Any] = problem.model_dump(mode="json")
         document |= {"about": about(problem), "candidates": [str(path) for path in paths]}
@@ -67,6 +93,48 @@ def show_problem(address: str, as_json: bool) -> int:
     show(problem_view(problem, paths))
     candidate = paths[0] if paths else "CANDIDATE"
     say(f"next: tilewright eval {candidate} --problem {address}")
+    return 0
+
+
+command.add_command(lint_command)
+
+
+@command.command("import")
+@click.argument("name")
+@click.option("--from", "source", metavar="PATH", help="Its clone, a folder, or a file of rows.")
+@click.option("--revision", metavar="NAME", help="Of the Hub's dataset, or what to call PATH's.")
+@settings_options
+def import_set(
+    name: str,
+    source: str | None,
+    revision: str | None,
+    file: str | None,
+    overrides: tuple[str, ...],
+) -> int:
+    """Import the problem set NAME: from the Hub, or from PATH.
+
+    It is kept under `home`, and its problems then have addresses: NAME, NAME/GROUP, NAME/GROUP/3.
+    """
+    home = usable_home(load_settings(file, overrides, {}))
+    chosen = problem_set(name)
+    with tempfile.TemporaryDirectory() as folder:
+        if source is not None:
+            path, kept = Path(source), revision or "local"
+            if not path.exists():
+                raise ProblemError(f"--from {source}: no such file or folder")
+        elif chosen.hub is None:
+            raise ProblemError(f"{name} is not on the Hub: give its clone with --from PATH")
+        else:
+            say(f"fetching {chosen.hub.dataset}")
+            path, kept = fetch(chosen.hub, revision or chosen.hub.revision, Path(folder))
+        found = chosen.read(path, kept)
+    written = write_set(home, name, kept, found)
+    for line in found.skipped[:MOST_NAMED]:
+        say(f"left out: {line}")
+    if len(found.skipped) > MOST_NAMED:
+        say(f"left out: {len(found.skipped) - MOST_NAMED} more")
+    say(f"{len(found.problems)} problems of {name}@{kept} are in {written}")
+    say(f"next: tilewright problems list {name}")
     return 0
 
 
@@ -88,9 +156,10 @@ def about(problem: Problem) -> str:
     return text.partition("\n")[0]
 
 
-def candidates_of(name: str) -> list[Path]:
+def candidates_of(problem: Problem) -> list[Path]:
     """Return the bundled candidates of a bundled problem; none for others."""
-    if name not in bundled_names():
+    name = problem.id.removeprefix("bundled/")
+    if not problem.id.startswith("bundled/") or name not in bundled_names():
         return []
     return sorted(path for path in (BUNDLED / name / "candidates").glob("*") if path.is_file())
 

@@ -19,14 +19,14 @@ from tilewright.records import (
     Comparison,
     Correct,
     EvalReport,
-    Failed,
     Finding,
     Incorrect,
     Protection,
-    Rejected,
-    Unjudged,
     Verdict,
 )
+from tilewright.scoring.roofline import Light, lights
+from tilewright.scoring.units import short_time
+from tilewright.scoring.words import cut, reason_of, speed_text
 
 __all__ = [
     "Row",
@@ -38,10 +38,8 @@ __all__ = [
     "report_view",
     "rows_table",
     "short_reason",
-    "short_time",
     "show",
     "speed_of",
-    "speed_text",
     "to_text",
     "verdict_text",
 ]
@@ -113,33 +111,6 @@ def verdict_text(verdict: Verdict) -> Text:
     return Text(verdict, style=STYLES[verdict])
 
 
-def short_time(microseconds: float) -> str:
-    """Return a time in the unit that suits it."""
-    for limit, unit in ((1e3, "us"), (1e6, "ms")):
-        if microseconds < limit:
-            return f"{microseconds / (limit / 1e3):.3g} {unit}"
-    return f"{microseconds / 1e6:.3g} s"
-
-
-def speed_text(speedup: float, low: float | None, high: float | None) -> str:
-    """Return a speed-up with its interval; in words where the interval includes 1."""
-    if low is None or high is None:
-        return f"{_ratio(speedup, speedup)}x, no interval"
-    ends = [value for value in (low, high) if value != 1.0]
-    fine = max((abs(value - 1) for value in ends), default=0.0)
-    interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
-    if low <= 1.0 <= high:
-        return f"no measurable difference {interval}"
-    return f"{_ratio(speedup, fine + 1)}x {interval}"
-
-
-def _ratio(value: float, scale: float) -> str:
-    """Return a ratio; near 1 with three decimals, so that its side of 1 shows."""
-    if 0.9 < scale < 1.1:
-        return f"{value:.3f}"
-    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
-
-
 def speed_of(report: EvalReport) -> str:
     """Return the speed-up over all cases, or why there is none; empty where none is due."""
     if report.speedup is not None:
@@ -151,34 +122,13 @@ def short_reason(report: EvalReport) -> str:
     """Return why the verdict is what it is, in as few words as will do."""
     outcome = report.outcome
     if isinstance(outcome, Incorrect):
-        return _cut(f"{outcome.case}: {outcome.message.partition(';')[0]}", 120)
-    return _cut(reason(report), 120)
+        return printable(cut(f"{outcome.case}: {outcome.message.partition(';')[0]}", 120))
+    return printable(cut(reason_of(report), 120))
 
 
 def reason(report: EvalReport) -> str:
     """Return in one line why the verdict is what it is."""
-    outcome = report.outcome
-    match outcome:
-        case Correct():
-            names = dict.fromkeys(label.name for label in report.labels)
-            return ", ".join(names)
-        case Incorrect():
-            return _cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
-        case Failed():
-            return _cut(f"{outcome.reason} in {outcome.stage}: {_first(outcome.message)}")
-        case Rejected():
-            return _cut("; ".join(item.summary for item in outcome.findings))
-        case Unjudged():
-            return _cut(f"{outcome.reason}: {_first(outcome.message)}")
-
-
-def _first(text: str) -> str:
-    return text.strip().partition("\n")[0]
-
-
-def _cut(text: str, length: int = 300) -> str:
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= length else line[: length - 3] + "..."
+    return printable(reason_of(report))
 
 
 def judged(report: EvalReport) -> str:
@@ -264,12 +214,19 @@ def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
         ("timed calls", timed_text(report)),
         *(("all times", _timing_text(name)) for name in shared_labels(report.comparisons)),
     ]
+    rows += [("speed of light", _light_text(item)) for item in lights(report)]
     rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]
     rows += [("finding", finding_text(finding)) for finding in report.findings]
     rows.append(("the wall", layers_text(report.protections)))
     if report.printed:
         rows.append(("it printed", f"{len(report.printed)} characters; explain shows them"))
     return rows
+
+
+def _light_text(item: Light) -> str:
+    took = item.comparison.candidate
+    caller = f"; a Python caller waits {short_time(took.call_us)}" if took.call_us else ""
+    return f"{item.case}: {item.candidate_share:.0%}, limited by {item.limit}{caller}"
 
 
 def outputs_text(cases: Sequence[CaseResult]) -> str:

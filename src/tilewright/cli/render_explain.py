@@ -18,12 +18,14 @@ from tilewright.cli.render import (
     finding_text,
     outputs_text,
     report_view,
-    short_time,
     table,
     timed_text,
 )
-from tilewright.records import CaseResult, Comparison, EvalReport, Finding, Profile
+from tilewright.records import CaseResult, Comparison, EvalReport, Finding, KernelTime, Profile
 from tilewright.scoring import statistics
+from tilewright.scoring.advice import advice
+from tilewright.scoring.roofline import lights
+from tilewright.scoring.units import engineering, short_time
 
 __all__ = ["CheckSeen", "Spread", "explain_view", "spread_of"]
 
@@ -78,8 +80,14 @@ def explain_view(
     parts += _section("Stages", _stages(report))
     parts += _section("Draws", _draws(report.cases))
     parts += _section("Timing", _timing(report))
+    if lights(report):
+        parts += _section("Speed of light", _lights(report))
+    if said := advice(report):
+        parts += _section("What limits it", Text("\n".join(said)))
     if report.profile is not None:
         parts += _section("Own kernels", _profile(report.profile))
+    if report.kernels:
+        parts += _section("Kernels of one call", _kernels(report.kernels))
     parts += _section("Checks", _checks(report, checks))
     parts += _section("The wall", _layers(report))
     parts += _section("Environment", _environment(report))
@@ -133,6 +141,29 @@ def _timing(report: EvalReport) -> RenderableType:
     )
 
 
+def _lights(report: EvalReport) -> RenderableType:
+    made = table("case", "limit", "least", "it took", "caller", "batch", "of light", "moving", "")
+    for item in lights(report):
+        took = item.comparison.candidate
+        computing = "" if item.flops_per_s is None else engineering(item.flops_per_s, "FLOP/s")
+        made.add_row(
+            Text(item.case),
+            item.limit,
+            short_time(item.least_us),
+            short_time(took.median_us),
+            "" if took.call_us is None else short_time(took.call_us),
+            "" if took.batched_us is None else short_time(took.batched_us),
+            f"{item.candidate_share:.0%}",
+            engineering(item.bytes_per_s, "B/s"),
+            computing,
+        )
+    note = (
+        "Least: at the ceilings measured on this device. Caller: waiting in Python. Batch: one of "
+        "many behind one gate, caches warm. No counters of memory traffic are read."
+    )
+    return Group(made, Text(note, style="dim"))
+
+
 def _profile(made: Profile) -> RenderableType:
     saved = (
         "it does not run without them" if made.saved_share is None else f"{made.saved_share:.0%}"
@@ -146,6 +177,21 @@ def _profile(made: Profile) -> RenderableType:
             ("coverage", f"{made.coverage:.0%}"),
         ]
     )
+
+
+def _kernels(kernels: Sequence[KernelTime]) -> RenderableType:
+    total = sum(item.total_us for item in kernels) or 1.0
+    made = table("time", "of all", "launches", "whose", "kernel", right=(0, 1, 2))
+    for item in kernels:
+        made.add_row(
+            short_time(item.total_us),
+            f"{item.total_us / total:.0%}",
+            str(item.launches),
+            "library" if item.library else "own",
+            Text(printable(item.name)),
+        )
+    note = "As torch's profiler in the candidate's process saw them; whose, by their names."
+    return Group(made, Text(note, style="dim"))
 
 
 def _add_spread(made: Table, spread: Spread) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 # Here, in the forkserver: every child that makes a fake tensor would import it again.
 import torch
 import torch._dynamo
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -46,9 +47,11 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
         sys.path[:0] = fields["import_paths"]
         channel.send("entering")
         # What it raises here it raises again on real tensors, where that is its verdict.
+        compiled: list[Any] = []
         with contextlib.suppress(Exception):
-            _compile(fields, paths)
-        archive = _archived()
+            _compile(fields, paths, compiled)
+        _build_launchers(compiled)
+        archive = _archived() if compiled else b""
     except BaseException as error:  # noqa: BLE001 - whatever a candidate raises is data
         channel.send("error", {"during": "compile", **describe_error(error)})
         return
@@ -57,9 +60,8 @@ def main(sock: socket.socket, applied: dict[str, str]) -> None:
     channel.send("built", {"artifacts": sizes}, archive if fits else b"")
 
 
-def _compile(fields: dict[str, Any], paths: dict[str, str]) -> None:
-    """Call the candidate on every call in `fields`, compiling its launches."""
-    compiled: list[Any] = []
+def _compile(fields: dict[str, Any], paths: dict[str, str], compiled: list[Any]) -> None:
+    """Call the candidate on every call in `fields`; what its launches are goes to `compiled`."""
     _compile_launches(fields["arch"], compiled)
     module = python.import_file(paths[fields["files"][0]["path"]])
     function = python.entry_of(module, [fields["entry"]])
@@ -73,7 +75,6 @@ def _compile(fields: dict[str, Any], paths: dict[str, str]) -> None:
             # One that cannot be run like that says nothing of the others.
             with contextlib.suppress(Exception):
                 calls.run(function, _call_of(call))
-    _build_launchers(compiled)
 
 
 class Unreal(Block):
@@ -135,6 +136,8 @@ def _compile_launches(arch: int, kept: list[Any]) -> None:
     from triton.runtime import jit
 
     install_driver_stub(arch, "cuda")
+    # It would make a context, for gradients, which no fake tensor needs here.
+    vars(fake_tensor)["init_gpu_context"] = lambda *_: None
     torch.cuda.is_available = lambda: True
     torch.cuda.current_device = lambda: 0
     torch.cuda.synchronize = lambda *_: None

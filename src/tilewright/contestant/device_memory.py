@@ -18,13 +18,16 @@ import torch
 
 from tilewright.contestant import calls, serve
 from tilewright.contestant.cuda import DONE_WORD, GATE_WORD, WORDS_BYTES, Block, Driver
-from tilewright.contestant.frames import Frame
-from tilewright.contestant.host_memory import DONE, OUTPUTS, token_page
+from tilewright.contestant.frames import Channel, Frame
+from tilewright.contestant.host_memory import DONE, OUTPUTS, await_release, token_page
 
 GRAIN = 512
+MAX_KERNELS, MAX_NAME = 64, 300
 KNOWN_KERNEL_CYCLES = 20_000
 _disable_gc, _enable_gc = gc.disable, gc.enable
 _synchronize = torch.cuda.synchronize
+_allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
+_reset_peak = torch.cuda.reset_peak_memory_stats
 _binding: Any = torch._C
 _begin_pool = _binding._cuda_beginAllocateToPool
 _end_pool = _binding._cuda_endAllocateToPool
@@ -185,6 +188,8 @@ class DeviceMemory:
         _disable_gc()
         self.driver.await_word(stream.cuda_stream, self.work.address + GATE_WORD, sequence)
         begin.record(stream)
+        for _ in range(fields.get("times", 1) - 1):
+            self._called(function, call, nullcontext())
         _, leaves, structure = self._called(function, call, nullcontext())
         end.record(stream)
         self.driver.write_word(stream.cuda_stream, self.work.address + DONE_WORD, sequence)
@@ -194,6 +199,28 @@ class DeviceMemory:
         _enable_gc()
         _synchronize()
         return call, leaves, structure, float(begin.elapsed_time(end)) * 1e3
+
+    def waited(
+        self, function: Callable[..., Any], fields: dict[str, Any]
+    ) -> tuple[calls.Call, list[Any], str, int]:
+        """Call when released, wait for the device, and raise the done token.
+
+        Returns the bytes that the call allocated at its peak too: testimony.
+        """
+        token = self.token
+        if token is None:
+            raise RuntimeError("no token page is mapped")
+        call = calls.prepare(fields, self.inputs)
+        held = _allocated()
+        _reset_peak()
+        _synchronize()
+        _disable_gc()
+        await_release(token, fields["sequence"], fields["wait_s"])
+        _, leaves, structure = self._called(function, call, nullcontext())
+        _synchronize()
+        token[DONE] = fields["sequence"]
+        _enable_gc()
+        return call, leaves, structure, max(_peak() - held, 0)
 
     def graph_pool(self) -> tuple[int, int]:
         """Return a pool of its own, inside the work block, for one captured graph."""
@@ -232,6 +259,40 @@ def _hook_empty_cache(memory: DeviceMemory) -> None:
     module.empty_cache = module.memory.empty_cache = empty_cache
 
 
+class DeviceContestant(serve.Contestant):
+    """A contestant on a device."""
+
+    HANDLERS = (*serve.Contestant.HANDLERS, "wait", "trace")
+
+    def __init__(self, channel: Channel) -> None:
+        self.device = DeviceMemory()
+        super().__init__(channel, self.device)
+
+    def wait(self, frame: Frame) -> None:
+        """Answer one call as a Python caller makes it, who waits for the device."""
+        before, self.kept = self.launches.count, []
+        call, self.kept, structure, peak = self.device.waited(self._loaded(), frame.fields)
+        described = calls.describe(self.kept, structure, call)
+        self._answer(described, before, {}, peak_bytes=peak)
+
+    def trace(self, frame: Frame) -> None:
+        """Answer with the kernels of one call, as torch's profiler lists them."""
+        from torch.profiler import ProfilerActivity, profile
+
+        function, call = self._loaded(), calls.prepare(frame.fields, self.device.inputs)
+        with profile(activities=[ProfilerActivity.CUDA]) as traced:
+            self.device.untimed(function, call, nullcontext())
+        found: dict[str, list[float]] = {}
+        for event in traced.events():
+            if str(event.device_type).endswith("CUDA"):
+                found.setdefault(event.name[:MAX_NAME], []).append(float(event.device_time))
+        kernels = [
+            {"name": name, "launches": len(times), "total_us": sum(times)}
+            for name, times in sorted(found.items(), key=lambda item: -sum(item[1]))
+        ]
+        self.channel.send("traced", {"kernels": kernels[:MAX_KERNELS]})
+
+
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
     """Serve frames as any contestant does, with inputs and outputs on the device."""
-    serve.main(sock, applied, DeviceMemory)
+    serve.main(sock, applied, DeviceContestant)

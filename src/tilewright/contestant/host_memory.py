@@ -126,18 +126,23 @@ class HostMemory:
         inputs = self.mirror.filled(self.inputs, fields["base"], fields["size"])
         call = calls.prepare(fields, inputs)
         sequence = fields["sequence"]
-        give_up = _clock() + fields["wait_s"]
         _disable_gc()
-        token[ARMED] = sequence
-        while token[GO] != sequence:
-            if _clock() > give_up:
-                raise TimeoutError("armed, but never released")
+        await_release(token, sequence, fields["wait_s"])
         leaves, structure = calls.deliver(calls.run(function, call))
         for place, address in enumerate(calls.addresses(leaves)):
             token[OUTPUTS + place] = address
         token[DONE] = sequence
         _enable_gc()
         return call, leaves, structure, None
+
+
+def await_release(token: memoryview, sequence: int, wait_s: float) -> None:
+    """Say that all is ready for a call, and spin until it is released."""
+    give_up = _clock() + wait_s
+    token[ARMED] = sequence
+    while token[GO] != sequence:
+        if _clock() > give_up:
+            raise TimeoutError("armed, but never released")
 
 
 def token_page(fd: int) -> memoryview:

@@ -74,10 +74,14 @@ class Memory(Protocol):
 class Contestant:
     """State between frames; its lifetime is the process."""
 
-    def __init__(self, channel: Channel, memory: Memory) -> None:
+    HANDLERS: tuple[str, ...] = (
+        *("map", "load", "weights", "read_weights", "call", "arm", "exit"),
+    )
+
+    def __init__(self, channel: Channel, memory: Memory | None = None) -> None:
         self.channel = channel
         self.function: Callable[..., Any] | None = None
-        self.memory = memory
+        self.memory: Memory = memory or HostMemory()
         self.kept: list[Any] = []
         """What the judge may be reading: outputs of the last call, or weights."""
         self.launches = Launches(suppress=False)
@@ -164,7 +168,10 @@ class Contestant:
         """Answer one timed call, of the candidate or, before one is loaded, of a known kernel."""
         fields = frame.fields
         self._expect(fields)
-        function = self.function or self.memory.known_kernel or self._loaded()
+        # Not by its truth: a compiled module has none.
+        function = self.memory.known_kernel if self.function is None else self.function
+        if function is None:
+            function = self._loaded()
         before = self.launches.count
         self.kept, self.launches.timed = [], True
         with self.launches.spanned(self.memory.mark if fields.get("profile") else None):
@@ -177,10 +184,12 @@ class Contestant:
         before: int,
         census: dict[str, int],
         said_us: float | None = None,
+        peak_bytes: int | None = None,
     ) -> None:
         launches = self.launches.count - before
         answer = {"outputs": described, "launches": launches, "census": census}
         answer |= {"said_us": said_us, "own_us": self.launches.span_us()}
+        answer |= {"peak_bytes": peak_bytes}
         self.launches.spans = None
         self.channel.send("result", answer)
 
@@ -264,22 +273,16 @@ def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in
 
 
 def main(
-    sock: socket.socket, applied: dict[str, str], memory: Callable[[], Memory] = HostMemory
+    sock: socket.socket,
+    applied: dict[str, str],
+    kind: Callable[[Channel], Contestant] = Contestant,
 ) -> None:
     """Serve frames until told to exit; an exception of the candidate is an answer."""
     channel = Channel(sock)
     channel.send("ready", {"applied": applied})
     # Here, so that a contestant which waits for its candidate has its device ready too.
-    contestant = Contestant(channel, memory())
-    handlers = {
-        "map": contestant.map,
-        "load": contestant.load,
-        "weights": contestant.weights,
-        "read_weights": contestant.read_weights,
-        "call": contestant.call,
-        "arm": contestant.arm,
-        "exit": contestant.exit,
-    }
+    contestant = kind(channel)
+    handlers = {name: getattr(contestant, name) for name in contestant.HANDLERS}
     while True:
         try:
             frame = channel.receive()

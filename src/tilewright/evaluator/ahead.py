@@ -47,25 +47,27 @@ def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> No
     if candidate.language != "triton" or not host.device.is_gpu or sketch is None:
         return
     folder = host.home / "builds" / _key(candidate, sketch, host.device.arch)
-    made = read_cache(folder)
-    if made is None:
-        fields = {
-            "entry": candidate.entry,
-            "arch": int(host.device.arch.removeprefix("sm_")),
-            "init": sketch.init,
-            "calls": list(sketch.calls),
-            "import_paths": list(candidate.allow_imports),
-        }
-        made = _compiled(evaluation, candidate, fields)
+    with evaluation.stage("compile ahead") as said:
+        made = read_cache(folder)
         if made is None:
-            return
-        write_cache(folder, made)
+            fields = {
+                "entry": candidate.entry,
+                "arch": int(host.device.arch.removeprefix("sm_")),
+                "init": sketch.init,
+                "calls": list(sketch.calls),
+                "import_paths": list(candidate.allow_imports),
+            }
+            made = _compiled(evaluation, candidate, fields)
+            if made:
+                write_cache(folder, made)
+        said.append(f"{name}: {'its kernels' if made else 'nothing, it does so when called'}")
     evaluation.artifacts[name] = made
 
 
 def _compiled(
     evaluation: Evaluation, candidate: Candidate, fields: dict[str, Any]
-) -> dict[str, bytes] | None:
+) -> dict[str, bytes]:
+    """Return what Triton made of a candidate, or nothing."""
     try:
         made = exchange(evaluation, "compiler", candidate, fields)
         # Its own process answers: nothing else of it is taken, and no more than a load can carry.
@@ -74,11 +76,11 @@ def _compiled(
         if isinstance(ended.outcome, Failed) and ended.outcome.reason == "timeout":
             raise
         # It is called on real tensors next, and what it does then is its verdict.
-        return None
+        return {}
     except InfrastructureError as error:
         # Only a short cut is lost; no verdict depends on it.
         evaluation.emit("waiting", {"message": f"nothing is compiled ahead: {error}"})
-        return None
+        return {}
 
 
 def _key(candidate: Candidate, sketch: Sketch, arch: str) -> str:

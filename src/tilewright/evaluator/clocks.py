@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from tilewright.evaluator.device_clock import DeviceClock
-from tilewright.evaluator.evaluation import Drawn, Evaluation
+from tilewright.evaluator.drawn import Drawn
+from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.sides import Side, Timed
 from tilewright.evaluator.times import CaseTimes
 

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.evaluator.evaluation import SLOTS, Answer, Drawn, Evaluation
+from tilewright.evaluator.drawn import Answer, Drawn
+from tilewright.evaluator.evaluation import SLOTS, Evaluation
 from tilewright.evaluator.sides import Ended, Side
 from tilewright.evaluator.testimony import Result
 from tilewright.records import Case, CaseResult, Incorrect, Unjudged

@@ -18,14 +18,19 @@ from tilewright.scoring import statistics
 
 if TYPE_CHECKING:
     from tilewright.evaluator.clocks import Turn
-    from tilewright.evaluator.evaluation import Drawn, Evaluation
+    from tilewright.evaluator.drawn import Drawn
+    from tilewright.evaluator.evaluation import Evaluation
     from tilewright.evaluator.times import CaseTimes
 
-__all__ = ["DeviceClock", "OwnShare", "calibrate", "own_share"]
+__all__ = ["DeviceClock", "OwnShare", "calibrate", "look_beside", "own_share"]
 
 QUEUE_S = 0.01
 CALIBRATION_CALLS = 15
 SETTLING_CALLS = 3
+WAITED_CALLS = 10
+"""Calls by which is said what a Python caller waits."""
+BATCH, BATCHED_S = 16, 1e-4
+"""How many calls stand behind one gate for a batch, and how long one may take for that."""
 SHORTEST_S = 1e-7
 """The clock's own scatter: nothing is said to take less."""
 EMPTY: dict[str, Any] = {"t": "list", "v": []}
@@ -68,12 +73,17 @@ def gated(
         Ended: the side failed, or its call does not end.
     """
     name, limit = side.name, side.limits.call_s
-    sequence = evaluation.ask("gate", {"side": name, "publish": publish})["sequence"]
+    sequence = next(evaluation.host.sequences)
+    evaluation.tell("gate", {"side": name, "publish": publish, "sequence": sequence})
     try:
         if not ahead:
+            evaluation.answered()
             evaluation.ask("open", {})
+        # While the judge queues what comes before the call, the side queues the call.
         side.arm(fields, sequence)
         early = not side.is_queued(QUEUE_S if ahead else limit)
+        if ahead:
+            evaluation.answered()
         if early:
             evaluation.ask("open", {})
             if not side.is_queued(limit):
@@ -82,10 +92,13 @@ def gated(
         places = side.output_addresses(len(fields["expected"]))
         draw = asked["draw"] if asked else None
         collected = {"side": name, "draw": draw, "keep": keep, "addresses": places}
-        evaluation.ask("collect", collected)
+        evaluation.tell("collect", collected)
         if early:
+            evaluation.answered()
             side.child.thaw()
         result = side.result()
+        if not early:
+            evaluation.answered()
         answer = evaluation.ask(
             "timed",
             {**(asked or {"draw": None}), "keep": False, "look": [], "next": None, "wait_s": limit},
@@ -94,6 +107,8 @@ def gated(
             raise side.late()
     except Ended:
         side.child.kill()
+        while evaluation.unanswered:
+            evaluation.answered()
         evaluation.ask("abandon", {"side": name})
         raise
     return Gated(answer["seconds"], result, early, answer)
@@ -131,6 +146,29 @@ def own_share(evaluation: Evaluation, side: DeviceSide, drawn: Drawn) -> OwnShar
         share=own / said if said else 0.0,
         launches=call.result.launches,
     )
+
+
+def look_beside(evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn) -> None:
+    """Note of each side what stands beside its device time: what a caller waits, and a batch.
+
+    Raises:
+        Ended: a side failed.
+    """
+    for name in names:
+        side = _on_device(evaluation.sides[name])
+        fields = evaluation.fields_of(drawn, 0)
+        evaluation.publish(side, drawn, 0)
+        calls = [
+            side.waited_call(fields, next(evaluation.host.sequences)) for _ in range(WAITED_CALLS)
+        ]
+        times.waited[name] = [seconds for seconds, _ in calls]
+        times.peaks[name] = max(result.peak_bytes or 0 for _, result in calls)
+        evaluation.call_s += sum(times.waited[name])
+        if statistics.median(times.totals[name]) <= BATCHED_S:
+            batch = gated(evaluation, side, {**fields, "times": BATCH})
+            seconds = max(batch.seconds - side.clock_excess_s, SHORTEST_S)
+            times.batched[name] = seconds / BATCH
+            evaluation.call_s += seconds
 
 
 class DeviceClock:

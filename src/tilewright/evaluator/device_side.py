@@ -5,11 +5,18 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from tilewright.contestant.frames import FrameError
 from tilewright.evaluator.arenas import TokenPage
 from tilewright.evaluator.sides import Side
-from tilewright.evaluator.testimony import Mapped, Result, read
+from tilewright.evaluator.testimony import Mapped, Result, Traced, read
+from tilewright.records import KernelTime
 
 __all__ = ["DeviceSide"]
+
+LIBRARIES = (
+    *("at::", "cub::", "cublas", "cudnn", "cutlass", "nvjet", "gemm", "cufft", "Memcpy", "Memset"),
+)
+"""What stands in the names of kernels of torch and of NVIDIA's libraries."""
 
 
 class DeviceSide(Side):
@@ -52,6 +59,34 @@ class DeviceSide(Side):
         frame = self.receive(time.monotonic() + self.limits.call_s)
         self._expect("result", frame)
         return self._read_result(frame)
+
+    def waited_call(self, fields: dict[str, Any], sequence: int) -> tuple[float, Result]:
+        """Have one call made as a Python caller makes it; return the seconds it took, by our clock.
+
+        From its release until the side has waited for its device and says so: its own word ends
+        it, so no ratio is made of it.
+        """
+        limit, words = time.monotonic() + self.limits.call_s, self.token.words
+        words[TokenPage.DONE] = 0
+        self._send("wait", {**fields, "sequence": sequence, "wait_s": self.limits.call_s})
+        self._spin(TokenPage.ARMED, sequence, limit)
+        start = time.perf_counter()
+        words[TokenPage.GO] = sequence
+        self._spin(TokenPage.DONE, sequence, limit)
+        return time.perf_counter() - start, self.result()
+
+    def traced(self, fields: dict[str, Any], timeout_s: float) -> list[KernelTime]:
+        """Return the kernels of one call, by the side's own profiler."""
+        frame = self.ask("trace", fields, timeout_s=timeout_s)
+        self._expect("traced", frame)
+        try:
+            said = read(frame, Traced).kernels
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+        return [
+            KernelTime(**item.model_dump(), library=any(mark in item.name for mark in LIBRARIES))
+            for item in said
+        ]
 
     def late(self) -> Exception:
         """Return what to raise for a call that does not end."""

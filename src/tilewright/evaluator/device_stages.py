@@ -6,6 +6,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator import timing
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Host
+from tilewright.evaluator.roofline import ceilings_of, note_work
 from tilewright.evaluator.times import CaseTimes, refined
 from tilewright.evaluator.verdict import Collected
 from tilewright.records import Label
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 OUTPUT_GRAIN = 512
-POOL_FACTOR, POOL_BYTES = 1.25, 96 << 20
+POOL_FACTOR, POOL_BYTES = 1.25, 64 << 20
 """Room for a call's allocations beside what the reference needs: rounding, and other habits."""
 OTHERS_BYTES = 1 << 30
 """Device memory in use from which on somebody else must be there; an idle driver holds less."""
@@ -75,10 +76,12 @@ def size_blocks(evaluation: Evaluation) -> None:
     for case in evaluation.request.problem.cases:
         fields = {"params": dict(case.params), "seed": evaluation.seed("sizes", case.name)}
         found = evaluation.ask("measure", fields)
+        note_work(evaluation, case.name, found)
         reserve = found["outputs"] + OUTPUT_GRAIN * found["count"]
         pool = int(POOL_FACTOR * (found["peak"] + found["outputs"])) + POOL_BYTES
         evaluation.reserve_bytes = max(evaluation.reserve_bytes, reserve)
         evaluation.pool_bytes = max(evaluation.pool_bytes, pool)
+    evaluation.ceilings = ceilings_of(evaluation)
 
 
 def labels_of(times: CaseTimes) -> list[Label]:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 
-from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.errors import InfrastructureError
 from tilewright.evaluator import correctness, timing
 from tilewright.evaluator.ahead import compile_ahead, keep_sketch
+from tilewright.evaluator.baselines import (
+    baseline_failed,
+    blamed_on_baseline,
+    keep_baselines,
+    open_again,
+    open_baselines,
+    put_away,
+)
 from tilewright.evaluator.build import prepare
 from tilewright.evaluator.calibration import read_calibration
 from tilewright.evaluator.device_stages import (
@@ -23,12 +31,13 @@ from tilewright.evaluator.device_stages import (
 from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
-from tilewright.evaluator.knockout import KNOCKED_OUT, knock_out, profile
+from tilewright.evaluator.knockout import KNOCKED_OUT, knock_out, profile, trace
 from tilewright.evaluator.seeds import draw_root
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.verdict import Collected, report
+from tilewright.evaluator.warm import Warm
+from tilewright.evaluator.weights import apply_weights, load_weights, match_weights
 from tilewright.records import (
-    Candidate,
     Correct,
     EvalReport,
     EvalRequest,
@@ -38,7 +47,7 @@ from tilewright.records import (
     Outcome,
 )
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "open_judge"]
 
 ATTEMPTS = 2
 """How often an evaluation is made when our own side fails in it."""
@@ -77,6 +86,8 @@ def evaluate(
 def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalReport:
     collected, host = Collected(), evaluation.host
     refuse_quarantined(host)
+    key = device_key(host.cores, host.device)
+    evaluation.calibration = read_calibration(host.home, key, on_gpu=host.device.is_gpu)
     started = time.monotonic()
     evaluation.deadline = started + evaluation.request.limits.total_s
     # The lease is held until nothing of a candidate is alive.
@@ -84,14 +95,14 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
         try:
             outcome = _ended(evaluation, collected, leased)
             host.suspect |= isinstance(outcome, Failed) and host.device.is_gpu
+            if not host.suspect:
+                keep_baselines(evaluation)
             _close(evaluation)
         except BaseException:
             _abandon(evaluation)
             raise
     evaluation.note_cost(time.monotonic() - started)
-    key = device_key(host.cores, host.device)
-    calibration = read_calibration(host.home, key, on_gpu=host.device.is_gpu)
-    return report(evaluation, collected, outcome, calibration, checks=checks)
+    return report(evaluation, collected, outcome, evaluation.calibration, checks=checks)
 
 
 def _ended(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> Outcome:
@@ -109,14 +120,16 @@ def _ended(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> O
 
 def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> Outcome:
     request = evaluation.request
+    others = {item.name: item.candidate for item in request.baselines if item.candidate}
     with evaluation.stage("prepare"):
         prepare(evaluation, "candidate", request.candidate)
-        compile_ahead(evaluation, "candidate", request.candidate)
-        for baseline in request.baselines:
-            if baseline.candidate is not None:
-                with _blamed_on_baseline(baseline.name):
-                    prepare(evaluation, baseline.name, baseline.candidate)
-                    compile_ahead(evaluation, baseline.name, baseline.candidate)
+        for name, candidate in others.items():
+            with blamed_on_baseline(name):
+                prepare(evaluation, name, candidate)
+    compile_ahead(evaluation, "candidate", request.candidate)
+    for name, candidate in others.items():
+        with blamed_on_baseline(name):
+            compile_ahead(evaluation, name, candidate)
     asked = time.monotonic()
 
     def waiting(text: str) -> None:
@@ -125,13 +138,14 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     leased.enter_context(evaluation.host.lease(waiting, evaluation.watch))
     evaluation.waited_s = time.monotonic() - asked
     look_at_device(evaluation, collected)
+    evaluation.host.prearm_in_lease(request.limits)
     evaluation.deadline += evaluation.waited_s
     with evaluation.stage("spawn"):
-        _open_judge(evaluation)
+        open_judge(evaluation)
     with evaluation.stage("load"):
         evaluation.open_side("candidate", request.candidate)
         if request.protocol == "strict":
-            collected.lacking_weights = evaluation.load_weights(["candidate"])
+            collected.lacking_weights = load_weights(evaluation, ["candidate"])
     with evaluation.stage("correctness"):
         side = evaluation.sides["candidate"]
         correctness.judge_correctness(evaluation, side, collected.seen)
@@ -140,6 +154,9 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
             _label_folded_weights(evaluation, collected)
     if request.candidate.language in ("triton", "cpp", "cuda"):
         _look_at_own_work(evaluation, collected)
+    if request.trace:
+        with evaluation.stage("trace"):
+            collected.kernels = trace(evaluation, request.problem.cases[-1])
     if _may_time(evaluation, collected):
         with evaluation.stage("timing"):
             _time(evaluation, collected)
@@ -178,15 +195,15 @@ def _look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
             collected.profile = profile(evaluation, case, knocked_out)
 
 
-def _open_judge(evaluation: Evaluation) -> None:
+def open_judge(evaluation: Evaluation) -> None:
     """Start the judge, or take the warm one of the same problem, and load the problem."""
     request, host = evaluation.request, evaluation.host
     problem = request.problem
-    child = host.take_warm(_warm_key(evaluation))
-    if child is None:
-        child = host.spawn("judge", request.limits)
-        child.wait_ready()
-    evaluation.judge = child
+    warm = host.take_warm(_warm_key(evaluation))
+    if warm is None:
+        warm = Warm(host.spawn("judge", request.limits))
+        warm.judge.wait_ready()
+    evaluation.judge, evaluation.parked = warm.judge, warm.parked
     fields = {
         "problem_kind": problem.kind,
         "mode": problem.mode,
@@ -208,22 +225,20 @@ def _open_judge(evaluation: Evaluation) -> None:
 
 
 def _warm_key(evaluation: Evaluation) -> str:
-    return f"{evaluation.request.problem.digest()}|{evaluation.request.protocol}"
+    request = evaluation.request
+    parts = (request.problem.digest(), request.protocol, request.rules.precision)
+    return "|".join((*parts, request.limits.to_json()))
 
 
 def _time(evaluation: Evaluation, collected: Collected) -> None:
-    names = _open_baselines(evaluation)
+    names = open_baselines(evaluation)
     # Killed long ago: a context takes its time to go.
     evaluation.close_side(KNOCKED_OUT)
 
     def reopen() -> None:
-        for name in [*names, "candidate"]:
-            evaluation.note_printed(name)
-            evaluation.sides[name].child.doom()
-        for name in [*names, "candidate"]:
-            evaluation.close_side(name)
-        _open_baselines(evaluation)
-        _open_again(evaluation, "candidate", evaluation.request.candidate)
+        put_away(evaluation, [*names, "candidate"])
+        open_baselines(evaluation)
+        open_again(evaluation, "candidate", evaluation.request.candidate)
 
     official = evaluation.request.protocol == "official"
     for case in evaluation.request.problem.cases:
@@ -237,50 +252,12 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
             collected.times.append(times)
         except Ended as ended:
             if ended.side in names:
-                raise _baseline_failed(ended.side, ended) from ended
+                raise baseline_failed(ended.side, ended) from ended
             raise
         collected.labels += labels_of(collected.times[-1])
         if collected.times[-1].wrong:
             message = collected.times[-1].wrong[0]
             raise Ended(Incorrect(kind="values", case=f"{case.name}, timed", message=message))
-
-
-def _open_baselines(evaluation: Evaluation) -> list[str]:
-    """Open a side for each baseline; return their names."""
-    for baseline in evaluation.request.baselines:
-        candidate = baseline.candidate or reference_candidate(evaluation)
-        with _blamed_on_baseline(baseline.name):
-            _open_again(evaluation, baseline.name, candidate)
-    return [baseline.name for baseline in evaluation.request.baselines]
-
-
-def _open_again(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
-    """Open a side with the weights that are loaded already."""
-    evaluation.open_side(name, candidate)
-    if evaluation.has_weights:
-        evaluation.match_weights(name)
-        evaluation.publish_weights(name)
-
-
-@contextmanager
-def _blamed_on_baseline(name: str) -> Iterator[None]:
-    """Turn a failure inside into a problem's: for a baseline no candidate can be blamed."""
-    try:
-        yield
-    except Ended as ended:
-        raise _baseline_failed(name, ended) from ended
-
-
-def _baseline_failed(name: str, ended: Ended) -> ProblemError:
-    message = getattr(ended.outcome, "message", "")
-    return ProblemError(f"baseline {name!r} {ended.outcome.verdict}: {message}")
-
-
-def reference_candidate(evaluation: Evaluation) -> Candidate:
-    """Return the problem's own reference as something that a contestant can load."""
-    problem = evaluation.request.problem
-    entry = "Model" if problem.kind == "module" else "reference"
-    return Candidate(language="torch", files=(problem.source,), entry=entry)
 
 
 def _exit(evaluation: Evaluation, collected: Collected) -> None:
@@ -292,7 +269,7 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
     if evaluation.host.device.is_gpu and collected.times:
         evaluation.note_printed("candidate")
         evaluation.close_side("candidate")
-        with _blamed_on_baseline(evaluation.request.baselines[0].name):
+        with blamed_on_baseline(evaluation.request.baselines[0].name):
             look_for_disturbance(evaluation, collected)
     if status is None:
         detail = f"its process did not end within {evaluation.request.limits.exit_s:g} s"
@@ -325,8 +302,8 @@ def _right_in_fresh_contestant(evaluation: Evaluation, *, redrawn: bool) -> bool
     try:
         side = evaluation.open_side(name, evaluation.request.candidate)
         if redrawn:
-            evaluation.match_weights(name)
-            evaluation.apply_weights([name])
+            match_weights(evaluation, name)
+            apply_weights(evaluation, [name])
         side.stage = "correctness"
         drawn = evaluation.draw(evaluation.request.problem.cases[0], "nominal", 0)
         result = evaluation.call(side, drawn, 0)
@@ -343,12 +320,15 @@ def _close(evaluation: Evaluation) -> None:
     for name in names:
         evaluation.note_printed(name)
         host.retire(evaluation.sides.pop(name))
+    for side in evaluation.parked.rest():
+        names.append(side.name)
+        host.retire(side)
     if host.device.is_gpu:
         # What they have mapped must not be freed before they are gone.
         host.reap()
     if evaluation.judge is not None:
         evaluation.ask("forget", {"all": True, "sides": names})
-        evaluation.host.keep_warm(_warm_key(evaluation), evaluation.judge)
+        evaluation.host.keep_warm(_warm_key(evaluation), Warm(evaluation.judge, evaluation.parked))
         evaluation.judge = None
 
 
@@ -357,6 +337,7 @@ def _abandon(evaluation: Evaluation) -> None:
     for side in evaluation.sides.values():
         side.close()
     evaluation.sides.clear()
+    evaluation.parked.close()
     if evaluation.judge is not None:
         evaluation.judge.kill()
         evaluation.judge = None

@@ -12,73 +12,37 @@ from typing import Any
 
 from tilewright.contestant.frames import Frame
 from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.calibration import DEFAULT, Calibration
 from tilewright.evaluator.device_clock import calibrate
 from tilewright.evaluator.device_side import DeviceSide
+from tilewright.evaluator.drawn import Answer, Drawn
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.nvml import Conditions, conditions
 from tilewright.evaluator.pool import pool_library
-from tilewright.evaluator.processes import Child, ask
+from tilewright.evaluator.processes import Child, answer, tell
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.evaluator.sides import Ended, Side
 from tilewright.evaluator.testimony import Result
+from tilewright.evaluator.warm import Parked
 from tilewright.records import (
     Candidate,
     Case,
     CaseResult,
+    Ceilings,
     EvalRequest,
     Protection,
     StageRecord,
     Unjudged,
+    Work,
 )
 
-__all__ = ["SLOTS", "Answer", "Drawn", "Evaluation"]
+__all__ = ["SLOTS", "Evaluation"]
 
 SLOTS = 3
 """Addresses at which inputs arrive: a ring, and the same one again."""
+COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
+"""Baselines that torch compiles, and how."""
 Emit = Callable[[str, dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Inputs that the judge holds: how they lie in memory, not what they are."""
-
-    name: str
-    case: str
-    contents: str
-    seed: int
-    forward_seed: int
-    tree: dict[str, Any]
-    grad_outputs: dict[str, Any]
-    grads: list[int]
-    size: int
-    output_bytes: int
-    outputs: list[dict[str, Any]]
-    oracle: str
-    random: bool
-    skipped: str
-    call_s: float
-    aliases: bool
-    """Whether the reference itself returns a view of an input, or inputs are donated."""
-    movable: int
-
-    @property
-    def slot_bytes(self) -> int:
-        """Return the size of one slot of the input arena, in whole pages."""
-        return -(-self.size // 4096) * 4096
-
-    def dtypes(self) -> set[str]:
-        """Return the dtypes of inputs and outputs."""
-        return {item["dtype"] for item in self.outputs} | _dtypes(self.tree)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the judge says of one call: `wrong` is empty when the outputs are right."""
-
-    wrong: str
-    message: str
-    error: float | None
-    mutated: tuple[str, ...]
 
 
 @dataclass
@@ -91,6 +55,8 @@ class Evaluation:
     emit: Emit
     watch: Callable[[], None]
     judge: Child | None = None
+    unanswered: list[str] = field(default_factory=list)
+    """What the judge was asked and has not answered yet."""
     init_tree: dict[str, Any] = field(default_factory=dict)
     init_bytes: int = 0
     is_module: bool = False
@@ -106,7 +72,8 @@ class Evaluation:
     pool_bytes: int = 0
     """Room on a device in which a side's calls allocate."""
     sides: dict[str, Side] = field(default_factory=dict)
-    entries: dict[str, bytes] = field(default_factory=dict)
+    parked: Parked = field(default_factory=Parked)
+    """Baselines that are alive and not in use."""
     cases: list[CaseResult] = field(default_factory=list)
     stages: list[StageRecord] = field(default_factory=list)
     protections: tuple[Protection, ...] = ()
@@ -114,6 +81,9 @@ class Evaluation:
     loaders: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the driver said of the GPU, by moment."""
+    calibration: Calibration = DEFAULT
+    work: list[Work] = field(default_factory=list)
+    ceilings: Ceilings | None = None
     printed: str = ""
     call_s: float = 0.0
     """Wall seconds spent in calls of candidate and baselines, to tell our own cost apart."""
@@ -124,14 +94,15 @@ class Evaluation:
         return derive(self.root, *names)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Record a stage and its wall time, also when it ends the evaluation."""
+    def stage(self, name: str) -> Iterator[list[str]]:
+        """Record a stage, its time and what is said of it, also when it ends the evaluation."""
         self.emit("stage", {"stage": name})
-        start = time.monotonic()
+        start, said = time.monotonic(), list[str]()
         try:
-            yield
+            yield said
         finally:
-            self.stages.append(StageRecord(name=name, wall_s=time.monotonic() - start))
+            wall_s = time.monotonic() - start
+            self.stages.append(StageRecord(name=name, wall_s=wall_s, detail=", ".join(said)))
 
     def ask(
         self,
@@ -148,11 +119,24 @@ class Evaluation:
             ProblemError: the problem's own code failed.
             InfrastructureError: the judge was lost; the evaluation may be repeated.
         """
+        self.tell(kind, fields, body=body, fds=fds)
+        return self.answered(timeout_s)
+
+    def tell(
+        self, kind: str, fields: dict[str, Any], *, body: bytes = b"", fds: tuple[int, ...] = ()
+    ) -> None:
+        """Ask the judge, and go on; `answered` returns what it says."""
         if self.judge is None:
             raise InfrastructureError("the judge is not running")
-        frame: Frame = ask(
-            self.judge, kind, fields, body=body, fds=fds, timeout_s=timeout_s, idle=self.watch
-        )
+        tell(self.judge, kind, fields, body, fds)
+        self.unanswered.append(kind)
+
+    def answered(self, timeout_s: float = 120.0) -> dict[str, Any]:
+        """Return the answer to the oldest question that is open; raise as `ask` does."""
+        if self.judge is None:
+            raise InfrastructureError("the judge is not running")
+        kind = self.unanswered.pop(0)
+        frame: Frame = answer(self.judge, kind, timeout_s, self.watch)
         if frame.kind == "problem_failed":
             crowded = "out of memory" in frame.fields["message"].lower()
             if crowded and self.host.end_idle():
@@ -265,7 +249,7 @@ class Evaluation:
         """
         child = self.host.spawn("contestant", self.request.limits, candidate.allow_imports)
         limits = self.request.limits
-        if name == "compile":
+        if name in COMPILE_MODES:
             # Its first call compiles, which is a build.
             limits = limits.model_copy(update={"call_s": limits.build_s})
         kind = DeviceSide if self.host.device.is_gpu else Side
@@ -277,7 +261,7 @@ class Evaluation:
         self.ask("publish_init", {"side": name})
         fields, body = self._load_fields(name, candidate, knockout=knockout)
         frame = side.load(fields, body)
-        self.entries[name] = side.weight_entries(frame)
+        side.entries = side.weight_entries(frame)
         return side
 
     def note_protections(self, child: Child) -> None:
@@ -311,44 +295,9 @@ class Evaluation:
             "knockout": knockout,
             "import_paths": list(candidate.allow_imports),
             "threads": self.host.cores.threads,
-            "compile": None,
+            "compile": COMPILE_MODES.get(name),
         }
-        if name == "compile":
-            fields["compile"] = "default"
         return fields, b"".join(data for _, data in parts)
-
-    def load_weights(self, names: list[str]) -> list[str]:
-        """Draw new weights and load them on the reference and on sides; return what they lack."""
-        if not self.has_weights:
-            return []
-        for name in names:
-            self.match_weights(name)
-        return self.apply_weights(names)
-
-    def apply_weights(self, names: list[str]) -> list[str]:
-        """Load the new weights that all of `names` can hold; return what they lack."""
-        applied = self.ask("apply_weights", {"sides": names})
-        self.weights_bytes = applied["bytes"]
-        for name in names:
-            self.publish_weights(name)
-        return list(applied["lacking"])
-
-    def match_weights(self, name: str) -> None:
-        """Let the judge find out which of a side's seeded weights are which of its own."""
-        side = self.sides[name]
-        fields = {"side": name, "seed": self.seed("weights")}
-        plan = self.ask("plan_weights", fields, body=self.entries[name])
-        if plan["need"]:
-            places = side.read_weights(plan["need"])
-            fields = {"side": name, "names": plan["need"], "addresses": places}
-            self.ask("match_weights", fields)
-
-    def publish_weights(self, name: str) -> None:
-        """Load the applied weights on one side."""
-        side = self.sides[name]
-        self.make_room(side, self.weights_bytes)
-        tree = self.ask("publish_weights", {"side": name})["tree"]
-        side.ask("weights", {"tree": tree, "base": 0}, timeout_s=self.request.limits.load_s)
 
     def note_conditions(self, when: str) -> Conditions | None:
         """Keep the state of the GPU for the report; `None`: there is no GPU, or no word of it."""
@@ -375,6 +324,26 @@ class Evaluation:
         """Return a generator for our own secret choices."""
         return generator(self.root, *names)
 
+    def park(self, name: str) -> None:
+        """Set a side aside, under a name of its own, for the next time that it is needed."""
+        side = self.sides.pop(name)
+        self._rename(side, f"{name}, process {side.child.pid}")
+        self.parked.add(name, side)
+
+    def take_parked(self, name: str) -> bool:
+        """Make a side that was set aside the side `name`; tell whether there was one."""
+        side = self.parked.take(name)
+        if side is None:
+            return False
+        self._rename(side, name)
+        side.serve(self.watch, self.deadline)
+        self.sides[name] = side
+        return True
+
+    def _rename(self, side: Side, name: str) -> None:
+        self.ask("rename", {"side": side.name, "to": name})
+        side.name = name
+
     def close_side(self, name: str) -> None:
         """End a side and let the judge forget its arenas."""
         side = self.sides.pop(name, None)
@@ -382,13 +351,3 @@ class Evaluation:
             side.close()
             if self.judge is not None and not self.judge.closed:
                 self.ask("forget", {"sides": [name]})
-
-
-def _dtypes(tree: dict[str, Any]) -> set[str]:
-    if tree["t"] == "tensor":
-        return {tree["dtype"]}
-    if tree["t"] in ("list", "tuple"):
-        return set().union(*(_dtypes(item) for item in tree["v"]), set())
-    if tree["t"] == "dict":
-        return set().union(*(_dtypes(item) for _, item in tree["v"]), set())
-    return set()

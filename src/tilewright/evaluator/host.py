@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,10 @@ from typing import IO, Any, Protocol
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.confinement import ALL_LAYERS, confinement
 from tilewright.evaluator.devices import CPU, Device
+from tilewright.evaluator.nvml import conditions
 from tilewright.evaluator.pool import pool_library
 from tilewright.evaluator.processes import COMPILER_ROLES, DEVICE_ROLES, ROLES, Child, Forkserver
+from tilewright.evaluator.warm import Warm
 from tilewright.records import Limits
 
 __all__ = ["Cores", "Host", "plan_cores"]
@@ -27,10 +30,16 @@ LEASE_POLL_S, LEASE_TOLD_S = 0.002, 2.0
 """How often a taken device is tried again, and after how long the user is told."""
 ARMED = {"contestant": 2}
 """Children forked ahead: one for the next candidate, one for its baseline."""
-ARMED_ON_GPU = {"contestant": 3, "judge": 1}
-"""A context takes long to make: one more for the knock-out, a judge for the next problem."""
-WARM_JUDGES, WARM_JUDGES_ON_GPU = 1, 4
-"""How many judges are kept for further candidates of their problems."""
+ARMED_ON_GPU = {"contestant": 1, "judge": 1}
+"""A context takes long to make, and while it is made whoever is timed on the device is slower: one
+for the next candidate, and a judge for the next problem."""
+ARMED_IN_LEASE = {"contestant": 3}
+"""What an evaluation of a short kernel needs there: for the candidate, its knock-out, and the
+candidate in a second pair of processes."""
+WARM_JUDGES, WARM_JUDGES_ON_GPU = 1, 8
+"""How many judges at most are kept for further candidates of their problems."""
+WARM_SHARE, WARM_BYTES = 0.25, 5 << 29
+"""What part of a device's memory idle judges may hold, and what one holds with its baselines."""
 SLOTS_OF_UIDS, UID_BLOCKS = 256, 16
 """Each child of a host gets a uid of its own, so that limits per uid are not shared."""
 
@@ -108,13 +117,15 @@ class Host:
             DEVICE_ROLES if device.is_gpu else ROLES,
         )
         self.compilers = Forkserver({**device.environment, "OMP_NUM_THREADS": "1"}, COMPILER_ROLES)
+        self.sequences = itertools.count(1)
+        """Numbers of calls on a device, of which none comes twice in the life of a judge."""
         self.suspect = False
         """Whether the last candidate may have left the device in a bad state."""
         self.bad_probes = 0
         """How often in a row the device failed to compute something known."""
         self.sketches: dict[str, Sketch] = {}
         """By the digest of a problem."""
-        self._warm: dict[str, Child] = {}
+        self._warm: dict[str, Warm] = {}
         self._retired: list[Retired] = []
         self._forks = 0
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
@@ -139,10 +150,18 @@ class Host:
         self.reap()
         if self.device.is_gpu:
             self.compilers.begin()
+        self._arm(limits, ARMED_ON_GPU if self.device.is_gpu else ARMED)
+
+    def prearm_in_lease(self, limits: Limits) -> None:
+        """Fork what an evaluation on a GPU will need, now that nobody else is timed there."""
+        if self.device.is_gpu:
+            self._arm(limits, ARMED_IN_LEASE)
+
+    def _arm(self, limits: Limits, counts: dict[str, int]) -> None:
         if limits != self._armed_for:
             self._disarm()
         self._armed_for = limits
-        for role, count in (ARMED_ON_GPU if self.device.is_gpu else ARMED).items():
+        for role, count in counts.items():
             armed = [child for child in self._armed[role] if self._usable(child)]
             missing = range(count - len(armed))
             self._armed[role] = armed + [self._fork(role, limits, ()) for _ in missing]
@@ -188,17 +207,23 @@ class Host:
     def _own_paths(self) -> tuple[str, ...]:
         return (str(pool_library(self.home)),) if self.device.is_gpu else ()
 
-    def take_warm(self, key: str) -> Child | None:
+    def take_warm(self, key: str) -> Warm | None:
         """Return the living idle judge of a problem, if one is kept; make room for its return."""
-        child = self._warm.pop(key, None)
-        most = WARM_JUDGES_ON_GPU if self.device.is_gpu else WARM_JUDGES
-        while len(self._warm) >= most:
+        found = self._warm.pop(key, None)
+        while len(self._warm) >= self._most_warm():
             # Who idled longest.
             self._warm.pop(next(iter(self._warm))).kill()
-        if child is not None and not child.alive():
-            child.kill()
+        if found is not None and not found.judge.alive():
+            found.kill()
             return None
-        return child
+        return found
+
+    def _most_warm(self) -> int:
+        if not self.device.is_gpu:
+            return WARM_JUDGES
+        found = conditions(self.device.uuid)
+        total = (found.total_bytes if found else None) or 0
+        return min(max(int(total * WARM_SHARE) // WARM_BYTES, WARM_JUDGES), WARM_JUDGES_ON_GPU)
 
     @property
     def occupied(self) -> bool:
@@ -219,14 +244,14 @@ class Host:
         """End all that idles, to make room on the device; tell whether there was anything."""
         found = self.occupied
         self._disarm()
-        for child in self._warm.values():
-            child.kill()
+        for warm in self._warm.values():
+            warm.kill()
         self._warm.clear()
         return found
 
-    def keep_warm(self, key: str, child: Child) -> None:
+    def keep_warm(self, key: str, warm: Warm) -> None:
         """Keep an idle judge for the next candidate of its problem."""
-        self._warm[key] = child
+        self._warm[key] = warm
 
     @contextmanager
     def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:

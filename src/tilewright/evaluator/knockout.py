@@ -9,10 +9,11 @@ from tilewright.evaluator.device_clock import own_share
 from tilewright.evaluator.device_side import DeviceSide
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.sides import Ended
-from tilewright.records import Case, Profile
+from tilewright.evaluator.weights import match_weights, publish_weights
+from tilewright.records import Case, KernelTime, Profile
 from tilewright.scoring import statistics
 
-__all__ = ["KNOCKED_OUT", "KnockedOut", "knock_out", "profile"]
+__all__ = ["KNOCKED_OUT", "KnockedOut", "knock_out", "profile", "trace"]
 
 KNOCKED_OUT = "candidate-knockout"
 """Its side."""
@@ -36,8 +37,8 @@ def knock_out(evaluation: Evaluation, case: Case) -> KnockedOut:
         side = evaluation.open_side(KNOCKED_OUT, candidate, knockout=True)
         side.stage = "knockout"
         if evaluation.has_weights:
-            evaluation.match_weights(KNOCKED_OUT)
-            evaluation.publish_weights(KNOCKED_OUT)
+            match_weights(evaluation, KNOCKED_OUT)
+            publish_weights(evaluation, KNOCKED_OUT)
         drawn = evaluation.draw(case, "nominal", 50)
         result = evaluation.call(side, drawn, 0)
         right = not evaluation.check(side, drawn, 0, result).wrong
@@ -53,6 +54,24 @@ def knock_out(evaluation: Evaluation, case: Case) -> KnockedOut:
     finally:
         if KNOCKED_OUT in evaluation.sides:
             evaluation.sides[KNOCKED_OUT].child.doom()
+
+
+def trace(evaluation: Evaluation, case: Case) -> list[KernelTime]:
+    """Return the kernels of one call of the candidate, by its own profiler; none on a CPU.
+
+    Raises:
+        Ended: it failed.
+    """
+    side = evaluation.sides["candidate"]
+    if not isinstance(side, DeviceSide):
+        return []
+    drawn = evaluation.draw(case, "nominal", 52)
+    evaluation.make_room(side, drawn.slot_bytes)
+    evaluation.publish(side, drawn, 0)
+    # The profiler's first use takes seconds.
+    found = side.traced(evaluation.fields_of(drawn, 0), evaluation.request.limits.load_s)
+    evaluation.forget(drawn)
+    return found
 
 
 def profile(evaluation: Evaluation, case: Case, knocked_out: KnockedOut) -> Profile | None:

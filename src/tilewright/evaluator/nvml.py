@@ -32,6 +32,7 @@ class Conditions:
     reasons: tuple[str, ...]
     used_bytes: int | None
     """Device memory in use, by whomever."""
+    total_bytes: int | None
     busy_percent: int | None
     """Share of the last second or so in which some kernel ran."""
 
@@ -79,5 +80,6 @@ def conditions(uuid: str) -> Conditions | None:
         milliwatts=asked("nvmlDeviceGetPowerUsage"),
         reasons=tuple(text for bit, text in REASONS.items() if mask & bit),
         used_bytes=None if no_memory else int(memory.used),
+        total_bytes=None if no_memory else int(memory.total),
         busy_percent=None if no_busy else int(busy.gpu),
     )

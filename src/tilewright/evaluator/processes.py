@@ -88,7 +88,7 @@ class Child:
         self.printed = printed
         self.applied: dict[str, str] = {}
         self._init_pidfd = os.pidfd_open(init_pid)
-        self._init_pid = init_pid
+        self.pid = init_pid
         self._status_fd = status_fd
         self._status: int | None = None
         self._reaped_s = 0.0
@@ -115,8 +115,8 @@ class Child:
 
     def look(self) -> None:
         """Find out anew which processes the tree has; the methods below act on these."""
-        self._pids = self._descendants(self._init_pid)
-        self._reaped_s = sum(_children_s(pid) for pid in (self._init_pid, *self._pids))
+        self._pids = self._descendants(self.pid)
+        self._reaped_s = sum(_children_s(pid) for pid in (self.pid, *self._pids))
 
     def cpu_s(self) -> float:
         """Return the CPU seconds that the tree, init excluded, has used, with what has ended."""
@@ -312,26 +312,38 @@ class Forkserver:
             self._process = None
 
 
-def ask(
+def tell(
     child: Child,
     kind: str,
     fields: dict[str, Any] | None = None,
-    *,
     body: bytes = b"",
     fds: tuple[int, ...] = (),
-    timeout_s: float = 120.0,
-    idle: Callable[[], None] | None = None,
+) -> None:
+    """Send a frame to one of ours (the judge), whose answer is read later.
+
+    Raises:
+        InfrastructureError: the child is gone.
+    """
+    try:
+        child.channel.send(kind, fields, body, fds)
+    except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+        raise _lost(child, kind, error) from error
+
+
+def answer(
+    child: Child, kind: str, timeout_s: float = 120.0, idle: Callable[[], None] | None = None
 ) -> Frame:
-    """Send a frame to one of ours (the judge) and return its answer.
+    """Return the answer to the oldest frame that was sent to one of ours, a `kind`.
 
     Raises:
         InfrastructureError: the child is gone or does not answer in time.
     """
     try:
-        child.channel.send(kind, fields, body, fds)
         return child.channel.receive(time.monotonic() + timeout_s, idle)
     except (ChannelClosed, DeadlineExceeded, FrameError) as error:
-        printed = child.printed.text()[-800:]
-        raise InfrastructureError(
-            f"the {child.role} was lost at {kind!r}: {error}. {printed}"
-        ) from error
+        raise _lost(child, kind, error) from error
+
+
+def _lost(child: Child, kind: str, error: Exception) -> InfrastructureError:
+    printed = child.printed.text()[-800:]
+    return InfrastructureError(f"the {child.role} was lost at {kind!r}: {error}. {printed}")

@@ -62,6 +62,8 @@ class Side:
         self.child = child
         self.limits = limits
         self.stage: Stage = "load"
+        self.entries = b""
+        """The weights that it has, by its own word, in JSON."""
         self.inputs_bytes = 0
         self.token = TokenPage()
         self.base = 0
@@ -77,6 +79,10 @@ class Side:
         self._cpu_before = 0.0
         self._poll = select.poll()
         self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
+
+    def serve(self, watch: Callable[[], None], deadline: float) -> None:
+        """Go on in another evaluation, with its client and deadline."""
+        self._watch_client, self._deadline = watch, deadline
 
     def make_room(self, inputs: int) -> tuple[int, ...] | None:
         """Map an input arena of at least these bytes on the contestant; `None`: it is there.

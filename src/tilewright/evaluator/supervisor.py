@@ -19,6 +19,7 @@ from tilewright.errors import TilewrightError
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.evaluator.host import Host
+from tilewright.evaluator.lint import lint
 from tilewright.records import EvalRequest
 
 __all__ = ["main"]
@@ -88,6 +89,9 @@ def _serve(hosts: Hosts, sock: socket.socket) -> None:
             request = EvalRequest.from_json(frame.body)
             checks = frame.fields.get("checks")
             host = hosts.of(request.device)
+            if frame.kind == "lint":
+                channel.send("health", {}, lint(host, request, emit, watch).to_json().encode())
+                continue
             report = evaluate(
                 host, request, emit, watch, checks=None if checks is None else tuple(checks)
             )

@@ -64,6 +64,22 @@ class Result(Said):
     """The duration of a timed call on a device by the contestant's own events."""
     own_us: float | None = Field(default=None, ge=0)
     """How much of it passed between events around the candidate's own launches."""
+    peak_bytes: Count | None = None
+    """Device memory that the call allocated at its peak."""
+
+
+class KernelSaid(Said):
+    """Kernels of one name, as its profiler lists them."""
+
+    name: Text
+    launches: Annotated[int, Field(ge=1, le=1 << 40)]
+    total_us: float = Field(ge=0)
+
+
+class Traced(Said):
+    """The kernels of one call."""
+
+    kernels: list[KernelSaid] = Field(max_length=256)
 
 
 class ErrorSaid(Said):

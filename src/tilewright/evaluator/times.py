@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
@@ -48,6 +49,12 @@ class CaseTimes:
     """Whether the times are device times by the judge's clock, not a caller's."""
     said: dict[str, list[float]] = field(default_factory=dict)
     """Calls on a device by the sides' own events, in seconds: testimony."""
+    waited: dict[str, list[float]] = field(default_factory=dict)
+    """Calls on a device as a Python caller waits for them, in seconds."""
+    batched: dict[str, float] = field(default_factory=dict)
+    """Seconds of one call of many behind one gate, with warm caches."""
+    peaks: dict[str, int] = field(default_factory=dict)
+    """Bytes that a call allocates at its peak, by the sides' own word."""
     early: int = 0
     """Calls of the candidate that could not be queued whole: it waits for the device itself."""
 
@@ -150,6 +157,12 @@ def half_width(times: CaseTimes, baseline: str) -> float:
     return (high - low) / 2
 
 
+def pairs_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
+    """Return half the width of the 95 % interval of the log ratio over all pairs of processes."""
+    found = _interval(by_pair(times, _rows(times, baseline)), sigma)
+    return math.log(found.high / found.low) / 2
+
+
 def compare(
     times: CaseTimes, baseline: str, sigma: float, labels: tuple[str, ...], *, official: bool
 ) -> Comparison:
@@ -231,6 +244,9 @@ def _timing(times: CaseTimes, name: str, *, official: bool) -> Timing:
         high_us=high,
         samples=len(values),
         method=_method(times, official=official),
+        call_us=statistics.median(times.waited[name]) * 1e6 if times.waited.get(name) else None,
+        batched_us=times.batched[name] * 1e6 if name in times.batched else None,
+        peak_bytes=times.peaks.get(name),
     )
 
 

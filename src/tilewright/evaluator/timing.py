@@ -13,9 +13,17 @@ from collections.abc import Callable
 
 from tilewright.evaluator.calibration import pairs_needed
 from tilewright.evaluator.clocks import Clock, Turn, clock_of
-from tilewright.evaluator.evaluation import SLOTS, Drawn, Evaluation
+from tilewright.evaluator.device_clock import look_beside
+from tilewright.evaluator.drawn import Drawn
+from tilewright.evaluator.evaluation import SLOTS, Evaluation
 from tilewright.evaluator.sides import Side, Timed
-from tilewright.evaluator.times import CaseTimes, half_width, hideable_s, shortest
+from tilewright.evaluator.times import (
+    CaseTimes,
+    half_width,
+    hideable_s,
+    pairs_half_width,
+    shortest,
+)
 from tilewright.records import Case
 from tilewright.scoring import statistics
 
@@ -31,6 +39,9 @@ RING_BYTES = 1 << 30
 SOUGHT_SHARE = 0.25
 """No interval is sought that is narrower than this share of what could be hidden beside a call."""
 ALONE_CALLS = 9
+MORE, WIDE = 2, 0.03
+"""How many times as many pairs of processes as planned are made at most, and the half width of the
+interval over them above which one more is made."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -44,8 +55,8 @@ def time_case(
     """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
 
     A call that differs from one process to the next by more than its blocks scatter is timed in
-    several pairs of processes (`pairs_needed`), each with a part of the blocks; `reopen` replaces
-    all sides by fresh ones.
+    several pairs of processes (`pairs_needed`), each with a part of the blocks, and in more where
+    these disagree; `reopen` replaces all sides by fresh ones.
 
     Raises:
         Ended: a side crashed, hung or raised.
@@ -60,17 +71,33 @@ def time_case(
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
     pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu) if reopen else 1
-    for number in range(pairs):
-        if number and reopen:
-            reopen()
-            _make_ready(clock, evaluation, names, draws[0], slots)
+    while True:
         times.pair_starts.append(times.blocks)
         _time_pair(clock, evaluation, times, names, draws, slots, pairs)
-        if times.wrong:
+        if times.wrong or not _wants_another_pair(evaluation, times, names, pairs):
             break
+        if reopen:
+            reopen()
+        _make_ready(clock, evaluation, names, draws[0], slots)
+    if on_gpu and not times.wrong:
+        look_beside(evaluation, times, names, draws[0])
     for drawn in draws:
         evaluation.forget(drawn)
     return times
+
+
+def _wants_another_pair(
+    evaluation: Evaluation, times: CaseTimes, names: list[str], pairs: int
+) -> bool:
+    """Tell whether a pair of processes is missing: planned, or since those so far disagree."""
+    made = len(times.pair_starts)
+    if made < pairs:
+        return True
+    if pairs == 1 or made >= MORE * pairs:
+        return False
+    call_us = statistics.median(times.totals[names[0]]) * 1e6
+    sigma = evaluation.calibration.sigma(call_us, times.moved_bytes)
+    return any(pairs_half_width(times, name, sigma) > WIDE for name in names[:-1])
 
 
 def _make_ready(

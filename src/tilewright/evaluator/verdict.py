@@ -20,6 +20,7 @@ from tilewright.records import (
     Correct,
     EvalReport,
     Finding,
+    KernelTime,
     Label,
     Outcome,
     Profile,
@@ -43,6 +44,7 @@ class Collected:
     lacking_weights: list[str] = field(default_factory=list)
     right_when_seeded: bool | None = None
     profile: Profile | None = None
+    kernels: list[KernelTime] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
 
 
@@ -79,6 +81,9 @@ def report(
         labels=labels,
         comparisons=comparisons,
         profile=collected.profile,
+        work=tuple(evaluation.work),
+        ceilings=evaluation.ceilings,
+        kernels=tuple(collected.kernels),
         cases=tuple(evaluation.cases),
         stages=tuple(evaluation.stages),
         protections=evaluation.protections,

@@ -16,6 +16,7 @@ from typing import Any, Self
 from tilewright import errors
 from tilewright.contestant.frames import Channel, ChannelClosed, DeadlineExceeded, FrameError
 from tilewright.records import EvalReport, EvalRequest
+from tilewright.records.health import Health
 
 __all__ = ["LocalExecutor"]
 
@@ -57,6 +58,15 @@ class LocalExecutor:
         with self._taken(request) as supervisor:
             return supervisor.evaluate(request, progress, checks)
 
+    def lint(self, request: EvalRequest, progress: Progress = _silent) -> Health:
+        """Find out which answers pass on a request's problem that do no work.
+
+        Raises:
+            TilewrightError: our side failed.
+        """
+        with self._taken(request) as supervisor:
+            return supervisor.lint(request, progress)
+
     async def evaluate_async(
         self, request: EvalRequest, progress: Progress = _silent
     ) -> EvalReport:
@@ -93,6 +103,11 @@ class LocalExecutor:
             for supervisor in self._all:
                 supervisor.stop()
 
+    def kill(self) -> None:
+        """End the supervisors with whatever they are judging; who waits for it gets an error."""
+        for supervisor in self._all:
+            supervisor.abort()
+
     def __enter__(self) -> Self:
         """Return the executor itself."""
         return self
@@ -121,8 +136,18 @@ class Supervisor:
         self, request: EvalRequest, progress: Progress, checks: tuple[str, ...] | None
     ) -> EvalReport:
         """Judge one candidate, as `LocalExecutor.evaluate`."""
+        fields = {"checks": None if checks is None else list(checks)}
+        return EvalReport.from_json(self._asked("evaluate", fields, request, progress))
+
+    def lint(self, request: EvalRequest, progress: Progress) -> Health:
+        """Look at a problem, as `LocalExecutor.lint`."""
+        return Health.from_json(self._asked("lint", {}, request, progress))
+
+    def _asked(
+        self, kind: str, fields: dict[str, Any], request: EvalRequest, progress: Progress
+    ) -> bytes:
         try:
-            return self._exchange(request, progress, checks)
+            return self._exchange(kind, fields, request, progress)
         except (ChannelClosed, DeadlineExceeded, FrameError) as error:
             self.stop()
             raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
@@ -133,11 +158,10 @@ class Supervisor:
             raise
 
     def _exchange(
-        self, request: EvalRequest, progress: Progress, checks: tuple[str, ...] | None
-    ) -> EvalReport:
+        self, kind: str, fields: dict[str, Any], request: EvalRequest, progress: Progress
+    ) -> bytes:
         channel = self._channel or self._start()
-        fields = {"checks": None if checks is None else list(checks)}
-        channel.send("evaluate", fields, request.to_json().encode())
+        channel.send(kind, fields, request.to_json().encode())
         while True:
             frame = channel.receive()
             if frame.kind == "event":
@@ -148,10 +172,10 @@ class Supervisor:
                 self.stop()
                 raise errors.InfrastructureError(frame.fields["message"])
             elif frame.kind == "failed":
-                kind = getattr(errors, frame.fields["type"], errors.InfrastructureError)
-                raise kind(frame.fields["message"])
+                type_ = getattr(errors, frame.fields["type"], errors.InfrastructureError)
+                raise type_(frame.fields["message"])
             else:
-                return EvalReport.from_json(frame.body)
+                return frame.body
 
     def _start(self) -> Channel:
         ours, theirs = socket.socketpair()
@@ -175,6 +199,13 @@ class Supervisor:
         channel.receive(time.monotonic() + START_S)
         self._channel = channel
         return channel
+
+    def abort(self) -> None:
+        """End the process in the middle of an evaluation; whoever waits for it notices."""
+        process = self._process
+        if process is not None:
+            # Its children end with it.
+            process.kill()
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""

@@ -18,13 +18,16 @@ from tilewright.records.outcome import (
 from tilewright.records.problem import Case, Problem, SourceFile
 from tilewright.records.report import (
     CaseResult,
+    Ceilings,
     Comparison,
     Environment,
     EvalReport,
+    KernelTime,
     Profile,
     Protection,
     StageRecord,
     Timing,
+    Work,
 )
 from tilewright.records.request import EvalRequest, Limits, Protocol, Rules, TimingPlan
 
@@ -34,6 +37,7 @@ __all__ = [
     "Candidate",
     "Case",
     "CaseResult",
+    "Ceilings",
     "Comparison",
     "Correct",
     "Environment",
@@ -44,6 +48,7 @@ __all__ = [
     "Finding",
     "Incorrect",
     "JsonValue",
+    "KernelTime",
     "Label",
     "Limits",
     "Outcome",
@@ -61,5 +66,6 @@ __all__ = [
     "TimingPlan",
     "Unjudged",
     "Verdict",
+    "Work",
     "digest_text",
 ]

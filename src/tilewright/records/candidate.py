@@ -28,4 +28,5 @@ class Baseline(Record):
 
     name: str
     kind: Literal["eager", "compile", "candidate"]
+    """`compile` is torch.compile, in its mode `max-autotune` where that is its name."""
     candidate: Candidate | None = None

@@ -45,6 +45,8 @@ class Problem(Record):
 
     id: str
     revision: str = ""
+    category: str = ""
+    """What kind of operator it is, where its benchmark says so."""
     kind: Literal["module", "function"]
     source: SourceFile
     entry: str

@@ -12,13 +12,16 @@ from tilewright.records.request import EvalRequest
 
 __all__ = [
     "CaseResult",
+    "Ceilings",
     "Comparison",
     "Environment",
     "EvalReport",
+    "KernelTime",
     "Profile",
     "Protection",
     "StageRecord",
     "Timing",
+    "Work",
 ]
 
 
@@ -30,6 +33,12 @@ class Timing(Record):
     high_us: float = Field(gt=0)
     samples: int = Field(gt=0)
     method: Literal["supervisor_clock", "judge_events", "cuda_events"]
+    call_us: float | None = Field(default=None, gt=0)
+    """On a GPU: what a Python caller waits for it, by the supervisor's clock."""
+    batched_us: float | None = Field(default=None, gt=0)
+    """On a GPU: one of many calls behind one gate, with warm caches; in no ratio."""
+    peak_bytes: int | None = Field(default=None, ge=0)
+    """On a GPU: memory that a call allocates at its peak, by the side's own word."""
 
 
 class Comparison(Record):
@@ -57,6 +66,30 @@ class Comparison(Record):
     """The same calls on a device by the sides' own events: testimony, shown and never used."""
 
 
+class Ceilings(Record):
+    """What this device was seen to do at most: measured on it in a second, then kept."""
+
+    bytes_per_s: float = Field(gt=0)
+    """The better of copying and reading a gigabyte."""
+    flops_per_s: dict[str, float]
+    """Products of large matrices, by precision: `fp32`, `tf32`, `fp16`, `bf16`."""
+
+
+class Work(Record):
+    """What a case asks for, counted on its reference."""
+
+    case: str
+    precision: Literal["fp32", "tf32", "fp16", "bf16"]
+    """Whose ceiling its products are held against."""
+    moved_bytes: int = Field(ge=0)
+    """Inputs and outputs, each once."""
+    output_bytes: int = Field(ge=0)
+    flops: int | None = Field(default=None, ge=0)
+    """Of matrix products, convolutions and attention; `None` where they cannot be counted."""
+    peak_bytes: int = Field(ge=0)
+    """Memory that the reference allocates at its peak."""
+
+
 class Profile(Record):
     """How much of a candidate's device time its own kernels are, on one case."""
 
@@ -68,6 +101,16 @@ class Profile(Record):
     """Share of the call that is saved when its own launches are left out: the judge's figure."""
     coverage: float = Field(ge=0, le=1)
     """The smaller of the two."""
+
+
+class KernelTime(Record):
+    """Kernels of one name in one call on a GPU, as torch's profiler in its process saw them."""
+
+    name: str
+    launches: int = Field(ge=1)
+    total_us: float = Field(ge=0)
+    library: bool
+    """Whether its name is one of torch's or of a library of NVIDIA's."""
 
 
 class CaseResult(Record):
@@ -123,6 +166,12 @@ class EvalReport(Record):
     comparisons: tuple[Comparison, ...] = ()
     profile: Profile | None = None
     """On a GPU, for candidates with kernels of their own."""
+    work: tuple[Work, ...] = ()
+    """On a GPU, for each case."""
+    ceilings: Ceilings | None = None
+    """On a GPU."""
+    kernels: tuple[KernelTime, ...] = ()
+    """Where a trace was asked for, the longest first: testimony."""
     cases: tuple[CaseResult, ...] = ()
     stages: tuple[StageRecord, ...] = ()
     protections: tuple[Protection, ...] = ()

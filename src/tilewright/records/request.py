@@ -63,6 +63,8 @@ class EvalRequest(Record):
     timing: TimingPlan = TimingPlan()
     limits: Limits = Limits()
     device: str = "cpu"
+    trace: bool = False
+    """Whether to list the kernels of one call on a GPU, by torch's profiler: seconds more."""
     require_layers: tuple[str, ...] = ()
     """Isolation layers without which nothing of the candidate is run."""
     seed: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")

@@ -9,13 +9,16 @@ import torch
 
 from tilewright.contestant.frames import Channel, Frame
 from tilewright.contestant.tensors import Layout
-from tilewright.evaluator.judge import reference
+from tilewright.evaluator.judge import ceilings, reference
 from tilewright.evaluator.judge.gates import Gates
 from tilewright.evaluator.judge.main import Judge, Side, serve
 from tilewright.evaluator.judge.memory import DeviceMemory
 from tilewright.evaluator.judge.reference import ProblemFailure
 
-EXTRA = ("probe", "measure", "share", "mapped", "gate", "open", "collect", "abandon")
+EXTRA = (
+    *("probe", "ceilings", "measure", "share", "mapped", "rename"),
+    *("gate", "open", "collect", "abandon"),
+)
 PROBE = 512
 
 
@@ -61,10 +64,22 @@ class DeviceJudge(Judge):
             layout.describe(args)
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        outputs, _ = reference.run(self.reference, args, [], 0)
+        (outputs, _), flops = ceilings.counted(lambda: reference.run(self.reference, args, [], 0))
         peak = torch.cuda.max_memory_allocated() - before
         size = sum(value.numel() * value.element_size() for value in outputs)
-        return {"inputs": layout.size, "outputs": size, "count": len(outputs), "peak": peak}
+        return {
+            "inputs": layout.size,
+            "outputs": size,
+            "count": len(outputs),
+            "peak": peak,
+            # Gradients are not asked for here, so theirs are not counted.
+            "flops": None if self.reference.grads else flops,
+            "precision": ceilings.precision_of(list(outputs)),
+        }
+
+    def ceilings(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
+        """Measure what the device can do at most."""
+        return ceilings.measure()
 
     def draw(self, frame: Frame) -> dict[str, Any]:
         """Draw inputs and what is expected of them, on the device.
@@ -98,6 +113,13 @@ class DeviceJudge(Judge):
         self.sides[frame.fields["side"]] = Side(shared.inputs, memory)
         return {}
 
+    def rename(self, frame: Frame) -> dict[str, Any]:
+        """Call a side something else from now on."""
+        old, new = frame.fields["side"], frame.fields["to"]
+        self.sides[new] = self.sides.pop(old)
+        self.gates.shared[new] = self.gates.shared.pop(old)
+        return {}
+
     def forget(self, frame: Frame) -> dict[str, Any]:
         """Forget sides, draws and snapshots, and free what sides had mapped."""
         answer = super().forget(frame)
@@ -119,7 +141,8 @@ class DeviceJudge(Judge):
             if published is not None:
                 self._copy(published)
 
-        return {"sequence": self.gates.close(fields["side"], write_inputs)}
+        self.gates.close(fields["side"], fields["sequence"], write_inputs)
+        return {}
 
     def open(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
         """Open the gate for a call that could not be queued whole."""

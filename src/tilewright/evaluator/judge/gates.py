@@ -109,9 +109,9 @@ class Gates:
             self._free_unused(shared.inputs)
             self.driver.free(shared.work)
 
-    def close(self, side: str, write_inputs: Callable[[], None]) -> int:
-        """Queue one call of a side behind a closed gate; return its sequence number."""
-        self._sequence += 1
+    def close(self, side: str, sequence: int, write_inputs: Callable[[], None]) -> None:
+        """Queue one call of a side, with a number above all before it, behind a closed gate."""
+        self._sequence = sequence
         words, stream = self.shared[side].work.address, self.stream.cuda_stream
         self._flag[0] = 0
         self.driver.await_word(stream, self._flag.data_ptr(), 1)
@@ -121,7 +121,6 @@ class Gates:
         self.driver.write_word(stream, words + GATE_WORD, self._sequence)
         self.driver.await_word(stream, words + DONE_WORD, self._sequence)
         self._end.record(self.stream)
-        return self._sequence
 
     def _read_flush(self) -> None:
         """Fill the second level cache with what nobody needs.

@@ -14,7 +14,7 @@ import torch
 
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.contestant.tensors import DTYPES, Arena, Layout, elements
-from tilewright.evaluator.judge import draws, reference, weights
+from tilewright.evaluator.judge import draws, lint, reference, weights
 from tilewright.evaluator.judge.comparison import (
     RIGHT,
     Difference,
@@ -47,7 +47,7 @@ class Judge:
     HANDLERS: tuple[str, ...] = (
         *("problem", "map", "forget", "publish_init", "reset_weights", "plan_weights"),
         *("match_weights", "apply_weights", "publish_weights", "draw", "publish", "check"),
-        "timed",
+        *("timed", "lint"),
     )
     device = torch.device("cpu")
 
@@ -286,6 +286,12 @@ class Judge:
         if fields["next"] is not None:
             self._publish(fields["next"])
         return self._answer(difference, mutated, None)
+
+    def lint(self, frame: Frame) -> dict[str, Any]:
+        """Find out which answers pass that do no work."""
+        fields = frame.fields
+        given = (fields["params"], fields["contents"], fields["tolerances"])
+        return lint.lint(self.reference, *given)
 
     def _compare_timed(self, drawn: Draw) -> Difference | None:
         outputs, centers = self.snapshots.pop("candidate"), self.snapshots.pop("eager")

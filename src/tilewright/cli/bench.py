@@ -1,0 +1,209 @@
+"""`tilewright bench`: many candidates, one run, that can be killed and goes on."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from tilewright import __version__, config
+from tilewright.api import build_request
+from tilewright.cli.common import (
+    load_settings,
+    out_option,
+    ready_to_judge,
+    settings_options,
+    usable_home,
+)
+from tilewright.cli.lines import say
+from tilewright.cli.lint import known_health
+from tilewright.cli.progress import Progress
+from tilewright.cli.render import show
+from tilewright.cli.render_bench import bench_view, turn_text
+from tilewright.config import Config
+from tilewright.errors import ConfigError
+from tilewright.evaluator.devices import find_device
+from tilewright.executors.local import LocalExecutor
+from tilewright.loop.driver import drive
+from tilewright.loop.files import read_answers
+from tilewright.loop.judging import Judge
+from tilewright.loop.sitting import Sitting, begin, resume
+from tilewright.problems.candidates import make_candidate
+from tilewright.problems.store import find_problems
+from tilewright.records import Problem, Protocol
+from tilewright.records.base import digest_text
+from tilewright.records.events import Ask, Begun, Judgement, Told, Turn
+from tilewright.records.health import is_weak
+from tilewright.records.log import EventLog, read_events
+from tilewright.records.runs import create_run
+from tilewright.scoring.summary import summary_of
+
+__all__ = ["command"]
+
+PROTOCOLS = ("strict", "official")
+MOST_NAMED = 20
+
+
+@click.command("bench")
+@click.argument("problems", required=False, default="")
+@click.option(
+    "--candidates",
+    metavar="WHERE",
+    help="A folder, JSON lines, parquet, a run of ours, or `reference`: each problem's reference "
+    "as its own candidate.",
+)
+@click.option(
+    "--protocol", "protocols", metavar="LIST", help="strict (default), official, or strict,official"
+)
+@click.option("--language", metavar="NAME", help="Force the language of all candidates.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many are judged at once; one at a time is on a device.",
+)
+@click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that was stopped.")
+@click.option("--limit", type=click.IntRange(1), help="Judge at most so many in this sitting.")
+@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one document.")
+@out_option
+@settings_options
+@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+def command(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Judge many candidates for the problems at an address, and score them.
+
+    PROBLEMS is a set (kernelbench), a part of it (kernelbench/level1, kernelbench/level1-12), a
+    problem's path, or `bundled`. What was judged is on the disk at once: a run that was stopped
+    goes on with --resume, and judges nothing twice.
+    """
+    ready_to_judge()
+    sitting, settings = _resumed(given) if given["resumed"] else _begun(given)
+    usable_home(settings)
+    start, judged = time.monotonic(), 0
+    before, total = len(sitting.told), len(sitting.sources)
+    with EventLog(sitting.folder) as log, Progress("bench", verbose=given["verbose"]) as progress:
+        turns = _turns(sitting, settings, log, given, progress)
+        for judged, turn in enumerate(turns, start=1):
+            progress.note(f"{before + judged} of {total}, {turn_text(turn)}")
+            if judged == given["limit"]:
+                turns.close()
+    events = read_events(sitting.folder)
+    told = [event.turn for event in events if isinstance(event, Told)]
+    summary = summary_of(told, sitting.begun.weak)
+    if given["as_json"]:
+        document = {"run": str(sitting.folder), "left": total - len(told), **summary}
+        click.echo(json.dumps(document, indent=1))
+    else:
+        show(bench_view(summary))
+    say(f"{judged} judged in {time.monotonic() - start:.0f} s, {total - len(told)} left")
+    verb = "report" if len(told) == total else "bench --resume"
+    say(f"run {sitting.folder}; next: tilewright {verb} {sitting.folder}")
+    return 0
+
+
+def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
+    if not given["problems"] or not given["candidates"]:
+        raise ConfigError("bench wants PROBLEMS and --candidates WHERE, or --resume RUN")
+    flags = {"runs": ("--out", given["out"]), "eval.device": ("--device", given["device"])}
+    settings = load_settings(given["file"], given["overrides"], flags)
+    protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))
+    for name in protocols:
+        if name not in PROTOCOLS or protocols.count(name) > 1:
+            raise ConfigError(f"--protocol {name!r}: {' or '.join(PROTOCOLS)}, each once")
+    problems = find_problems(given["problems"], settings.home)
+    answers = read_answers(given["candidates"], problems)
+    for line in answers.skipped[:MOST_NAMED]:
+        say(f"left out: {line}")
+    if len(answers.skipped) > MOST_NAMED:
+        say(f"left out: {len(answers.skipped) - MOST_NAMED} more")
+    if not answers.sources:
+        raise ConfigError(f"--candidates {given['candidates']}: no candidate for these problems")
+    model = find_device(settings.eval.device).model
+    begun = Begun(
+        kind="bench",
+        name=given["candidates"],
+        problems=given["problems"],
+        protocols=cast("tuple[Protocol, ...]", protocols),
+        language=given["language"],
+        evaluator=__version__,
+        device=model,
+        weak=_weak(problems, settings, model),
+    )
+    folder = create_run(settings.runs, config.dump(settings))
+    return begin(folder, begun, problems, answers.sources), settings
+
+
+def _weak(problems: list[Problem], settings: Config, model: str) -> dict[str, tuple[str, ...]]:
+    """Return which problems the linter found weak; those it never looked at count as sound."""
+    found = {problem.id: known_health(settings.home, problem, model) for problem in problems}
+    unseen = sum(health is None for health in found.values())
+    if unseen:
+        say(f"{unseen} of {len(problems)} problems were never linted: tilewright problems lint")
+    passing = {name: is_weak(h, "strict", None) for name, h in found.items() if h is not None}
+    return {name: answers for name, answers in passing.items() if answers}
+
+
+def _resumed(given: dict[str, Any]) -> tuple[Sitting, Config]:
+    for name in ("problems", "candidates", "protocols", "language", "device", "out", "file"):
+        if given[name]:
+            raise ConfigError(f"--resume goes on with what the run was given; leave {name} out")
+    folder = Path(given["resumed"])
+    sitting = resume(folder)
+    return sitting, load_settings(str(folder / "run.yaml"), given["overrides"], {})
+
+
+def _turns(
+    sitting: Sitting, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
+) -> Any:  # noqa: ANN401 - a generator, which the caller may close
+    """Play what is left; what is under way ends with us."""
+    workers, lock = given["workers"], threading.Lock()
+    problems = {problem.id: problem for problem in sitting.problems}
+    executor = LocalExecutor(settings.home, workers=workers)
+
+    def shown(event: str, fields: dict[str, Any]) -> None:
+        with lock:
+            progress(event, fields)
+
+    judge = Judge(sitting.folder, lambda request: executor.evaluate(request, shown))
+
+    def play(ask: Ask) -> Turn:
+        text = "\n".join(item.text for item in sitting.sources[ask])
+        judgements = tuple(_judgements(judge, ask, problems[ask.problem], sitting, settings))
+        return Turn(ask=ask, source=digest_text(text), judgements=judgements)
+
+    try:
+        yield from drive(
+            sitting.strategy,
+            play,
+            log,
+            in_flight=workers,
+            waiting=sitting.waiting,
+            stop=executor.kill,
+        )
+    finally:
+        executor.close()
+
+
+def _judgements(
+    judge: Judge, ask: Ask, problem: Problem, sitting: Sitting, settings: Config
+) -> Iterator[Judgement]:
+    files, language = sitting.sources[ask], sitting.begun.language
+    for protocol in sitting.begun.protocols:
+        section = settings.eval.model_copy(update={"protocol": protocol})
+        chosen = settings.model_copy(update={"eval": section})
+        try:
+            made = make_candidate(files, problem, language=language)
+            candidate = made[0] if isinstance(made, tuple) else made
+            request = build_request(candidate, problem, chosen)
+        except ConfigError as error:
+            # No language fits, or the entry point is missing: that is its own doing.
+            reason = f"unparseable in prepare: {error}"
+            yield Judgement(protocol=protocol, verdict="failed", reason=reason[:400])
+        else:
+            yield judge.judge(ask, request)

@@ -1,0 +1,133 @@
+"""`tilewright problems lint`: which problems accept an answer that does no work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from tilewright.api import build_request
+from tilewright.cli.common import load_settings, ready_to_judge, settings_options, usable_home
+from tilewright.cli.lines import printable, say
+from tilewright.cli.progress import Progress
+from tilewright.cli.render import show, table
+from tilewright.config import Config
+from tilewright.errors import RecordError
+from tilewright.evaluator.devices import find_device
+from tilewright.executors.local import LocalExecutor
+from tilewright.problems.store import find_problems
+from tilewright.records import Candidate, Problem
+from tilewright.records.health import Health, is_weak
+
+__all__ = ["command", "known_health"]
+
+FOLDER = "health"
+
+
+@click.command("lint")
+@click.argument("address")
+@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@click.option("--again", is_flag=True, help="Look again at problems that were looked at before.")
+@click.option("--json", "as_json", is_flag=True, help="Print one document instead of a table.")
+@settings_options
+def command(
+    address: str,
+    device: str | None,
+    again: bool,
+    as_json: bool,
+    file: str | None,
+    overrides: tuple[str, ...],
+) -> int:
+    """Look for problems at ADDRESS that accept answers which do no work.
+
+    Zeros, ones, a constant, a copy of an input, another input's output, skipped parameters: each
+    is held against the reference, by the published tolerances and strictly. Exits with 1 if one
+    passes under the strict protocol; official scores keep such problems, strict ones do not.
+    """
+    flags = {"eval.device": ("--device", device)}
+    settings = load_settings(file, overrides, flags)
+    ready_to_judge()
+    usable_home(settings)
+    problems = find_problems(address, settings.home)
+    found = dict(_healths(problems, settings, again=again))
+    if as_json:
+        rows = [
+            {**health.model_dump(mode="json"), "weak": _weak(problem, health)}
+            for problem, health in zip(problems, found.values(), strict=True)
+        ]
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        show(_view(problems, found))
+    weak = [p.id for p in problems if is_weak(found[p.id], "strict", None)]
+    failed = [health for health in found.values() if health.failed]
+    say(f"{len(problems)} problems, {len(weak)} weak strictly, {len(failed)} not to be judged here")
+    return 1 if weak else 0
+
+
+def _healths(
+    problems: list[Problem], settings: Config, *, again: bool
+) -> Iterator[tuple[str, Health]]:
+    model = find_device(settings.eval.device).model
+    with LocalExecutor(settings.home) as executor, Progress("lint") as progress:
+        for number, problem in enumerate(problems, start=1):
+            path = _path(settings.home, problem, model)
+            known = None if again else _read(path)
+            if known is None:
+                progress.about(f"{number} of {len(problems)}, {problem.id}")
+                request = build_request(_nobody(problem), problem, settings)
+                known = executor.lint(request, progress)
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(known.to_json(indent=1), encoding="utf-8")
+            yield problem.id, known
+
+
+def _nobody(problem: Problem) -> Candidate:
+    """Return the candidate that is not looked at."""
+    return Candidate(language="torch", files=(problem.source,), entry=problem.entry)
+
+
+def _path(home: Path, problem: Problem, model: str) -> Path:
+    kind = "".join(letter if letter.isalnum() else "-" for letter in model)
+    return home / FOLDER / f"{problem.digest()[:32]}.{kind}.json"
+
+
+def _read(path: Path) -> Health | None:
+    try:
+        return Health.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, RecordError):
+        return None
+
+
+def known_health(home: Path, problem: Problem, model: str) -> Health | None:
+    """Return what the linter found of a problem on this kind of device, if it looked."""
+    return _read(_path(home, problem, model))
+
+
+def _weak(problem: Problem, health: Health) -> dict[str, list[str]]:
+    return {
+        "strict": list(is_weak(health, "strict", None)),
+        "official": list(is_weak(health, "official", problem.tolerance)),
+    }
+
+
+def _view(problems: list[Problem], found: dict[str, Health]) -> RenderableType:
+    made = table("problem", "weak strictly", "weak by the published tolerance", "notes")
+    for problem in problems:
+        health = found[problem.id]
+        weak = {name: ", ".join(names) for name, names in _weak(problem, health).items()}
+        notes = [
+            "random" if any(case.random for case in health.cases) else "",
+            "" if all(case.deterministic for case in health.cases) else "not deterministic",
+            health.failed[:100],
+        ]
+        made.add_row(
+            problem.id,
+            Text(weak["strict"]),
+            Text(weak["official"]),
+            Text(printable(", ".join(filter(None, notes)))),
+        )
+    return made

@@ -1,0 +1,90 @@
+"""The table of a bench run in a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tilewright.cli.lines import printable
+from tilewright.cli.render import facts, table
+from tilewright.records.events import Turn
+from tilewright.scoring.words import speed_text
+
+__all__ = ["bench_view", "turn_text"]
+
+SHOWN_FLIPS = 10
+
+
+def turn_text(turn: Turn) -> str:
+    """Return a turn in one line."""
+    parts = []
+    for item in turn.judgements:
+        said: str = item.verdict
+        if item.speedup is not None:
+            said += f" {speed_text(item.speedup, item.low, item.high)}"
+        elif item.verdict != "correct" and item.reason:
+            said += f" ({item.reason[:120]})"
+        parts.append(f"{item.protocol}: {said}" if len(turn.judgements) > 1 else said)
+    return printable(f"{turn.ask.id}: {'; '.join(parts)}")
+
+
+def bench_view(summary: dict[str, Any]) -> RenderableType:
+    """Return the numbers of a run, one table a protocol."""
+    head = f"{summary['candidates']} candidates for {summary['problems']} problems"
+    parts: list[RenderableType] = [Text(head, style="bold")]
+    for name, numbers in summary["protocols"].items():
+        parts += [Text(""), Text(name, style="bold"), _protocol(numbers)]
+    if summary["flips"]:
+        parts += [Text(""), Text("verdicts that differ", style="bold"), _flips(summary["flips"])]
+    return Group(*parts)
+
+
+def _protocol(numbers: dict[str, Any]) -> RenderableType:
+    verdicts = ", ".join(f"{count} {name}" for name, count in numbers["verdicts"].items())
+    rows: list[tuple[str, str | Text]] = [("verdicts", verdicts)]
+    if numbers["weak_left_out"]:
+        rows.append(("left out", f"{numbers['weak_left_out']} weak problems"))
+    if not numbers["judged"]:
+        return facts(rows)
+    mean = numbers["geometric_mean"]
+    rows += [
+        ("geometric mean", "" if mean is None else f"{mean:.3f}x over what is correct"),
+        ("mean, zeros", f"{numbers['mean_with_zeros']:.3f}"),
+        ("amsr", f"{numbers['amsr']:.3f}"),
+        ("pass@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["pass_at"].items())),
+        ("rejected", f"{numbers['rejected']:.1%}"),
+    ]
+    fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "believed (low end > p)")
+    for item in numbers["fast_p"]:
+        interval = f"[{item['low']:.1%}, {item['high']:.1%}]"
+        shares = (f"{item[name]:.1%}" for name in ("at_least", "believed"))
+        fast.add_row(f"{item['p']:g}", f"{item['fast_p']:.1%}", interval, *shares)
+    parts: list[RenderableType] = [facts(rows), Text(""), fast]
+    if "groups" in numbers:
+        parts += [Text(""), _groups(numbers["groups"])]
+    return Group(*parts)
+
+
+def _groups(groups: dict[str, Any]) -> RenderableType:
+    made = table("group", "judged", "correct", "fast_1", "geometric mean")
+    for name, numbers in groups.items():
+        if not numbers["judged"]:
+            continue
+        one = next(item["fast_p"] for item in numbers["fast_p"] if item["p"] == 1)
+        mean = numbers["geometric_mean"]
+        shown = "" if mean is None else f"{mean:.3f}x"
+        correct = numbers["correct"] / numbers["judged"]
+        made.add_row(name, str(numbers["judged"]), f"{correct:.1%}", f"{one:.1%}", shown)
+    return made
+
+
+def _flips(flips: list[dict[str, str]]) -> RenderableType:
+    made = table("candidate", "verdicts", "why")
+    for item in flips[:SHOWN_FLIPS]:
+        said = ", ".join(f"{k}: {v}" for k, v in item.items() if k not in ("ask", "why"))
+        made.add_row(Text(printable(item["ask"])), said, Text(printable(item["why"])))
+    if len(flips) > SHOWN_FLIPS:
+        made.add_row(f"and {len(flips) - SHOWN_FLIPS} more", "", "")
+    return made

@@ -1,0 +1,96 @@
+"""What candidates are timed against: a side for each baseline, kept for its problem on a GPU.
+
+A context on a device takes long to make, and what is compiled longer still. A baseline that is the
+problem's own reference is nobody's candidate: it idles beside its problem's judge, and is the
+baseline of the next candidate too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tilewright.errors import ProblemError
+from tilewright.evaluator.evaluation import Evaluation
+from tilewright.evaluator.sides import Ended
+from tilewright.evaluator.weights import match_weights, publish_weights
+from tilewright.records import Candidate
+
+__all__ = [
+    "baseline_failed",
+    "blamed_on_baseline",
+    "keep_baselines",
+    "open_again",
+    "open_baselines",
+    "put_away",
+    "reference_candidate",
+]
+
+
+def open_baselines(evaluation: Evaluation) -> list[str]:
+    """Open a side for each baseline, or take one that was kept; return their names."""
+    for baseline in evaluation.request.baselines:
+        candidate = baseline.candidate or reference_candidate(evaluation)
+        with blamed_on_baseline(baseline.name):
+            if not evaluation.take_parked(baseline.name):
+                open_again(evaluation, baseline.name, candidate)
+            elif evaluation.has_weights:
+                match_weights(evaluation, baseline.name)
+                publish_weights(evaluation, baseline.name)
+    return [baseline.name for baseline in evaluation.request.baselines]
+
+
+def put_away(evaluation: Evaluation, names: list[str]) -> None:
+    """End the sides of `names`; those that can be kept are set aside instead."""
+    for name in _kept(evaluation, names):
+        evaluation.park(name)
+    for name in names:
+        if name in evaluation.sides:
+            evaluation.note_printed(name)
+            evaluation.sides[name].child.doom()
+    for name in names:
+        evaluation.close_side(name)
+
+
+def keep_baselines(evaluation: Evaluation) -> None:
+    """Set aside the baselines that the next candidate of this problem can be timed against."""
+    for name in _kept(evaluation, list(evaluation.sides)):
+        evaluation.park(name)
+
+
+def _kept(evaluation: Evaluation, names: list[str]) -> list[str]:
+    """Return which sides are the problem's own reference on a device."""
+    if not evaluation.host.device.is_gpu:
+        return []
+    own = {item.name for item in evaluation.request.baselines if item.candidate is None}
+    return [name for name in names if name in own]
+
+
+def open_again(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
+    """Open a side with the weights that are loaded already."""
+    evaluation.open_side(name, candidate)
+    if evaluation.has_weights:
+        match_weights(evaluation, name)
+        publish_weights(evaluation, name)
+
+
+@contextmanager
+def blamed_on_baseline(name: str) -> Iterator[None]:
+    """Turn a failure inside into a problem's: for a baseline no candidate can be blamed."""
+    try:
+        yield
+    except Ended as ended:
+        raise baseline_failed(name, ended) from ended
+
+
+def baseline_failed(name: str, ended: Ended) -> ProblemError:
+    """Return what to raise for a baseline that ended."""
+    message = getattr(ended.outcome, "message", "")
+    return ProblemError(f"baseline {name!r} {ended.outcome.verdict}: {message}")
+
+
+def reference_candidate(evaluation: Evaluation) -> Candidate:
+    """Return the problem's own reference as something that a contestant can load."""
+    problem = evaluation.request.problem
+    entry = "Model" if problem.kind == "module" else "reference"
+    return Candidate(language="torch", files=(problem.source,), entry=entry)

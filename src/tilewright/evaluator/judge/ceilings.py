@@ -1,0 +1,107 @@
+"""What this device can do at most: measured by the judge, in about a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+COPY_BYTES = 1 << 30
+SIDE = {"fp16": 8192, "bf16": 8192, "tf32": 4096, "fp32": 4096}
+"""Rows and columns of the matrices that are multiplied, by precision."""
+ROUNDS = 4
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def measure() -> dict[str, Any]:
+    """Return bytes per second, and operations per second of matrix products by precision."""
+    tf32 = torch.backends.cuda.matmul.allow_tf32
+    try:
+        found = {name: _products(name, side) for name, side in SIDE.items()}
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+    answer = {"bytes_per_s": _bandwidth(), "flops_per_s": found}
+    torch.cuda.empty_cache()
+    return answer
+
+
+def _bandwidth() -> float:
+    source = torch.ones(COPY_BYTES // 4, device="cuda")
+    target, total = torch.empty_like(source), torch.zeros((), device="cuda")
+    copied = _seconds(lambda: target.copy_(source))
+    read = _seconds(lambda: torch.sum(source, dim=0, out=total))
+    return max(2 * COPY_BYTES / copied, COPY_BYTES / read)
+
+
+def _products(name: str, side: int) -> float:
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    a = torch.randn(side, side, device="cuda").to(DTYPES.get(name, torch.float32))
+    out = torch.empty_like(a)
+    return 2.0 * side**3 / _seconds(lambda: torch.mm(a, a, out=out))
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """Return the seconds of the shortest of a few rounds, after one that does not count."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(ROUNDS + 1)]
+    work()
+    events[0].record()
+    for event in events[1:]:
+        work()
+        event.record()
+    torch.cuda.synchronize()
+    return min(float(begin.elapsed_time(end)) for begin, end in pairwise(events)) / 1e3
+
+
+class Operations(TorchDispatchMode):
+    """Adds up the operations of products as they run, by torch's own formulas.
+
+    Its own counter would take every other operator apart first, for which it imports for seconds.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from importing its compiler for our first operator."""
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 - an operator overload
+        types: Any,  # noqa: ANN401 - demanded by the interface
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Run an operator, and count it where its formula is known."""
+        result = func(*args, **(kwargs or {}))
+        formula = flop_registry.get(func.overloadpacket)
+        if formula is not None:
+            self.count += int(formula(*args, **(kwargs or {}), out_val=result))
+        return result
+
+
+def counted(call: Callable[[], Any]) -> tuple[Any, int | None]:
+    """Return what `call` returns, and the operations of its products; `None` if uncountable."""
+    operations = Operations()
+    try:
+        with operations:
+            result = call()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - what cannot run under a mode of torch's can run without
+        return call(), None
+    return result, operations.count
+
+
+def precision_of(outputs: list[torch.Tensor]) -> str:
+    """Return whose ceiling products are held against, by the first floating output."""
+    kinds = [value.dtype for value in outputs if value.is_floating_point()]
+    known = {torch.float16: "fp16", torch.bfloat16: "bf16"}
+    usual = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "fp32"
+    return known.get(kinds[0], usual) if kinds else usual

@@ -1,0 +1,154 @@
+"""What passes without doing the work: degenerate answers, held against the reference's outputs.
+
+Run by the judge, so no candidate is involved: an answer that ignores its inputs is a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge import weights
+from tilewright.evaluator.judge.comparison import compare, compare_official
+from tilewright.evaluator.judge.draws import Draw, draw
+from tilewright.evaluator.judge.reference import Reference
+
+Outputs = list[torch.Tensor]
+Answer = Callable[[Draw, Draw], Outputs | None]
+"""An answer to the first draw, made from another one's; `None` where there is no such answer."""
+
+
+def _filled(value: float) -> Answer:
+    return lambda drawn, _: [torch.full_like(item.value, value) for item in drawn.expected]
+
+
+def _constant(drawn: Draw, other: Draw) -> Outputs:
+    """Return the mean of another call's output, everywhere."""
+    return [
+        torch.full_like(mine.value, float(theirs.value.double().mean()))
+        for mine, theirs in zip(drawn.expected, other.expected, strict=True)
+    ]
+
+
+def _stale(drawn: Draw, other: Draw) -> Outputs | None:
+    """Return another call's output."""
+    values = [item.value for item in other.expected]
+    same = all(a.shape == b.value.shape for a, b in zip(values, drawn.expected, strict=True))
+    return values if same else None
+
+
+def _copied(drawn: Draw, _: Draw) -> Outputs | None:
+    """Return the first input that looks like the output."""
+    found = []
+    inputs = [value for value in drawn.arguments() if isinstance(value, torch.Tensor)]
+    for item in drawn.expected:
+        like = [v for v in inputs if v.shape == item.value.shape and v.dtype == item.value.dtype]
+        if not like:
+            return None
+        found.append(like[0])
+    return found
+
+
+ANSWERS: dict[str, Answer] = {
+    "zeros": _filled(0.0),
+    "ones": _filled(1.0),
+    "constant": _constant,
+    "another input's output": _stale,
+    "copy of an input": _copied,
+}
+SKIPPED = "skipped parameters"
+
+
+def lint(
+    reference: Reference, params: dict[str, Any], contents: list[str], tolerances: list[float]
+) -> dict[str, Any]:
+    """Return which degenerate answers pass, by published tolerance and strictly.
+
+    Published: seeded weights, nominal inputs, `allclose`. Strict: weights drawn anew, all
+    `contents`, our bound; who passes must pass on each. Sizes in bytes, times in seconds.
+
+    Raises:
+        ProblemFailure: the problem's code raised.
+    """
+    nominal = draw(reference, params, "nominal", 1, 1, double=False)
+    other = draw(reference, params, "nominal", 2, 1, double=False)
+    repeated, _ = refs.run(reference, nominal.arguments(), nominal.grad_outputs(), 1)
+    same = [torch.equal(a, b.value) for a, b in zip(repeated, nominal.expected, strict=True)]
+    values = _answers(nominal, other) | _skipping(reference, nominal)
+    official = {
+        f"{tolerance:g}": [name for name in values if _passes(nominal, values[name], tolerance)]
+        for tolerance in tolerances
+    }
+    return {
+        "official": official,
+        "strict": _strictly(reference, params, contents),
+        "random": nominal.random,
+        "deterministic": all(same),
+        "call_s": reference.call_s,
+        "input_bytes": nominal.size,
+        "output_bytes": sum(e.value.numel() * e.value.element_size() for e in nominal.expected),
+    }
+
+
+def _answers(drawn: Draw, other: Draw) -> dict[str, Outputs]:
+    made = {name: answer(drawn, other) for name, answer in ANSWERS.items()}
+    return {name: values for name, values in made.items() if values is not None}
+
+
+def _skipping(reference: Reference, drawn: Draw) -> dict[str, Outputs]:
+    """Return what the reference says with every parameter zero, if it has parameters."""
+    model = reference.model
+    if model is None or not any(p.is_floating_point() for p in model.parameters()):
+        return {}
+    kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    zeroed = {name: torch.zeros_like(value) for name, value in model.named_parameters()}
+    try:
+        model.load_state_dict(zeroed, strict=False)
+        values, _ = refs.run(reference, drawn.arguments(), drawn.grad_outputs(), 1)
+    finally:
+        model.load_state_dict(kept)
+    return {SKIPPED: values}
+
+
+def _passes(drawn: Draw, values: Outputs, tolerance: float) -> bool:
+    return all(
+        not compare_official(item.value, value.to(item.value.dtype), tolerance).kind
+        for item, value in zip(drawn.expected, values, strict=True)
+    )
+
+
+def _strictly(reference: Reference, params: dict[str, Any], contents: list[str]) -> list[str]:
+    """Return the degenerate answers that pass on all contents, with weights drawn anew."""
+    model, kept = reference.model, None
+    if model is not None:
+        kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        model.load_state_dict(weights.redraw(model, 3), strict=False)
+        reference.forget_double()
+    passed: set[str] | None = None
+    try:
+        for name in contents:
+            drawn = draw(reference, params, name, 1, 1, double=True)
+            if drawn.skipped:
+                continue
+            other = draw(reference, params, name, 2, 1, double=False)
+            values = _answers(drawn, other) if other.expected else {}
+            values |= _skipping(reference, drawn)
+            right = {key for key, outputs in values.items() if _right(drawn, outputs)}
+            passed = right if passed is None else passed & right
+            if not passed:
+                break
+    finally:
+        if model is not None and kept is not None:
+            model.load_state_dict(kept)
+            reference.forget_double()
+    return sorted(passed or ())
+
+
+def _right(drawn: Draw, values: Outputs) -> bool:
+    return all(
+        not compare(item, value.to(item.value.dtype)).kind
+        for item, value in zip(drawn.expected, values, strict=True)
+    )

@@ -1,0 +1,65 @@
+"""The linter's trusted side: a judge, a problem, and no candidate at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.correctness import CONTENTS
+from tilewright.evaluator.evaluate import open_judge
+from tilewright.evaluator.evaluation import Emit, Evaluation
+from tilewright.evaluator.host import Host
+from tilewright.evaluator.seeds import draw_root
+from tilewright.records import EvalRequest
+from tilewright.records.health import CaseHealth, Health
+
+__all__ = ["TOLERANCES", "lint"]
+
+TOLERANCES = (1e-4, 1e-2)
+"""Those that KernelBench published for single and for half precision."""
+LINT_S = 600.0
+
+
+def lint(host: Host, request: EvalRequest, emit: Emit, watch: Callable[[], None]) -> Health:
+    """Find out which degenerate answers pass on a problem. Its candidate is not looked at.
+
+    Raises:
+        InfrastructureError: our side failed.
+    """
+    problem = request.problem
+    evaluation = Evaluation(host, request, draw_root(), emit, watch)
+    about = {"problem": problem.id, "problem_digest": problem.digest(), "device": host.device.model}
+    contents = [name for name in CONTENTS if name == "nominal" or _allowed(request, name)]
+    tolerances = sorted({*TOLERANCES, problem.tolerance or TOLERANCES[-1]})
+    cases = []
+    with ExitStack() as leased:
+        leased.enter_context(host.lease(lambda text: emit("waiting", {"message": text}), watch))
+        try:
+            open_judge(evaluation)
+            for case in problem.cases:
+                emit("draw", {"case": case.name, "contents": "degenerate answers"})
+                fields = {
+                    "params": dict(case.params),
+                    "contents": contents,
+                    "tolerances": tolerances,
+                }
+                found = evaluation.ask("lint", fields, timeout_s=LINT_S)
+                cases.append(CaseHealth.model_validate({"case": case.name, **found}))
+        except ProblemError as error:
+            return Health(**about, failed=str(error)[:500])
+        except InfrastructureError as error:
+            if "was lost" not in str(error):
+                raise
+            # Its own code ended its process, or needs more memory than there is.
+            return Health(**about, failed=str(error)[:500])
+        finally:
+            evaluation.parked.close()
+            if evaluation.judge is not None:
+                evaluation.judge.kill()
+    return Health(**about, cases=tuple(cases))
+
+
+def _allowed(request: EvalRequest, name: str) -> bool:
+    allowed = request.problem.contents
+    return allowed is None or name in allowed

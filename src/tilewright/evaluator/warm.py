@@ -1,0 +1,68 @@
+"""What idles between the candidates of one problem: its judge and, on a GPU, its baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.evaluator.processes import Child
+from tilewright.evaluator.sides import Side
+
+__all__ = ["MOST_PARKED", "Parked", "Warm"]
+
+MOST_PARKED = 2
+"""How many processes of one baseline are kept: one a pair of processes of a short call."""
+
+
+class Parked:
+    """Baselines that are alive and in no use, by name. Lifetime: that of their judge."""
+
+    def __init__(self) -> None:
+        self._ready: dict[str, list[Side]] = {}
+        self._served: dict[str, list[Side]] = {}
+
+    def add(self, name: str, side: Side) -> None:
+        """Set a side aside that has served in the evaluation under way."""
+        self._served.setdefault(name, []).append(side)
+
+    def take(self, name: str) -> Side | None:
+        """Return a living side that has not served yet, or `None`."""
+        ready = self._ready.get(name, [])
+        while ready:
+            side = ready.pop(0)
+            if side.child.alive():
+                return side
+            side.close()
+        return None
+
+    def rest(self) -> list[Side]:
+        """Begin anew with all that are alive; return those that are too many."""
+        surplus = []
+        for name in {*self._ready, *self._served}:
+            sides = self._served.get(name, []) + self._ready.get(name, [])
+            self._ready[name] = sides[:MOST_PARKED]
+            surplus += sides[MOST_PARKED:]
+        self._served.clear()
+        return surplus
+
+    def close(self) -> None:
+        """End all of them."""
+        for sides in (*self._ready.values(), *self._served.values()):
+            for side in sides:
+                side.child.doom()
+            for side in sides:
+                side.close()
+        self._ready.clear()
+        self._served.clear()
+
+
+@dataclass
+class Warm:
+    """An idle judge with what is parked beside it."""
+
+    judge: Child
+    parked: Parked = field(default_factory=Parked)
+
+    def kill(self) -> None:
+        """End the judge; what has mapped its memory ends first."""
+        self.parked.close()
+        self.judge.kill()

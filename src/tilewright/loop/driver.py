@@ -1,0 +1,106 @@
+"""The driver turns the crank: ask, answer, judge, log, tell. Resumed by replaying the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Protocol
+
+from tilewright.errors import RecordError
+from tilewright.records.events import Ask, Asked, Begun, Told, Turn
+from tilewright.records.log import EventLog
+
+__all__ = ["Play", "Strategy", "drive", "replay"]
+
+Play = Callable[[Ask], Turn]
+"""Answers an ask and judges the answer."""
+
+
+class Strategy(Protocol):
+    """Decides what to ask. Pure: no input or output, no clock."""
+
+    def ask(self, limit: int) -> list[Ask]:
+        """Return at most `limit` asks; none while it has to be told something first, or is done."""
+
+    def tell(self, turn: Turn) -> None:
+        """Take in what came of an ask."""
+
+
+def replay(strategy: Strategy, events: Iterable[Begun | Asked | Told]) -> list[Ask]:
+    """Bring a fresh strategy to where a log ends; return what was asked and never told.
+
+    Raises:
+        RecordError: the strategy asks something else than it did then.
+    """
+    open_asks: dict[str, Ask] = {}
+    for event in events:
+        if isinstance(event, Asked):
+            again = strategy.ask(event.limit)
+            if again != list(event.asks):
+                raise RecordError(
+                    f"the run cannot be resumed: it asked {[ask.id for ask in event.asks][:3]}, "
+                    f"and now would ask {[ask.id for ask in again][:3]}; were its inputs changed?"
+                )
+            open_asks |= {ask.id: ask for ask in event.asks}
+        elif isinstance(event, Told):
+            strategy.tell(event.turn)
+            open_asks.pop(event.turn.ask.id, None)
+    return list(open_asks.values())
+
+
+def drive(
+    strategy: Strategy,
+    play: Play,
+    log: EventLog,
+    *,
+    in_flight: int,
+    waiting: Iterable[Ask] = (),
+    stop: Callable[[], None] = lambda: None,
+) -> Iterator[Turn]:
+    """Play until the strategy is done; yield each turn once it is on the disk.
+
+    Args:
+        strategy: as `replay` left it, or fresh.
+        play: called from several threads.
+        log: open at its end.
+        in_flight: how many asks are played at once.
+        waiting: asks of an earlier sitting that were never told.
+        stop: ends what is being played, when the caller wants no more or something failed.
+
+    Raises:
+        Exception: what `play` raises; turns that have ended by then are on the disk.
+    """
+    with ThreadPoolExecutor(in_flight) as pool:
+        running = {pool.submit(play, ask) for ask in waiting}
+        try:
+            while _refill(strategy, play, log, pool, running, in_flight):
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    turn = future.result()
+                    log.append(Told(turn=turn))
+                    strategy.tell(turn)
+                    yield turn
+        except BaseException:
+            for future in running:
+                future.cancel()
+            stop()
+            raise
+
+
+def _refill(
+    strategy: Strategy,
+    play: Play,
+    log: EventLog,
+    pool: ThreadPoolExecutor,
+    running: set[Future[Turn]],
+    in_flight: int,
+) -> bool:
+    """Ask for more while there is room; tell whether anything is running."""
+    while len(running) < in_flight:
+        limit = in_flight - len(running)
+        asks = strategy.ask(limit)
+        if not asks:
+            break
+        log.append(Asked(limit=limit, asks=tuple(asks)))
+        running |= {pool.submit(play, ask) for ask in asks}
+    return bool(running)

@@ -1,0 +1,105 @@
+"""Judging an answer under each protocol of a run, with every report kept in the run folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tilewright.errors import (
+    ConfigError,
+    InfrastructureError,
+    ProblemError,
+    RecordError,
+)
+from tilewright.records import Correct, EvalReport, EvalRequest
+from tilewright.records.base import digest_text
+from tilewright.records.events import Ask, Judgement
+from tilewright.records.runs import read_report
+from tilewright.scoring.roofline import lights
+from tilewright.scoring.words import reason_of
+
+__all__ = ["Judge", "judgement_of"]
+
+REPORTS = "reports"
+RETRIES, PAUSE_S = 2, 5.0
+"""How often an evaluation is repeated in which our own side failed, and after how long."""
+Evaluate = Callable[[EvalRequest], EvalReport]
+
+
+class Judge:
+    """Judges asks into one run folder. Lifetime: the run. Safe to call from several threads."""
+
+    def __init__(self, folder: Path, evaluate: Evaluate, *, pause_s: float = PAUSE_S) -> None:
+        self._folder = folder
+        self._evaluate = evaluate
+        self._pause_s = pause_s
+
+    def judge(self, ask: Ask, request: EvalRequest) -> Judgement:
+        """Judge one request; what was judged before the run was killed is not judged again."""
+        path = self._folder / REPORTS / f"{digest_text(ask.id)[:16]}.{request.protocol}.json"
+        start = time.monotonic()
+        found = _kept(path, request)
+        if found is None:
+            try:
+                found = self._judged(request)
+            except (ProblemError, InfrastructureError, ConfigError) as error:
+                return Judgement(
+                    protocol=request.protocol,
+                    verdict="unjudged",
+                    reason=" ".join(str(error).split())[:400],
+                    seconds=time.monotonic() - start,
+                )
+            _keep(path, found)
+        seconds = next((s.wall_s for s in found.stages if s.name == "total"), 0.0)
+        name = path.relative_to(self._folder).as_posix()
+        return judgement_of(found, name, seconds)
+
+    def _judged(self, request: EvalRequest) -> EvalReport:
+        for attempt in range(RETRIES + 1):
+            try:
+                return self._evaluate(request)
+            except InfrastructureError:
+                if attempt == RETRIES:
+                    raise
+                time.sleep(self._pause_s * 2**attempt)
+        raise AssertionError("unreachable")
+
+
+def _kept(path: Path, request: EvalRequest) -> EvalReport | None:
+    """Return the report of the same work, if it is there whole."""
+    try:
+        found = read_report(path)
+    except RecordError:
+        return None
+    same = found.request.model_copy(update={"seed": request.seed})
+    return found if same == request else None
+
+
+def _keep(path: Path, report: EvalReport) -> None:
+    fresh = path.with_suffix(".new")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        fresh.write_text(report.to_json(), encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
+    """Return what the event log says of a report."""
+    nearest = sorted(lights(report), key=lambda item: item.comparison.candidate.median_us)
+    timed = isinstance(report.outcome, Correct)
+    return Judgement(
+        protocol=report.request.protocol,
+        verdict=report.verdict,
+        reason=reason_of(report)[:400],
+        speedup=report.speedup if timed else None,
+        low=report.speedup_low if timed else None,
+        high=report.speedup_high if timed else None,
+        light=nearest[-1].candidate_share if nearest else None,
+        findings=tuple(dict.fromkeys(item.code for item in report.findings)),
+        labels=tuple(dict.fromkeys(item.name for item in report.labels)),
+        seconds=seconds,
+        report=path,
+    )

@@ -1,0 +1,1 @@
+"""Benchmarks as sets of problems: one file each, an entry point each."""

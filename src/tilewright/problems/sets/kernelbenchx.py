@@ -1,0 +1,67 @@
+"""KernelBench-X (arXiv 2605.04956): 176 operators in 15 categories, specified in words.
+
+Read from a clone: `data/kernelbenchx_v1.json` lists the tasks, `data/kernelbenchx/CATEGORY/NAME.py`
+are their gold files. The records alone say what is asked, and hold no inputs to judge it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import ProblemError
+from tilewright.problems.sets.base import Found, json_rows
+from tilewright.problems.sets.golden import problem_of
+
+__all__ = ["SET", "KernelBenchX", "category_of"]
+
+RECORDS, GOLD = "kernelbenchx_v1.json", "kernelbenchx"
+
+
+def category_of(row: dict[str, Any]) -> str:
+    """Return the category of a record: its own word, else the folder of its file."""
+    return str(row.get("category") or str(row["file"]).partition("/")[0])
+
+
+class KernelBenchX:
+    """The set."""
+
+    name = "kernelbenchx"
+    about = "176 operators in 15 categories, with the gold files of its repository"
+    hub = None
+
+    def read(self, source: Path, revision: str) -> Found:
+        """Read a clone, or its folder `data`."""
+        for folder in (source / "data", source):
+            if (folder / RECORDS).is_file() and (folder / GOLD).is_dir():
+                found = Found()
+                rows = json_rows(folder / RECORDS, found.skipped)
+                return self._read(rows, folder / GOLD, revision, found)
+        raise ProblemError(
+            f"{source}: no KernelBench-X here: it wants data/{RECORDS} and the gold files in "
+            f"data/{GOLD}; the records alone hold no inputs to judge on"
+        )
+
+    def _read(
+        self, rows: Iterator[tuple[str, dict[str, Any]]], gold: Path, revision: str, found: Found
+    ) -> Found:
+        for where, row in rows:
+            try:
+                path = gold / str(row["file"])
+                category = category_of(row)
+                text = path.read_text(encoding="utf-8")
+                identity = f"{self.name}/{category}/{path.stem}"
+                problem = problem_of(text, identity, str(path), category=category)
+            except KeyError as error:
+                found.skipped.append(f"{where}: wants the field {error}")
+            except (OSError, UnicodeDecodeError) as error:
+                found.skipped.append(f"{where}: its gold file cannot be read: {error}")
+            except ProblemError as error:
+                found.skipped.append(str(error))
+            else:
+                found.problems.append(problem.model_copy(update={"revision": revision}))
+        return found
+
+
+SET = KernelBenchX()

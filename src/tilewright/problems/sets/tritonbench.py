@@ -1,0 +1,48 @@
+"""TritonBench (arXiv 2502.14752): 184 real kernels (G) and 166 operators of torch (T).
+
+Read from a clone, whose gold files are in `data/TritonBench_G_v1` and `data/TritonBench_T_v1`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tilewright.errors import ProblemError
+from tilewright.problems.sets.base import Found
+from tilewright.problems.sets.golden import problem_of
+
+__all__ = ["SET", "TritonBench"]
+
+FOLDERS = {"g": "TritonBench_G_v1", "t": "TritonBench_T_v1"}
+
+
+class TritonBench:
+    """The set, with the groups `g` and `t`."""
+
+    name = "tritonbench"
+    about = "184 kernels from GitHub (g) and 166 operators of torch (t)"
+    hub = None
+
+    def read(self, source: Path, revision: str) -> Found:
+        """Read a clone, or its folder `data`."""
+        found = Found()
+        for group, name in FOLDERS.items():
+            for parent in (source / "data", source):
+                for path in sorted((parent / name).glob("*.py")):
+                    self._add(found, group, path, revision)
+        if not found.problems and not found.skipped:
+            wanted = " or ".join(f"data/{name}" for name in FOLDERS.values())
+            raise ProblemError(f"{source}: no TritonBench here: no gold file in {wanted}")
+        return found
+
+    def _add(self, found: Found, group: str, path: Path, revision: str) -> None:
+        try:
+            text = path.read_text(encoding="utf-8")
+            identity = f"{self.name}/{group}/{path.stem}"
+            problem = problem_of(text, identity, str(path), category=group)
+            found.problems.append(problem.model_copy(update={"revision": revision}))
+        except (OSError, UnicodeDecodeError, ProblemError) as error:
+            found.skipped.append(f"{path}: {error}")
+
+
+SET = TritonBench()

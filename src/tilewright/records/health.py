@@ -1,0 +1,47 @@
+"""What the linter found of a problem: whether an answer that does no work would pass."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tilewright.records.base import Record
+from tilewright.records.request import Protocol
+
+__all__ = ["CaseHealth", "Health", "is_weak"]
+
+
+class CaseHealth(Record):
+    """One case. Names of degenerate answers that pass: by published tolerance, and strictly."""
+
+    case: str
+    official: dict[str, tuple[str, ...]]
+    """By tolerance, as `0.0001`."""
+    strict: tuple[str, ...]
+    random: bool
+    """Whether two forward seeds give two outputs."""
+    deterministic: bool
+    """Whether two calls of the reference agree to the bit."""
+    call_s: float = Field(ge=0)
+    input_bytes: int = Field(ge=0)
+    output_bytes: int = Field(ge=0)
+
+
+class Health(Record):
+    """A problem's health; `failed` says why it could not be found out."""
+
+    problem: str
+    problem_digest: str
+    device: str
+    cases: tuple[CaseHealth, ...] = ()
+    failed: str = ""
+
+
+def is_weak(health: Health, protocol: Protocol, tolerance: float | None) -> tuple[str, ...]:
+    """Return which degenerate answers pass on every case under a protocol; none: it is sound."""
+    found: set[str] | None = None
+    for case in health.cases:
+        names = case.strict
+        if protocol == "official":
+            names = case.official.get(f"{tolerance or 1e-2:g}", ())
+        found = set(names) if found is None else found & set(names)
+    return tuple(sorted(found or ()))

@@ -1,0 +1,94 @@
+"""Appending to an event log, and reading one that may have been cut off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from pydantic import ValidationError
+
+from tilewright.errors import ConfigError, RecordError
+from tilewright.records.events import EVENT, Asked, Begun, Told
+
+__all__ = ["EVENTS", "EventLog", "read_events"]
+
+EVENTS = "events.jsonl"
+
+
+class EventLog:
+    """The log of one run, open for writing. Lifetime: the run.
+
+    Each event is on the disk when `append` returns. A line that a kill cut off is taken away.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / EVENTS
+        try:
+            self._file: IO[bytes] = open(self.path, "ab+")  # noqa: SIM115 - closed in `close`
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
+        self._drop_torn_line()
+
+    def _drop_torn_line(self) -> None:
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self._file.truncate(whole)
+        self._file.seek(0, os.SEEK_END)
+
+    def append(self, event: Begun | Asked | Told) -> None:
+        """Write an event.
+
+        Raises:
+            ConfigError: the disk is full, or the folder is gone.
+        """
+        try:
+            self._file.write(event.model_dump_json().encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Return the log itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def read_events(folder: Path) -> Iterator[Begun | Asked | Told]:
+    """Yield the events of a run in order; a last line without an end is left out.
+
+    Raises:
+        RecordError: there is no log, or a line is damaged or of a newer schema.
+    """
+    path = folder / EVENTS
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
+    with file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield EVENT.validate_json(line)
+            except ValidationError as error:
+                first = error.errors()[0]
+                where = ".".join(str(part) for part in first["loc"])
+                raise RecordError(f"{path}:{number}: {where}: {first['msg']}") from error

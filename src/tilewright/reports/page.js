@@ -1,0 +1,209 @@
+"use strict";
+(() => {
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const COLOURS = ["#0b6bcb", "#c2410c", "#15803d", "#a21caf", "#a16207", "#0e7490"];
+const SVG = "http://www.w3.org/2000/svg";
+const el = (name, attributes = {}, ...children) => {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") node.className = value; else node.setAttribute(key, value);
+  }
+  for (const child of children) node.append(child instanceof Node ? child : String(child));
+  return node;
+};
+const svg = (name, attributes = {}, text) => {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+const share = (value) => (100 * value).toFixed(1) + " %";
+const times = (value) => (value === undefined || value === null ? "" : value.toFixed(value < 10 ? 3 : 1) + "x");
+const speed = (item) => {
+  if (item.speedup === undefined) return "";
+  if (item.low === undefined) return times(item.speedup) + ", no interval";
+  const ends = "[" + item.low.toFixed(3) + ", " + item.high.toFixed(3) + "]";
+  return item.low <= 1 && item.high >= 1 ? "no measurable difference " + ends : times(item.speedup) + " " + ends;
+};
+const table = (head, rows, right = []) => {
+  const made = el("table");
+  made.append(el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", right.includes(i) ? { class: "n" } : {}, name)))));
+  const body = el("tbody");
+  for (const row of rows) body.append(el("tr", {}, ...row.map((cell, i) => el("td", right.includes(i) ? { class: "n" } : {}, cell))));
+  made.append(body);
+  return el("div", { class: "wide" }, made);
+};
+const series = [];
+data.runs.forEach((run, number) => {
+  for (const protocol of run.protocols) {
+    const numbers = run.summary.protocols[protocol];
+    if (numbers) series.push({ run, number, protocol, numbers, name: (data.runs.length > 1 ? run.name + ", " : "") + protocol });
+  }
+});
+const legend = () => el("p", { class: "legend" }, ...series.map((item, i) => {
+  const mark = el("i"); mark.style.background = COLOURS[i % COLOURS.length];
+  return el("span", {}, mark, item.name);
+}));
+const first = data.runs[0];
+$("about").textContent = `${first.problems} on ${first.device}; ${data.runs.map((run) => run.summary.candidates).join(" and ")} candidates` +
+  (data.left_out ? `; ${data.left_out} of them are counted and not listed` : "");
+
+// Results
+$("headline").append(table(
+  ["run", "judged", "unjudged", "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
+  series.map((item) => {
+    const n = item.numbers, one = (n.fast_p || []).find((row) => row.p === 1);
+    if (!n.judged) return [item.name, "0", String(n.verdicts.unjudged || 0), "", "", "", "", "", "", ""];
+    return [item.name, n.judged, n.verdicts.unjudged || 0, share(n.correct / n.judged), share(one.fast_p),
+      `${share(one.low)} to ${share(one.high)}`, share(one.believed), times(n.geometric_mean), n.amsr.toFixed(3), share(n.rejected)];
+  }), [1, 2, 3, 4, 6, 7, 8, 9]));
+
+// Curves
+const frame = (label, xs, ys, xText, yText) => {
+  const node = svg("svg", { viewBox: "0 0 460 280", width: 460, height: 280, role: "img", "aria-label": label });
+  node.append(svg("title", {}, label));
+  for (const [x, text] of xs) { node.append(svg("line", { x1: x, x2: x, y1: 20, y2: 235, class: "grid" }), svg("text", { x, y: 252, "text-anchor": "middle" }, text)); }
+  for (const [y, text] of ys) { node.append(svg("line", { x1: 50, x2: 440, y1: y, y2: y, class: "grid" }), svg("text", { x: 44, y: y + 4, "text-anchor": "end" }, text)); }
+  node.append(svg("text", { x: 245, y: 272, "text-anchor": "middle" }, xText), svg("text", { x: 50, y: 14 }, yText));
+  return node;
+};
+const fastPlot = () => {
+  const x = (p) => 50 + 195 * p, y = (value) => 235 - 215 * value;
+  const node = frame("Share of all candidates that are correct and faster than p", [0, 0.5, 1, 1.5, 2].map((p) => [x(p), p]), [0, 0.25, 0.5, 0.75, 1].map((v) => [y(v), 100 * v + " %"]), "p", "fast_p, with 95 % intervals");
+  series.forEach((item, i) => {
+    const rows = item.numbers.fast_p || [], colour = COLOURS[i % COLOURS.length];
+    if (!rows.length) return;
+    const band = rows.map((r) => `${x(r.p)},${y(r.high)}`).concat([...rows].reverse().map((r) => `${x(r.p)},${y(r.low)}`)).join(" ");
+    node.append(svg("polygon", { points: band, fill: colour, opacity: 0.15 }), svg("polyline", { points: rows.map((r) => `${x(r.p)},${y(r.fast_p)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2 }));
+    for (const r of rows) { const dot = svg("circle", { cx: x(r.p), cy: y(r.fast_p), r: 3.5, fill: colour }); dot.append(svg("title", {}, `${item.name}: fast_${r.p} ${share(r.fast_p)} [${share(r.low)}, ${share(r.high)}]`)); node.append(dot); }
+  });
+  return node;
+};
+const judgements = (item) => item.run.rows.flatMap((row) => row.judgements.filter((j) => j.protocol === item.protocol).map((j) => [row, j]));
+const speedPlot = () => {
+  const low = Math.log2(0.125), x = (v) => 50 + 390 * (Math.min(Math.max(Math.log2(v), low), 3.32) - low) / (3.32 - low), y = (value) => 235 - 215 * value;
+  const node = frame("Distribution of the speed-ups of correct candidates", [0.125, 0.25, 0.5, 1, 2, 4, 8].map((v) => [x(v), v]), [0, 0.25, 0.5, 0.75, 1].map((v) => [y(v), 100 * v + " %"]), "speed-up", "share of correct candidates up to this speed-up");
+  series.forEach((item, i) => {
+    const values = judgements(item).map(([, j]) => j.speedup).filter((v) => v !== undefined).sort((a, b) => a - b);
+    if (values.length) node.append(svg("polyline", { points: values.map((v, k) => `${x(v)},${y((k + 1) / values.length)}`).join(" "), fill: "none", stroke: COLOURS[i % COLOURS.length], "stroke-width": 2 }));
+  });
+  return node;
+};
+$("curves").append(legend(), el("div", { class: "plots" }, fastPlot(), speedPlot()));
+
+// Groups, kinds, flips
+let grouped = false;
+for (const item of series) {
+  const groups = item.numbers.groups;
+  if (!groups) continue;
+  grouped = true;
+  const explained = item.numbers.explained_by_group;
+  $("groups").append(el("h3", {}, item.name), table(["group", "judged", "correct", "fast_1", "geometric mean"],
+    Object.entries(groups).filter(([, n]) => n.judged).map(([name, n]) => [name, n.judged, share(n.correct / n.judged), share(n.fast_p.find((r) => r.p === 1).fast_p), times(n.geometric_mean)]), [1, 2, 3, 4]),
+    el("p", {}, `The grouping explains ${share(explained)} of the deviance of what is correct.`));
+}
+if (!grouped) $("groups").hidden = true;
+for (const item of series) {
+  const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
+  $("kinds").append(el("h3", {}, item.name), table(["", ""], [["verdicts", counts(item.numbers.verdicts)], ["weak problems left out", item.numbers.weak_left_out], ["findings", counts(item.numbers.findings)], ["labels", counts(item.numbers.labels)]]));
+}
+const flips = data.runs.flatMap((run) => run.summary.flips);
+if (flips.length) $("flips").append(table(["candidate", "verdicts", "why"], flips.slice(0, 200).map((flip) => [flip.ask, Object.entries(flip).filter(([k]) => k !== "ask" && k !== "why").map(([k, v]) => `${k}: ${v}`).join(", "), flip.why])));
+else $("flips").hidden = true;
+
+// Roofline
+const points = data.runs.flatMap((run) => Object.entries(run.whole).flatMap(([key, whole]) => whole.lights.map((light) => ({ key, ...light }))));
+if (points.length) {
+  const x = (p) => 50 + 390 * (Math.min(Math.max(Math.log10(p.intensity || 0.01), -2), 4) + 2) / 6, y = (p) => 235 - 215 * Math.min(p.share, 1.2) / 1.2;
+  const node = frame("Share of the speed of light against operations per byte", [-2, 0, 2, 4].map((v) => [50 + 390 * (v + 2) / 6, "1e" + v]), [0, 0.4, 0.8, 1.2].map((v) => [235 - 215 * v / 1.2, 100 * v + " %"]), "operations per necessary byte", "share of what this device was seen to do at most");
+  for (const p of points) { const dot = svg("circle", { cx: x(p), cy: y(p), r: 4, fill: p.limit === "memory" ? COLOURS[0] : COLOURS[1], opacity: 0.7 }); dot.append(svg("title", {}, `${p.key}, ${p.case}: ${share(p.share)}, limited by ${p.limit}`)); node.append(dot); }
+  $("roofline").append(el("p", {}, "Blue is limited by memory, orange by computing; ceilings were measured on the device."), node);
+} else $("roofline").hidden = true;
+
+// Candidates
+const lines = data.runs.flatMap((run, number) => run.rows.flatMap((row) => row.judgements.map((item) => ({ run, number, row, item }))));
+const verdicts = [...new Set(lines.map((line) => line.item.verdict))].sort();
+for (const name of verdicts) $("verdict").append(el("option", { value: name }, name));
+const PAGE = 200;
+let shown = PAGE, chosen = lines;
+const suspicion = (line) => (line.item.verdict === "rejected" ? 4 : 0) + (line.item.findings || []).length + (line.item.speedup > 10 ? 2 : 0);
+const paint = (text) => {
+  const made = document.createDocumentFragment();
+  const pattern = /(#[^\n]*|\/\/[^\n]*)|("""[\s\S]*?"""|'[^'\n]*'|"[^"\n]*")|\b(def|class|return|import|from|for|in|if|else|while|with|as|template|__global__|void|float|int|const|auto|extern)\b/g;
+  let last = 0;
+  for (const match of text.matchAll(pattern)) {
+    made.append(text.slice(last, match.index));
+    made.append(el("span", { class: match[1] ? "c" : match[2] ? "s" : "k" }, match[0]));
+    last = match.index + match[0].length;
+  }
+  made.append(text.slice(last));
+  return made;
+};
+const detail = (line) => {
+  const whole = line.run.whole[`${line.row.ask}/${line.item.protocol}`];
+  const cell = el("td", { colspan: 5, class: "detail" });
+  if (line.row.note) cell.append(el("p", { class: "note" }, "A person says: " + line.row.note));
+  if (!whole) { cell.append(el("p", {}, "Its report is not in this page; make it with --full, or run: "), el("code", {}, `tilewright explain ${line.run.folder}/${line.item.report || ""}`)); return cell; }
+  if (whole.message) cell.append(el("pre", { class: "source", tabindex: 0 }, whole.message));
+  if (whole.comparisons.length) cell.append(table(["case", "baseline", "it took", "candidate took", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, c.reference_us.toFixed(2) + " us", c.candidate_us.toFixed(2) + " us", speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
+  for (const finding of whole.findings) cell.append(el("p", {}, `${finding.code}: ${finding.summary}`), el("code", {}, JSON.stringify(finding.evidence)));
+  for (const sentence of whole.advice) cell.append(el("p", {}, sentence));
+  const source = el("pre", { class: "source", tabindex: 0 }); source.append(paint(whole.source));
+  cell.append(source);
+  if (whole.cut) cell.append(el("p", {}, "The rest of the source is in its report."));
+  cell.append(el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --replay ${line.run.folder}/${line.item.report}`));
+  return cell;
+};
+const draw = () => {
+  const wanted = $("verdict").value, text = $("find").value.toLowerCase(), order = $("order").value;
+  chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${line.row.ask} ${line.item.reason || ""}`.toLowerCase().includes(text)));
+  if (order === "odd") chosen.sort((a, b) => suspicion(b) - suspicion(a));
+  if (order === "slow") chosen.sort((a, b) => (a.item.speedup ?? Infinity) - (b.item.speedup ?? Infinity));
+  if (order === "fast") chosen.sort((a, b) => (b.item.speedup ?? 0) - (a.item.speedup ?? 0));
+  const body = $("rows").tBodies[0];
+  body.replaceChildren(...chosen.slice(0, shown).map((line) => {
+    const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, line.row.ask);
+    const marks = [...(line.item.labels || []), ...(line.item.findings || [])].join(", ");
+    const why = [line.item.verdict === "correct" ? "" : line.item.reason || "", marks].filter(Boolean).join("; ");
+    const row = el("tr", {}, el("td", {}, button), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why));
+    button.addEventListener("click", () => {
+      const open = button.getAttribute("aria-expanded") === "true";
+      button.setAttribute("aria-expanded", String(!open));
+      if (open) row.nextSibling.remove(); else row.after(el("tr", {}, detail(line)));
+    });
+    return row;
+  }));
+  $("count").textContent = `${Math.min(shown, chosen.length)} of ${chosen.length}`;
+  $("more").hidden = shown >= chosen.length;
+};
+for (const id of ["verdict", "find", "order"]) $(id).addEventListener("input", () => { shown = PAGE; draw(); });
+$("more").addEventListener("click", () => { shown += PAGE; draw(); });
+draw();
+
+// Difference of two sources, by their longest common lines
+const sources = data.runs.flatMap((run) => Object.entries(run.whole).map(([key, whole]) => [(data.runs.length > 1 ? run.name + ": " : "") + key, whole.source]));
+const difference = (a, b) => {
+  const left = a.split("\n").slice(0, 800), right = b.split("\n").slice(0, 800), n = left.length, m = right.length;
+  const best = Array.from({ length: n + 1 }, () => new Uint16Array(m + 1));
+  for (let i = n - 1; i >= 0; i--) for (let j = m - 1; j >= 0; j--) best[i][j] = left[i] === right[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+  const made = [];
+  let i = 0, j = 0;
+  while (i < n || j < m) {
+    if (i < n && j < m && left[i] === right[j]) { made.push(["", "  " + left[i]]); i++; j++; }
+    else if (j >= m || (i < n && best[i + 1][j] >= best[i][j + 1])) made.push(["del", "- " + left[i++]]);
+    else made.push(["add", "+ " + right[j++]]);
+  }
+  return made;
+};
+if (sources.length > 1) {
+  for (const id of ["left", "right"]) { sources.forEach(([name], k) => $(id).append(el("option", { value: k }, name))); $(id).value = id === "left" ? 0 : 1; }
+  const compare = () => $("difference").replaceChildren(...difference(sources[$("left").value][1], sources[$("right").value][1]).map(([kind, text]) => el("span", kind ? { class: kind } : {}, text + "\n")));
+  for (const id of ["left", "right"]) $(id).addEventListener("input", compare);
+  compare();
+} else $("diff").hidden = true;
+
+// Where
+$("where").append(table(["run", "folder", "device", "tilewright", "versions"], data.runs.map((run) => [run.name, run.folder, run.device, run.evaluator, Object.entries(run.versions).map(([k, v]) => `${k} ${v}`).join(", ")])));
+document.body.dataset.ready = "yes";
+})();

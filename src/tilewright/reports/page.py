@@ -1,0 +1,141 @@
+"""One page of a report: everything that it needs stands in it, and it asks no network.
+
+What foreign code wrote is data in a JSON block, and is put on the page as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tilewright.records import EvalReport
+from tilewright.records.events import Judgement, Turn
+from tilewright.reports.gather import Gathered, Run
+from tilewright.scoring.advice import advice
+from tilewright.scoring.roofline import lights
+from tilewright.scoring.summary import group_of
+
+__all__ = ["document", "page"]
+
+HERE = Path(__file__).parent
+MOST_LINES = 5000
+"""Candidates that a page lists; all of them are in the CSV."""
+MAX_SOURCE = 20_000
+"""Characters of a candidate's source that a page shows."""
+
+
+def page(gathered: Gathered, title: str) -> str:
+    """Return the whole page as HTML."""
+    template = (HERE / "page.html").read_text(encoding="utf-8")
+    data = json.dumps(document(gathered, title), separators=(",", ":"))
+    # Nothing in it can end the block or begin a comment.
+    safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return (
+        template.replace("{{TITLE}}", escape(title))
+        .replace("{{STYLE}}", (HERE / "page.css").read_text(encoding="utf-8"))
+        .replace("{{SCRIPT}}", (HERE / "page.js").read_text(encoding="utf-8"))
+        .replace("{{DATA}}", safe)
+    )
+
+
+def document(gathered: Gathered, title: str) -> dict[str, Any]:
+    """Return what the page is drawn from."""
+    runs = [_run(run, number, gathered) for number, run in enumerate(gathered.runs)]
+    listed = sum(len(run["rows"]) for run in runs)
+    left_out = sum(len(run.turns) for run in gathered.runs) - listed
+    return {"title": title, "left_out": left_out, "runs": runs}
+
+
+def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
+    first = next(iter(gathered.whole.values()), None)
+    shown = {key.split("/", 1)[1] for key in gathered.whole if key.startswith(f"{number}/")}
+    most = MOST_LINES // len(gathered.runs)
+    rows = [_row(turn, run) for turn in _kept(run, shown, most)]
+    return {
+        "name": run.begun.name,
+        "folder": str(run.folder),
+        "problems": run.begun.problems,
+        "protocols": list(run.begun.protocols),
+        "device": run.begun.device,
+        "evaluator": run.begun.evaluator,
+        "versions": first.environment.versions if first else {},
+        "summary": run.summary,
+        "rows": rows,
+        "whole": {
+            key.split("/", 1)[1]: _whole(report)
+            for key, report in gathered.whole.items()
+            if key.startswith(f"{number}/")
+        },
+    }
+
+
+def _kept(run: Run, shown: set[str], most: int) -> list[Turn]:
+    """Return the turns that have a line: all, unless there are thousands."""
+    if len(run.turns) <= most:
+        return run.turns
+    named = {key.rpartition("/")[0] for key in shown}
+    rest = [turn.ask.id for turn in run.turns if turn.ask.id not in named]
+    named |= set(rest[:: max(len(rest) // max(most - len(named), 1), 1)][:most])
+    return [turn for turn in run.turns if turn.ask.id in named]
+
+
+def _row(turn: Turn, run: Run) -> dict[str, Any]:
+    return {
+        "ask": turn.ask.id,
+        "problem": turn.ask.problem,
+        "group": group_of(turn.ask.problem),
+        "note": run.annotations.get(turn.ask.id, ""),
+        "judgements": [_judgement(item) for item in turn.judgements],
+    }
+
+
+def _judgement(item: Judgement) -> dict[str, Any]:
+    return item.model_dump(exclude_none=True, exclude_defaults=True) | {
+        "protocol": item.protocol,
+        "verdict": item.verdict,
+    }
+
+
+def _whole(report: EvalReport) -> dict[str, Any]:
+    source = "\n\n".join(
+        f"# {file.path}\n{file.text}" if len(report.request.candidate.files) > 1 else file.text
+        for file in report.request.candidate.files
+    )
+    return {
+        "language": report.request.candidate.language,
+        "source": source[:MAX_SOURCE],
+        "cut": len(source) > MAX_SOURCE,
+        "seed": report.seed,
+        "advice": advice(report),
+        "lights": [
+            {
+                "case": item.case,
+                "limit": item.limit,
+                "share": item.candidate_share,
+                "intensity": (item.work.flops or 0) / item.work.moved_bytes,
+                "flops_per_s": item.flops_per_s or 0,
+                "bytes_per_s": item.bytes_per_s,
+            }
+            for item in lights(report)
+        ],
+        "comparisons": [
+            {
+                "case": item.case,
+                "baseline": item.baseline,
+                "reference_us": item.reference.median_us,
+                "candidate_us": item.candidate.median_us,
+                "speedup": item.speedup,
+                "low": item.speedup_low,
+                "high": item.speedup_high,
+                "labels": list(item.labels),
+            }
+            for item in report.comparisons
+        ],
+        "findings": [
+            {"code": item.code, "summary": item.summary, "evidence": item.evidence}
+            for item in report.findings
+        ],
+        "message": str(getattr(report.outcome, "message", "")),
+    }

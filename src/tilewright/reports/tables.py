@@ -1,0 +1,81 @@
+"""The numbers again: CSV of every judgement for programs, Markdown of the tables for documents."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from tilewright.reports.gather import Gathered
+from tilewright.scoring.summary import group_of
+
+__all__ = ["as_csv", "as_markdown"]
+
+COLUMNS = (
+    *("run", "ask", "problem", "group", "protocol", "verdict", "speedup", "low", "high", "light"),
+    *("seconds", "reason", "labels", "findings", "note", "report"),
+)
+
+
+def as_csv(gathered: Gathered) -> str:
+    """Return one line a judgement."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for run in gathered.runs:
+        for turn in run.turns:
+            for item in turn.judgements:
+                fields = item.model_dump(include=set(COLUMNS) - {"labels", "findings"})
+                row = {
+                    "run": run.begun.name,
+                    "ask": turn.ask.id,
+                    "problem": turn.ask.problem,
+                    "group": group_of(turn.ask.problem),
+                    "labels": "; ".join(item.labels),
+                    "findings": "; ".join(item.findings),
+                    "note": run.annotations.get(turn.ask.id, ""),
+                    **fields,
+                }
+                writer.writerow({name: _plain(value) for name, value in row.items()})
+    return buffer.getvalue()
+
+
+def _plain(value: object) -> object:
+    """Keep a spreadsheet from running what a candidate wrote."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+
+
+def as_markdown(gathered: Gathered, title: str) -> str:
+    """Return the tables of the page."""
+    lines = [f"# {_cell(title)}", ""]
+    lines += ["| run | protocol | judged | correct | fast_1 | 95 % | believed | geometric mean |"]
+    lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for run in gathered.runs:
+        for protocol, numbers in run.summary["protocols"].items():
+            if not numbers["judged"]:
+                lines.append(f"| {_cell(run.begun.name)} | {protocol} | 0 | | | | | |")
+                continue
+            one = next(item for item in numbers["fast_p"] if item["p"] == 1)
+            mean = numbers["geometric_mean"]
+            cells = [
+                _cell(run.begun.name),
+                protocol,
+                str(numbers["judged"]),
+                f"{numbers['correct'] / numbers['judged']:.1%}",
+                f"{one['fast_p']:.1%}",
+                f"{one['low']:.1%} to {one['high']:.1%}",
+                f"{one['believed']:.1%}",
+                "" if mean is None else f"{mean:.3f}x",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    flips = [item for run in gathered.runs for item in run.summary["flips"]]
+    if flips:
+        lines += ["", "## Verdicts that differ", "", "| candidate | verdicts | why |"]
+        lines += ["| --- | --- | --- |"]
+        for flip in flips:
+            said = ", ".join(f"{k}: {v}" for k, v in flip.items() if k not in ("ask", "why"))
+            lines.append(f"| {_cell(flip['ask'])} | {said} | {_cell(flip['why'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

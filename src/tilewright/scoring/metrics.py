@@ -1,0 +1,223 @@
+"""Benchmark metrics: pure functions over what was scored, one `Score` a candidate.
+
+Names that the field knows keep their published definitions; stricter ones stand beside them under
+names of their own. A candidate without a verdict (`unjudged`) is no `Score`: whoever counts says
+how many were left out.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "Score",
+    "amsr",
+    "best_so_far",
+    "bootstrap_interval",
+    "explained_deviance",
+    "fast_at_k",
+    "fast_p",
+    "fast_p_at_least",
+    "fast_p_believed",
+    "geometric_mean",
+    "mean_with_zeros",
+    "pass_at_k",
+    "ratio_of_sums",
+    "rejected_share",
+]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What one candidate came to."""
+
+    ok: bool
+    """Compiled, right, and its own work."""
+    speedup: float | None = None
+    low: float | None = None
+    """Lower end of the interval of the speed-up, where there is one."""
+    rejected: bool = False
+    """Whether a rule was broken: right or not, it is no solution."""
+
+
+def fast_p(scores: Sequence[Score], p: float) -> float:
+    """Return the share of all that are ok and faster than `p`, strictly (KernelBench, 1.2.4).
+
+    What is ok and was not timed counts at `p` = 0 alone.
+
+    Raises:
+        ValueError: there are no scores.
+    """
+    return _share(scores, lambda item: item.ok and _faster(item, p, strict=True))
+
+
+def fast_p_at_least(scores: Sequence[Score], p: float) -> float:
+    """Return the share of all that are ok and at least `p` times as fast (Dr. Kernel, 2.10).
+
+    Raises:
+        ValueError: there are no scores.
+    """
+    return _share(scores, lambda item: item.ok and _faster(item, p, strict=False))
+
+
+def fast_p_believed(scores: Sequence[Score], p: float) -> float:
+    """Return the share of all that are ok and whose interval lies above `p` as a whole. Ours.
+
+    Raises:
+        ValueError: there are no scores.
+    """
+    return _share(scores, lambda item: item.ok and item.low is not None and item.low > p)
+
+
+def _faster(item: Score, p: float, *, strict: bool) -> bool:
+    if item.speedup is None:
+        return p == 0
+    return item.speedup > p if strict else item.speedup >= p
+
+
+def _share(scores: Sequence[Score], chosen: Callable[[Score], bool]) -> float:
+    if not scores:
+        raise ValueError("a share of no scores")
+    return sum(map(chosen, scores)) / len(scores)
+
+
+def rejected_share(scores: Sequence[Score]) -> float:
+    """Return the share of all that broke a rule (the hacking ratio of Dr. Kernel, figure 8).
+
+    Raises:
+        ValueError: there are no scores.
+    """
+    return _share(scores, lambda item: item.rejected)
+
+
+def mean_with_zeros(scores: Sequence[Score]) -> float:
+    """Return the mean speed-up, zero for what is not ok (MTMC)."""
+    return sum(item.speedup or 0.0 for item in scores if item.ok) / _count(scores)
+
+
+def amsr(scores: Sequence[Score]) -> float:
+    """Return the mean speed-up, zero for what is not ok or slower than 1 (Kernel-Smith)."""
+    fast = (item.speedup or 0.0 for item in scores if item.ok)
+    return sum(value for value in fast if value >= 1) / _count(scores)
+
+
+def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | None:
+    """Return the geometric mean of speed-ups above `above` of what is ok; `None` without any."""
+    values = [item.speedup for item in scores if item.ok and item.speedup is not None]
+    logs = [math.log(value) for value in values if value > above]
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None
+
+
+def _count(scores: Sequence[Score]) -> int:
+    if not scores:
+        raise ValueError("a mean of no scores")
+    return len(scores)
+
+
+def ratio_of_sums(reference: Sequence[float], candidate: Sequence[float | None]) -> float | None:
+    """Return the sum of the reference's times over the candidate's (TritonBench, KernelBench-X).
+
+    One time a size, in the same order; `None` where a size has no time: who fails on one size has
+    no speed-up (defect K5 of the published scripts, which leave such sizes out).
+
+    Raises:
+        ValueError: they are not as many, or there are none.
+    """
+    if len(reference) != len(candidate) or not reference:
+        raise ValueError(f"{len(reference)} times of the reference, {len(candidate)} of it")
+    times = [value for value in candidate if value is not None]
+    return sum(reference) / sum(times) if len(times) == len(reference) else None
+
+
+def pass_at_k(samples: int, right: int, k: int) -> float:
+    """Return the chance that one of `k` samples, drawn of `samples`, is right (Chen et al. 2021).
+
+    The unbiased estimator 1 - C(n - c, k) / C(n, k).
+
+    Raises:
+        ValueError: `k` is not within 1..samples, or `right` not within 0..samples.
+    """
+    if not 1 <= k <= samples or not 0 <= right <= samples:
+        raise ValueError(f"pass@{k} of {right} right among {samples}")
+    return 1.0 - math.comb(samples - right, k) / math.comb(samples, k)
+
+
+def fast_at_k(scores: Sequence[Score], p: float, k: int) -> float:
+    """Return the chance that one of `k` samples of a problem is ok and faster than `p`.
+
+    Raises:
+        ValueError: there are fewer than `k` samples.
+    """
+    fast = sum(item.ok and _faster(item, p, strict=True) for item in scores)
+    return pass_at_k(len(scores), fast, k)
+
+
+def best_so_far(turns: Sequence[Score]) -> list[Score | None]:
+    """Return, for each turn, the best ok score up to it; `None` before the first (2.10, STTS)."""
+    found: list[Score | None] = []
+    best: Score | None = None
+    for item in turns:
+        if item.ok and (best is None or (item.speedup or 0.0) > (best.speedup or 0.0)):
+            best = item
+        found.append(best)
+    return found
+
+
+def explained_deviance(outcomes: Sequence[bool], groups: Sequence[str]) -> float:
+    """Return what part of the deviance of `outcomes` a grouping explains (KernelBench-X, 1.1.4).
+
+    1 - D(groups) / D(none) of a logistic model with one categorical factor, whose fit is the mean
+    of each group; 0 where all outcomes are alike.
+
+    Raises:
+        ValueError: they are not as many.
+    """
+    pairs = Counter(zip(groups, outcomes, strict=True))
+    total = _deviance(sum(outcomes), len(outcomes))
+    if total == 0:
+        return 0.0
+    within = math.fsum(
+        _deviance(pairs[group, True], pairs[group, True] + pairs[group, False])
+        for group in set(groups)
+    )
+    return 1.0 - within / total
+
+
+def _deviance(right: int, count: int) -> float:
+    parts = (part for part in (right, count - right) if part)
+    return -2.0 * math.fsum(part * math.log(part / count) for part in parts)
+
+
+def bootstrap_interval(
+    groups: Sequence[Sequence[Score]],
+    statistic: Callable[[Sequence[Score]], float],
+    *,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of a statistic, problems drawn with replacement.
+
+    Args:
+        groups: the scores of each problem: samples of one problem are not independent.
+        statistic: of all scores together.
+        level: how often the interval should contain the true value.
+        draws: how many times problems are drawn.
+        seed: of the generator; the same seed gives the same interval.
+
+    Raises:
+        ValueError: there are no groups.
+    """
+    if not groups:
+        raise ValueError("an interval of no problems")
+    generator = random.Random(seed)
+    found = sorted(
+        statistic([item for group in generator.choices(groups, k=len(groups)) for item in group])
+        for _ in range(draws)
+    )
+    tail = (1.0 - level) / 2
+    return found[int(tail * draws)], found[min(int((1 - tail) * draws), draws - 1)]

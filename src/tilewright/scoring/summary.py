@@ -1,0 +1,135 @@
+"""From turns to the numbers of a run: counts, fast_p and its relatives, groups, flips. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+from tilewright.records.events import Judgement, Turn
+from tilewright.scoring import metrics
+from tilewright.scoring.metrics import Score
+
+__all__ = ["THRESHOLDS", "flips_of", "group_of", "score_of", "summary_of"]
+
+THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
+"""KernelBench's and Dr. Kernel's together."""
+Grouped = dict[str, list[Score]]
+
+
+def score_of(item: Judgement) -> Score | None:
+    """Return what counts of a judgement; `None`: it was not judged, so it is left out."""
+    if item.verdict == "unjudged":
+        return None
+    rejected = item.verdict == "rejected"
+    return Score(item.verdict == "correct", item.speedup, item.low, rejected=rejected)
+
+
+def group_of(problem: str) -> str:
+    """Return the level or category in a problem's id; empty where it has none."""
+    parts = problem.split("/")
+    if len(parts) > 2:
+        return parts[1]
+    level = re.match(r"(level\d+)-\d+$", parts[-1])
+    return level[1] if level else ""
+
+
+def summary_of(turns: Sequence[Turn], weak: Collection[str] = ()) -> dict[str, Any]:
+    """Return the numbers of a run as one JSON document, by protocol.
+
+    Problems in `weak` count under published rules and not strictly: an answer that does no work
+    passes on them.
+    """
+    protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
+    return {
+        "candidates": len(turns),
+        "problems": len({turn.ask.problem for turn in turns}),
+        "protocols": {name: _of_protocol(turns, name, weak) for name in protocols},
+        "flips": flips_of(turns),
+    }
+
+
+def _of_protocol(turns: Sequence[Turn], protocol: str, weak: Collection[str]) -> dict[str, Any]:
+    left_out = set(weak) if protocol == "strict" else set()
+    judged = [
+        (turn.ask.problem, item)
+        for turn in turns
+        for item in turn.judgements
+        if item.protocol == protocol and turn.ask.problem not in left_out
+    ]
+    by_problem: Grouped = {}
+    for problem, item in judged:
+        score = score_of(item)
+        if score is not None:
+            by_problem.setdefault(problem, []).append(score)
+    groups = sorted({group_of(problem) for problem in by_problem} - {""})
+    found = {
+        "verdicts": dict(Counter(item.verdict for _, item in judged)),
+        "labels": dict(Counter(name for _, item in judged for name in item.labels)),
+        "findings": dict(Counter(name for _, item in judged for name in item.findings)),
+        "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}),
+        **_numbers(by_problem),
+    }
+    if len(groups) > 1:
+        parts = {name: _part(by_problem, name) for name in groups}
+        found["groups"] = {name: _numbers(part, draws=200) for name, part in parts.items()}
+        pairs = [(item.ok, group_of(p)) for p, scores in by_problem.items() for item in scores]
+        outcomes, names = zip(*pairs, strict=True)
+        found["explained_by_group"] = metrics.explained_deviance(outcomes, names)
+    return found
+
+
+def _part(by_problem: Grouped, group: str) -> Grouped:
+    return {name: scores for name, scores in by_problem.items() if group_of(name) == group}
+
+
+def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
+    """Return the metrics of some problems; nothing where nothing was judged."""
+    groups = list(by_problem.values())
+    scores = [item for group in groups for item in group]
+    if not scores:
+        return {"judged": 0}
+    samples = min(len(group) for group in groups)
+    return {
+        "judged": len(scores),
+        "correct": sum(item.ok for item in scores),
+        "fast_p": [_fast(groups, scores, p, draws) for p in THRESHOLDS],
+        "geometric_mean": metrics.geometric_mean(scores),
+        "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
+        "mean_with_zeros": metrics.mean_with_zeros(scores),
+        "amsr": metrics.amsr(scores),
+        "rejected": metrics.rejected_share(scores),
+        "samples": samples,
+        "pass_at": {
+            str(k): sum(metrics.pass_at_k(len(g), sum(s.ok for s in g), k) for g in groups)
+            / len(groups)
+            for k in (1, 2, 4, 8)
+            if k <= samples
+        },
+    }
+
+
+def _fast(groups: list[list[Score]], scores: list[Score], p: float, draws: int) -> dict[str, float]:
+    low, high = metrics.bootstrap_interval(groups, partial(metrics.fast_p, p=p), draws=draws)
+    return {
+        "p": p,
+        "fast_p": metrics.fast_p(scores, p),
+        "low": low,
+        "high": high,
+        "at_least": metrics.fast_p_at_least(scores, p),
+        "believed": metrics.fast_p_believed(scores, p),
+    }
+
+
+def flips_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
+    """Return the turns on which two protocols disagree, and why the stricter one says no."""
+    found: list[dict[str, str]] = []
+    for turn in turns:
+        verdicts = {item.protocol: item for item in turn.judgements}
+        if len({item.verdict for item in verdicts.values()}) > 1:
+            says: dict[str, str] = {name: item.verdict for name, item in verdicts.items()}
+            why = next((item.reason for item in verdicts.values() if item.verdict != "correct"), "")
+            found.append({"ask": turn.ask.id, **says, "why": why})
+    return found

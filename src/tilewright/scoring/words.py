@@ -1,0 +1,53 @@
+"""A report in words: why its verdict is what it is, and how fast it says that something is."""
+
+from __future__ import annotations
+
+from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
+
+__all__ = ["cut", "reason_of", "speed_text"]
+
+
+def speed_text(speedup: float, low: float | None, high: float | None) -> str:
+    """Return a speed-up with its interval; in words where the interval includes 1."""
+    if low is None or high is None:
+        return f"{_ratio(speedup, speedup)}x, no interval"
+    ends = [value for value in (low, high) if value != 1.0]
+    fine = max((abs(value - 1) for value in ends), default=0.0)
+    interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
+    if low <= 1.0 <= high:
+        return f"no measurable difference {interval}"
+    return f"{_ratio(speedup, fine + 1)}x {interval}"
+
+
+def _ratio(value: float, scale: float) -> str:
+    """Return a ratio; near 1 with three decimals, so that its side of 1 shows."""
+    if 0.9 < scale < 1.1:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def reason_of(report: EvalReport) -> str:
+    """Return in one line why the verdict is what it is."""
+    outcome = report.outcome
+    match outcome:
+        case Correct():
+            names = dict.fromkeys(label.name for label in report.labels)
+            return ", ".join(names)
+        case Incorrect():
+            return cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
+        case Failed():
+            return cut(f"{outcome.reason} in {outcome.stage}: {_first(outcome.message)}")
+        case Rejected():
+            return cut("; ".join(item.summary for item in outcome.findings))
+        case Unjudged():
+            return cut(f"{outcome.reason}: {_first(outcome.message)}")
+
+
+def _first(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def cut(text: str, length: int = 300) -> str:
+    """Return a text as one line of at most `length` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 3] + "..."

@@ -1,0 +1,151 @@
+"""The report page in a real browser: desktop and phone, keyboard, dark mode, from disk."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.test_reports import HOSTILE, a_run, turns, with_report
+from tilewright.reports.gather import gather
+from tilewright.reports.page import page
+
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
+    # selenium leaves its connection to the driver open until it is collected.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--disable-dev-shm-usage",
+)
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+    yield made
+    made.quit()
+
+
+def opened(browser: Any, text: str, folder: Path, size: str = "desktop") -> Any:
+    """Open a page from disk; it must be ready within a second and say no error."""
+    path = folder / "report.html"
+    path.write_text(text, encoding="utf-8")
+    browser.set_window_size(*SIZES[size])
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    limit = time.monotonic() + 10
+    while browser.execute_script("return document.body.dataset.ready") != "yes":
+        assert time.monotonic() < limit, browser.get_log("browser")
+        time.sleep(0.02)
+    assert [line for line in browser.get_log("browser") if line["level"] == "SEVERE"] == []
+    return browser
+
+
+def many(folder: Path) -> str:
+    one = a_run(folder / "one", turns(250), name="one")
+    two = a_run(folder / "two", turns(120), name="two")
+    return page(gather([one, two]), "A leaderboard")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_shows_tables_and_plots_and_fits(browser, tmp_path, size):
+    shown = opened(browser, many(tmp_path), tmp_path, size)
+    script = "return document.querySelectorAll(arguments[0]).length"
+    assert shown.execute_script(script, "#headline tbody tr") == 4
+    assert shown.execute_script(script, "#curves polyline") >= 4
+    assert shown.execute_script(script, "#rows tbody tr") == 200
+    wide = shown.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 1
+    assert shown.find_element("id", "count").text == "200 of 740"
+
+
+def test_rows_are_filtered_ordered_and_opened_by_keyboard(browser, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+
+    shown = opened(browser, many(tmp_path), tmp_path)
+    shown.find_element("id", "verdict").send_keys("rejected")
+    assert shown.find_element("id", "count").text.endswith(f"of {42 * 2 + 20 * 2}")
+    shown.find_element("id", "find").send_keys("level1-3#0")
+    first = shown.find_element("css selector", "#rows button.row")
+    assert first.text == "kernelbench/level1-3#0"
+    first.send_keys(Keys.ENTER)
+    assert first.get_attribute("aria-expanded") == "true"
+    detail = shown.find_element("css selector", "#rows .detail").text
+    assert "tilewright explain" in detail
+    first.send_keys(Keys.ENTER)
+    assert shown.find_elements("css selector", "#rows .detail") == []
+
+
+def test_every_control_is_reached_by_tab_and_has_a_name(browser, tmp_path):
+    shown = opened(browser, many(tmp_path), tmp_path)
+    nameless = shown.execute_script(
+        "return [...document.querySelectorAll('select, input, button')].filter(e => e.offsetParent"
+        " && !(e.labels && e.labels.length) && !e.textContent.trim()).length"
+    )
+    assert nameless == 0
+    assert shown.execute_script("return document.querySelectorAll('[tabindex=\"-1\"]').length") == 0
+
+
+def test_dark_mode_is_readable(browser, tmp_path):
+    shown = opened(browser, many(tmp_path), tmp_path)
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    ratio = shown.execute_script(CONTRAST)
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert ratio["dark"]
+    assert ratio["least"] >= 4.5, ratio
+
+
+CONTRAST = """
+const light = (c) => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(Number).map(x => x / 255)
+  .map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+const paper = light(getComputedStyle(document.body).backgroundColor);
+const inks = ["h1", "p", "th", "td", ".verdict.correct", ".verdict.incorrect", ".verdict.rejected",
+  ".verdict.failed", ".verdict.unjudged", "button.row"]
+  .map(s => document.querySelector(s)).filter(Boolean)
+  .map(e => light(getComputedStyle(e).color));
+const ratios = inks.map(i => (Math.max(i, paper) + 0.05) / (Math.min(i, paper) + 0.05));
+return { least: Math.min(...ratios), dark: paper < 0.2 };
+"""
+
+
+def test_what_a_candidate_wrote_is_shown_and_not_run(browser, tmp_path):
+    shown = opened(browser, page(gather([with_report(tmp_path / "run")]), "hostile"), tmp_path)
+    shown.find_element("css selector", "#rows button.row").click()
+    text = shown.find_element("css selector", "#rows .detail pre").text
+    assert "document.title='owned'" in text
+    assert HOSTILE.split("\u2028")[0].strip() in text
+    assert shown.title == "hostile"
+
+
+def test_two_sources_are_compared_line_by_line(browser, tmp_path):
+    runs = [with_report(tmp_path / str(n), f"first\n{n}\nlast") for n in range(2)]
+    shown = opened(browser, page(gather(runs[:1]), "one"), tmp_path)
+    assert not shown.find_element("id", "diff").is_displayed()
+
+
+def test_the_first_table_is_there_within_a_second(browser, tmp_path):
+    shown = opened(browser, many(tmp_path), tmp_path)
+    took = shown.execute_script(
+        "const t = performance.getEntriesByType('navigation')[0];"
+        "return t.loadEventEnd - t.startTime"
+    )
+    assert took < 1000

@@ -1,0 +1,78 @@
+"""`tilewright bench` as a process: killed in the middle, gone on with, and reported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.bench_kills import CANDIDATES, killed
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_a_run_that_is_killed_twice_ends_as_if_it_had_not_been(tmp_path):
+    seen, _ = killed(tmp_path, 2, seed=7)
+    assert len(seen) == CANDIDATES
+    assert {len(found) for found in seen.values()} == {1}
+    wrong = {ask for ask, (verdict,) in seen.items() if verdict != "correct"}
+    assert wrong == {f"bundled/softmax#{n}" for n in range(0, CANDIDATES, 3)}
+
+
+def test_two_protocols_are_judged_side_by_side_and_reported(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
+    overwrites = "def softmax(x):\n    x.copy_(x.softmax(-1))\n    return x.clone()\n"
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"problem": "softmax", "code": overwrites}))
+
+    def tilewright(*words: str) -> str:
+        command = [sys.executable, "-m", "tilewright", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    out = tilewright(
+        *("bench", "softmax", "--candidates", "rows.jsonl", "--protocol", "strict,official"),
+        *("--set", "eval.timing.enabled=false", "--json"),
+    )
+    document = json.loads(out)
+    assert document["left"] == 0
+    (flip,) = document["flips"]
+    assert (flip["strict"], flip["official"]) == ("rejected", "correct")
+    page = Path(tilewright("report", document["run"]).strip())
+    text = (tmp_path / page).read_text()
+    assert "bundled/softmax#0" in text
+    assert {item.name for item in (tmp_path / page).parent.iterdir()} >= {
+        *("report.html", "report.json", "report.csv", "report.md", "reports", "events.jsonl")
+    }
+
+
+def test_the_linter_names_weak_problems_and_strict_scores_leave_them_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
+    (tmp_path / "copy.py").write_text(
+        'import torch\n\nCASES = [{"name": "a"}]\n\n\n'
+        "def inputs(case, generator):\n    return (torch.randn(64, generator=generator),)\n\n\n"
+        "def reference(x):\n    return x.clone()\n"
+    )
+
+    def tilewright(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tilewright", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    first = tilewright("problems", "lint", "copy.py", "--json")
+    assert first.returncode == 1, first.stderr
+    (row,) = json.loads(first.stdout)
+    assert row["weak"] == {"strict": ["copy of an input"], "official": ["copy of an input"]}
+    assert "1 problems, 1 weak strictly" in first.stderr
+    # Looked at once is enough.
+    assert "copy of an input" in tilewright("problems", "lint", "copy.py").stdout
+    bench = tilewright(
+        *("bench", "copy.py", "--candidates", "reference", "--protocol", "strict,official"),
+        *("--set", "eval.timing.enabled=false", "--json"),
+    )
+    assert bench.returncode == 0, bench.stderr
+    protocols = json.loads(bench.stdout)["protocols"]
+    assert (protocols["strict"]["judged"], protocols["strict"]["weak_left_out"]) == (0, 1)
+    assert protocols["official"]["judged"] == 1

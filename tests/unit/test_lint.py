@@ -1,0 +1,114 @@
+"""The linter: which answers pass that do no work, by published tolerance and strictly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.evaluator.correctness import CONTENTS
+from tilewright.evaluator.judge import lint, reference
+from tilewright.records.health import CaseHealth, Health, is_weak
+
+FUNCTION = """import torch
+
+
+def inputs(case, generator):
+    return (torch.{drawn}(64, 256, generator=generator),)
+
+
+def reference(x):
+    return {body}
+"""
+MODULE = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(16, 16)
+
+    def forward(self, x):
+        return {body}
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def linted(source: str, kind: str = "function") -> dict[str, Any]:
+    fields = {"problem_kind": kind, "mode": "train", "grads": [], "init_seed": 42}
+    loaded = reference.load(source, fields)
+    return lint.lint(loaded, {}, list(CONTENTS), [1e-4, 1e-2])
+
+
+def of(body: str, drawn: str = "randn") -> dict[str, Any]:
+    return linted(FUNCTION.format(body=body, drawn=drawn))
+
+
+def test_an_honest_problem_lets_nothing_pass():
+    found = of("torch.softmax(x, -1) * 100")
+    assert found["official"] == {"0.0001": [], "0.01": []}
+    assert found["strict"] == []
+    assert (found["random"], found["deterministic"]) == (False, True)
+    assert found["output_bytes"] == 64 * 256 * 4
+
+
+def test_small_outputs_pass_as_zeros_by_an_absolute_tolerance_alone():
+    found = of("torch.softmax(x, -1) * 1e-5")
+    assert "zeros" in found["official"]["0.0001"]
+    assert found["strict"] == []
+
+
+def test_averages_pass_as_a_constant_and_as_another_inputs_output():
+    found = of("x.mean(-1, keepdim=True).expand(64, 256).mean(0)", "rand")
+    assert {"constant", "another input's output"} <= set(found["official"]["0.01"])
+    assert found["strict"] == []
+
+
+def test_a_constant_in_disguise_is_weak_strictly_too():
+    found = of("(x - x.detach()) + 0.0 * x")
+    assert "zeros" in found["strict"]
+
+
+def test_the_identity_is_answered_by_its_input():
+    found = of("x.clone()")
+    assert found["strict"] == ["copy of an input"]
+
+
+def test_parameters_that_do_not_matter_are_named():
+    assert lint.SKIPPED in linted(MODULE.format(body="x + 0 * self.linear(x)"), "module")["strict"]
+    assert linted(MODULE.format(body="self.linear(x)"), "module")["strict"] == []
+
+
+def test_random_outputs_are_told_apart():
+    assert of("x + torch.rand_like(x)")["random"]
+
+
+def health(*cases: tuple[tuple[str, ...], tuple[str, ...]]) -> Health:
+    made = [
+        CaseHealth(
+            case=str(number),
+            official={"0.01": official},
+            strict=strict,
+            random=False,
+            deterministic=True,
+            call_s=0.0,
+            input_bytes=0,
+            output_bytes=0,
+        )
+        for number, (official, strict) in enumerate(cases)
+    ]
+    return Health(problem="p", problem_digest="d", device="cpu", cases=tuple(made))
+
+
+def test_a_problem_is_weak_if_one_answer_passes_on_every_case():
+    found = health((("zeros", "ones"), ("zeros",)), (("zeros",), ()))
+    assert is_weak(found, "official", 1e-2) == ("zeros",)
+    assert is_weak(found, "official", None) == ("zeros",)
+    assert is_weak(found, "official", 1e-4) == ()
+    assert is_weak(found, "strict", None) == ()
+    assert is_weak(health(), "strict", None) == ()

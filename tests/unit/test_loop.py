@@ -1,0 +1,197 @@
+"""The one loop: what is logged, what a resumed run does, and that nothing is judged twice."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit import cli_reports as reports
+from tilewright.errors import ConfigError, InfrastructureError, ProblemError, RecordError
+from tilewright.loop.driver import drive, replay
+from tilewright.loop.each import Each
+from tilewright.loop.judging import RETRIES, Judge
+from tilewright.loop.sitting import begin, resume
+from tilewright.problems.reader import find_problem
+from tilewright.records import EvalReport, EvalRequest, SourceFile
+from tilewright.records.events import Ask, Asked, Begun, Judgement, Told, Turn
+from tilewright.records.log import EVENTS, EventLog, read_events
+
+BEGUN = Begun(
+    kind="bench", name="x", problems="bundled", protocols=("strict",), evaluator="0", device="cpu"
+)
+
+
+def asks(count: int) -> list[Ask]:
+    return [Ask(id=f"p{number}#0", problem=f"p{number}") for number in range(count)]
+
+
+def turn(ask: Ask) -> Turn:
+    return Turn(ask=ask, judgements=(Judgement(protocol="strict", verdict="correct"),))
+
+
+def folder_of(tmp_path: Path, count: int) -> Path:
+    begin(tmp_path, BEGUN, [find_problem("softmax")], dict.fromkeys(asks(count), ()))
+    return tmp_path
+
+
+def told(folder: Path) -> list[str]:
+    return [event.turn.ask.id for event in read_events(folder) if isinstance(event, Told)]
+
+
+def test_every_ask_is_told_once_and_logged_in_order(tmp_path):
+    folder = folder_of(tmp_path, 7)
+    with EventLog(folder) as log:
+        made = list(drive(resume(folder).strategy, turn, log, in_flight=3))
+    assert sorted(item.ask.id for item in made) == [ask.id for ask in asks(7)]
+    assert told(folder) == [item.ask.id for item in made]
+    seen: set[str] = set()
+    for event in read_events(folder):
+        if isinstance(event, Asked):
+            seen |= {ask.id for ask in event.asks}
+        if isinstance(event, Told):
+            assert event.turn.ask.id in seen
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 4), st.data())
+def test_a_run_cut_off_anywhere_ends_as_if_it_had_not_been(tmp_path_factory, count, width, data):
+    folder = folder_of(tmp_path_factory.mktemp("run"), count)
+    with EventLog(folder) as log:
+        list(drive(resume(folder).strategy, turn, log, in_flight=width))
+    content = (folder / EVENTS).read_bytes()
+    first = content.index(b"\n") + 1
+    cut = data.draw(st.integers(first, len(content)))
+    (folder / EVENTS).write_bytes(content[:cut])
+    before = set(told(folder))
+    sitting, played = resume(folder), []
+
+    def play(ask: Ask) -> Turn:
+        played.append(ask.id)
+        return turn(ask)
+
+    with EventLog(folder) as log:
+        list(drive(sitting.strategy, play, log, in_flight=width, waiting=sitting.waiting))
+    assert sorted(told(folder)) == sorted(ask.id for ask in asks(count))
+    assert not before & set(played)
+    assert len(played) == len(set(played))
+
+
+def test_a_strategy_that_asks_something_else_is_not_resumed(tmp_path):
+    folder = folder_of(tmp_path, 3)
+    with EventLog(folder) as log:
+        list(drive(resume(folder).strategy, turn, log, in_flight=1))
+    with pytest.raises(RecordError, match="were its inputs changed"):
+        replay(Each(asks(3)[::-1]), read_events(folder))
+
+
+def test_who_fails_stops_the_others_and_keeps_what_ended(tmp_path):
+    folder, stopped = folder_of(tmp_path, 6), threading.Event()
+
+    def play(ask: Ask) -> Turn:
+        if ask.id == "p2#0":
+            raise ConfigError("the disk is full")
+        if ask.id > "p2#0":
+            assert stopped.wait(10)
+        return turn(ask)
+
+    with EventLog(folder) as log, pytest.raises(ConfigError, match="disk"):
+        list(drive(resume(folder).strategy, play, log, in_flight=2, stop=stopped.set))
+    assert set(told(folder)) <= {"p0#0", "p1#0"}
+    assert stopped.is_set()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"event": "told"}\n', "events.jsonl:2"),
+        ("not json\n", "events.jsonl:2"),
+        ('{"event": "begun", "schema_version": 9}\n', "events.jsonl:2"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path, text, says):
+    folder = folder_of(tmp_path, 1)
+    with open(folder / EVENTS, "a", encoding="utf-8") as file:
+        file.write(text)
+    with pytest.raises(RecordError, match=says):
+        resume(folder)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="no event log"):
+        resume(tmp_path)
+    (tmp_path / EVENTS).write_text("")
+    with pytest.raises(RecordError, match="no beginning"):
+        resume(tmp_path)
+    folder = folder_of(tmp_path / ".", 2)
+    (folder / "candidates.jsonl").write_text('{"ask": 1}\n')
+    with pytest.raises(RecordError, match=r"candidates.jsonl:1"):
+        resume(folder)
+
+
+class Bench:
+    """An evaluator that answers from a script, and counts."""
+
+    def __init__(self, *script: Any) -> None:
+        self.script = list(script)
+        self.calls = 0
+
+    def __call__(self, request: EvalRequest) -> EvalReport:
+        self.calls += 1
+        item = self.script.pop(0) if self.script else reports.correct()
+        if isinstance(item, Exception):
+            raise item
+        return item.model_copy(update={"request": request})
+
+
+def judged(tmp_path: Path, bench: Bench) -> Judgement:
+    tmp_path.mkdir(exist_ok=True)
+    return Judge(tmp_path, bench, pause_s=0.0).judge(asks(1)[0], reports.request())
+
+
+def test_a_judgement_says_in_short_what_the_report_holds(tmp_path):
+    made = judged(tmp_path, Bench())
+    assert (made.verdict, made.speedup, made.low, made.high) == ("correct", 1.42, 1.36, 1.47)
+    assert made.labels == ("library call",)
+    assert json.loads((tmp_path / made.report).read_text())["verdict"] == "correct"
+
+
+def test_what_was_judged_before_a_kill_is_not_judged_again(tmp_path):
+    first, second = Bench(), Bench()
+    assert judged(tmp_path, first) == judged(tmp_path, second)
+    assert (first.calls, second.calls) == (1, 0)
+
+
+def test_other_work_under_the_same_id_is_judged(tmp_path):
+    judged(tmp_path, Bench())
+    candidate = reports.request().candidate
+    files = (SourceFile(path="fast.py", text="another"),)
+    other = reports.request().model_copy(
+        update={"candidate": candidate.model_copy(update={"files": files})}
+    )
+    bench = Bench()
+    Judge(tmp_path, bench).judge(asks(1)[0], other)
+    assert bench.calls == 1
+
+
+def test_only_our_own_failures_are_repeated(tmp_path):
+    lost = InfrastructureError("the supervisor was lost")
+    bench = Bench(*[lost] * RETRIES)
+    assert judged(tmp_path, bench).verdict == "correct"
+    assert bench.calls == RETRIES + 1
+    unusable = Bench(ProblemError("its reference raises"))
+    made = judged(tmp_path / "x", unusable)
+    assert (made.verdict, unusable.calls) == ("unjudged", 1)
+    assert made.reason == "its reference raises"
+    assert made.report == ""
+
+
+def test_a_failure_that_stays_is_unjudged_and_never_a_zero(tmp_path):
+    bench = Bench(*[InfrastructureError("no room")] * (RETRIES + 1))
+    made = judged(tmp_path, bench)
+    assert (made.verdict, made.speedup) == ("unjudged", None)

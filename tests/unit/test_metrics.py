@@ -1,0 +1,138 @@
+"""Metrics against published fixtures, and the laws that they obey."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.scoring.metrics import (
+    Score,
+    amsr,
+    best_so_far,
+    bootstrap_interval,
+    explained_deviance,
+    fast_at_k,
+    fast_p,
+    fast_p_at_least,
+    fast_p_believed,
+    geometric_mean,
+    mean_with_zeros,
+    pass_at_k,
+    ratio_of_sums,
+    rejected_share,
+)
+
+FAIL = Score(ok=False)
+FIXTURE = [Score(True, 2.0), Score(True, 0.5), Score(True, 1.0), FAIL, Score(True, 3.0)]
+"""The fixture that every metrics module must reproduce (specs: notation)."""
+SCORES = st.lists(
+    st.builds(
+        Score,
+        ok=st.booleans(),
+        speedup=st.none() | st.floats(0.01, 100),
+        low=st.none() | st.floats(0.01, 100),
+        rejected=st.booleans(),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def test_the_published_fixture():
+    assert fast_p(FIXTURE, 1) == pytest.approx(0.40)
+    assert fast_p_at_least(FIXTURE, 1) == pytest.approx(0.60)
+    assert mean_with_zeros(FIXTURE) == pytest.approx(1.30)
+    assert amsr(FIXTURE) == pytest.approx(1.20)
+    assert geometric_mean(FIXTURE) == pytest.approx(3 ** (1 / 4))
+    assert ratio_of_sums([1, 10], [2, 5]) == pytest.approx(11 / 7)
+
+
+def test_who_fails_on_one_size_has_no_speed_up():
+    assert ratio_of_sums([1, 10], [2, None]) is None
+    with pytest.raises(ValueError, match="2 times"):
+        ratio_of_sums([1, 10], [2])
+
+
+def test_what_was_not_timed_is_right_and_not_fast():
+    untimed = [Score(True), FAIL]
+    assert fast_p(untimed, 0) == 0.5
+    assert fast_p(untimed, 0.5) == 0.0
+    assert geometric_mean(untimed) is None
+
+
+def test_only_a_whole_interval_above_is_believed():
+    scores = [Score(True, 1.3, 1.1), Score(True, 1.3, 0.9), Score(True, 1.3), FAIL]
+    assert fast_p(scores, 1) == 0.75
+    assert fast_p_believed(scores, 1) == 0.25
+
+
+def test_hacks_are_counted_among_all():
+    assert rejected_share([Score(False, rejected=True), FAIL, *FIXTURE[:2]]) == 0.25
+
+
+@pytest.mark.parametrize(
+    "metric", [fast_p_believed, fast_p, fast_p_at_least], ids=lambda item: item.__name__
+)
+def test_nothing_has_no_share(metric):
+    with pytest.raises(ValueError, match="no scores"):
+        metric([], 1)
+
+
+@given(SCORES, st.floats(0, 10), st.floats(0, 10))
+def test_a_higher_bar_is_cleared_by_no_more(scores, a, b):
+    low, high = sorted((a, b))
+    for metric in (fast_p, fast_p_at_least, fast_p_believed):
+        assert metric(scores, high) <= metric(scores, low)
+    assert fast_p(scores, low) <= fast_p_at_least(scores, low)
+
+
+@given(st.integers(1, 12), st.data())
+def test_pass_at_k_is_the_share_of_all_draws(samples, data):
+    right, k = data.draw(st.integers(0, samples)), data.draw(st.integers(1, min(samples, 4)))
+    drawn = list(itertools.combinations([True] * right + [False] * (samples - right), k))
+    assert pass_at_k(samples, right, k) == pytest.approx(sum(map(any, drawn)) / len(drawn))
+
+
+def test_fast_at_k_asks_for_speed_too():
+    assert fast_at_k(FIXTURE, 1, 1) == pytest.approx(0.4)
+    assert fast_at_k(FIXTURE, 1, 5) == 1.0
+    with pytest.raises(ValueError, match="pass@6"):
+        fast_at_k(FIXTURE, 1, 6)
+
+
+@given(SCORES)
+def test_the_best_so_far_never_gets_worse(turns):
+    best = best_so_far(turns)
+    assert len(best) == len(turns)
+    speeds = [item.speedup or 0.0 if item else -1.0 for item in best]
+    assert speeds == sorted(speeds)
+    assert all(item is None or item.ok for item in best)
+
+
+def test_a_grouping_explains_all_or_nothing():
+    outcomes = [True, True, False, False]
+    assert explained_deviance(outcomes, ["a", "a", "b", "b"]) == pytest.approx(1.0)
+    assert explained_deviance(outcomes, ["a", "b", "a", "b"]) == pytest.approx(0.0)
+    assert explained_deviance([True, True], ["a", "b"]) == 0.0
+    # By hand: 3 of 4 against 1 of 4; D0 = 16 ln 2, D1 = 2 * 2 * (4 ln 4 - 3 ln 3).
+    some = explained_deviance([True] * 3 + [False] * 4 + [True], ["a"] * 4 + ["b"] * 4)
+    assert some == pytest.approx(0.1887, abs=1e-4)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), min_size=1, max_size=40))
+def test_explained_deviance_is_a_share(pairs):
+    outcomes, groups = zip(*pairs, strict=True)
+    assert -1e-9 <= explained_deviance(outcomes, groups) <= 1 + 1e-9
+
+
+def test_problems_are_drawn_not_samples():
+    alike = [[Score(True, 2.0)] * 100, [FAIL] * 100]
+    low, high = bootstrap_interval(alike, lambda scores: fast_p(scores, 1))
+    assert (low, high) == (0.0, 1.0)
+    many = [[item] for item in FIXTURE * 40]
+    low, high = bootstrap_interval(many, lambda scores: fast_p(scores, 1))
+    assert 0.30 < low < 0.40 < high < 0.50
+    assert (low, high) == bootstrap_interval(many, lambda scores: fast_p(scores, 1))

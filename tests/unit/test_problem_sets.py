@@ -1,0 +1,234 @@
+"""Problem sets from clones, folders and files: layouts by small fixtures, and addresses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import ConfigError, ProblemError
+from tilewright.problems import hub
+from tilewright.problems.sets.base import Found, Hub
+from tilewright.problems.sets.golden import SEPARATOR, problem_of, split_gold
+from tilewright.problems.store import find_one, find_problems, imported, problem_set, write_set
+
+MODEL = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * {number}
+
+
+def get_inputs():
+    return [torch.rand(4)]
+
+
+def get_init_inputs():
+    return []
+"""
+GOLD = f"""import torch
+
+
+def gelu_std(x, scale=1.0):
+    return torch.nn.functional.gelu(x) * scale
+
+
+{SEPARATOR}
+
+
+def test_gelu_std():
+    results = {{}}
+    x = torch.randn(4)
+    results["test_case_1"] = gelu_std(x)
+    results["test_case_2"] = gelu_std(x, scale=2.0)
+    return results
+
+
+test_results = test_gelu_std()
+"""
+
+
+def rows(path: Path, *lines: object) -> Path:
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def row(level: int, number: int, code: str = "") -> dict[str, object]:
+    return {"level": level, "problem_id": number, "code": code or MODEL.format(number=number)}
+
+
+def a_clone(folder: Path) -> Path:
+    for level, number in ((1, 2), (1, 12), (2, 1)):
+        path = folder / "KernelBench" / f"level{level}" / f"{number}_Some_name.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(MODEL.format(number=number), encoding="utf-8")
+    return folder
+
+
+def test_kernelbench_is_read_from_a_clone(tmp_path):
+    found = problem_set("kernelbench").read(a_clone(tmp_path), "main")
+    ids = [item.id for item in found.problems]
+    assert ids == ["kernelbench/level1-2", "kernelbench/level1-12", "kernelbench/level2-1"]
+    assert {item.entry for item in found.problems} == {"ModelNew"}
+    assert {item.tolerance for item in found.problems} == {1e-4}
+    # The folder of levels alone will do, too.
+    again = problem_set("kernelbench").read(tmp_path / "KernelBench", "v0")
+    assert [item.id for item in again.problems] == ids
+    assert {(item.tolerance, item.revision) for item in again.problems} == {(1e-2, "v0")}
+
+
+def test_what_cannot_be_read_is_named_by_file_and_line_and_the_rest_goes_on(tmp_path):
+    path = rows(
+        tmp_path / "rows.jsonl",
+        row(1, 1),
+        '{"level": 1, "problem_id": 2, "co',
+        {"level": 1, "code": "x"},
+        row(1, 1),
+        row(1, 3, "x = ("),
+        [1],
+        row(2, 7),
+    )
+    found = problem_set("kernelbench").read(path, "v0")
+    assert [item.id for item in found.problems] == ["kernelbench/level1-1", "kernelbench/level2-7"]
+    named = "\n".join(found.skipped)
+    for number, says in (
+        (2, "not JSON"),
+        (3, "problem_id"),
+        (4, "stands twice"),
+        (5, "not Python"),
+    ):
+        assert any(f"rows.jsonl:{number}" in line and says in line for line in found.skipped), named
+    assert "rows.jsonl:6: not an object" in named
+
+
+def test_an_imported_set_has_addresses(tmp_path):
+    found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), "main")
+    write_set(tmp_path, "kernelbench", "main", found)
+    assert imported(tmp_path) == [("kernelbench", "main", 3)]
+
+    def ids(address: str) -> list[str]:
+        return [item.id.removeprefix("kernelbench/") for item in find_problems(address, tmp_path)]
+
+    assert ids("kernelbench") == ids("kernelbench@main") == ["level1-2", "level1-12", "level2-1"]
+    assert ids("kernelbench/level1") == ["level1-2", "level1-12"]
+    assert ids("kernelbench/level1/2") == ids("kernelbench/level1-2") == ["level1-2"]
+    assert find_one("kernelbench/level2-1", tmp_path).source.text == MODEL.format(number=1)
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("kernelbench/level9", "has kernelbench/level1, kernelbench/level2"),
+        ("kernelbench@no", "imported are: kernelbench@main"),
+        ("kernelbench/level1", "level1 holds 2 problems: give one of kernelbench/level1-2"),
+        ("kernelbenchx/Math", "is not imported yet: tilewright problems import kernelbenchx"),
+        ("nobench/level1", "neither a file nor a bundled problem"),
+    ],
+)
+def test_a_wrong_address_says_what_there_is(tmp_path, address, says):
+    found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), "main")
+    write_set(tmp_path, "kernelbench", "main", found)
+    with pytest.raises(ProblemError, match=says):
+        find_one(address, tmp_path)
+
+
+def test_two_revisions_are_told_apart(tmp_path):
+    for revision in ("v0", "main"):
+        found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), revision)
+        write_set(tmp_path, "kernelbench", revision, found)
+    with pytest.raises(ProblemError, match="which kernelbench"):
+        find_problems("kernelbench", tmp_path)
+    assert find_one("kernelbench/level2-1@v0", tmp_path).revision == "v0"
+
+
+def test_bundled_problems_and_files_have_addresses_too(tmp_path):
+    assert len(find_problems("bundled", tmp_path)) > 5
+    path = rows(tmp_path / "rows.jsonl", row(1, 1), row(1, 2))
+    assert [item.id for item in find_problems(str(path), tmp_path)] == [
+        "kernelbench/level1-1",
+        "kernelbench/level1-2",
+    ]
+    path.write_text("[]")
+    with pytest.raises(ProblemError, match="empty"):
+        find_problems(str(path), tmp_path)
+
+
+def test_an_empty_import_keeps_nothing(tmp_path):
+    with pytest.raises(ProblemError, match=r"rows\.jsonl:3"):
+        write_set(tmp_path, "kernelbench", "x", Found(skipped=["rows.jsonl:3: not JSON"]))
+    assert imported(tmp_path) == []
+    for name in ("kernelbench", "kernelbenchx", "tritonbench"):
+        with pytest.raises(ProblemError, match="here"):
+            problem_set(name).read(tmp_path, "x")
+
+
+def test_without_the_package_or_the_network_the_hub_says_which_path_to_give(tmp_path):
+    with pytest.raises((ConfigError, ProblemError), match="--from PATH"):
+        hub.fetch(Hub("nobody/nothing", "main", ("train",)), "main", tmp_path)
+
+
+def test_a_gold_file_is_its_implementation_and_its_tests():
+    gold, tests = split_gold(GOLD, "gelu.py")
+    assert gold.endswith("* scale")
+    assert tests.startswith("def test_gelu_std")
+    with pytest.raises(ProblemError, match=r"gelu\.py: no line of 146 '#'"):
+        split_gold(GOLD.replace(SEPARATOR, "#" * 145), "gelu.py")
+
+
+def test_each_call_of_the_tests_is_a_case():
+    problem = problem_of(GOLD, "kernelbenchx/Activation/gelu_std", "gelu.py", category="Activation")
+    assert (problem.entry, problem.category) == ("gelu_std", "Activation")
+    assert [case.params for case in problem.cases] == [{"call": 0}, {"call": 1}]
+    space: dict[str, object] = {}
+    exec(compile(problem.source.text, "problem.py", "exec"), space)  # as the judge runs it
+    assert "test_results" not in space
+    x, scale = space["inputs"]({"call": 1}, None)  # type: ignore[operator]
+    assert (tuple(x.shape), scale) == ((4,), 2.0)
+    assert space["inputs"]({"call": 0}, None)[1] == 1.0  # type: ignore[operator]
+    assert space["gelu_std"] is space["reference"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (GOLD.replace("def test_gelu_std", "def check"), "no function test_NAME"),
+        (GOLD.replace("= gelu_std(x", "= other(x"), "calls no function of the gold part"),
+        (GOLD.replace("results = {}", "results = {"), "not Python"),
+    ],
+)
+def test_a_gold_file_that_cannot_be_used_is_named(text, says):
+    with pytest.raises(ProblemError, match=f"gelu.py: .*{says}"):
+        problem_of(text, "x/y", "gelu.py")
+
+
+def test_kernelbenchx_is_read_with_its_categories(tmp_path):
+    gold = tmp_path / "data" / "kernelbenchx" / "Activation"
+    gold.mkdir(parents=True)
+    (gold / "gelu_std.py").write_text(GOLD)
+    records = [
+        {"name": "gelu_std", "file": "Activation/gelu_std.py"},
+        {"name": "lost", "file": "Math/lost.py"},
+        {"name": "nothing"},
+    ]
+    (tmp_path / "data" / "kernelbenchx_v1.json").write_text(json.dumps(records))
+    found = problem_set("kernelbenchx").read(tmp_path, "fd41922")
+    (problem,) = found.problems
+    assert (problem.id, problem.category) == ("kernelbenchx/Activation/gelu_std", "Activation")
+    assert "kernelbenchx_v1.json[1]: its gold file cannot be read" in found.skipped[0]
+    assert "kernelbenchx_v1.json[2]: wants the field 'file'" in found.skipped[1]
+
+
+def test_tritonbench_has_two_groups(tmp_path):
+    for folder in ("TritonBench_G_v1", "TritonBench_T_v1"):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        (tmp_path / "data" / folder / "gelu_std.py").write_text(GOLD)
+    (tmp_path / "data" / "TritonBench_G_v1" / "broken.py").write_text("x = 1\n")
+    found = problem_set("tritonbench").read(tmp_path, "603e28a")
+    assert [item.id for item in found.problems] == [
+        "tritonbench/g/gelu_std",
+        "tritonbench/t/gelu_std",
+    ]
+    assert "broken.py" in found.skipped[0]

@@ -1,0 +1,215 @@
+"""The report: what goes into the page, what is refused, and that nothing a candidate wrote runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit import cli_reports
+from tilewright.errors import ConfigError, RecordError
+from tilewright.loop.sitting import begin
+from tilewright.records import EvalReport, SourceFile
+from tilewright.records.events import Ask, Begun, Judgement, Told, Turn
+from tilewright.records.log import EventLog
+from tilewright.reports.gather import MOST_WHOLE, annotate, gather
+from tilewright.reports.page import document, page
+from tilewright.reports.tables import as_csv, as_markdown
+from tilewright.scoring.summary import group_of, summary_of
+
+HOSTILE = "</script><script>document.title='owned'</script><!-- \u2028"
+
+
+def begun(**changes: Any) -> Begun:
+    fields = {
+        "kind": "bench",
+        "name": "somebody",
+        "problems": "kernelbench",
+        "protocols": ("strict", "official"),
+        "evaluator": "0.1.0",
+        "device": "NVIDIA H200",
+    }
+    return Begun(**{**fields, **changes})
+
+
+def judgement(number: int, protocol: str, **changes: Any) -> Judgement:
+    verdict = ("correct", "correct", "incorrect", "rejected", "failed", "unjudged")[number % 6]
+    fields: dict[str, Any] = {"protocol": protocol, "verdict": verdict, "seconds": 1.0}
+    if verdict == "correct":
+        speedup = 0.5 + (number % 7) / 2
+        fields |= {"speedup": speedup, "low": speedup * 0.9, "high": speedup * 1.1}
+    else:
+        fields |= {"reason": f"reason {number % 3}", "findings": ("decoy",) * (number % 2)}
+    return Judgement(**{**fields, **changes})
+
+
+def turns(count: int, **changes: Any) -> list[Turn]:
+    return [
+        Turn(
+            ask=Ask(
+                id=f"kernelbench/level{1 + n % 3}-{n}#0",
+                problem=f"kernelbench/level{1 + n % 3}-{n}",
+            ),
+            judgements=(judgement(n, "strict", **changes), judgement(n, "official", **changes)),
+        )
+        for n in range(count)
+    ]
+
+
+def a_run(folder: Path, made: list[Turn], **changes: Any) -> Path:
+    folder.mkdir(parents=True)
+    begin(folder, begun(**changes), [], {})
+    with EventLog(folder) as log:
+        for turn in made:
+            log.append(Told(turn=turn))
+    return folder
+
+
+def with_report(folder: Path, text: str = HOSTILE) -> Path:
+    """Return a run of one candidate whose source and message are hostile."""
+    report = cli_reports.incorrect()
+    candidate = report.request.candidate.model_copy(
+        update={"files": (SourceFile(path="a.py", text=text),)}
+    )
+    request = report.request.model_copy(update={"candidate": candidate})
+    outcome = report.outcome.model_copy(update={"message": text})
+    report = report.model_copy(update={"request": request, "outcome": outcome})
+    found = Judgement(protocol="strict", verdict="incorrect", reason=text, report="reports/a.json")
+    made = a_run(folder, [Turn(ask=Ask(id=f"p{text}#0", problem="p"), judgements=(found,))],
+                 protocols=("strict",), name=text)  # fmt: skip
+    (folder / "reports").mkdir()
+    (folder / "reports" / "a.json").write_text(report.to_json())
+    return made
+
+
+def test_groups_are_levels_and_categories():
+    assert group_of("kernelbench/level2-13") == "level2"
+    assert group_of("kernelbenchx/Math/exp") == "Math"
+    assert group_of("bundled/softmax") == group_of("softmax") == ""
+
+
+def test_the_numbers_count_what_was_judged_and_say_what_was_not():
+    summary = summary_of(turns(60))
+    strict = summary["protocols"]["strict"]
+    assert strict["verdicts"] == {
+        "correct": 20, "incorrect": 10, "rejected": 10, "failed": 10, "unjudged": 10
+    }  # fmt: skip
+    assert (strict["judged"], strict["correct"]) == (50, 20)
+    assert strict["rejected"] == 0.2
+    assert set(strict["groups"]) == {"level1", "level2", "level3"}
+    assert 0 <= strict["explained_by_group"] <= 1
+    one = next(item for item in strict["fast_p"] if item["p"] == 1)
+    assert one["low"] <= one["fast_p"] <= one["high"]
+    assert one["believed"] <= one["fast_p"] <= one["at_least"]
+    assert summary["flips"] == []
+
+
+def test_nothing_judged_has_no_numbers():
+    summary = summary_of(turns(6, verdict="unjudged", speedup=None, low=None, high=None))
+    assert summary["protocols"]["strict"]["judged"] == 0
+    assert "fast_p" not in summary["protocols"]["strict"]
+    assert summary_of([])["protocols"] == {}
+
+
+def test_a_flip_says_why_the_stricter_one_says_no():
+    made = Turn(
+        ask=Ask(id="a#0", problem="a"),
+        judgements=(
+            Judgement(protocol="official", verdict="correct", speedup=9.0),
+            Judgement(protocol="strict", verdict="rejected", reason="input mutation"),
+        ),
+    )
+    assert summary_of([made])["flips"] == [
+        {"ask": "a#0", "official": "correct", "strict": "rejected", "why": "input mutation"}
+    ]
+
+
+def test_what_a_candidate_wrote_stays_data(tmp_path):
+    text = page(gather([with_report(tmp_path / "run")]), HOSTILE)
+    assert HOSTILE not in text
+    assert text.count("</script>") == 2
+    data = text.partition('id="data">')[2].partition("</script>")[0]
+    assert "<" not in data
+    assert json.loads(data)["runs"][0]["name"] == HOSTILE
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+
+
+def test_a_spreadsheet_runs_nothing_either(tmp_path):
+    gathered = gather([with_report(tmp_path / "run", "=HYPERLINK(1)")])
+    (row,) = csv.DictReader(io.StringIO(as_csv(gathered)))
+    assert (row["run"], row["reason"]) == ("'=HYPERLINK(1)", "'=HYPERLINK(1)")
+    assert "\\|" in as_markdown(gather([a_run(tmp_path / "b", turns(6), name="a|b")]), "t")
+
+
+def test_several_runs_make_a_leaderboard_of_the_same_problems_protocols_and_device(tmp_path):
+    one, two = a_run(tmp_path / "1", turns(6)), a_run(tmp_path / "2", turns(12), name="other")
+    assert len(document(gather([one, two]), "t")["runs"]) == 2
+    for name, value in (
+        ("problems", "kernelbench/level1"), ("protocols", ("strict",)), ("device", "A100"),
+    ):  # fmt: skip
+        third = a_run(tmp_path / name, turns(6), **{name: value})
+        with pytest.raises(ConfigError, match=f"cannot be compared: {name}"):
+            gather([one, third])
+
+
+def test_a_persons_judgement_stands_beside_the_verdict(tmp_path):
+    run = a_run(tmp_path / "1", turns(6))
+    annotate(run, "kernelbench/level3-2#0", "the reference is wrong here")
+    annotate(run, "kernelbench/level1-0#0", "fine")
+    rows = document(gather([run]), "t")["runs"][0]["rows"]
+    noted = {row["ask"]: row["note"] for row in rows if row["note"]}
+    assert noted == {
+        "kernelbench/level3-2#0": "the reference is wrong here",
+        "kernelbench/level1-0#0": "fine",
+    }
+    assert [row["judgements"][0]["verdict"] for row in rows][2] == "incorrect"
+    with pytest.raises(ConfigError, match="not in this run"):
+        annotate(run, "nobody#0", "x")
+    (run / "annotations.yaml").write_text("- a list")
+    with pytest.raises(RecordError, match=r"annotations.yaml: wants"):
+        gather([run])
+
+
+def test_a_hundred_thousand_candidates_make_a_small_page_quickly(tmp_path):
+    run = a_run(tmp_path / "1", [])
+    lines = [Told(turn=turn).model_dump_json() for turn in turns(2000)]
+    with open(run / "events.jsonl", "a", encoding="utf-8") as file:
+        for number in range(10):
+            file.writelines(f"{line}\n".replace("#0", f"#{number}", 1) for line in lines)
+    start = time.monotonic()
+    text = page(gather([run]), "many")
+    assert len(text) < 8 << 20
+    assert time.monotonic() - start < 60
+    assert '"candidates":20000' in text
+    assert '"left_out":15000' in text
+
+
+def test_the_whole_are_few_and_the_odd_ones_come_first(tmp_path):
+    run = tmp_path / "1"
+    made = [
+        Turn(
+            ask=Ask(id=f"p{n}#0", problem=f"p{n}"),
+            judgements=(
+                Judgement(
+                    protocol="strict",
+                    verdict="rejected" if n % 50 == 0 else "correct",
+                    report="reports/a.json",
+                ),
+            ),
+        )
+        for n in range(MOST_WHOLE * 2)
+    ]
+    a_run(run, made, protocols=("strict",))
+    (run / "reports").mkdir()
+    report: EvalReport = cli_reports.correct()
+    (run / "reports" / "a.json").write_text(report.to_json())
+    gathered = gather([run])
+    assert len(gathered.whole) <= MOST_WHOLE
+    assert all(f"0/p{n}#0/strict" in gathered.whole for n in range(0, MOST_WHOLE * 2, 50))
+    assert len(gather([run], full=True).whole) == MOST_WHOLE * 2
