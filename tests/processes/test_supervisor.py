@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -256,3 +259,21 @@ def test_several_workers_judge_at_once(tmp_path):
 def test_an_executor_without_workers_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="at least one worker"):
         LocalExecutor(tmp_path, workers=0)
+
+
+@pytest.mark.parametrize("name", ["copy.py", "dataclasses.py", "torch.py", "tilewright.py"])
+def test_a_candidate_called_like_a_module_runs_in_none_of_our_processes(tmp_path, name):
+    """What lies in the folder that we stand in is a candidate, also when Python would import it."""
+    text = f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)\n"
+    (tmp_path / name).write_text(text + "\n\ndef softmax(x):\n    return x.softmax(-1)\n")
+    command = [sys.executable, "-m", "tilewright", "eval", name, "--problem", "softmax", "--json"]
+    if name == "tilewright.py":
+        command[1:3] = ["-P", "-m", "tilewright"]
+    command += ["--set", "eval.timing.enabled=false"]
+    home = {**os.environ, "TILEWRIGHT_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=home, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.count("Traceback") == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"] in ("correct", "failed")
+    assert not (tmp_path / "ran").exists()

@@ -48,8 +48,12 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
         rows.append(("left out", f"{numbers['weak_left_out']} weak problems"))
     if not numbers["judged"]:
         return facts(rows)
+    correct = f"{numbers['correct']} of {numbers['judged']}"
+    if not numbers["timed"]:
+        return facts([*rows, ("correct", correct), ("speed-ups", "nothing was timed")])
     mean = numbers["geometric_mean"]
     rows += [
+        ("correct", correct),
         ("geometric mean", "" if mean is None else f"{mean:.3f}x over what is correct"),
         ("mean, zeros", f"{numbers['mean_with_zeros']:.3f}"),
         ("amsr", f"{numbers['amsr']:.3f}"),

@@ -239,7 +239,7 @@ class Forkserver:
     def _launch(self) -> Channel:
         self.close()
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "tilewright.contestant.forkserver"]
+        command = [sys.executable, "-P", "-m", "tilewright.contestant.forkserver"]
         command += ["--channel", str(theirs.fileno()), "--parent", str(os.getpid())]
         for role in self._roles:
             command += ["--role", role]

@@ -185,7 +185,8 @@ class Supervisor:
             raise errors.ConfigError(
                 f"home {self._home}: cannot be made ({error.strerror}); set TILEWRIGHT_HOME"
             ) from error
-        command = [sys.executable, "-m", "tilewright.evaluator.supervisor"]
+        # Without the folder that we stand in: a candidate there may be called like a module.
+        command = [sys.executable, "-P", "-m", "tilewright.evaluator.supervisor"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
         self._process = subprocess.Popen(
             command,

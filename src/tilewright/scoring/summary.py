@@ -95,6 +95,7 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
     return {
         "judged": len(scores),
         "correct": sum(item.ok for item in scores),
+        "timed": sum(item.speedup is not None for item in scores),
         "fast_p": [_fast(groups, scores, p, draws) for p in THRESHOLDS],
         "geometric_mean": metrics.geometric_mean(scores),
         "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
