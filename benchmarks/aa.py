@@ -67,14 +67,18 @@ static double now() {{
     return t.tv_sec + t.tv_nsec * 1e-9;
 }}
 
+// Only this value differs between a side and its delayed twin: the same instructions, at the same
+// places, or where the compiler puts them would count as well.
+static volatile double delay = {delay};
+
 extern "C" int work(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {{
     double start = now();
     const float* x = (const float*)in[0].data;
     float* y = (float*)out[0].data;
     int64_t n = in[0].shape[0] * in[0].shape[1];
     for (int64_t i = 0; i < n; ++i) {{ {body} }}
-    double stop = now() + (now() - start) * {delay};
-    while ({delay} > 0 && now() < stop) {{ }}
+    double stop = now() + (now() - start) * delay;
+    while (delay > 0 && now() < stop) {{ }}
     return 0;
 }}
 """
@@ -259,7 +263,8 @@ def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
     p95 = statistics.quantile([abs(run.log_ratio) for run in quiet], 0.95)
     limit = max(0.03, 2 * statistics.quantile([run.control for run in quiet], 0.95))
     covered = sum(run.low <= 0 <= run.high for run in quiet) / len(quiet)
-    false = sum(run.decision == "faster" and run.speedup > 1.05 for run in runs) / len(runs)
+    wrong = [run for run in runs if run.decision == "faster" and run.speedup > 1.05]
+    false = sum(run.control <= QUIET for run in wrong) / len(quiet)
     found = [run for run in slow if run.control <= QUIET]
     hits = sum(run.decision == "slower" for run in found)
     rate = hits / len(found) if found else 0.0
@@ -279,7 +284,12 @@ def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
             details,
         ),
         Bar("A/A: intervals contain 1", "91 to 99 %", f"{covered:.1%}", 0.91 <= covered <= 0.99),
-        Bar("A/A: false 'faster' above 5 %", "<= 0.5 %", f"{false:.2%}", false <= 0.005),
+        Bar(
+            "A/A: false 'faster' above 5 %",
+            "<= 0.5 % of quiet runs",
+            f"{false:.2%} ({len(wrong) / len(runs):.2%} of all, {noisy} of {len(runs)} noisy)",
+            false <= 0.005,
+        ),
         Bar(
             "known slow-downs of 5 and 10 %",
             ">= 95 % found",

@@ -54,6 +54,8 @@ FILES: dict[str, str | bytes] = {
     "kernel.cu": CUDA,
     "kernel.cpp": CPP.replace("softmax", "other"),
     "folder/readme.txt": "no source here\n",
+    "half.jsonl": '{"problem": "softmax", "co',
+    "torn/events.jsonl": '{"event": "begun"}\n',
     "crashes.py": PROBLEM.replace(
         "    return torch.softmax", "    1 / 0\n    return torch.softmax"
     ),
@@ -151,6 +153,23 @@ CASES = (
     Case("replay a newer report", "eval --replay newer/report.json", 6, "version 99"),
     Case("show an unknown problem", "problems show nope", 3, "nope"),
     Case("unknown verb", "judge good.py", 2, "judge"),
+    Case("bench without candidates", "bench softmax", 2, "wants PROBLEMS and --candidates"),
+    Case("bench an unknown problem", "bench nope --candidates good.py", 3, "nope"),
+    Case("bench a set that is not here", "bench kernelbench --candidates good.py", 3, "import"),
+    Case("bench from nowhere", "bench softmax --candidates nowhere", 2, "nowhere"),
+    Case("bench half a line", "bench softmax --candidates half.jsonl", 2, "no candidate"),
+    Case("bench one file for two", "bench bundled --candidates good.py", 2, "one problem"),
+    Case("bench a wrong protocol", "bench softmax --candidates good.py --protocol x", 2, "'x'"),
+    Case("resume what is no run", "bench --resume folder", 6, "no event log"),
+    Case("resume a damaged run", "bench --resume torn", 6, "events.jsonl:1"),
+    Case("resume with other candidates", "bench --resume torn --candidates good.py", 2, "leave"),
+    Case("report what is no run", "report run", 6, "no event log"),
+    Case("report a damaged run", "report torn", 6, "events.jsonl:1"),
+    Case("import an unknown set", "problems import nope", 3, "nope"),
+    Case("import from nowhere", "problems import kernelbench --from nowhere", 3, "nowhere"),
+    Case("import from an empty clone", "problems import kernelbench --from folder", 3, "folder"),
+    Case("import what is not on the Hub", "problems import kernelbenchx", 3, "--from PATH"),
+    Case("lint an unknown problem", "problems lint nope", 3, "nope"),
 )
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,32 @@ def test_the_linter_names_weak_problems_and_strict_scores_leave_them_out(tmp_pat
     protocols = json.loads(bench.stdout)["protocols"]
     assert (protocols["strict"]["judged"], protocols["strict"]["weak_left_out"]) == (0, 1)
     assert protocols["official"]["judged"] == 1
+
+
+def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(tmp_path):
+    environment = {**os.environ, "TILEWRIGHT_HOME": str(tmp_path / "home")}
+    slow = "import time\n\n\ndef softmax(x):\n    time.sleep(15)\n    return x.softmax(-1)\n"
+    (tmp_path / "slow.py").write_text(slow)
+    words = ("bench", "softmax", "--candidates", "slow.py", "--set", "eval.timing.enabled=false")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tilewright", *words],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = tmp_path / "runs"
+    limit = time.monotonic() + 30
+    while not any("asked" in item.read_text() for item in log.glob("*/events.jsonl")):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    time.sleep(4)
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert time.monotonic() - start < 8
+    assert "Traceback" not in said
+    assert "interrupted" in said
+    (run,) = log.iterdir()
+    assert f"bench --resume runs/{run.name}" in said

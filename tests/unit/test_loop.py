@@ -195,3 +195,11 @@ def test_a_failure_that_stays_is_unjudged_and_never_a_zero(tmp_path):
     bench = Bench(*[InfrastructureError("no room")] * (RETRIES + 1))
     made = judged(tmp_path, bench)
     assert (made.verdict, made.speedup) == ("unjudged", None)
+
+
+def test_a_run_that_ends_repeats_nothing(tmp_path):
+    bench = Bench(*[InfrastructureError("no room")] * (RETRIES + 1))
+    judge = Judge(tmp_path, bench, pause_s=60.0)
+    judge.stop()
+    assert judge.judge(asks(1)[0], reports.request()).verdict == "unjudged"
+    assert bench.calls == 1

@@ -129,10 +129,10 @@ def test_explained_deviance_is_a_share(pairs):
 
 
 def test_problems_are_drawn_not_samples():
-    alike = [[Score(True, 2.0)] * 100, [FAIL] * 100]
-    low, high = bootstrap_interval(alike, lambda scores: fast_p(scores, 1))
-    assert (low, high) == (0.0, 1.0)
-    many = [[item] for item in FIXTURE * 40]
-    low, high = bootstrap_interval(many, lambda scores: fast_p(scores, 1))
+    assert bootstrap_interval([(100, 100), (0, 100)]) == (0.0, 1.0)
+    many = [(fast_p([item], 1), 1) for item in FIXTURE * 40]
+    low, high = bootstrap_interval(many)
     assert 0.30 < low < 0.40 < high < 0.50
-    assert (low, high) == bootstrap_interval(many, lambda scores: fast_p(scores, 1))
+    assert (low, high) == bootstrap_interval(many)
+    with pytest.raises(ValueError, match="no problems"):
+        bootstrap_interval([])

@@ -22,7 +22,7 @@ from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
 from tilewright.evaluator.times import CaseTimes, compare, is_short
-from tilewright.evaluator.timing import time_case
+from tilewright.evaluator.timing import MORE, time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -312,6 +312,16 @@ def test_calls_that_stream_or_are_long_are_timed_in_several_pairs(moved, seconds
     assert opened == ["again"] * (PAIRS - 1)
     assert times.pair_starts == [0, 10, 20, 30]
     assert times.blocks == 40
+
+
+def test_pairs_that_disagree_are_followed_by_more():
+    opened: list[str] = []
+    uneven: Any = lambda _: (2e-3 * (1.15 if len(opened) % 2 else 1.0), 0.0)  # noqa: E731
+    evaluation = Scripted.of(plan(40), steady(2e-3), uneven)
+    evaluation.moved = 1 << 20
+    times = time_case(evaluation, Case(name="one"), NAMES, lambda: opened.append("again"))
+    assert len(times.pair_starts) == MORE * PAIRS
+    assert len(opened) == MORE * PAIRS - 1
 
 
 def test_others_are_timed_in_one():

@@ -89,10 +89,14 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     before, total = len(sitting.told), len(sitting.sources)
     with EventLog(sitting.folder) as log, Progress("bench", verbose=given["verbose"]) as progress:
         turns = _turns(sitting, settings, log, given, progress)
-        for judged, turn in enumerate(turns, start=1):
-            progress.note(f"{before + judged} of {total}, {turn_text(turn)}")
-            if judged == given["limit"]:
-                turns.close()
+        try:
+            for judged, turn in enumerate(turns, start=1):
+                progress.note(f"{before + judged} of {total}, {turn_text(turn)}")
+                if judged == given["limit"]:
+                    turns.close()
+        except BaseException:
+            progress.note(f"to go on: tilewright bench --resume {sitting.folder}")
+            raise
     events = read_events(sitting.folder)
     told = [event.turn for event in events if isinstance(event, Told)]
     summary = summary_of(told, sitting.begun.weak)
@@ -172,6 +176,10 @@ def _turns(
 
     judge = Judge(sitting.folder, lambda request: executor.evaluate(request, shown))
 
+    def stop() -> None:
+        judge.stop()
+        executor.kill()
+
     def play(ask: Ask) -> Turn:
         text = "\n".join(item.text for item in sitting.sources[ask])
         judgements = tuple(_judgements(judge, ask, problems[ask.problem], sitting, settings))
@@ -184,7 +192,7 @@ def _turns(
             log,
             in_flight=workers,
             waiting=sitting.waiting,
-            stop=executor.kill,
+            stop=stop,
         )
     finally:
         executor.close()

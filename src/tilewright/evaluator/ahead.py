@@ -61,7 +61,8 @@ def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> No
             if made:
                 write_cache(folder, made)
         said.append(f"{name}: {'its kernels' if made else 'nothing, it does so when called'}")
-    evaluation.artifacts[name] = made
+    # Beside what was built of it.
+    evaluation.artifacts[name] = {**evaluation.artifacts.get(name, {}), **made}
 
 
 def _compiled(

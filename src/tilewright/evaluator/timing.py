@@ -93,7 +93,8 @@ def _wants_another_pair(
     made = len(times.pair_starts)
     if made < pairs:
         return True
-    if pairs == 1 or made >= MORE * pairs:
+    if pairs == 1 or made >= MORE * pairs or times.on_device:
+        # On a device a process costs more than the blocks that it makes.
         return False
     call_us = statistics.median(times.totals[names[0]]) * 1e6
     sigma = evaluation.calibration.sigma(call_us, times.moved_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,11 @@ class Judge:
         self._folder = folder
         self._evaluate = evaluate
         self._pause_s = pause_s
+        self._over = threading.Event()
+
+    def stop(self) -> None:
+        """Repeat nothing from now on: the run ends."""
+        self._over.set()
 
     def judge(self, ask: Ask, request: EvalRequest) -> Judgement:
         """Judge one request; what was judged before the run was killed is not judged again."""
@@ -60,9 +66,8 @@ class Judge:
             try:
                 return self._evaluate(request)
             except InfrastructureError:
-                if attempt == RETRIES:
+                if attempt == RETRIES or self._over.wait(self._pause_s * 2**attempt):
                     raise
-                time.sleep(self._pause_s * 2**attempt)
         raise AssertionError("unreachable")
 
 

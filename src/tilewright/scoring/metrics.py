@@ -193,18 +193,17 @@ def _deviance(right: int, count: int) -> float:
 
 
 def bootstrap_interval(
-    groups: Sequence[Sequence[Score]],
-    statistic: Callable[[Sequence[Score]], float],
+    groups: Sequence[tuple[float, int]],
     *,
     level: float = 0.95,
     draws: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of a statistic, problems drawn with replacement.
+    """Return the percentile bootstrap interval of a mean over samples, problems drawn anew.
 
     Args:
-        groups: the scores of each problem: samples of one problem are not independent.
-        statistic: of all scores together.
+        groups: for each problem the sum over its samples, and their number: samples of one problem
+            are not independent, so problems are drawn, with replacement.
         level: how often the interval should contain the true value.
         draws: how many times problems are drawn.
         seed: of the generator; the same seed gives the same interval.
@@ -215,9 +214,11 @@ def bootstrap_interval(
     if not groups:
         raise ValueError("an interval of no problems")
     generator = random.Random(seed)
-    found = sorted(
-        statistic([item for group in generator.choices(groups, k=len(groups)) for item in group])
-        for _ in range(draws)
-    )
+    found = []
+    for _ in range(draws):
+        chosen = generator.choices(groups, k=len(groups))
+        sums, counts = zip(*chosen, strict=True)
+        found.append(math.fsum(sums) / sum(counts))
+    found.sort()
     tail = (1.0 - level) / 2
     return found[int(tail * draws)], found[min(int((1 - tail) * draws), draws - 1)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any
 
 from tilewright.records.events import Judgement, Turn
@@ -113,7 +112,8 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
 
 
 def _fast(groups: list[list[Score]], scores: list[Score], p: float, draws: int) -> dict[str, float]:
-    low, high = metrics.bootstrap_interval(groups, partial(metrics.fast_p, p=p), draws=draws)
+    shares = [(metrics.fast_p(group, p) * len(group), len(group)) for group in groups]
+    low, high = metrics.bootstrap_interval(shares, draws=draws)
     return {
         "p": p,
         "fast_p": metrics.fast_p(scores, p),
