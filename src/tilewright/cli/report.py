@@ -9,7 +9,7 @@ import click
 
 from tilewright.cli.lines import say
 from tilewright.errors import ConfigError
-from tilewright.reports.gather import annotate, gather
+from tilewright.reports.gather import annotate, gather, uncollected
 from tilewright.reports.page import document, page
 from tilewright.reports.tables import as_csv, as_markdown
 
@@ -44,15 +44,16 @@ def command(
     folders = [Path(run) for run in runs]
     for ask, text in notes:
         annotate(folders[0], ask, text)
-    gathered = gather(folders, full=full)
-    name = title or f"{gathered.runs[0].begun.problems}, {gathered.runs[0].begun.device}"
     target = Path(out) if out else folders[0]
-    files = {
-        "report.html": page(gathered, name),
-        "report.json": json.dumps(document(gathered, name), indent=1),
-        "report.csv": as_csv(gathered),
-        "report.md": as_markdown(gathered, name),
-    }
+    with uncollected():
+        gathered = gather(folders, full=full)
+        name = title or f"{gathered.runs[0].begun.problems}, {gathered.runs[0].begun.device}"
+        files = {
+            "report.html": page(gathered, name),
+            "report.json": json.dumps(document(gathered, name), indent=1),
+            "report.csv": as_csv(gathered),
+            "report.md": as_markdown(gathered, name),
+        }
     try:
         target.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():

@@ -56,7 +56,7 @@ $("headline").append(table(
     const n = item.numbers, one = (n.fast_p || []).find((row) => row.p === 1);
     if (!n.judged) return [item.name, "0", String(n.verdicts.unjudged || 0), "", "", "", "", "", "", ""];
     return [item.name, n.judged, n.verdicts.unjudged || 0, share(n.correct / n.judged), share(one.fast_p),
-      `${share(one.low)} to ${share(one.high)}`, share(one.believed), times(n.geometric_mean), n.amsr.toFixed(3), share(n.rejected)];
+      `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr.toFixed(3), share(n.rejected)];
   }), [1, 2, 3, 4, 6, 7, 8, 9]));
 
 // Curves
@@ -93,21 +93,19 @@ const speedPlot = () => {
 $("curves").append(legend(), el("div", { class: "plots" }, fastPlot(), speedPlot()));
 
 // Groups, kinds, flips
-let grouped = false;
-for (const item of series) {
-  const groups = item.numbers.groups;
-  if (!groups) continue;
-  grouped = true;
-  const explained = item.numbers.explained_by_group;
-  $("groups").append(el("h3", {}, item.name), table(["group", "judged", "correct", "fast_1", "geometric mean"],
-    Object.entries(groups).filter(([, n]) => n.judged).map(([name, n]) => [name, n.judged, share(n.correct / n.judged), share(n.fast_p.find((r) => r.p === 1).fast_p), times(n.geometric_mean)]), [1, 2, 3, 4]),
-    el("p", {}, `The grouping explains ${share(explained)} of the deviance of what is correct.`));
-}
-if (!grouped) $("groups").hidden = true;
-for (const item of series) {
-  const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
-  $("kinds").append(el("h3", {}, item.name), table(["", ""], [["verdicts", counts(item.numbers.verdicts)], ["weak problems left out", item.numbers.weak_left_out], ["findings", counts(item.numbers.findings)], ["labels", counts(item.numbers.labels)]]));
-}
+const grouped = series.filter((item) => item.numbers.groups);
+if (grouped.length) {
+  const names = [...new Set(grouped.flatMap((item) => Object.keys(item.numbers.groups)))].sort();
+  const rows = names.flatMap((name) => grouped.filter((item) => (item.numbers.groups[name] || {}).judged).map((item) => {
+    const n = item.numbers.groups[name];
+    return [name, item.name, n.judged, share(n.correct / n.judged), share(n.fast_p.find((r) => r.p === 1).fast_p), times(n.geometric_mean)];
+  }));
+  $("groups").append(table(["group", "run", "judged", "correct", "fast_1", "geometric mean"], rows, [2, 3, 4, 5]),
+    el("p", {}, "Of the deviance of what is correct, the grouping explains " + grouped.map((item) => `${share(item.numbers.explained_by_group)} (${item.name})`).join(", ") + "."));
+} else $("groups").hidden = true;
+const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
+$("kinds").append(table(["run", "verdicts", "findings", "labels", "weak problems left out"],
+  series.map((item) => [item.name, counts(item.numbers.verdicts), counts(item.numbers.findings), counts(item.numbers.labels), item.numbers.weak_left_out])));
 const flips = data.runs.flatMap((run) => run.summary.flips);
 if (flips.length) $("flips").append(table(["candidate", "verdicts", "why"], flips.slice(0, 200).map((flip) => [flip.ask, Object.entries(flip).filter(([k]) => k !== "ask" && k !== "why").map(([k, v]) => `${k}: ${v}`).join(", "), flip.why])));
 else $("flips").hidden = true;

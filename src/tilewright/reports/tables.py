@@ -14,6 +14,9 @@ COLUMNS = (
     *("run", "ask", "problem", "group", "protocol", "verdict", "speedup", "low", "high", "light"),
     *("seconds", "reason", "labels", "findings", "note", "report"),
 )
+OF_JUDGEMENT = (
+    *("protocol", "verdict", "speedup", "low", "high", "light", "seconds", "reason", "report"),
+)
 
 
 def as_csv(gathered: Gathered) -> str:
@@ -24,8 +27,7 @@ def as_csv(gathered: Gathered) -> str:
     for run in gathered.runs:
         for turn in run.turns:
             for item in turn.judgements:
-                fields = item.model_dump(include=set(COLUMNS) - {"labels", "findings"})
-                row = {
+                row = {name: getattr(item, name) for name in OF_JUDGEMENT} | {
                     "run": run.begun.name,
                     "ask": turn.ask.id,
                     "problem": turn.ask.problem,
@@ -33,7 +35,6 @@ def as_csv(gathered: Gathered) -> str:
                     "labels": "; ".join(item.labels),
                     "findings": "; ".join(item.findings),
                     "note": run.annotations.get(turn.ask.id, ""),
-                    **fields,
                 }
                 writer.writerow({name: _plain(value) for name, value in row.items()})
     return buffer.getvalue()
