@@ -95,7 +95,7 @@ def test_the_cpu_time_of_every_process_is_counted(tree):
     before = tree.child.cpu_s()
     within(20.0, lambda: tree.child.cpu_s() - before > 0.2)
 
-    pids = tree.child._descendants(tree.child._init_pid)
+    pids = tree.child._descendants(tree.child.pid)
     assert len(pids) == 3
     ticks = 0
     for pid in pids:
