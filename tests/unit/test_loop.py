@@ -15,7 +15,7 @@ from tests.unit import cli_reports as reports
 from tilewright.errors import ConfigError, InfrastructureError, ProblemError, RecordError
 from tilewright.loop.driver import drive, replay
 from tilewright.loop.each import Each
-from tilewright.loop.judging import RETRIES, Judge
+from tilewright.loop.judging import MOST_LOST, RETRIES, Judge
 from tilewright.loop.sitting import begin, resume
 from tilewright.problems.reader import find_problem
 from tilewright.records import EvalReport, EvalRequest, SourceFile
@@ -202,4 +202,28 @@ def test_a_run_that_ends_repeats_nothing(tmp_path):
     judge = Judge(tmp_path, bench, pause_s=60.0)
     judge.stop()
     assert judge.judge(asks(1)[0], reports.request()).verdict == "unjudged"
-    assert bench.calls == 1
+    assert bench.calls == 0
+
+
+def test_a_machine_that_is_broken_ends_the_run_and_uses_up_nothing(tmp_path):
+    bench = Bench(*[InfrastructureError("quarantined")] * 99)
+    judge = Judge(tmp_path, bench, pause_s=0.0)
+    for _ in range(MOST_LOST - 1):
+        assert judge.judge(asks(1)[0], reports.request()).verdict == "unjudged"
+    with pytest.raises(InfrastructureError, match="quarantined"):
+        judge.judge(asks(1)[0], reports.request())
+
+
+def test_two_cannot_work_on_one_run(tmp_path):
+    folder = folder_of(tmp_path, 1)
+    with EventLog(folder), pytest.raises(ConfigError, match="somebody else"):
+        EventLog(folder)
+    EventLog(folder).close()
+
+
+def test_ends_of_lines_that_json_does_not_know_are_part_of_a_source(tmp_path):
+    problem = find_problem("softmax")
+    odd = problem.source.model_copy(update={"text": problem.source.text + "# \u2028 \x85\n"})
+    made = problem.model_copy(update={"source": odd})
+    begin(tmp_path, BEGUN, [made], {asks(1)[0]: (odd,)})
+    assert resume(tmp_path).problems == [made]

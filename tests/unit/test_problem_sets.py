@@ -74,6 +74,9 @@ def test_kernelbench_is_read_from_a_clone(tmp_path):
     assert ids == ["kernelbench/level1-2", "kernelbench/level1-12", "kernelbench/level2-1"]
     assert {item.entry for item in found.problems} == {"ModelNew"}
     assert {item.tolerance for item in found.problems} == {1e-4}
+    for revision, tolerance in (("v0.1", 1e-2), ("v0.1-5fc1fa5", 1e-2), ("v0.2", 1e-4)):
+        read = problem_set("kernelbench").read(tmp_path, revision)
+        assert {item.tolerance for item in read.problems} == {tolerance}
     # The folder of levels alone will do, too.
     again = problem_set("kernelbench").read(tmp_path / "KernelBench", "v0")
     assert [item.id for item in again.problems] == ids

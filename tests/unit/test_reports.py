@@ -158,6 +158,13 @@ def test_several_runs_make_a_leaderboard_of_the_same_problems_protocols_and_devi
             gather([one, third])
 
 
+def test_problems_that_are_only_called_alike_make_no_leaderboard(tmp_path):
+    one, two = a_run(tmp_path / "1", turns(6)), a_run(tmp_path / "2", turns(6))
+    (two / "problems.jsonl").write_text('{"another": "revision"}\n')
+    with pytest.raises(ConfigError, match="called alike and are not the same"):
+        gather([one, two])
+
+
 def test_a_persons_judgement_stands_beside_the_verdict(tmp_path):
     run = a_run(tmp_path / "1", turns(6))
     annotate(run, "kernelbench/level3-2#0", "the reference is wrong here")

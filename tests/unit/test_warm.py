@@ -27,14 +27,34 @@ def test_a_side_serves_once_an_evaluation():
     assert parked.take("compile") is None
 
 
-def test_who_has_died_is_closed_and_not_taken():
+def test_once_there_are_enough_who_served_longest_ago_serves_again():
     parked, log = Parked(), list[str]()
-    parked.add("eager", a_side(log, "dead", alive=False))
-    living = a_side(log, "living")
+    one, two = a_side(log, "one"), a_side(log, "two")
+    parked.add("eager", one)
+    parked.add("eager", two)
+    assert parked.take("eager") is one
+    parked.add("eager", one)
+    assert parked.take("eager") is two
+
+
+def test_who_has_died_is_not_taken_and_is_to_be_forgotten():
+    parked, log = Parked(), list[str]()
+    dead, living = a_side(log, "dead", alive=False), a_side(log, "living")
+    parked.add("eager", dead)
     parked.add("eager", living)
     parked.rest()
     assert parked.take("eager") is living
-    assert log == ["close dead"]
+    assert parked.rest() == [dead]
+
+
+def test_after_a_failure_nobody_is_kept():
+    parked, log = Parked(), list[str]()
+    sides = [a_side(log, "ready"), a_side(log, "served")]
+    parked.add("eager", sides[0])
+    parked.rest()
+    parked.add("eager", sides[1])
+    assert sorted(side.name for side in parked.drain()) == ["ready", "served"]
+    assert parked.take("eager") is None
 
 
 def test_no_more_are_kept_than_are_of_use():

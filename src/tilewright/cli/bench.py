@@ -41,6 +41,7 @@ from tilewright.records.events import Ask, Begun, Judgement, Told, Turn
 from tilewright.records.health import is_weak
 from tilewright.records.log import EventLog, read_events
 from tilewright.records.runs import create_run
+from tilewright.registry import catalogue
 from tilewright.scoring.summary import summary_of
 
 __all__ = ["command"]
@@ -159,7 +160,15 @@ def _resumed(given: dict[str, Any]) -> tuple[Sitting, Config]:
             raise ConfigError(f"--resume goes on with what the run was given; leave {name} out")
     folder = Path(given["resumed"])
     sitting = resume(folder)
-    return sitting, load_settings(str(folder / "run.yaml"), given["overrides"], {})
+    settings = load_settings(str(folder / "run.yaml"), given["overrides"], {})
+    model = find_device(settings.eval.device).model
+    for name, then, now in (
+        ("device", sitting.begun.device, model),
+        ("version", sitting.begun.evaluator, __version__),
+    ):
+        if then != now:
+            raise ConfigError(f"{folder} was begun with {name} {then!r}, this is {now!r}")
+    return sitting, settings
 
 
 def _turns(
@@ -174,7 +183,10 @@ def _turns(
         with lock:
             progress(event, fields)
 
-    judge = Judge(sitting.folder, lambda request: executor.evaluate(request, shown))
+    checks = None
+    if settings.plugins is not None:
+        checks = tuple(catalogue("checks", packages=settings.plugins))
+    judge = Judge(sitting.folder, lambda request: executor.evaluate(request, shown, checks=checks))
 
     def stop() -> None:
         judge.stop()
@@ -207,11 +219,10 @@ def _judgements(
         chosen = settings.model_copy(update={"eval": section})
         try:
             made = make_candidate(files, problem, language=language)
-            candidate = made[0] if isinstance(made, tuple) else made
-            request = build_request(candidate, problem, chosen)
         except ConfigError as error:
             # No language fits, or the entry point is missing: that is its own doing.
             reason = f"unparseable in prepare: {error}"
             yield Judgement(protocol=protocol, verdict="failed", reason=reason[:400])
         else:
-            yield judge.judge(ask, request)
+            candidate = made[0] if isinstance(made, tuple) else made
+            yield judge.judge(ask, build_request(candidate, problem, chosen))

@@ -55,8 +55,8 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     rows += [
         ("correct", correct),
         ("geometric mean", "" if mean is None else f"{mean:.3f}x over what is correct"),
-        ("mean, zeros", f"{numbers['mean_with_zeros']:.3f}"),
-        ("amsr", f"{numbers['amsr']:.3f}"),
+        ("mean, zeros", _number(numbers["mean_with_zeros"])),
+        ("amsr", _number(numbers["amsr"])),
         ("pass@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["pass_at"].items())),
         ("rejected", f"{numbers['rejected']:.1%}"),
     ]
@@ -69,6 +69,10 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     if "groups" in numbers:
         parts += [Text(""), _groups(numbers["groups"])]
     return Group(*parts)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 def _groups(groups: dict[str, Any]) -> RenderableType:

@@ -137,14 +137,14 @@ class Contestant:
         """Load the judge's weights, by name, through `load_state_dict`."""
         values = build(frame.fields["tree"], self.memory.inputs, frame.fields["base"])
         state = {name: value.clone() for name, value in values.items()}
-        function = self._loaded()
+        function = _uncompiled(self._loaded())
         if isinstance(function, torch.nn.Module):
             function.load_state_dict(state, strict=False)
         self.channel.send("weights_loaded")
 
     def read_weights(self, frame: Frame) -> None:
         """Say where the current weights lie, so that the judge can match values."""
-        function = self._loaded()
+        function = _uncompiled(self._loaded())
         state = function.state_dict() if isinstance(function, torch.nn.Module) else {}
         wanted = [state[name].detach().contiguous() for name in frame.fields["names"]]
         self.kept = self.memory.shown(wanted)
@@ -236,7 +236,13 @@ def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
     return paths
 
 
+def _uncompiled(function: Any) -> Any:  # noqa: ANN401
+    """Return the module inside one that torch compiles, which has its weights under their names."""
+    return getattr(function, "_orig_mod", function)
+
+
 def _weights_of(function: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401
+    function = _uncompiled(function)
     if not isinstance(function, torch.nn.Module):
         return {}, b""
     import json

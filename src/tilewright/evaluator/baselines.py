@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tilewright.errors import ProblemError
+from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.weights import match_weights, publish_weights
@@ -83,10 +83,11 @@ def blamed_on_baseline(name: str) -> Iterator[None]:
         raise baseline_failed(name, ended) from ended
 
 
-def baseline_failed(name: str, ended: Ended) -> ProblemError:
-    """Return what to raise for a baseline that ended."""
+def baseline_failed(name: str, ended: Ended) -> TilewrightError:
+    """Return what to raise for a baseline that ended: one that was kept is tried again, fresh."""
     message = getattr(ended.outcome, "message", "")
-    return ProblemError(f"baseline {name!r} {ended.outcome.verdict}: {message}")
+    kind = InfrastructureError if ended.kept else ProblemError
+    return kind(f"baseline {name!r} {ended.outcome.verdict}: {message}")
 
 
 def reference_candidate(evaluation: Evaluation) -> Candidate:

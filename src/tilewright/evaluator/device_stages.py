@@ -6,7 +6,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator import timing
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Host
-from tilewright.evaluator.roofline import ceilings_of, note_work
+from tilewright.evaluator.roofline import known_ceilings, note_work
 from tilewright.evaluator.times import CaseTimes, refined
 from tilewright.evaluator.verdict import Collected
 from tilewright.records import Label
@@ -81,7 +81,7 @@ def size_blocks(evaluation: Evaluation) -> None:
         pool = int(POOL_FACTOR * (found["peak"] + found["outputs"])) + POOL_BYTES
         evaluation.reserve_bytes = max(evaluation.reserve_bytes, reserve)
         evaluation.pool_bytes = max(evaluation.pool_bytes, pool)
-    evaluation.ceilings = ceilings_of(evaluation)
+    evaluation.ceilings = known_ceilings(evaluation)
 
 
 def labels_of(times: CaseTimes) -> list[Label]:

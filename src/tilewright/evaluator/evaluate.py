@@ -32,6 +32,7 @@ from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.knockout import KNOCKED_OUT, knock_out, profile, trace
+from tilewright.evaluator.roofline import measure_ceilings
 from tilewright.evaluator.seeds import draw_root
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.verdict import Collected, report
@@ -72,7 +73,10 @@ def evaluate(
     for attempt in range(1, ATTEMPTS + 1):
         evaluation = Evaluation(host, request, root, emit, watch)
         try:
-            return _attempt(evaluation, checks)
+            found = _attempt(evaluation, checks)
+            if attempt == ATTEMPTS or not _crowded(found, host):
+                return found
+            emit("retry", {"because": "it ran out of memory beside processes that idle"})
         except InfrastructureError as error:
             if attempt == ATTEMPTS:
                 raise
@@ -81,6 +85,13 @@ def evaluate(
                 host.end_idle()
             emit("retry", {"because": str(error)})
     raise AssertionError("unreachable")
+
+
+def _crowded(found: EvalReport, host: Host) -> bool:
+    """Tell whether a candidate lacked device memory that idle processes of ours held; end these."""
+    outcome = found.outcome
+    lacking = isinstance(outcome, Failed) and outcome.reason == "out of memory"
+    return lacking and host.device.is_gpu and host.end_idle()
 
 
 def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalReport:
@@ -138,10 +149,10 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     leased.enter_context(evaluation.host.lease(waiting, evaluation.watch))
     evaluation.waited_s = time.monotonic() - asked
     look_at_device(evaluation, collected)
-    evaluation.host.prearm_in_lease(request.limits)
     evaluation.deadline += evaluation.waited_s
     with evaluation.stage("spawn"):
         open_judge(evaluation)
+        evaluation.host.prearm_in_lease(request.limits)
     with evaluation.stage("load"):
         evaluation.open_side("candidate", request.candidate)
         if request.protocol == "strict":
@@ -203,6 +214,8 @@ def open_judge(evaluation: Evaluation) -> None:
     if warm is None:
         warm = Warm(host.spawn("judge", request.limits))
         warm.judge.wait_ready()
+        evaluation.judge = warm.judge
+        measure_ceilings(evaluation)
     evaluation.judge, evaluation.parked = warm.judge, warm.parked
     fields = {
         "problem_kind": problem.kind,
@@ -320,7 +333,9 @@ def _close(evaluation: Evaluation) -> None:
     for name in names:
         evaluation.note_printed(name)
         host.retire(evaluation.sides.pop(name))
-    for side in evaluation.parked.rest():
+    # After a failure nobody knows what is left on the device: then no one is kept.
+    parked = evaluation.parked.drain() if host.suspect else evaluation.parked.rest()
+    for side in parked:
         names.append(side.name)
         host.retire(side)
     if host.device.is_gpu:

@@ -210,7 +210,7 @@ class Host:
     def take_warm(self, key: str) -> Warm | None:
         """Return the living idle judge of a problem, if one is kept; make room for its return."""
         found = self._warm.pop(key, None)
-        while len(self._warm) >= self._most_warm():
+        while self._warm and (len(self._warm) >= self._most_warm() or self._is_crowded()):
             # Who idled longest.
             self._warm.pop(next(iter(self._warm))).kill()
         if found is not None and not found.judge.alive():
@@ -224,6 +224,11 @@ class Host:
         found = conditions(self.device.uuid)
         total = (found.total_bytes if found else None) or 0
         return min(max(int(total * WARM_SHARE) // WARM_BYTES, WARM_JUDGES), WARM_JUDGES_ON_GPU)
+
+    def _is_crowded(self) -> bool:
+        """Tell whether more than half of a device's memory is in use."""
+        found = conditions(self.device.uuid) if self.device.is_gpu else None
+        return bool(found and found.total_bytes and 2 * (found.used_bytes or 0) > found.total_bytes)
 
     @property
     def occupied(self) -> bool:

@@ -12,27 +12,46 @@ from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.records import Ceilings, Work
 
-__all__ = ["ceilings_of", "note_work"]
+__all__ = ["known_ceilings", "measure_ceilings", "note_work"]
 
 FILE = "ceilings.json"
 
 
-def ceilings_of(evaluation: Evaluation) -> Ceilings:
-    """Return the ceilings of this device: those in `home`, else measured now and stored there."""
-    host = evaluation.host
-    path, key = host.home / FILE, device_key(host.cores, host.device)
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        document = {}
+def known_ceilings(evaluation: Evaluation) -> Ceilings | None:
+    """Return the ceilings of this device that were measured before, if they were."""
     with contextlib.suppress(KeyError, TypeError, ValidationError):
-        return Ceilings.model_validate(document[key])
-    with evaluation.stage("ceilings"):
-        found = Ceilings.model_validate(evaluation.ask("ceilings", {}))
-    with contextlib.suppress(OSError, TypeError):
-        # A full disk, or a file that is something else, loses the short cut alone.
-        path.write_text(json.dumps({**document, key: found.model_dump()}, indent=1))
-    return found
+        return Ceilings.model_validate(_stored(evaluation)[_key(evaluation)])
+    return None
+
+
+def measure_ceilings(evaluation: Evaluation) -> None:
+    """Measure the ceilings of a device, once, by a judge that has run no problem's code yet."""
+    if not evaluation.host.device.is_gpu or known_ceilings(evaluation) is not None:
+        return
+    with evaluation.stage("ceilings") as said:
+        found = evaluation.ask("ceilings", {})
+    if found["failed"]:
+        # A device that is full shows nothing of what it can do.
+        said.append(found["failed"])
+        return
+    measured = Ceilings(bytes_per_s=found["bytes_per_s"], flops_per_s=found["flops_per_s"])
+    document = _stored(evaluation)
+    with contextlib.suppress(OSError):
+        # A full disk loses the short cut alone.
+        text = json.dumps({**document, _key(evaluation): measured.model_dump()}, indent=1)
+        (evaluation.host.home / FILE).write_text(text, encoding="utf-8")
+
+
+def _key(evaluation: Evaluation) -> str:
+    return device_key(evaluation.host.cores, evaluation.host.device)
+
+
+def _stored(evaluation: Evaluation) -> dict[str, Any]:
+    try:
+        document = json.loads((evaluation.host.home / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def note_work(evaluation: Evaluation, case: str, found: dict[str, Any]) -> None:
@@ -41,7 +60,7 @@ def note_work(evaluation: Evaluation, case: str, found: dict[str, Any]) -> None:
         Work(
             case=case,
             precision=found["precision"],
-            moved_bytes=found["inputs"] + found["outputs"],
+            moved_bytes=found["inputs"] + found["weights"] + found["outputs"],
             output_bytes=found["outputs"],
             flops=found["flops"],
             peak_bytes=found["peak"],

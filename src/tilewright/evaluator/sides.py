@@ -28,8 +28,10 @@ SPIN_CHECK = 512
 class Ended(Exception):
     """An evaluation is over; `outcome` says how. Control flow inside the evaluator."""
 
-    def __init__(self, outcome: Outcome, side: str = "candidate") -> None:
+    def __init__(self, outcome: Outcome, side: str = "candidate", *, kept: bool = False) -> None:
         super().__init__(outcome.verdict)
+        self.kept = kept
+        """Whether the side had served before: then it may be our fault that it broke."""
         self.outcome = outcome
         self.side = side
         """Whose doing it was: a baseline's is not the candidate's fault."""
@@ -62,6 +64,8 @@ class Side:
         self.child = child
         self.limits = limits
         self.stage: Stage = "load"
+        self.kept = False
+        """Whether it served in an earlier evaluation."""
         self.entries = b""
         """The weights that it has, by its own word, in JSON."""
         self.inputs_bytes = 0
@@ -82,7 +86,7 @@ class Side:
 
     def serve(self, watch: Callable[[], None], deadline: float) -> None:
         """Go on in another evaluation, with its client and deadline."""
-        self._watch_client, self._deadline = watch, deadline
+        self._watch_client, self._deadline, self.kept = watch, deadline, True
 
     def make_room(self, inputs: int) -> tuple[int, ...] | None:
         """Map an input arena of at least these bytes on the contestant; `None`: it is there.
@@ -318,7 +322,7 @@ class Side:
     def _ended(self, outcome: Failed) -> Exception:
         """Return what to raise: by where it failed, never by what is said of it."""
         if self.entered:
-            return Ended(outcome, self.name)
+            return Ended(outcome, self.name, kept=self.kept)
         said = f"{outcome.reason}: {outcome.message}"
         return InfrastructureError(f"{self.name} failed before its candidate was entered: {said}")
 

@@ -42,6 +42,8 @@ ALONE_CALLS = 9
 MORE, WIDE = 2, 0.03
 """How many times as many pairs of processes as planned are made at most, and the half width of the
 interval over them above which one more is made."""
+TIME_FOR_MORE = 3.0
+"""How many times as long as the last pair took must be left for one that was not planned."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -72,9 +74,11 @@ def time_case(
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
     pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu) if reopen else 1
     while True:
+        begun = time.monotonic()
         times.pair_starts.append(times.blocks)
         _time_pair(clock, evaluation, times, names, draws, slots, pairs)
-        if times.wrong or not _wants_another_pair(evaluation, times, names, pairs):
+        took = time.monotonic() - begun
+        if times.wrong or not _wants_another_pair(evaluation, times, names, pairs, took):
             break
         if reopen:
             reopen()
@@ -87,12 +91,15 @@ def time_case(
 
 
 def _wants_another_pair(
-    evaluation: Evaluation, times: CaseTimes, names: list[str], pairs: int
+    evaluation: Evaluation, times: CaseTimes, names: list[str], pairs: int, took_s: float
 ) -> bool:
     """Tell whether a pair of processes is missing: planned, or since those so far disagree."""
     made = len(times.pair_starts)
     if made < pairs:
         return True
+    if time.monotonic() + TIME_FOR_MORE * took_s > evaluation.deadline:
+        # Nobody fails for an interval that we want narrower.
+        return False
     if pairs == 1 or made >= MORE * pairs or times.on_device:
         # On a device a process costs more than the blocks that it makes.
         return False

@@ -19,24 +19,29 @@ class Parked:
     def __init__(self) -> None:
         self._ready: dict[str, list[Side]] = {}
         self._served: dict[str, list[Side]] = {}
+        self._dead: list[Side] = []
 
     def add(self, name: str, side: Side) -> None:
         """Set a side aside that has served in the evaluation under way."""
         self._served.setdefault(name, []).append(side)
 
     def take(self, name: str) -> Side | None:
-        """Return a living side that has not served yet, or `None`."""
-        ready = self._ready.get(name, [])
-        while ready:
-            side = ready.pop(0)
-            if side.child.alive():
-                return side
-            side.close()
+        """Return a living side, or `None` where a fresh one is due.
+
+        One that has not served yet, or else, once there are enough, who served longest ago.
+        """
+        served = self._served.get(name, [])
+        for sides in (self._ready.get(name, []), served if len(served) >= MOST_PARKED else []):
+            while sides:
+                side = sides.pop(0)
+                if side.child.alive():
+                    return side
+                self._dead.append(side)
         return None
 
     def rest(self) -> list[Side]:
-        """Begin anew with all that are alive; return those that are too many."""
-        surplus = []
+        """Begin anew with as many as are of use; return the others, who are to end."""
+        surplus, self._dead = self._dead, []
         for name in {*self._ready, *self._served}:
             sides = self._served.get(name, []) + self._ready.get(name, [])
             self._ready[name] = sides[:MOST_PARKED]
@@ -44,15 +49,21 @@ class Parked:
         self._served.clear()
         return surplus
 
+    def drain(self) -> list[Side]:
+        """Keep nobody; return all."""
+        surplus = self.rest()
+        for sides in self._ready.values():
+            surplus += sides
+        self._ready.clear()
+        return surplus
+
     def close(self) -> None:
         """End all of them."""
-        for sides in (*self._ready.values(), *self._served.values()):
-            for side in sides:
-                side.child.doom()
-            for side in sides:
-                side.close()
-        self._ready.clear()
-        self._served.clear()
+        sides = self.drain()
+        for side in sides:
+            side.child.doom()
+        for side in sides:
+            side.close()
 
 
 @dataclass

@@ -25,6 +25,8 @@ __all__ = ["Judge", "judgement_of"]
 REPORTS = "reports"
 RETRIES, PAUSE_S = 2, 5.0
 """How often an evaluation is repeated in which our own side failed, and after how long."""
+MOST_LOST = 3
+"""After how many evaluations in a row that our own side failed a run ends."""
 Evaluate = Callable[[EvalRequest], EvalReport]
 
 
@@ -36,26 +38,37 @@ class Judge:
         self._evaluate = evaluate
         self._pause_s = pause_s
         self._over = threading.Event()
+        self._lost = 0
+        """How many evaluations in a row our own side has failed."""
 
     def stop(self) -> None:
         """Repeat nothing from now on: the run ends."""
         self._over.set()
 
     def judge(self, ask: Ask, request: EvalRequest) -> Judgement:
-        """Judge one request; what was judged before the run was killed is not judged again."""
+        """Judge one request; what was judged before the run was killed is not judged again.
+
+        Raises:
+            InfrastructureError: our own side fails again and again; the run cannot go on here.
+        """
         path = self._folder / REPORTS / f"{digest_text(ask.id)[:16]}.{request.protocol}.json"
         start = time.monotonic()
         found = _kept(path, request)
         if found is None:
             try:
                 found = self._judged(request)
-            except (ProblemError, InfrastructureError, ConfigError) as error:
+            except (ProblemError, InfrastructureError) as error:
+                self._lost += isinstance(error, InfrastructureError)
+                if self._lost >= MOST_LOST:
+                    # A machine that is broken would use up all that is left.
+                    raise
                 return Judgement(
                     protocol=request.protocol,
                     verdict="unjudged",
                     reason=" ".join(str(error).split())[:400],
                     seconds=time.monotonic() - start,
                 )
+            self._lost = 0
             _keep(path, found)
         seconds = next((s.wall_s for s in found.stages if s.name == "total"), 0.0)
         name = path.relative_to(self._folder).as_posix()
@@ -63,6 +76,8 @@ class Judge:
 
     def _judged(self, request: EvalRequest) -> EvalReport:
         for attempt in range(RETRIES + 1):
+            if self._over.is_set():
+                raise InfrastructureError("the run ends")
             try:
                 return self._evaluate(request)
             except InfrastructureError:

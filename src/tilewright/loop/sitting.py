@@ -79,6 +79,7 @@ def resume(folder: Path) -> Sitting:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        # Not `splitlines`, which knows ends of lines that JSON does not.
+        return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from error

@@ -12,7 +12,9 @@ __all__ = ["fetch"]
 
 
 def fetch(hub: Hub, revision: str, folder: Path) -> tuple[Path, str]:
-    """Write the rows of a dataset as JSON lines into `folder`; return the file and the commit.
+    """Write the rows of a dataset as JSON lines into `folder`.
+
+    Returns the file, and a name of what was fetched: the revision, and the commit that it was.
 
     Raises:
         ConfigError: the package `datasets` is not installed.
@@ -39,4 +41,4 @@ def fetch(hub: Hub, revision: str, folder: Path) -> tuple[Path, str]:
             f"{hub.dataset} cannot be fetched ({type(error).__name__}: {str(error)[:200]}); "
             "without network give a clone or a file of its rows with --from PATH"
         ) from error
-    return path, commit
+    return path, f"{revision}-{commit[:12]}"

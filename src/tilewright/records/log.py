@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,11 @@ class EventLog:
             self._file: IO[bytes] = open(self.path, "ab+")  # noqa: SIM115 - closed in `close`
         except OSError as error:
             raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise ConfigError(f"{folder}: somebody else is at work on this run") from error
         self._drop_torn_line()
 
     def _drop_torn_line(self) -> None:

@@ -82,7 +82,7 @@ class Work(Record):
     precision: Literal["fp32", "tf32", "fp16", "bf16"]
     """Whose ceiling its products are held against."""
     moved_bytes: int = Field(ge=0)
-    """Inputs and outputs, each once."""
+    """Inputs, weights and outputs, each once."""
     output_bytes: int = Field(ge=0)
     flops: int | None = Field(default=None, ge=0)
     """Of matrix products, convolutions and attention; `None` where they cannot be counted."""

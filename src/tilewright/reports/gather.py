@@ -13,6 +13,7 @@ import yaml
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records import EvalReport
+from tilewright.records.base import digest_text
 from tilewright.records.events import Begun, Judgement, Told, Turn
 from tilewright.records.log import read_events
 from tilewright.records.runs import read_report
@@ -22,7 +23,7 @@ __all__ = ["Gathered", "Run", "annotate", "gather", "read_run", "uncollected"]
 
 MOST_WHOLE = 300
 """Candidates that a page shows in full."""
-ANNOTATIONS = "annotations.yaml"
+ANNOTATIONS, PROBLEMS = "annotations.yaml", "problems.jsonl"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Run:
     begun: Begun
     turns: list[Turn]
     summary: dict[str, Any]
+    sources: str
+    """Digest of the problems that were judged."""
     annotations: dict[str, str] = field(default_factory=dict)
 
 
@@ -70,7 +73,8 @@ def read_run(folder: Path) -> Run:
     if not events or not isinstance(events[0], Begun):
         raise RecordError(f"{folder}: its event log has no beginning")
     turns = [event.turn for event in events if isinstance(event, Told)]
-    return Run(folder, events[0], turns, summary_of(turns, events[0].weak), _annotations(folder))
+    summary = summary_of(turns, events[0].weak)
+    return Run(folder, events[0], turns, summary, _sources(folder), _annotations(folder))
 
 
 def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
@@ -83,6 +87,11 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
     runs = [read_run(folder) for folder in folders]
     first = runs[0].begun
     for run in runs[1:]:
+        if run.sources != runs[0].sources:
+            raise ConfigError(
+                f"{runs[0].folder} and {run.folder} cannot be compared: their problems are called "
+                "alike and are not the same; make a report of each"
+            )
         for name in ("problems", "protocols", "device"):
             ours, theirs = getattr(first, name), getattr(run.begun, name)
             if ours != theirs:
@@ -138,6 +147,13 @@ def annotate(folder: Path, ask: str, text: str) -> None:
         (folder / ANNOTATIONS).write_text(yaml.safe_dump(kept), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{folder / ANNOTATIONS}: cannot be written: {error.strerror}") from error
+
+
+def _sources(folder: Path) -> str:
+    try:
+        return digest_text((folder / PROBLEMS).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{folder / PROBLEMS}: cannot be read: {error}") from error
 
 
 def _annotations(folder: Path) -> dict[str, str]:

@@ -56,7 +56,7 @@ $("headline").append(table(
     const n = item.numbers, one = (n.fast_p || []).find((row) => row.p === 1);
     if (!n.judged) return [item.name, "0", String(n.verdicts.unjudged || 0), "", "", "", "", "", "", ""];
     return [item.name, n.judged, n.verdicts.unjudged || 0, share(n.correct / n.judged), share(one.fast_p),
-      `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr.toFixed(3), share(n.rejected)];
+      `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
   }), [1, 2, 3, 4, 6, 7, 8, 9]));
 
 // Curves

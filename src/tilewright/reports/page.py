@@ -49,7 +49,8 @@ def document(gathered: Gathered, title: str) -> dict[str, Any]:
 
 
 def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
-    first = next(iter(gathered.whole.values()), None)
+    own = (report for key, report in gathered.whole.items() if key.startswith(f"{number}/"))
+    first = next(own, None)
     shown = {key.split("/", 1)[1] for key in gathered.whole if key.startswith(f"{number}/")}
     most = MOST_LINES // len(gathered.runs)
     rows = [_row(turn, run) for turn in _kept(run, shown, most)]

@@ -94,15 +94,25 @@ def rejected_share(scores: Sequence[Score]) -> float:
     return _share(scores, lambda item: item.rejected)
 
 
-def mean_with_zeros(scores: Sequence[Score]) -> float:
-    """Return the mean speed-up, zero for what is not ok (MTMC)."""
-    return sum(item.speedup or 0.0 for item in scores if item.ok) / _count(scores)
+def mean_with_zeros(scores: Sequence[Score]) -> float | None:
+    """Return the mean speed-up, zero for what is not ok (MTMC); `None` where none has a number.
+
+    What is ok and was not timed has none, and is left out.
+    """
+    known = [item.speedup if item.ok else 0.0 for item in scores]
+    values = [value for value in known if value is not None]
+    return math.fsum(values) / len(values) if values else None
 
 
-def amsr(scores: Sequence[Score]) -> float:
-    """Return the mean speed-up, zero for what is not ok or slower than 1 (Kernel-Smith)."""
-    fast = (item.speedup or 0.0 for item in scores if item.ok)
-    return sum(value for value in fast if value >= 1) / _count(scores)
+def amsr(scores: Sequence[Score]) -> float | None:
+    """Return the mean speed-up, zero for what is not ok or slower than 1 (Kernel-Smith).
+
+    As `mean_with_zeros` it leaves out what is ok and was not timed.
+    """
+    known = [item.speedup if item.ok else 0.0 for item in scores]
+    values = [value for value in known if value is not None]
+    fast = math.fsum(value for value in values if value >= 1)
+    return fast / len(values) if values else None
 
 
 def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | None:
@@ -110,12 +120,6 @@ def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | No
     values = [item.speedup for item in scores if item.ok and item.speedup is not None]
     logs = [math.log(value) for value in values if value > above]
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
-
-
-def _count(scores: Sequence[Score]) -> int:
-    if not scores:
-        raise ValueError("a mean of no scores")
-    return len(scores)
 
 
 def ratio_of_sums(reference: Sequence[float], candidate: Sequence[float | None]) -> float | None:

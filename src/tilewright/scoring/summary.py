@@ -128,7 +128,7 @@ def flips_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
     """Return the turns on which two protocols disagree, and why the stricter one says no."""
     found: list[dict[str, str]] = []
     for turn in turns:
-        verdicts = {item.protocol: item for item in turn.judgements}
+        verdicts = {i.protocol: i for i in turn.judgements if i.verdict != "unjudged"}
         if len({item.verdict for item in verdicts.values()}) > 1:
             says: dict[str, str] = {name: item.verdict for name, item in verdicts.items()}
             why = next((item.reason for item in verdicts.values() if item.verdict != "correct"), "")

@@ -69,6 +69,7 @@ class DeviceJudge(Judge):
         size = sum(value.numel() * value.element_size() for value in outputs)
         return {
             "inputs": layout.size,
+            "weights": self._weights_bytes(),
             "outputs": size,
             "count": len(outputs),
             "peak": peak,
@@ -77,9 +78,18 @@ class DeviceJudge(Judge):
             "precision": ceilings.precision_of(list(outputs)),
         }
 
+    def _weights_bytes(self) -> int:
+        model = self.reference.model
+        values = [] if model is None else model.state_dict().values()
+        return sum(value.numel() * value.element_size() for value in values)
+
     def ceilings(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
         """Measure what the device can do at most."""
-        return ceilings.measure()
+        try:
+            return {**ceilings.measure(), "failed": ""}
+        except RuntimeError as error:
+            torch.cuda.empty_cache()
+            return {"failed": str(error)[:300]}
 
     def draw(self, frame: Frame) -> dict[str, Any]:
         """Draw inputs and what is expected of them, on the device.

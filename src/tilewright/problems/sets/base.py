@@ -62,7 +62,7 @@ def json_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, A
     if text.lstrip().startswith("["):
         yield from _array(path, text, skipped)
         return
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{path}:{number}"

@@ -56,7 +56,7 @@ def split_gold(text: str, where: str) -> tuple[str, str]:
     Raises:
         ProblemError: the line between them is missing.
     """
-    lines = text.splitlines()
+    lines = text.split("\n")
     for number, line in enumerate(lines):
         if line.strip() == SEPARATOR:
             return "\n".join(lines[:number]).rstrip(), "\n".join(lines[number + 1 :]).strip()
@@ -104,7 +104,7 @@ def problem_of(text: str, identity: str, where: str, *, category: str = "") -> P
 
 def _without_calls(tests: str, tree: ast.Module, test: str) -> str:
     """Return the tests without the lines that run them when the file is imported."""
-    lines = tests.splitlines()
+    lines = tests.split("\n")
     for node in tree.body:
         runs = any(
             isinstance(item, ast.Call) and getattr(item.func, "id", "") == test
