@@ -46,12 +46,15 @@ from tilewright.records import (
     Incorrect,
     Label,
     Outcome,
+    Rejected,
 )
 
 __all__ = ["evaluate", "open_judge"]
 
 ATTEMPTS = 2
-"""How often an evaluation is made when our own side fails in it."""
+"""How often an evaluation is made when our own side fails in it, or is in doubt."""
+BY_THE_CLOCK = {"outside work", "disturbs baseline"}
+"""Findings that rest on times and on nothing else."""
 
 
 def evaluate(
@@ -74,9 +77,10 @@ def evaluate(
         evaluation = Evaluation(host, request, root, emit, watch)
         try:
             found = _attempt(evaluation, checks)
-            if attempt == ATTEMPTS or not _crowded(found, host):
+            doubt = "" if attempt == ATTEMPTS else _doubt(found, host)
+            if not doubt:
                 return found
-            emit("retry", {"because": "it ran out of memory beside processes that idle"})
+            emit("retry", {"because": doubt})
         except InfrastructureError as error:
             if attempt == ATTEMPTS:
                 raise
@@ -87,11 +91,20 @@ def evaluate(
     raise AssertionError("unreachable")
 
 
-def _crowded(found: EvalReport, host: Host) -> bool:
-    """Tell whether a candidate lacked device memory that idle processes of ours held; end these."""
+def _doubt(found: EvalReport, host: Host) -> str:
+    """Say why a verdict may be our doing and is to be made once more; empty: it may not.
+
+    A candidate may lack device memory that idle processes of ours held, which are ended here. And
+    what accuses it by the clock alone is a busy machine now and then.
+    """
     outcome = found.outcome
-    lacking = isinstance(outcome, Failed) and outcome.reason == "out of memory"
-    return lacking and host.device.is_gpu and host.end_idle()
+    if isinstance(outcome, Failed) and outcome.reason == "out of memory":
+        crowded = host.device.is_gpu and host.end_idle()
+        return "it ran out of memory beside processes that idle" if crowded else ""
+    if isinstance(outcome, Rejected):
+        codes = {finding.code for finding in outcome.findings}
+        return "what the clock alone says is looked at twice" if codes <= BY_THE_CLOCK else ""
+    return ""
 
 
 def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalReport:

@@ -1,0 +1,67 @@
+"""Counting what a reference computes: by torch's own formulas, without its own counter."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from tilewright.evaluator.judge import ceilings
+
+F = torch.nn.functional
+
+
+@pytest.mark.parametrize(
+    ("work", "operations"),
+    [
+        (lambda: torch.randn(64, 32) @ torch.randn(32, 16), 2 * 64 * 32 * 16),
+        (lambda: F.linear(torch.randn(8, 32), torch.randn(16, 32), torch.randn(16)), 8192),
+        (lambda: torch.einsum("bij,bjk->bik", torch.randn(2, 3, 4), torch.randn(2, 4, 5)), 240),
+        (
+            lambda: F.conv2d(torch.randn(1, 3, 16, 16), torch.randn(4, 3, 3, 3)),
+            2 * 14 * 14 * 4 * 27,
+        ),
+        (lambda: F.layer_norm(torch.randn(4, 8), (8,)), 0),
+        (lambda: torch.randn(8).relu(), 0),
+    ],
+)
+def test_products_are_counted_and_nothing_else(work, operations):
+    with torch.no_grad():
+        result, counted = ceilings.counted(work)
+    assert counted == operations
+    assert isinstance(result, torch.Tensor)
+
+
+def test_the_compiler_is_not_imported_for_it():
+    with torch.no_grad():
+        ceilings.counted(lambda: torch.randn(4, 4) @ torch.randn(4, 4))
+    assert not ceilings.Operations._should_skip_dynamo()
+    assert "torch._inductor.compile_fx" not in sys.modules
+
+
+def test_what_cannot_run_while_it_is_counted_runs_without():
+    calls = []
+
+    def work() -> torch.Tensor:
+        calls.append(len(calls))
+        if len(calls) == 1:
+            raise NotImplementedError("not under a mode")
+        return torch.zeros(1)
+
+    result, counted = ceilings.counted(work)
+    assert (counted, calls, result.item()) == (None, [0, 1], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "name"),
+    [
+        ((torch.float16,), "fp16"),
+        ((torch.int64, torch.bfloat16), "bf16"),
+        ((torch.float32,), "fp32"),
+        ((torch.int64,), "fp32"),
+    ],
+)
+def test_products_are_held_against_the_ceiling_of_their_precision(dtypes, name):
+    outputs = [torch.zeros(1, dtype=dtype) for dtype in dtypes]
+    assert ceilings.precision_of(outputs) == name
