@@ -353,12 +353,10 @@ def test_doctor_and_its_calibration(folder, monkeypatch):
     assert items["judging"]["ok"]
     assert "wall: seccomp" in items
     assert items["calibration"]["ok"]
-    # Three cases twice; one that is long or streams is timed in four pairs, each a sample.
-    extra = sum(document["calibration"]["samples"]) - 6
-    assert extra >= 0
-    assert extra % 3 == 0
+    # Three cases twice; one that is long or streams is timed in four to eight pairs, each a sample.
+    assert 6 <= sum(document["calibration"]["samples"]) <= 8 * 6
     assert (folder / "home" / "calibration.json").is_file()
-    assert document["noise"]["runs"] in (1, 4)
+    assert document["noise"]["runs"] in (1, 4, 5, 6, 7, 8)
 
 
 def test_a_new_problem_works_as_it_is():
