@@ -92,6 +92,8 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(tmp_path):
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
+        # Who is started in the background of a shell inherits that interrupts are ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     log = tmp_path / "runs"
     limit = time.monotonic() + 30
