@@ -27,6 +27,11 @@ class _Handle(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_char * 64)]
 
 
+def initialise() -> None:
+    """Start the driver in this process, without a context."""
+    ctypes.CDLL("libcuda.so.1").cuInit(0)
+
+
 class Driver:
     """The calls of the CUDA driver that torch does not offer. Needs a current context."""
 

@@ -17,7 +17,14 @@ from typing import Any
 import torch
 
 from tilewright.contestant import calls, serve
-from tilewright.contestant.cuda import DONE_WORD, GATE_WORD, WORDS_BYTES, Block, Driver
+from tilewright.contestant.cuda import (
+    DONE_WORD,
+    GATE_WORD,
+    WORDS_BYTES,
+    Block,
+    Driver,
+    initialise,
+)
 from tilewright.contestant.frames import Channel, Frame
 from tilewright.contestant.host_memory import DONE, OUTPUTS, await_release, token_page
 
@@ -37,8 +44,11 @@ _release_pool = _binding._cuda_releasePool
 class DeviceMemory:
     """Where calls on a GPU find their inputs and leave their outputs."""
 
+    driver: Driver
+
     def __init__(self) -> None:
-        self.driver = Driver()
+        # What can be done while others are timed. What fails here fails again in `begin`.
+        initialise()
         self.arena: Block | None = None
         self.work = Block(0, 0)
         self.reserve = (0, 0)
@@ -46,6 +56,11 @@ class DeviceMemory:
         self.token: memoryview | None = None
         self.pools: list[Any] = []
         self.routes = 0
+        self._events: list[torch.cuda.Event] = []
+
+    def begin(self) -> None:
+        """Make the context of this process."""
+        self.driver = Driver()
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
@@ -262,11 +277,16 @@ def _hook_empty_cache(memory: DeviceMemory) -> None:
 class DeviceContestant(serve.Contestant):
     """A contestant on a device."""
 
-    HANDLERS = (*serve.Contestant.HANDLERS, "wait", "trace")
+    HANDLERS = (*serve.Contestant.HANDLERS, "begin", "wait", "trace")
 
     def __init__(self, channel: Channel) -> None:
         self.device = DeviceMemory()
         super().__init__(channel, self.device)
+
+    def begin(self, frame: Frame) -> None:  # noqa: ARG002 - every handler gets one
+        """Open the device."""
+        self.device.begin()
+        self.channel.send("begun")
 
     def wait(self, frame: Frame) -> None:
         """Answer one call as a Python caller makes it, who waits for the device."""

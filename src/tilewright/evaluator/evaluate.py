@@ -165,7 +165,6 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     evaluation.deadline += evaluation.waited_s
     with evaluation.stage("spawn"):
         open_judge(evaluation)
-        evaluation.host.prearm_in_lease(request.limits)
     with evaluation.stage("load"):
         evaluation.open_side("candidate", request.candidate)
         if request.protocol == "strict":
@@ -182,7 +181,7 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
         with evaluation.stage("trace"):
             collected.kernels = trace(evaluation, request.problem.cases[-1])
     if _may_time(evaluation, collected):
-        with evaluation.stage("timing"):
+        with evaluation.stage("timing"), evaluation.host.timed():
             _time(evaluation, collected)
             evaluation.note_conditions("after timing")
     with evaluation.stage("exit"):
@@ -215,7 +214,7 @@ def _look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
         knocked_out = knock_out(evaluation, case)
         collected.right_when_knocked_out = knocked_out.right
     if not knocked_out.right:
-        with evaluation.stage("profile"):
+        with evaluation.stage("profile"), evaluation.host.timed():
             collected.profile = profile(evaluation, case, knocked_out)
 
 
@@ -295,7 +294,8 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
     if evaluation.host.device.is_gpu and collected.times:
         evaluation.note_printed("candidate")
         evaluation.close_side("candidate")
-        with blamed_on_baseline(evaluation.request.baselines[0].name):
+        baseline = evaluation.request.baselines[0].name
+        with blamed_on_baseline(baseline), evaluation.host.timed():
             look_for_disturbance(evaluation, collected)
     if status is None:
         detail = f"its process did not end within {evaluation.request.limits.exit_s:g} s"

@@ -172,7 +172,8 @@ class Evaluation:
         base = side.map(shared, library, tf32=self.request.rules.precision == "tf32")
         if first:
             self.ask("mapped", {"side": side.name, "base": base})
-            side.clock_excess_s = calibrate(self, side)
+            with self.host.timed():
+                side.clock_excess_s = calibrate(self, side)
 
     def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:
         """Have the judge draw inputs; nothing of them reaches a side yet."""
@@ -256,6 +257,8 @@ class Evaluation:
         side = kind(name, child, limits, self.watch, self.deadline, self.host.cores.threads)
         self.sides[name] = side
         child.wait_ready()
+        if self.host.device.is_gpu:
+            child.begin()
         self.note_protections(child)
         self.make_room(side, max(self.init_bytes, 4096))
         self.ask("publish_init", {"side": name})

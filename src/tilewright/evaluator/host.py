@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import time
@@ -10,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
-from tilewright.errors import InfrastructureError
+from tilewright.evaluator.armed import Alone, Armed, locked, open_lock
 from tilewright.evaluator.confinement import ALL_LAYERS, confinement
 from tilewright.evaluator.devices import CPU, Device
 from tilewright.evaluator.nvml import conditions
@@ -30,12 +29,9 @@ LEASE_POLL_S, LEASE_TOLD_S = 0.002, 2.0
 """How often a taken device is tried again, and after how long the user is told."""
 ARMED = {"contestant": 2}
 """Children forked ahead: one for the next candidate, one for its baseline."""
-ARMED_ON_GPU = {"contestant": 1, "judge": 1}
-"""A context takes long to make, and while it is made whoever is timed on the device is slower: one
-for the next candidate, and a judge for the next problem."""
-ARMED_IN_LEASE = {"contestant": 3}
-"""What an evaluation of a short kernel needs there: for the candidate, its knock-out, and the
-candidate in a second pair of processes."""
+ARMED_ON_GPU = {"contestant": 3, "judge": 1}
+"""For the candidate, its knock-out, and the candidate in a second pair of processes; a judge for
+the next problem."""
 WARM_JUDGES, WARM_JUDGES_ON_GPU = 1, 8
 """How many judges at most are kept for further candidates of their problems."""
 WARM_SHARE, WARM_BYTES = 0.25, 5 << 29
@@ -69,14 +65,6 @@ def plan_cores(available: list[int]) -> Cores:
         return Cores((ordered[0],), (ordered[0],))
     count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
     return Cores(tuple(ordered[:count]), tuple(ordered[count:]))
-
-
-def _locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -131,60 +119,35 @@ class Host:
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
         """Where the uids of this supervisor's children begin: one of sixteen blocks, by its own
         process id, so that supervisors started one after the other rarely share one."""
-        self._armed: dict[str, list[Child]] = {"contestant": [], "judge": []}
-        self._armed_for: Limits | None = None
+        self.alone = Alone(self._lease_name)
+        self._armed = Armed(
+            lambda role, limits: self._fork(role, limits, ()),
+            self.alone if device.is_gpu else None,
+        )
 
     def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Child:
         """Return a confined child, armed before or forked now; `wait_ready` comes first."""
-        if role in self._armed and not extra_paths:
-            child = self._take_armed(role, limits)
+        if not extra_paths:
+            child = self._armed.take(role, limits)
             if child is not None:
                 return child
         return self._fork(role, limits, extra_paths)
 
     def prearm(self, limits: Limits) -> None:
-        """Fork children ahead, so that the next evaluation finds them confined and waiting.
-
-        Each is used once like any other. They hold no candidate and no descriptor but their own.
-        """
+        """Fork children ahead, so that the next evaluation finds them confined and waiting."""
         self.reap()
         if self.device.is_gpu:
             self.compilers.begin()
-        self._arm(limits, ARMED_ON_GPU if self.device.is_gpu else ARMED)
+        self._armed.fill(limits, ARMED_ON_GPU if self.device.is_gpu else ARMED)
 
-    def prearm_in_lease(self, limits: Limits) -> None:
-        """Fork what an evaluation on a GPU will need, now that nobody else is timed there."""
-        if self.device.is_gpu:
-            self._arm(limits, ARMED_IN_LEASE)
-
-    def _arm(self, limits: Limits, counts: dict[str, int]) -> None:
-        if limits != self._armed_for:
-            self._disarm()
-        self._armed_for = limits
-        for role, count in counts.items():
-            armed = [child for child in self._armed[role] if self._usable(child)]
-            missing = range(count - len(armed))
-            self._armed[role] = armed + [self._fork(role, limits, ()) for _ in missing]
-
-    def _take_armed(self, role: str, limits: Limits) -> Child | None:
-        if limits != self._armed_for:
-            self._disarm()
-        while self._armed[role]:
-            child = self._armed[role].pop(0)
-            if self._usable(child):
-                return child
-        return None
-
-    def _usable(self, child: Child) -> bool:
-        if not child.alive():
-            child.kill()
-        return not child.closed
-
-    def _disarm(self) -> None:
-        for armed in self._armed.values():
-            for child in armed:
-                child.kill()
-            armed.clear()
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Let nobody open a GPU while something is timed there."""
+        if not self.device.is_gpu:
+            yield
+            return
+        with self.alone.timed():
+            yield
 
     def _fork(self, role: str, limits: Limits, extra_paths: tuple[str, ...]) -> Child:
         cores = self.cores.sides if role == "contestant" else self.cores.judge
@@ -233,7 +196,7 @@ class Host:
     @property
     def occupied(self) -> bool:
         """Tell whether children of ours are on the device between evaluations."""
-        return bool(self._warm or any(self._armed.values()))
+        return bool(self._warm or self._armed)
 
     def retire(self, side: Retired) -> None:
         """Kill what is not needed any more, without waiting until it is gone."""
@@ -248,7 +211,7 @@ class Host:
     def end_idle(self) -> bool:
         """End all that idles, to make room on the device; tell whether there was anything."""
         found = self.occupied
-        self._disarm()
+        self._armed.disarm()
         for warm in self._warm.values():
             warm.kill()
         self._warm.clear()
@@ -265,24 +228,21 @@ class Host:
         Raises:
             InfrastructureError: the lock file cannot be made.
         """
-        name = self.device.uuid or "cpu-" + "-".join(str(core) for core in self.cores.sides)
-        folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
-        try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            file = open(folder / f"{name}.lock", "a", encoding="ascii")  # noqa: SIM115
-        except OSError as error:
-            raise InfrastructureError(
-                f"cannot make the device lease in {folder}: {error}"
-            ) from error
-        with file:
+        with open_lock(self._lease_name) as file:
             told, asked = False, time.monotonic()
-            while not _locked(file):
+            while not locked(file):
                 if not told and time.monotonic() - asked > LEASE_TOLD_S:
+                    name = self._lease_name
                     waiting(f"device {name} is in use by another evaluation; waiting for it")
                     told = True
                 watch()
                 time.sleep(LEASE_POLL_S)
+            self._armed.settle()
             yield
+
+    @property
+    def _lease_name(self) -> str:
+        return self.device.uuid or "cpu-" + "-".join(str(core) for core in self.cores.sides)
 
     def close(self) -> None:
         """End every child and the forkserver."""

@@ -45,7 +45,8 @@ def knock_out(evaluation: Evaluation, case: Case) -> KnockedOut:
         call_s = None
         if isinstance(side, DeviceSide) and not right:
             clock = clock_of(evaluation)
-            calls = [clock.warm_up(evaluation, side, drawn, 0) for _ in range(CALLS)]
+            with evaluation.host.timed():
+                calls = [clock.warm_up(evaluation, side, drawn, 0) for _ in range(CALLS)]
             call_s = statistics.median(calls)
         evaluation.forget(drawn)
         return KnockedOut(right, call_s)

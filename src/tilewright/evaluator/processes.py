@@ -95,9 +95,30 @@ class Child:
         self._pids: list[int] = []
         """Processes of the tree when it was last looked at, the payload first."""
         self.closed = False
+        self._ready = False
+        self.begun = False
+        """Whether it has opened its device."""
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
         """Wait until the child says that it is confined, and note its layers."""
+        if self._ready:
+            return
+        frame = self._first_words("ready", timeout_s)
+        applied = frame.fields.get("applied")
+        if not isinstance(applied, dict):
+            self.kill()
+            raise InfrastructureError(f"the {self.role} does not say which layers it has")
+        self.applied, self._ready = applied, True
+        self.look()
+
+    def begin(self, timeout_s: float = 20.0) -> None:
+        """Have a contestant open its GPU, once: it makes a context, and holds no candidate yet."""
+        if not self.begun:
+            tell(self, "begin")
+            self._first_words("begun", timeout_s)
+            self.begun = True
+
+    def _first_words(self, kind: str, timeout_s: float) -> Frame:
         try:
             frame = self.channel.receive(time.monotonic() + timeout_s)
         except (ChannelClosed, DeadlineExceeded, FrameError) as error:
@@ -106,12 +127,11 @@ class Child:
             raise InfrastructureError(
                 f"the {self.role} did not start: {error}. {printed}"
             ) from error
-        applied = frame.fields.get("applied")
-        if frame.kind != "ready" or not isinstance(applied, dict):
+        if frame.kind != kind:
             self.kill()
-            raise InfrastructureError(f"the {self.role} started with {frame.kind!r}")
-        self.applied = applied
-        self.look()
+            said = frame.fields.get("message", "")
+            raise InfrastructureError(f"the {self.role} started with {frame.kind!r}: {said}")
+        return frame
 
     def look(self) -> None:
         """Find out anew which processes the tree has; the methods below act on these."""

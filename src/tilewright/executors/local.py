@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +23,10 @@ from tilewright.records.health import Health
 __all__ = ["LocalExecutor"]
 
 START_S = 60.0
+MOST_KNOWN = 8
+"""How many judges a supervisor keeps on a GPU (`evaluator.host`)."""
+MOST_PASSED = 16
+"""How often a request is passed over by others that came later."""
 Progress = Callable[[str, dict[str, Any]], None]
 
 
@@ -41,6 +47,7 @@ class LocalExecutor:
             raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
         self._idle = [Supervisor(home) for _ in range(workers)]
         self._all = tuple(self._idle)
+        self._waiting: list[_Ticket] = []
         self._changed = threading.Condition()
 
     def evaluate(
@@ -75,21 +82,49 @@ class LocalExecutor:
 
     @contextmanager
     def _taken(self, request: EvalRequest) -> Iterator[Supervisor]:
-        """Wait for an idle supervisor; prefer the one that judged this problem last."""
-        problem = f"{request.device} {request.problem.digest()}"
+        """Wait for a supervisor, best one that knows the problem: there its judge is warm."""
+        ticket = _Ticket(f"{request.device} {request.problem.digest()}")
         with self._changed:
-            self._changed.wait_for(lambda: self._idle)
-            # The judge of its problem is warm there. Else who has been idle longest.
-            chosen = next((item for item in self._idle if item.problem == problem), self._idle[0])
-            self._idle.remove(chosen)
-        chosen.problem = problem
+            self._waiting.append(ticket)
+            self._hand_out()
+            try:
+                self._changed.wait_for(lambda: ticket.supervisor)
+            except BaseException:
+                self._give_up(ticket)
+                raise
+        chosen = ticket.supervisor
+        assert chosen is not None
         try:
             yield chosen
         finally:
             with self._changed:
                 self._idle.append(chosen)
-                # Whoever closes waits for something else than who evaluates.
-                self._changed.notify_all()
+                self._hand_out()
+
+    def _hand_out(self) -> None:
+        """Give idle supervisors, who idled longest first, the requests that suit them best."""
+        while self._idle and self._waiting:
+            tickets = [(item.problem, item.passed) for item in self._waiting]
+            known = [tuple(item.problems) for item in self._idle]
+            busy = {name for item in self._all for name in item.problems if item not in self._idle}
+            suited = assign(tickets, known, busy)
+            if suited is None:
+                break
+            place, worker = suited
+            for earlier in self._waiting[:place]:
+                earlier.passed += 1
+            ticket, supervisor = self._waiting.pop(place), self._idle.pop(worker)
+            supervisor.remember(ticket.problem)
+            ticket.supervisor = supervisor
+        # Whoever closes waits for something else than who evaluates.
+        self._changed.notify_all()
+
+    def _give_up(self, ticket: _Ticket) -> None:
+        if ticket in self._waiting:
+            self._waiting.remove(ticket)
+        if ticket.supervisor is not None:
+            self._idle.append(ticket.supervisor)
+            self._hand_out()
 
     @property
     def pid(self) -> int | None:
@@ -117,6 +152,45 @@ class LocalExecutor:
         self.close()
 
 
+def assign(
+    waiting: Sequence[tuple[str, int]], idle: Sequence[Sequence[str]], busy: Set[str]
+) -> tuple[int, int] | None:
+    """Return which request goes to which idle supervisor, as indices; `None`: better none yet.
+
+    `waiting` has the problem of each request, oldest first, and how often later ones were served
+    before it; `idle` the problems that each supervisor knows, who idled longest first; `busy` the
+    problems that are known to supervisors at work. First comes who was passed over too often, then
+    a request whose problem a supervisor knows, then one that nobody knows, then one of several
+    that wait for the same problem. A single one waits for who knows its problem: the device is
+    one's alone anyhow, and to make another judge for it takes longer.
+    """
+    late = next((i for i, (_, passed) in enumerate(waiting) if passed >= MOST_PASSED), None)
+    rows = [(late, waiting[late])] if late is not None else list(enumerate(waiting))
+    for place, (problem, _) in rows:
+        for worker, known in enumerate(idle):
+            if problem in known:
+                return place, worker
+    for place, (problem, _) in rows:
+        if problem not in busy:
+            # Who knows least has most room for another problem.
+            return place, min(range(len(idle)), key=lambda worker: len(idle[worker]))
+    if late is not None:
+        return late, 0
+    counts = Counter(problem for problem, _ in waiting)
+    several = (place for place, (problem, _) in enumerate(waiting) if counts[problem] > 1)
+    first = next(several, None)
+    return None if first is None else (first, 0)
+
+
+@dataclass(eq=False)
+class _Ticket:
+    """Who waits for a supervisor, and then has it."""
+
+    problem: str
+    passed: int = 0
+    supervisor: Supervisor | None = None
+
+
 class Supervisor:
     """One supervisor process, started when it is first needed; it judges one after the other."""
 
@@ -124,8 +198,13 @@ class Supervisor:
         self._home = home
         self._channel: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self.problem = ""
-        """Device and digest of what was judged last."""
+        self.problems: list[str] = []
+        """Device and digest of what was judged last, the latest last."""
+
+    def remember(self, problem: str) -> None:
+        """Note what it judges next."""
+        known = [item for item in self.problems if item != problem]
+        self.problems = [*known, problem][-MOST_KNOWN:]
 
     @property
     def pid(self) -> int | None:

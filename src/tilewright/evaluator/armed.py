@@ -1,0 +1,164 @@
+"""Children forked ahead, confined and waiting; on a GPU with their contexts made.
+
+To make a context slows whoever is timed on the device meanwhile. So nobody makes one while another
+is timed: both are done alone, under one lock a device.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.processes import Child
+from tilewright.records import Limits
+
+__all__ = ["Alone", "Armed", "locked", "open_lock"]
+
+TURN_POLL_S = 0.005
+Fork = Callable[[str, Limits], Child]
+
+
+def open_lock(name: str) -> IO[str]:
+    """Open a lock file that all of this user's commands share.
+
+    Raises:
+        InfrastructureError: it cannot be made.
+    """
+    folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return open(folder / f"{name}.lock", "a", encoding="ascii")
+    except OSError as error:
+        raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
+
+
+def locked(file: IO[str]) -> bool:
+    """Take a lock if nobody has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class Alone:
+    """Who times on a device, or makes a context there, does it alone. Lifetime: its host."""
+
+    def __init__(self, device: str) -> None:
+        self._name = f"{device}.alone"
+        self._depth = 0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Hold the device for timing; may be entered again inside. Blocks, so it comes first."""
+        if self._depth:
+            yield
+            return
+        with open_lock(self._name) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+
+    @contextmanager
+    def turn(self, give_up: threading.Event) -> Iterator[bool]:
+        """Wait for a moment in which nobody is timed; `False` when told to give up."""
+        with open_lock(self._name) as file:
+            while not give_up.is_set():
+                if locked(file):
+                    yield True
+                    return
+                give_up.wait(TURN_POLL_S)
+            yield False
+
+
+class Armed:
+    """Forks ahead, and where `alone` is given opens the device in them, one after the other.
+
+    They hold no candidate and no descriptor but their own; each is used once, like any other.
+    Lifetime: its host.
+    """
+
+    def __init__(self, fork: Fork, alone: Alone | None) -> None:
+        self._fork = fork
+        self._alone = alone
+        self._armed: dict[str, list[Child]] = {}
+        self._limits: Limits | None = None
+        self._opening: threading.Thread | None = None
+        self._enough = threading.Event()
+
+    def fill(self, limits: Limits, counts: dict[str, int]) -> None:
+        """Fork what is missing of `counts`, by role; begin to open the device in contestants."""
+        self.settle()
+        if limits != self._limits:
+            self.disarm()
+        self._limits = limits
+        for role, count in counts.items():
+            armed = [child for child in self._armed.get(role, []) if self._usable(child)]
+            missing = range(count - len(armed))
+            self._armed[role] = armed + [self._fork(role, limits) for _ in missing]
+        if self._alone is not None:
+            self._enough.clear()
+            self._opening = threading.Thread(target=self._open, daemon=True)
+            self._opening.start()
+
+    def _open(self) -> None:
+        for child in list(self._armed.get("contestant", [])):
+            if child.begun:
+                continue
+            try:
+                child.wait_ready()
+                assert self._alone is not None
+                with self._alone.turn(self._enough) as mine:
+                    if not mine:
+                        return
+                    child.begin()
+            except InfrastructureError:
+                # It is gone. Whoever needs it finds that out, and forks another.
+                continue
+
+    def settle(self) -> None:
+        """Open the device in no further child; what is not opened yet opens it when it is used."""
+        self._enough.set()
+        if self._opening is not None:
+            self._opening.join()
+            self._opening = None
+
+    def take(self, role: str, limits: Limits) -> Child | None:
+        """Return a living child, if there is one that was forked for these limits."""
+        if role not in self._armed:
+            return None
+        self.settle()
+        if limits != self._limits:
+            self.disarm()
+        waiting = self._armed[role]
+        while waiting:
+            child = waiting.pop(0)
+            if self._usable(child):
+                return child
+        return None
+
+    def _usable(self, child: Child) -> bool:
+        if not child.alive():
+            child.kill()
+        return not child.closed
+
+    def disarm(self) -> None:
+        """End all of them."""
+        self.settle()
+        for waiting in self._armed.values():
+            for child in waiting:
+                child.kill()
+            waiting.clear()
+
+    def __bool__(self) -> bool:
+        """Tell whether anyone waits."""
+        return any(self._armed.values())

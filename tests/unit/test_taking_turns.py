@@ -1,0 +1,71 @@
+"""Which request goes to which supervisor, and who has a device alone."""
+
+import threading
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.evaluator.armed import Alone, locked, open_lock
+from tilewright.executors.local import MOST_PASSED, assign
+
+
+def test_a_request_goes_where_its_problem_is_known():
+    assert assign([("a", 0), ("b", 0)], [("x",), ("b",)], set()) == (1, 1)
+
+
+def test_a_problem_that_nobody_knows_goes_to_who_knows_least():
+    assert assign([("a", 0), ("new", 0)], [("x", "y"), ("z",)], {"a"}) == (1, 1)
+
+
+def test_one_whose_problem_is_at_work_waits_unless_there_are_several():
+    assert assign([("a", 0), ("b", 0)], [("x",)], {"a", "b"}) is None
+    assert assign([("a", 0), ("b", 0), ("b", 0)], [("x",)], {"a", "b"}) == (1, 0)
+
+
+def test_who_was_passed_over_too_often_goes_first():
+    assert assign([("a", MOST_PASSED), ("b", 0)], [("b",)], {"a"}) == (0, 0)
+
+
+NAMES = st.sampled_from("abcdef")
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.integers(0, MOST_PASSED)), min_size=1),
+    st.lists(st.lists(NAMES), min_size=1),
+    st.sets(NAMES),
+)
+def test_every_assignment_is_of_one_who_waits_to_one_who_idles(waiting, idle, busy):
+    suited = assign(waiting, idle, busy)
+    if suited is None:
+        # Who knows its problem is at work, and ends.
+        assert {problem for problem, _ in waiting} <= busy
+        return
+    place, worker = suited
+    assert 0 <= place < len(waiting)
+    assert 0 <= worker < len(idle)
+    late = [index for index, (_, passed) in enumerate(waiting) if passed >= MOST_PASSED]
+    assert not late or place == late[0]
+
+
+def test_nobody_gets_a_turn_while_one_is_timed():
+    name = f"test-{threading.get_native_id()}"
+    timing, other = Alone(name), Alone(name)
+    give_up, got = threading.Event(), list[bool]()
+
+    def ask() -> None:
+        with other.turn(give_up) as mine:
+            got.append(mine)
+
+    with timing.timed(), timing.timed():
+        waiting = threading.Thread(target=ask)
+        waiting.start()
+        waiting.join(0.1)
+        assert waiting.is_alive()
+        give_up.set()
+        waiting.join()
+    assert got == [False]
+    give_up.clear()
+    ask()
+    assert got == [False, True]
+    with open_lock(f"{name}.alone") as file:
+        assert locked(file)
