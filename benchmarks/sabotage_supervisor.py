@@ -136,7 +136,7 @@ HOUSEKEEPING = (
         ),
     ),
     *planted(
-        "evaluator/host.py",
+        "evaluator/armed.py",
         PIPELINE,
         (
             "the lease is not taken",
@@ -144,10 +144,14 @@ HOUSEKEEPING = (
             "pass",
             "test_the_lease_is_held_while_a_candidate_runs",
         ),
+    ),
+    *planted(
+        "evaluator/host.py",
+        PIPELINE,
         (
             "a taken lease is not waited for",
-            "while not _locked(file):",
-            "if not _locked(file):",
+            "while not locked(file):",
+            "if not locked(file):",
             "test_a_second_evaluation_waits_for_the_lease_and_says_so",
         ),
     ),

@@ -23,6 +23,7 @@ from typing import Any
 from tilewright.contestant import builder, host_memory, serve
 from tilewright.contestant.frames import Channel
 from tilewright.evaluator import sides
+from tilewright.evaluator.armed import Armed
 from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.evaluator.host import Cores, Host
@@ -145,6 +146,7 @@ class Courtroom(Host):
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
         self._warm, self.sketches, self._retired = {}, {}, []
+        self._armed = Armed(self.spawn, None)
         self._thawed = threading.Semaphore(0)
         for module in (serve, builder):
             monkeypatch.setattr(module, "ROOT", str(home))

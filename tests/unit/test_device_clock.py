@@ -169,5 +169,5 @@ def test_the_share_of_own_launches_is_asked_for_and_is_of_the_same_call():
     side = ScriptedSide(made.log, said_us=100.0, own_us=25.0)
     drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
     share = own_share(made, side, drawn)
-    assert (share.share, share.launches) == (0.25, 3)
+    assert (share.seconds, share.launches) == (2.5e-5, 3)
     assert ("arm", 7, True) in made.log

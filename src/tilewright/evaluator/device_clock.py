@@ -131,21 +131,16 @@ class OwnShare:
     """One call with events around its own launches."""
 
     seconds: float
-    share: float
+    """What passed between them: its own word."""
     launches: int
 
 
 def own_share(evaluation: Evaluation, side: DeviceSide, drawn: Drawn) -> OwnShare:
-    """Make one call; return how much of it passed in own kernels, by the side's own events."""
+    """Make one call; return what of it passed in own kernels, by the side's own events."""
     publish = {"draw": drawn.name, "side": side.name, "base": 0, "stir": None}
     fields = {**evaluation.fields_of(drawn, 0), "profile": True}
     call = gated(evaluation, side, fields, publish)
-    said, own = call.result.said_us or 0.0, call.result.own_us or 0.0
-    return OwnShare(
-        seconds=max(call.seconds - side.clock_excess_s, SHORTEST_S),
-        share=own / said if said else 0.0,
-        launches=call.result.launches,
-    )
+    return OwnShare((call.result.own_us or 0.0) / 1e6, call.result.launches)
 
 
 def look_beside(evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn) -> None:

@@ -224,10 +224,10 @@ def open_judge(evaluation: Evaluation) -> None:
     problem = request.problem
     warm = host.take_warm(_warm_key(evaluation))
     if warm is None:
-        warm = Warm(host.spawn("judge", request.limits))
-        warm.judge.wait_ready()
-        evaluation.judge = warm.judge
-        measure_ceilings(evaluation)
+        warm = _new_judge(evaluation)
+        if measure_ceilings(evaluation):
+            warm.kill()
+            warm = _new_judge(evaluation)
     evaluation.judge, evaluation.parked = warm.judge, warm.parked
     fields = {
         "problem_kind": problem.kind,
@@ -247,6 +247,13 @@ def open_judge(evaluation: Evaluation) -> None:
         if host.suspect:
             probe(evaluation)
         size_blocks(evaluation)
+
+
+def _new_judge(evaluation: Evaluation) -> Warm:
+    warm = Warm(evaluation.host.spawn("judge", evaluation.request.limits))
+    warm.judge.wait_ready()
+    evaluation.judge = warm.judge
+    return warm
 
 
 def _warm_key(evaluation: Evaluation) -> str:

@@ -79,7 +79,8 @@ def profile(evaluation: Evaluation, case: Case, knocked_out: KnockedOut) -> Prof
     """Return how much of the candidate's device time its own kernels are; `None` on a CPU.
 
     The smaller of two figures: the share between events around its own launches, which is its own
-    word, and what is saved when these are left out, which is the judge's.
+    word, and what is saved when these are left out, which is the judge's. Both are held against
+    calls without such events, whose own time would count as somebody else's work.
 
     Raises:
         Ended: it failed.
@@ -89,10 +90,11 @@ def profile(evaluation: Evaluation, case: Case, knocked_out: KnockedOut) -> Prof
         return None
     drawn = evaluation.draw(case, "nominal", 51)
     evaluation.make_room(side, drawn.slot_bytes)
+    clock = clock_of(evaluation)
     calls = [own_share(evaluation, side, drawn) for _ in range(CALLS)]
+    call_s = statistics.median([clock.warm_up(evaluation, side, drawn, 0) for _ in range(CALLS)])
     evaluation.forget(drawn)
-    share = min(statistics.median([call.share for call in calls]), 1.0)
-    call_s = statistics.median([call.seconds for call in calls])
+    share = min(statistics.median([call.seconds for call in calls]) / call_s, 1.0)
     saved = None
     if knocked_out.call_s is not None:
         saved = min(max(1 - knocked_out.call_s / call_s, 0.0), 1.0)

@@ -24,22 +24,26 @@ def known_ceilings(evaluation: Evaluation) -> Ceilings | None:
     return None
 
 
-def measure_ceilings(evaluation: Evaluation) -> None:
-    """Measure the ceilings of a device, once, by a judge that has run no problem's code yet."""
+def measure_ceilings(evaluation: Evaluation) -> bool:
+    """Measure the ceilings of a device, once, by a judge that has run no problem's code yet.
+
+    Returns whether it did: such a judge has loaded much that no problem needs.
+    """
     if not evaluation.host.device.is_gpu or known_ceilings(evaluation) is not None:
-        return
+        return False
     with evaluation.stage("ceilings") as said:
         found = evaluation.ask("ceilings", {})
     if found["failed"]:
         # A device that is full shows nothing of what it can do.
         said.append(found["failed"])
-        return
+        return True
     measured = Ceilings(bytes_per_s=found["bytes_per_s"], flops_per_s=found["flops_per_s"])
     document = _stored(evaluation)
     with contextlib.suppress(OSError):
         # A full disk loses the short cut alone.
         text = json.dumps({**document, _key(evaluation): measured.model_dump()}, indent=1)
         (evaluation.host.home / FILE).write_text(text, encoding="utf-8")
+    return True
 
 
 def _key(evaluation: Evaluation) -> str:

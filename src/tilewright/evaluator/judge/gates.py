@@ -21,8 +21,8 @@ import torch
 
 from tilewright.contestant.cuda import DONE_WORD, GATE_WORD, WORDS_BYTES, Block, Driver
 
-FLUSH_BYTES = 256 << 20
-"""More than twice the largest second level cache of a device."""
+FLUSH_CACHES = 2
+"""How many times as large as the device's second level cache is what pushes everything out."""
 POLL_S = 2e-5
 
 
@@ -44,7 +44,8 @@ class Gates:
         self.shared: dict[str, Shared] = {}
         self._inputs: Block | None = None
         self._flag = torch.zeros(1, dtype=torch.int32).pin_memory()
-        self._flush = torch.zeros(FLUSH_BYTES // 4, device="cuda")
+        cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        self._flush = torch.zeros(FLUSH_CACHES * cache // 4, device="cuda")
         self._sum = torch.zeros((), device="cuda")
         self._read_flush()
         self._begin, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
