@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 OUTPUT_GRAIN = 512
-POOL_FACTOR, POOL_BYTES = 1.25, 64 << 20
+POOL_FACTOR, POOL_BYTES = 1.25, 32 << 20
 """Room for a call's allocations beside what the reference needs: rounding, and other habits."""
 OTHERS_BYTES = 1 << 30
 """Device memory in use from which on somebody else must be there; an idle driver holds less."""
