@@ -16,31 +16,17 @@ from typing import Any
 from tilewright import __version__
 from tilewright.config import Config
 from tilewright.config import load as load_config
-from tilewright.errors import ConfigError
-from tilewright.evaluator.confinement import LAYERS
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.environment import environment
-from tilewright.evaluator.evaluation import COMPILE_MODES
 from tilewright.evaluator.host import plan_cores
 from tilewright.executors.local import LocalExecutor
-from tilewright.problems.candidates import make_candidate, read_files
-from tilewright.problems.store import find_one
-from tilewright.records import (
-    Baseline,
-    Candidate,
-    EvalReport,
-    EvalRequest,
-    Failed,
-    Problem,
-    SourceFile,
-)
+from tilewright.problems.requests import build_request
+from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
 from tilewright.records.store import lookup, remember, work_key
 from tilewright.registry import catalogue
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "judge"]
 
-RESERVED = {"candidate", "eager", *COMPILE_MODES}
-"""What no file that is a baseline may be called."""
 Progress = Callable[[str, dict[str, Any]], None]
 _executors: dict[Path, LocalExecutor] = {}
 
@@ -94,85 +80,6 @@ async def evaluate_async(
 ) -> EvalReport:
     """Judge a candidate without blocking the event loop; takes the arguments of `evaluate`."""
     return await asyncio.to_thread(evaluate, candidate, problem, **options)
-
-
-def build_request(
-    candidate: str | Path | Candidate,
-    problem: str | Path | Problem,
-    settings: Config,
-    *,
-    language: str | None = None,
-    entry: str | None = None,
-    allow_imports: Sequence[str] = (),
-    seed: str | None = None,
-) -> EvalRequest:
-    """Return the request for these arguments; a broken candidate still gives one.
-
-    Raises:
-        ConfigError: a path, a language, an entry point or the name of a baseline is wrong.
-        ProblemError: the problem cannot be read.
-    """
-    target = find_one(str(problem), settings.home) if isinstance(problem, str | Path) else problem
-    imports = tuple(str(Path(path).resolve()) for path in allow_imports)
-    for path in imports:
-        if not Path(path).is_dir():
-            raise ConfigError(f"--allow-import {path}: no such folder")
-    made = _candidate(candidate, target, language, entry, imports)
-    section = settings.eval
-    baselines = tuple(_baseline(name, target) for name in section.baselines)
-    names = [item.name for item in baselines]
-    taken = {item.name for item in baselines if item.kind == "candidate"} & RESERVED
-    for name in names:
-        if name in taken or names.count(name) > 1:
-            raise ConfigError(
-                f"--baseline: two sides would be called {name!r}; rename the file of one"
-            )
-    for name in section.require_layers:
-        if name not in LAYERS:
-            raise ConfigError(f"no layer {name!r}; known: {', '.join(LAYERS)}")
-    return EvalRequest(
-        problem=target,
-        candidate=made,
-        baselines=baselines,
-        protocol=section.protocol,
-        rules=section.rules,
-        timing=section.timing,
-        limits=section.limits,
-        device=section.device,
-        require_layers=section.require_layers,
-        seed=seed,
-    )
-
-
-def _candidate(
-    source: str | Path | Candidate,
-    problem: Problem,
-    language: str | None,
-    entry: str | None,
-    imports: tuple[str, ...],
-) -> Candidate:
-    if isinstance(source, Candidate):
-        return source
-    if isinstance(source, str) and "\n" in source:
-        # Half a surrogate pair, as models write them, is no text and cannot be sent on.
-        text = source.encode(errors="replace").decode()
-        files: tuple[SourceFile, ...] = (SourceFile(path="candidate.py", text=text),)
-    else:
-        files = read_files(str(source))
-    made = make_candidate(files, problem, language=language, entry=entry, allow_imports=imports)
-    return made[0] if isinstance(made, tuple) else made
-
-
-def _baseline(name: str, problem: Problem) -> Baseline:
-    if name == "eager":
-        return Baseline(name=name, kind="eager")
-    if name in ("compile", "max-autotune"):
-        return Baseline(name=name, kind="compile")
-    made = make_candidate(read_files(name), problem)
-    if isinstance(made, tuple):
-        failed: Failed = made[1]
-        raise ConfigError(f"baseline {name}: {failed.message}")
-    return Baseline(name=Path(name).stem, kind="candidate", candidate=made)
 
 
 def judge(request: EvalRequest, settings: Config, progress: Progress | None = None) -> EvalReport:

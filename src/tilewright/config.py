@@ -11,7 +11,7 @@ import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,6 +25,8 @@ __all__ = [
     "Config",
     "EvalSection",
     "Leaf",
+    "LoopSection",
+    "ModelSection",
     "Section",
     "dump",
     "environment",
@@ -60,6 +62,69 @@ class EvalSection(Section):
     limits: Limits = Limits()
 
 
+class ModelSection(Section):
+    """How a model behind a server is asked, or one of this machine sampled."""
+
+    base_url: str | None = None
+    """Where a server speaks OpenAI's chat protocol; `null`: the default of the `openai` package."""
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key. The key itself is written nowhere."""
+    temperature: float | None = Field(default=1.0, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    """Of the sampler, where a server takes one; each reply gets one of its own made of it."""
+    max_tokens: int = Field(default=16384, ge=1)
+    """Of one reply, what is thought aloud included."""
+    timeout_s: float = Field(default=600.0, gt=0)
+    retries: int = Field(default=5, ge=0)
+    pause_s: float = Field(default=1.0, ge=0)
+    """Before the first repetition of a request; doubled each time."""
+    concurrency: int = Field(default=16, ge=1)
+    """Requests that are under way at once."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    usd_per_million_in: float = Field(default=0.0, ge=0)
+    """Price of a million tokens of prompts."""
+    usd_per_million_out: float = Field(default=0.0, ge=0)
+    device: str = "cpu"
+    """Where a model of this machine (`local:PATH`) computes: `cpu`, `cuda` or `cuda:N`."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Added to each request as it is, for what one server alone knows."""
+
+
+class LoopSection(Section):
+    """How a model is asked again and again."""
+
+    strategy: str = "sequential"
+    """Decides what to ask next."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """What that strategy alone knows, as `context: top_w` and `w: 4`."""
+    turns: int = Field(default=14, ge=1)
+    """Answers in each trajectory."""
+    samples: int = Field(default=1, ge=1)
+    """Trajectories for each problem."""
+    in_flight: int = Field(default=4, ge=1)
+    """Turns that are under way at once."""
+    reward: Literal["tilewright", "paper", "released_code"] = "tilewright"
+    """What the strategy maximises."""
+    feedback: Literal["tilewright", "paper", "released_code"] = "tilewright"
+    """What a model is told of a verdict."""
+    feedback_tokens: int = Field(default=1200, ge=100)
+    """How long that may be."""
+    language: str | None = None
+    """In which candidates are to be written; `null`: as the model likes."""
+    turn_s: float = Field(default=120.0, gt=0)
+    """What one evaluation may take; it lowers `eval.limits.total_s`."""
+    max_tokens: int | None = Field(default=None, ge=0)
+    """Tokens that a run may use, of prompts and replies together."""
+    max_turns: int | None = Field(default=None, ge=0)
+    """Turns that a run may make, over all trajectories."""
+    max_device_s: float | None = Field(default=None, ge=0)
+    """Seconds of evaluations."""
+    max_wall_s: float | None = Field(default=None, gt=0)
+    """Seconds of a sitting; what is under way then is asked again when the run is resumed."""
+    max_usd: float | None = Field(default=None, ge=0)
+
+
 class Config(Section):
     """Every setting of tilewright."""
 
@@ -70,6 +135,8 @@ class Config(Section):
     plugins: tuple[str, ...] | None = None
     """Packages whose plug-ins may be loaded beside our own; `null`: all that are installed."""
     eval: EvalSection = EvalSection()
+    model: ModelSection = ModelSection()
+    loop: LoopSection = LoopSection()
 
 
 @dataclass(frozen=True)

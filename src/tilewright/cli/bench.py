@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import click
 
 from tilewright import __version__, config
-from tilewright.api import build_request
 from tilewright.cli.common import (
     load_settings,
     out_option,
@@ -30,14 +28,14 @@ from tilewright.errors import ConfigError
 from tilewright.evaluator.devices import find_device
 from tilewright.executors.local import LocalExecutor
 from tilewright.loop.driver import drive
+from tilewright.loop.environment import judged
 from tilewright.loop.files import read_answers
 from tilewright.loop.judging import Judge
 from tilewright.loop.sitting import Sitting, begin, resume
-from tilewright.problems.candidates import make_candidate
 from tilewright.problems.store import find_problems
 from tilewright.records import Problem, Protocol
 from tilewright.records.base import digest_text
-from tilewright.records.events import Ask, Begun, Judgement, Told, Turn
+from tilewright.records.events import Ask, Begun, Told, Turn
 from tilewright.records.health import is_weak
 from tilewright.records.log import EventLog, read_events
 from tilewright.records.runs import create_run
@@ -194,7 +192,15 @@ def _turns(
 
     def play(ask: Ask) -> Turn:
         text = "\n".join(item.text for item in sitting.sources[ask])
-        judgements = tuple(_judgements(judge, ask, problems[ask.problem], sitting, settings))
+        judgements, _ = judged(
+            judge,
+            ask,
+            problems[ask.problem],
+            sitting.sources[ask],
+            settings,
+            sitting.begun.protocols,
+            sitting.begun.language,
+        )
         return Turn(ask=ask, source=digest_text(text), judgements=judgements)
 
     try:
@@ -208,21 +214,3 @@ def _turns(
         )
     finally:
         executor.close()
-
-
-def _judgements(
-    judge: Judge, ask: Ask, problem: Problem, sitting: Sitting, settings: Config
-) -> Iterator[Judgement]:
-    files, language = sitting.sources[ask], sitting.begun.language
-    for protocol in sitting.begun.protocols:
-        section = settings.eval.model_copy(update={"protocol": protocol})
-        chosen = settings.model_copy(update={"eval": section})
-        try:
-            made = make_candidate(files, problem, language=language)
-        except ConfigError as error:
-            # No language fits, or the entry point is missing: that is its own doing.
-            reason = f"unparseable in prepare: {error}"
-            yield Judgement(protocol=protocol, verdict="failed", reason=reason[:400])
-        else:
-            candidate = made[0] if isinstance(made, tuple) else made
-            yield judge.judge(ask, build_request(candidate, problem, chosen))

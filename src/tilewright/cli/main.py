@@ -14,7 +14,7 @@ from tilewright.errors import TilewrightError
 
 __all__ = ["VERBS", "cli", "main"]
 
-VERBS = ("demo", "doctor", "eval", "explain", "problems", "bench", "report")
+VERBS = ("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "report")
 """Each is a module beside this one, imported when it is asked for."""
 INTERRUPTED = 130
 ELSEWHERE = (
@@ -69,7 +69,8 @@ def cli(context: click.Context) -> None:
     """Judge GPU kernels with verdicts that can be believed.
 
     Exit codes: 0 correct or done; 1 judged and not correct, or a required bar missed; 2 a setting,
-    flag or input is wrong; 3 the problem is; 4 unjudged; 6 a record cannot be read; 130 interrupt.
+    flag or input is wrong; 3 the problem is; 4 unjudged; 5 the model failed; 6 a record cannot be
+    read; 130 interrupt.
     """
     if sys.platform != "linux":
         say(ELSEWHERE.format(platform=sys.platform))

@@ -20,7 +20,7 @@ from tilewright.evaluator.processes import COMPILER_ROLES, DEVICE_ROLES, ROLES, 
 from tilewright.evaluator.warm import Warm
 from tilewright.records import Limits
 
-__all__ = ["Cores", "Host", "plan_cores"]
+__all__ = ["Cores", "Host", "lease_name", "plan_cores"]
 
 SMALL_MACHINE_CORES = 4
 JUDGE_MEMORY = 4
@@ -65,6 +65,11 @@ def plan_cores(available: list[int]) -> Cores:
         return Cores((ordered[0],), (ordered[0],))
     count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
     return Cores(tuple(ordered[:count]), tuple(ordered[count:]))
+
+
+def lease_name(device: Device, cores: Cores) -> str:
+    """Return what is leased for an evaluation: a GPU, or this machine's timed cores."""
+    return device.uuid or "cpu-" + "-".join(str(core) for core in cores.sides)
 
 
 @dataclass(frozen=True)
@@ -242,7 +247,7 @@ class Host:
 
     @property
     def _lease_name(self) -> str:
-        return self.device.uuid or "cpu-" + "-".join(str(core) for core in self.cores.sides)
+        return lease_name(self.device, self.cores)
 
     def close(self) -> None:
         """End every child and the forkserver."""

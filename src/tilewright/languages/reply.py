@@ -14,7 +14,7 @@ from tilewright.languages.native import looks_native
 from tilewright.languages.syntax import Module, is_python, parse_module
 from tilewright.records import SourceFile
 
-__all__ = ["ParsedReply", "parse_reply"]
+__all__ = ["ParsedReply", "parse_reply", "spoken"]
 
 _SUFFIX_OF_TAG = {
     "python": ".py", "python3": ".py", "py": ".py", "py3": ".py", "triton": ".py",
@@ -74,7 +74,7 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
     """
     # Lone surrogates cannot be written to disk.
     clean = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
-    answer = _without_thinking(clean)
+    answer = spoken(clean)
     blocks = list(_blocks(answer))
     if not blocks:
         return _bare(answer, entry)
@@ -93,7 +93,8 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
     return ParsedReply(files, f"block {number + 1} of {len(blocks)} defines {entry}{cut}")
 
 
-def _without_thinking(text: str) -> str:
+def spoken(text: str) -> str:
+    """Return a reply without what was thought aloud (rule 1 of `parse_reply`)."""
     kept: list[str] = []
     start, inside = 0, False
     for tag in _THINKING.finditer(text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol
@@ -55,9 +56,10 @@ def drive(
     *,
     in_flight: int,
     waiting: Iterable[Ask] = (),
+    admit: Callable[[Ask], bool] = lambda _: True,
     stop: Callable[[], None] = lambda: None,
 ) -> Iterator[Turn]:
-    """Play until the strategy is done; yield each turn once it is on the disk.
+    """Play until the strategy is done, or nothing more is admitted; yield turns from the disk.
 
     Args:
         strategy: as `replay` left it, or fresh.
@@ -65,15 +67,24 @@ def drive(
         log: open at its end.
         in_flight: how many asks are played at once.
         waiting: asks of an earlier sitting that were never told.
+        admit: whether there is budget for an ask; one that is refused is asked in a later sitting.
         stop: ends what is being played, when the caller wants no more or something failed.
 
     Raises:
         Exception: what `play` raises; turns that have ended by then are on the disk.
     """
     with ThreadPoolExecutor(in_flight) as pool:
-        running = {pool.submit(play, ask) for ask in waiting}
+        running: set[Future[Turn]] = set()
+        held = deque(waiting)
+
         try:
-            while _refill(strategy, play, log, pool, running, in_flight):
+            while True:
+                while len(running) < in_flight and _next(strategy, log, held, in_flight, running):
+                    if not admit(held[0]):
+                        break
+                    running.add(pool.submit(play, held.popleft()))
+                if not running:
+                    return
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     turn = future.result()
@@ -87,20 +98,18 @@ def drive(
             raise
 
 
-def _refill(
+def _next(
     strategy: Strategy,
-    play: Play,
     log: EventLog,
-    pool: ThreadPoolExecutor,
-    running: set[Future[Turn]],
+    held: deque[Ask],
     in_flight: int,
+    running: set[Future[Turn]],
 ) -> bool:
-    """Ask for more while there is room; tell whether anything is running."""
-    while len(running) < in_flight:
+    """Have an ask at hand, if there is one: of an earlier time, or a new one."""
+    if not held:
         limit = in_flight - len(running)
         asks = strategy.ask(limit)
-        if not asks:
-            break
-        log.append(Asked(limit=limit, asks=tuple(asks)))
-        running |= {pool.submit(play, ask) for ask in asks}
-    return bool(running)
+        if asks:
+            log.append(Asked(limit=limit, asks=tuple(asks)))
+            held.extend(asks)
+    return bool(held)

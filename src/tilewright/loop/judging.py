@@ -45,8 +45,10 @@ class Judge:
         """Repeat nothing from now on: the run ends."""
         self._over.set()
 
-    def judge(self, ask: Ask, request: EvalRequest) -> Judgement:
+    def judge(self, ask: Ask, request: EvalRequest) -> tuple[Judgement, EvalReport | None]:
         """Judge one request; what was judged before the run was killed is not judged again.
+
+        Returns what the event log says of it, and the report where there is one.
 
         Raises:
             InfrastructureError: our own side fails again and again; the run cannot go on here.
@@ -62,17 +64,18 @@ class Judge:
                 if self._lost >= MOST_LOST:
                     # A machine that is broken would use up all that is left.
                     raise
-                return Judgement(
+                unjudged = Judgement(
                     protocol=request.protocol,
                     verdict="unjudged",
                     reason=" ".join(str(error).split())[:400],
                     seconds=time.monotonic() - start,
                 )
+                return unjudged, None
             self._lost = 0
             _keep(path, found)
         seconds = next((s.wall_s for s in found.stages if s.name == "total"), 0.0)
         name = path.relative_to(self._folder).as_posix()
-        return judgement_of(found, name, seconds)
+        return judgement_of(found, name, seconds), found
 
     def _judged(self, request: EvalRequest) -> EvalReport:
         for attempt in range(RETRIES + 1):
@@ -118,6 +121,7 @@ def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
         low=report.speedup_low if timed else None,
         high=report.speedup_high if timed else None,
         light=nearest[-1].candidate_share if nearest else None,
+        coverage=report.profile.coverage if report.profile is not None else None,
         findings=tuple(dict.fromkeys(item.code for item in report.findings)),
         labels=tuple(dict.fromkeys(item.name for item in report.labels)),
         seconds=seconds,

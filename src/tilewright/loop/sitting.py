@@ -13,7 +13,7 @@ from tilewright.records import Problem, SourceFile
 from tilewright.records.events import Ask, Begun, Told, Turn
 from tilewright.records.log import EventLog, read_events
 
-__all__ = ["Sitting", "begin", "resume"]
+__all__ = ["PROBLEMS", "Sitting", "begin", "lines_of", "resume"]
 
 PROBLEMS, CANDIDATES = "problems.jsonl", "candidates.jsonl"
 Sources = dict[Ask, tuple[SourceFile, ...]]
@@ -62,9 +62,9 @@ def resume(folder: Path) -> Sitting:
     events = list(read_events(folder))
     if not events or not isinstance(events[0], Begun):
         raise RecordError(f"{folder}: its event log has no beginning")
-    problems = [Problem.from_json(line) for line in _lines(folder / PROBLEMS)]
+    problems = [Problem.from_json(line) for line in lines_of(folder / PROBLEMS)]
     sources: Sources = {}
-    for number, line in enumerate(_lines(folder / CANDIDATES), start=1):
+    for number, line in enumerate(lines_of(folder / CANDIDATES), start=1):
         try:
             row = json.loads(line)
             files = tuple(SourceFile(**item) for item in row["files"])
@@ -77,7 +77,12 @@ def resume(folder: Path) -> Sitting:
     return Sitting(folder, events[0], problems, sources, strategy, told, waiting)
 
 
-def _lines(path: Path) -> list[str]:
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a file of a run.
+
+    Raises:
+        RecordError: it cannot be read.
+    """
     try:
         # Not `splitlines`, which knows ends of lines that JSON does not.
         return [line for line in path.read_text(encoding="utf-8").split("\n") if line]

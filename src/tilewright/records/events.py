@@ -10,7 +10,22 @@ from tilewright.records.base import SCHEMA_VERSION, Record
 from tilewright.records.outcome import Verdict
 from tilewright.records.request import Protocol
 
-__all__ = ["EVENT", "Ask", "Asked", "Begun", "Event", "Judgement", "Told", "Turn"]
+__all__ = [
+    "EVENT",
+    "Ask",
+    "Asked",
+    "Begun",
+    "Event",
+    "Judgement",
+    "Reply",
+    "Role",
+    "Told",
+    "Turn",
+]
+
+Role = Literal["propose", "measure", "say"]
+"""`propose`: write a candidate, which is judged. `measure`: judge the parent's candidate once more.
+`say`: answer the directive in words that a strategy reads; nothing is judged."""
 
 
 class Ask(Record):
@@ -20,6 +35,16 @@ class Ask(Record):
     """Names it within its run, also when the run is resumed."""
     problem: str
     sample: int = Field(default=0, ge=0)
+    """Which trajectory of its problem it belongs to."""
+    turn: int = Field(default=0, ge=0)
+    """How many turns of that trajectory come before it."""
+    role: Role = "propose"
+    parents: tuple[str, ...] = ()
+    """Asks from whose answers it goes on."""
+    shown: tuple[str, ...] = ()
+    """Asks that its prompt shows with their answers and what was said of them, oldest first."""
+    directive: str = ""
+    """What the prompt asks for beside the problem."""
 
 
 class Judgement(Record):
@@ -33,12 +58,34 @@ class Judgement(Record):
     high: float | None = Field(default=None, gt=0)
     light: float | None = Field(default=None, ge=0)
     """Share of the speed of light, of the case that takes longest."""
+    coverage: float | None = Field(default=None, ge=0, le=1)
+    """Share of the device time that is in its own kernels."""
     findings: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     seconds: float = Field(default=0.0, ge=0)
     """Wall time of the evaluation."""
     report: str = ""
     """Path of the report in the run folder; empty where there is none."""
+
+
+class Reply(Record):
+    """What a policy wrote, and what that cost."""
+
+    text: str
+    reasoning: str = ""
+    """What it thought aloud, where its server keeps that apart."""
+    model: str = ""
+    prompt_tokens: int = Field(default=0, ge=0)
+    reply_tokens: int = Field(default=0, ge=0)
+    """Reasoning included."""
+    usd: float = Field(default=0.0, ge=0)
+    seconds: float = Field(default=0.0, ge=0)
+    finish: str = ""
+    """Why it ended, in its server's word: `stop`, `length`."""
+    tokens: tuple[int, ...] = ()
+    """Ids of what was sampled, where the policy knows them."""
+    logprobs: tuple[float, ...] = ()
+    """Of each of them, at the temperature at which it was sampled."""
 
 
 class Turn(Record):
@@ -48,7 +95,13 @@ class Turn(Record):
     language: str = ""
     source: str = ""
     """Digest of the answer."""
-    judgements: tuple[Judgement, ...]
+    prompt: str = ""
+    """Digest of what the policy was shown."""
+    reply: Reply | None = None
+    feedback: str = ""
+    """What a later prompt says of it."""
+    judgements: tuple[Judgement, ...] = ()
+    """Empty where nothing was to be judged."""
 
 
 class Begun(Record):

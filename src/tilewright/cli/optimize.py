@@ -1,0 +1,225 @@
+"""`tilewright optimize`: a model writes, the judge answers, again and again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewright import __version__, config
+from tilewright.cli.common import (
+    load_settings,
+    out_option,
+    ready_to_judge,
+    settings_options,
+    usable_home,
+)
+from tilewright.cli.lines import say
+from tilewright.cli.play import Played, crown, play
+from tilewright.cli.progress import Progress
+from tilewright.cli.render_bench import turn_text
+from tilewright.config import Config
+from tilewright.errors import ConfigError
+from tilewright.evaluator.devices import find_device
+from tilewright.loop.budget import spent_on
+from tilewright.loop.policies.base import Policy
+from tilewright.loop.policies.choose import choose_policy
+from tilewright.loop.sessions import (
+    Session,
+    begin_session,
+    best_of,
+    resume_session,
+    score_of,
+)
+from tilewright.problems.store import find_problems
+from tilewright.records.events import Begun, Turn
+from tilewright.records.runs import create_run
+from tilewright.scoring.words import speed_text
+
+__all__ = ["command", "model_options", "opened"]
+
+FLAGS = {
+    "base_url": ("--base-url", "model.base_url"),
+    "strategy": ("--strategy", "loop.strategy"),
+    "turns": ("--turns", "loop.turns"),
+    "samples": ("--samples", "loop.samples"),
+    "language": ("--language", "loop.language"),
+    "in_flight": ("--in-flight", "loop.in_flight"),
+    "max_turns": ("--max-turns", "loop.max_turns"),
+    "max_tokens": ("--max-tokens", "loop.max_tokens"),
+    "max_device_s": ("--max-device-s", "loop.max_device_s"),
+    "max_wall_s": ("--max-wall-s", "loop.max_wall_s"),
+    "max_usd": ("--max-usd", "loop.max_usd"),
+    "device": ("--device", "eval.device"),
+    "out": ("--out", "runs"),
+}
+FIXED = ("problem", "model", "strategy", "turns", "samples", "language", "out", "file")
+"""What a run keeps from its beginning."""
+
+
+def model_options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
+    """Add the options about a model and how it is asked."""
+    for option in (
+        click.option("--strict-replay", is_flag=True, help="Refuse a recording of other prompts."),
+        click.option("--max-usd", type=float, help="Money for a run. (loop.max_usd)"),
+        click.option("--max-wall-s", type=float, help="Seconds of a sitting. (loop.max_wall_s)"),
+        click.option("--max-device-s", type=float, help="Of evaluations. (loop.max_device_s)"),
+        click.option("--max-tokens", type=int, help="Prompts and replies. (loop.max_tokens)"),
+        click.option("--max-turns", type=int, help="Over all trajectories. (loop.max_turns)"),
+        click.option("--in-flight", type=int, help="Turns at once. (loop.in_flight)"),
+        click.option("--samples", type=int, help="Trajectories a problem. (loop.samples)"),
+        click.option("--turns", type=int, help="Answers a trajectory. (loop.turns)"),
+        click.option("--strategy", metavar="NAME", help="What to ask next. (loop.strategy)"),
+        click.option("--base-url", metavar="URL", help="The model's server. (model.base_url)"),
+        click.option(
+            "--model",
+            metavar="NAME",
+            help="A model's name at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("optimize")
+@click.argument("problem", required=False, default="")
+@model_options
+@click.option("--language", metavar="NAME", help="Write it in this language. (loop.language)")
+@click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that was stopped.")
+@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one document.")
+@out_option
+@settings_options
+@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+def command(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Have a model write better and better candidates for PROBLEM.
+
+    Each turn is judged, and what the verdict says is shown to the model in the next. The best
+    candidate is measured once more at the end and written out as a file that runs by itself.
+    """
+    ready_to_judge()
+    session, settings, policy = opened(given, "optimize")
+    usable_home(settings)
+    ended = Played()
+    score = score_of(settings.loop)
+    told = list(session.told)
+    with Progress("optimize", verbose=given["verbose"]) as progress:
+        try:
+            for turn in play(session, settings, policy, progress, ended):
+                told.append(turn)
+                progress.note(_line(turn, told, settings))
+            best = best_of(told, score)
+            crowned = {
+                name: crown(session, settings, turn, progress) for name, turn in best.items()
+            }
+        except BaseException:
+            progress.note(f"to go on: tilewright optimize --resume {session.folder}")
+            raise
+        finally:
+            policy.close()
+    document = _document(session, told, crowned, ended)
+    if given["as_json"]:
+        click.echo(json.dumps(document, indent=1))
+    _say_end(document, session.folder)
+    return 0 if crowned else 1
+
+
+def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
+    """Return the run that is meant, begun now or gone on with, and its policy.
+
+    Raises:
+        ConfigError: options are missing, or contradict what the run was begun with.
+    """
+    if given["resumed"]:
+        return _resumed(given)
+    if not given["problem"] or not given["model"]:
+        raise ConfigError(f"{kind} wants a problem and --model NAME, or --resume RUN")
+    settings = load_settings(given["file"], given["overrides"], _flags(given))
+    problems = find_problems(given["problem"], settings.home)
+    policy = _policy(given["model"], settings, given)
+    begun = Begun(
+        kind=kind,
+        name=given["model"],
+        problems=given["problem"],
+        protocols=(settings.eval.protocol,),
+        language=settings.loop.language,
+        evaluator=__version__,
+        device=find_device(settings.eval.device).model,
+    )
+    folder = create_run(settings.runs, config.dump(settings))
+    return begin_session(folder, begun, problems, settings), settings, policy
+
+
+def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
+    for name in FIXED:
+        if given.get(name):
+            raise ConfigError(f"--resume goes on with what the run was given; leave {name} out")
+    folder = Path(given["resumed"])
+    settings = load_settings(str(folder / "run.yaml"), given["overrides"], _flags(given))
+    session = resume_session(folder, settings)
+    model = find_device(settings.eval.device).model
+    for name, then, now in (
+        ("device", session.begun.device, model),
+        ("version", session.begun.evaluator, __version__),
+    ):
+        if then != now:
+            raise ConfigError(f"{folder} was begun with {name} {then!r}, this is {now!r}")
+    return session, settings, _policy(session.begun.name, settings, given)
+
+
+def _flags(given: dict[str, Any]) -> dict[str, tuple[str, object]]:
+    return {path: (flag, given.get(name)) for name, (flag, path) in FLAGS.items()}
+
+
+def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
+    return choose_policy(name, settings.model, strict_replay=given["strict_replay"], warn=say)
+
+
+def _line(turn: Turn, told: list[Turn], settings: Config) -> str:
+    spent = spent_on(told)
+    best = best_of(told, score_of(settings.loop)).get(turn.ask.problem)
+    parts = [turn_text(turn), f"{spent.tokens} tokens"]
+    if spent.usd:
+        parts.append(f"{spent.usd:.2f} USD")
+    if best is not None and best.judgements[0].speedup is not None:
+        item = best.judgements[0]
+        parts.append(f"best: turn {best.ask.turn + 1}, {item.speedup:.2f}x")
+    return " | ".join(parts)
+
+
+def _document(
+    session: Session, told: list[Turn], crowned: dict[str, Any], ended: Played
+) -> dict[str, Any]:
+    winners = {
+        name: {
+            "file": path,
+            "verdict": report.verdict,
+            "speedup": report.speedup,
+            "speedup_low": report.speedup_low,
+            "speedup_high": report.speedup_high,
+        }
+        for name, (path, report) in crowned.items()
+    }
+    return {
+        "run": str(session.folder),
+        "turns": len(told),
+        "spent": spent_on(told).model_dump(),
+        "ended_for": ended.lacking or None,
+        "winners": winners,
+    }
+
+
+def _say_end(document: dict[str, Any], folder: Path) -> None:
+    for name, item in document["winners"].items():
+        text = item["verdict"]
+        if item["speedup"] is not None:
+            text = speed_text(item["speedup"], item["speedup_low"], item["speedup_high"])
+        say(f"{name}: measured once more: {text}; {item['file']}")
+    if not document["winners"]:
+        say("no answer was correct")
+    if document["ended_for"]:
+        say(f"the budget of {document['ended_for']} is used up")
+    verb = "optimize --resume" if document["ended_for"] else "report"
+    say(f"run {folder}; next: tilewright {verb} {folder}")

@@ -1,0 +1,148 @@
+"""A problem to work on, one answer after the other: what the driver uses, and an RL loop too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.config import Config
+from tilewright.errors import ConfigError
+from tilewright.languages.reply import parse_reply
+from tilewright.loop.feedback import Seen, feedback
+from tilewright.loop.judging import Judge
+from tilewright.loop.policies.base import Message
+from tilewright.loop.prompts import conversation
+from tilewright.problems.candidates import make_candidate
+from tilewright.problems.requests import build_request
+from tilewright.records import EvalReport, Problem, Protocol, SourceFile
+from tilewright.records.base import digest_text
+from tilewright.records.events import Ask, Judgement, Reply, Turn
+from tilewright.scoring.rewards import REWARDS
+
+__all__ = ["Environment", "Step", "judged"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What came of an answer."""
+
+    turn: Turn
+    reward: float | None
+    """`None` where it could not be judged: mask it, it is nobody's zero."""
+    messages: tuple[Message, ...]
+    """The prompt for the next answer."""
+
+
+def judged(
+    judge: Judge,
+    ask: Ask,
+    problem: Problem,
+    files: tuple[SourceFile, ...],
+    settings: Config,
+    protocols: Sequence[Protocol],
+    language: str | None = None,
+) -> tuple[tuple[Judgement, ...], tuple[EvalReport | None, ...]]:
+    """Judge source files under each protocol; return what the log says of them, and the reports.
+
+    Raises:
+        InfrastructureError: our own side fails again and again.
+    """
+    found: list[tuple[Judgement, EvalReport | None]] = []
+    for protocol in protocols:
+        section = settings.eval.model_copy(update={"protocol": protocol})
+        chosen = settings.model_copy(update={"eval": section})
+        try:
+            made = make_candidate(files, problem, language=language)
+        except ConfigError as error:
+            # No language fits, or the entry point is missing: that is its own doing.
+            found.append((_unusable(protocol, str(error)), None))
+        else:
+            candidate = made[0] if isinstance(made, tuple) else made
+            found.append(judge.judge(ask, build_request(candidate, problem, chosen)))
+    return tuple(item for item, _ in found), tuple(report for _, report in found)
+
+
+def _unusable(protocol: Protocol, reason: str) -> Judgement:
+    text = f"unparseable in prepare: {reason}"[:400]
+    return Judgement(protocol=protocol, verdict="failed", reason=text)
+
+
+class Environment:
+    """Judges answers and says of them what a policy may know. Lifetime: a run, or one episode.
+
+    `answered` may be called from several threads; `reset` and `step` are one episode's.
+    """
+
+    def __init__(self, settings: Config, judge: Judge) -> None:
+        self._settings = _within(settings)
+        self._judge = judge
+        self._reward = REWARDS[settings.loop.reward]
+        self._problem: Problem | None = None
+        self._turns: list[Turn] = []
+
+    def prompt(
+        self, problem: Problem, shown: Sequence[Turn], directive: str = ""
+    ) -> tuple[Message, ...]:
+        """Return the messages that ask for an answer."""
+        return conversation(problem, self._settings.loop.language, shown, directive)
+
+    def answered(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
+        """Judge a reply; a reply without code is a failed candidate.
+
+        Raises:
+            InfrastructureError: our own side fails again and again.
+        """
+        protocol = self._settings.eval.protocol
+        parsed = parse_reply(reply.text, problem.entry)
+        reports: tuple[EvalReport | None, ...] = (None,)
+        if not parsed.files:
+            judgements: tuple[Judgement, ...] = (_unusable(protocol, parsed.reason),)
+        else:
+            judgements, reports = judged(
+                self._judge, ask, problem, parsed.files, self._settings, [protocol]
+            )
+        section = self._settings.loop
+        seen = Seen(judgements[0], reports[0], self._reward(judgements[0]))
+        report = reports[0]
+        return Turn(
+            ask=ask,
+            language=report.request.candidate.language if report is not None else "",
+            source=digest_text("\n".join(file.text for file in parsed.files)),
+            prompt=prompt,
+            reply=reply,
+            feedback=feedback(seen, section.feedback, section.feedback_tokens),
+            judgements=judgements,
+        )
+
+    def reset(self, problem: Problem) -> tuple[Message, ...]:
+        """Begin an episode; return its first prompt."""
+        self._problem, self._turns = problem, []
+        return self.prompt(problem, ())
+
+    async def step(self, reply: str | Reply) -> Step:
+        """Judge an answer of this episode without blocking the event loop.
+
+        Raises:
+            RuntimeError: `reset` was not called.
+            InfrastructureError: our own side fails again and again.
+        """
+        if self._problem is None:
+            raise RuntimeError("no episode: call reset(problem) first")
+        number, problem = len(self._turns), self._problem
+        ask = Ask(id=f"{problem.id}#0.{number}", problem=problem.id, turn=number)
+        given = Reply(text=reply) if isinstance(reply, str) else reply
+        turn = await asyncio.to_thread(self.answered, ask, problem, given)
+        self._turns.append(turn)
+        prompt = self.prompt(problem, self._turns)
+        return Step(turn, self._reward(turn.judgements[0]), prompt)
+
+
+def _within(settings: Config) -> Config:
+    """Return settings under which one evaluation takes no longer than a turn may."""
+    limits = settings.eval.limits
+    total_s = min(limits.total_s, settings.loop.turn_s)
+    section = settings.eval.model_copy(
+        update={"limits": limits.model_copy(update={"total_s": total_s})}
+    )
+    return settings.model_copy(update={"eval": section})

@@ -1,0 +1,164 @@
+"""What a model is told of a verdict. Pure; it reveals no seed, tolerance or path.
+
+Presets: `tilewright` is ours; `paper` has the three cases of the paper's friendlier template;
+`released_code` has the fields of the server's answer as the paper's released code shows them
+(Dr. Kernel, arXiv 2602.05885), the scalar reward included.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tilewright.records import EvalReport, Failed, Incorrect, Rejected
+from tilewright.records.events import Judgement
+from tilewright.scoring.advice import advice
+from tilewright.scoring.units import short_time
+from tilewright.scoring.words import speed_text
+
+__all__ = ["FEEDBACK", "Seen", "feedback", "redacted"]
+
+CHARACTERS_PER_TOKEN = 4
+_PATH = re.compile(r"(?<![\w.])/(?:[\w.+\-]+/)+([\w.+\-]+)")
+_SECRET = re.compile(r"\b[0-9a-f]{16,}\b")
+_ALLOWED = re.compile(r"; error [\d.e+\-]+ times the allowed one")
+MOST_PRINTED = 400
+CUT = "\n[...]\n"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One answer, judged."""
+
+    judgement: Judgement
+    report: EvalReport | None
+    """`None` where the answer held no candidate, or nothing could be judged."""
+    reward: float | None
+
+
+def redacted(text: str) -> str:
+    """Return a text without folders, long hexadecimal words, and how much error is allowed."""
+    return _ALLOWED.sub("", _SECRET.sub("[...]", _PATH.sub(r"\1", text)))
+
+
+def feedback(seen: Seen, preset: str, tokens: int) -> str:
+    """Return what a preset says, in at most about `tokens` tokens."""
+    blocks = FEEDBACK[preset](seen)
+    return _fitted([redacted(block) for block in blocks if block], tokens * CHARACTERS_PER_TOKEN)
+
+
+def _fitted(blocks: Sequence[str], most: int) -> str:
+    """Leave out the last blocks until the rest fits; cut the first in its middle if it must be."""
+    kept = list(blocks)
+    while len(kept) > 1 and len("\n\n".join(kept)) > most:
+        kept.pop()
+    text = "\n\n".join(kept)
+    if len(text) <= most:
+        return text
+    # A traceback says most at its beginning and at its end.
+    half = (most - len(CUT)) // 2
+    return text[:half] + CUT + text[-half:]
+
+
+def _ours(seen: Seen) -> list[str]:
+    """The verdict first, then what explains it, then what would help; the first matters most."""
+    said, report = seen.judgement, seen.report
+    if said.verdict == "unjudged":
+        return ["This answer could not be judged, which is not its fault."]
+    if report is None:
+        return [f"Verdict: failed. {said.reason}"]
+    match report.outcome:
+        case Failed() as failed:
+            what = f"Verdict: failed ({failed.reason}, while it was in {failed.stage})."
+            return [f"{what}\n{failed.message}", _printed(report)]
+        case Incorrect() as wrong:
+            what = f"Verdict: incorrect ({wrong.kind}). First wrong: {wrong.case}."
+            return [f"{what}\n{wrong.message}", _right_cases(report), _printed(report)]
+        case Rejected() as rejected:
+            found = "\n".join(f"- {item.summary}" for item in rejected.findings)
+            return [f"Verdict: rejected. It did not do the work that it was asked for:\n{found}"]
+        case _:
+            pass
+    return [_speed(report), _cases(report), _labels(report), "\n".join(advice(report))]
+
+
+def _speed(report: EvalReport) -> str:
+    if report.speedup is None:
+        return "Verdict: correct. Its speed was not measured."
+    text = speed_text(report.speedup, report.speedup_low, report.speedup_high)
+    against = report.comparisons[0].baseline if report.comparisons else "eager"
+    return f"Verdict: correct. Speed against {against} PyTorch: {text} (95 % interval)."
+
+
+def _cases(report: EvalReport) -> str:
+    lines = []
+    for item in report.comparisons:
+        mine, theirs = short_time(item.candidate.median_us), short_time(item.reference.median_us)
+        text = speed_text(item.speedup, item.speedup_low, item.speedup_high)
+        lines.append(f"- {item.case}: {mine}, {item.baseline} {theirs}: {text}")
+    return "\n".join(lines)
+
+
+def _right_cases(report: EvalReport) -> str:
+    right = list(dict.fromkeys(item.case for item in report.cases if item.verdict == "right"))
+    return f"Right so far: {', '.join(right)}." if right else ""
+
+
+def _labels(report: EvalReport) -> str:
+    lines = [f"- {item.name}: {item.detail}" for item in report.labels]
+    return "Noted:\n" + "\n".join(lines) if lines else ""
+
+
+def _printed(report: EvalReport) -> str:
+    text = report.printed.strip()
+    return f"It printed:\n{text[-MOST_PRINTED:]}" if text else ""
+
+
+def _paper(seen: Seen) -> list[str]:
+    said, report = seen.judgement, seen.report
+    if said.verdict == "correct" and (said.speedup or 0.0) > 1.0:
+        profile = report.profile if report is not None else None
+        covered = "" if profile is None else f" {profile.coverage:.0%} of it is your kernels."
+        return [f"Correct, and {said.speedup:.2f}x as fast as the reference.{covered}"]
+    if said.verdict == "correct":
+        speed = f"{said.speedup:.2f}x" if said.speedup else "not measured"
+        return [f"Correct, but not faster than the reference ({speed})."]
+    return [f"There was an error.\n{_message(seen)}"]
+
+
+def _message(seen: Seen) -> str:
+    outcome = seen.report.outcome if seen.report is not None else None
+    return str(getattr(outcome, "message", "")) or seen.judgement.reason
+
+
+def _released_code(seen: Seen) -> list[str]:
+    said, report = seen.judgement, seen.report
+    first = report.comparisons[0] if report is not None and report.comparisons else None
+    profile = report.profile if report is not None else None
+    built = said.verdict in ("correct", "incorrect", "rejected")
+    fields = {
+        "status": "failed" if said.verdict in ("failed", "unjudged") else "completed",
+        "compiled": built,
+        "correctness": said.verdict == "correct",
+        "decoy_kernel": said.verdict == "rejected",
+        "reference_runtime": first.reference.median_us / 1e3 if first else None,
+        "kernel_runtime": first.candidate.median_us / 1e3 if first else None,
+        "speedup": said.speedup or 0.0,
+        "metadata": {
+            "hardware": report.environment.device_name if report is not None else "",
+            "num_custom_kernels": profile.launches if profile else None,
+            "time_coverage": said.coverage,
+        },
+        "error_message": _message(seen) if said.verdict != "correct" else "",
+        "reward": seen.reward,
+    }
+    return [f"This is the server's answer:\n\n{json.dumps(fields, indent=2)}"]
+
+
+FEEDBACK: dict[str, Callable[[Seen], list[str]]] = {
+    "tilewright": _ours,
+    "paper": _paper,
+    "released_code": _released_code,
+}

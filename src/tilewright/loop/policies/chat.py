@@ -1,0 +1,190 @@
+"""A model behind any server that speaks OpenAI's chat protocol, through the `openai` package."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.config import ModelSection, environment
+from tilewright.errors import ConfigError, PolicyError
+from tilewright.loop.budget import Spent
+from tilewright.loop.policies.base import Message, estimated_tokens
+from tilewright.records.events import Ask, Reply
+
+__all__ = ["Chat"]
+
+NO_KEY = "none"
+"""What is sent to a server that wants no key."""
+MILLION = 1e6
+RETRIED = (408, 409, 429)
+"""Answers below 500 after which a request is made again."""
+LONGEST_PAUSE_S = 60.0
+
+
+class Chat:
+    """One model of one server. Lifetime: one run. Safe to call from several threads.
+
+    Raises:
+        ConfigError: the package is missing, or the variable with the key is empty.
+    """
+
+    def __init__(self, name: str, section: ModelSection) -> None:
+        try:
+            import openai
+        except ImportError as error:
+            raise ConfigError(
+                "a model behind a server needs the package openai: pip install 'tilewright[model]'"
+            ) from error
+        self.name = name
+        self._section = section
+        self._openai = openai
+        key = environment((section.key_variable,)).get(section.key_variable, "")
+        if not key and section.base_url is None:
+            raise ConfigError(
+                f"model {name}: the environment variable {section.key_variable} is empty; set it, "
+                "or name another one in model.key_variable, or a server in model.base_url"
+            )
+        # Retries are ours: each is counted, and a run that ends is not waited for.
+        self._client = openai.OpenAI(
+            api_key=key or NO_KEY,
+            base_url=section.base_url,
+            timeout=section.timeout_s,
+            max_retries=0,
+        )
+        self._room = threading.BoundedSemaphore(section.concurrency)
+        self._pace = Pace(section.requests_per_minute)
+
+    def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
+        """Return the model's reply; a request that fails is made again, later and later.
+
+        Raises:
+            PolicyError: it fails for good, or too often.
+        """
+        pause, start = self._section.pause_s, time.monotonic()
+        for attempt in range(self._section.retries + 1):
+            try:
+                with self._room:
+                    self._pace.wait()
+                    reply = self._asked(messages, ask)
+                return reply.model_copy(update={"seconds": time.monotonic() - start})
+            except self._openai.OpenAIError as error:
+                if attempt == self._section.retries or not _may_pass(error):
+                    raise PolicyError(f"model {self.name}, {ask.id}: {_said(error)}") from error
+                pause = max(pause, _told_to_wait(error))
+            except (json.JSONDecodeError, _Nonsense) as error:
+                if attempt == self._section.retries:
+                    raise PolicyError(
+                        f"model {self.name}, {ask.id}: the server's answer cannot be read: {error}"
+                    ) from error
+            time.sleep(min(pause, LONGEST_PAUSE_S))
+            pause *= 2
+        raise AssertionError("unreachable")
+
+    def _asked(self, messages: Sequence[Message], ask: Ask) -> Reply:
+        section = self._section
+        options: dict[str, Any] = {"max_tokens": section.max_tokens}
+        for name in ("temperature", "top_p"):
+            if (value := getattr(section, name)) is not None:
+                options[name] = value
+        if section.seed is not None:
+            # Samples of one prompt are to differ, and a run is to be repeatable.
+            options["seed"] = section.seed + 1000 * ask.sample + ask.turn
+        said: list[Any] = [{"role": item.role, "content": item.text} for item in messages]
+        answer = self._client.chat.completions.create(
+            model=self.name,
+            messages=said,
+            extra_body=dict(section.extra_body) or None,
+            **options,
+        )
+        return self._reply(answer, messages)
+
+    def _reply(self, answer: Any, messages: Sequence[Message]) -> Reply:  # noqa: ANN401 - their type
+        choices = getattr(answer, "choices", None)
+        if not choices or getattr(choices[0], "message", None) is None:
+            raise _Nonsense(f"no choice in {str(answer)[:200]!r}")
+        message, usage = choices[0].message, getattr(answer, "usage", None)
+        text = message.content or ""
+        reasoning = _text_of(message, "reasoning_content") or _text_of(message, "reasoning")
+        prompt = getattr(usage, "prompt_tokens", None)
+        written = getattr(usage, "completion_tokens", None)
+        if prompt is None:
+            prompt = estimated_tokens(messages)
+        if written is None:
+            written = estimated_tokens([Message(role="assistant", text=text + reasoning)])
+        section = self._section
+        usd = prompt * section.usd_per_million_in + written * section.usd_per_million_out
+        return Reply(
+            text=text,
+            reasoning=reasoning,
+            model=str(getattr(answer, "model", "") or self.name),
+            prompt_tokens=prompt,
+            reply_tokens=written,
+            usd=usd / MILLION,
+            finish=str(choices[0].finish_reason or ""),
+        )
+
+    def most(self, prompt_tokens: int) -> Spent:
+        """Return what a reply of `model.max_tokens` costs."""
+        section = self._section
+        usd = prompt_tokens * section.usd_per_million_in
+        usd += section.max_tokens * section.usd_per_million_out
+        return Spent(tokens=prompt_tokens + section.max_tokens, usd=usd / MILLION)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._client.close()
+
+
+class Pace:
+    """Spreads requests evenly. Lifetime: one policy."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._gap_s = 60.0 / per_minute if per_minute else 0.0
+        self._lock = threading.Lock()
+        self._next = 0.0
+
+    def wait(self) -> None:
+        """Return when the next request may be made."""
+        if not self._gap_s:
+            return
+        with self._lock:
+            now = time.monotonic()
+            mine = max(self._next, now)
+            self._next = mine + self._gap_s
+        time.sleep(mine - now)
+
+
+class _Nonsense(Exception):
+    """An answer that follows no protocol."""
+
+
+def _text_of(message: Any, name: str) -> str:  # noqa: ANN401 - their type
+    value = getattr(message, name, None)
+    return value if isinstance(value, str) else ""
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tell whether the same request may be answered later."""
+    status = getattr(error, "status_code", None)
+    return status is None or status in RETRIED or status >= 500
+
+
+def _told_to_wait(error: Exception) -> float:
+    """Return the seconds that the server asks us to wait, 0 where it says nothing of the kind."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        return max(float(headers.get("retry-after", 0.0)), 0.0)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _said(error: Exception) -> str:
+    """Return what went wrong, without anything of the request, which holds the key."""
+    status = getattr(error, "status_code", None)
+    body = getattr(error, "body", None)
+    said = body.get("message", "") if isinstance(body, dict) else ""
+    cause = f"HTTP {status} {said}" if status is not None else f"{type(error).__name__}: {error}"
+    return " ".join(cause.split())[:300]

@@ -1,0 +1,176 @@
+"""A model in this process, through transformers: what waits is sampled together.
+
+While it computes it holds the lease of its device, as an evaluation does: neither slows the other,
+and no time is measured beside a model.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from tilewright.config import ModelSection
+from tilewright.errors import ConfigError, PolicyError, boundary
+from tilewright.evaluator.armed import open_lock
+from tilewright.evaluator.devices import find_device
+from tilewright.evaluator.host import lease_name, plan_cores
+from tilewright.loop.budget import Spent
+from tilewright.loop.policies.base import Message
+from tilewright.records.events import Ask, Reply
+
+__all__ = ["Local"]
+
+Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
+
+
+class Local:
+    """A causal language model in a folder. Lifetime: one run.
+
+    Raises:
+        ConfigError: transformers is not installed.
+        PolicyError: the folder holds no model that it can load.
+    """
+
+    def __init__(self, path: str, section: ModelSection) -> None:
+        try:
+            import transformers
+        except ImportError as error:
+            raise ConfigError(
+                "a model in this process needs transformers: pip install 'tilewright[local]'"
+            ) from error
+        self.name = f"local:{path}"
+        self._section = section
+        device = find_device(section.device)
+        cores = plan_cores(list(os.sched_getaffinity(0)))
+        self._lease = lease_name(device, cores)
+        self._set_seed = transformers.set_seed
+        with boundary(PolicyError, f"model {path}"):
+            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path)
+            self._tokenizer.padding_side = "left"
+            if self._tokenizer.pad_token_id is None:
+                self._tokenizer.pad_token = self._tokenizer.eos_token
+            model: Any = transformers.AutoModelForCausalLM.from_pretrained(path, dtype="auto")
+            self._model = model.to(device.name).eval()
+        self._waiting: queue.Queue[Waiting | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
+        """Return what the model samples.
+
+        Raises:
+            PolicyError: it cannot: the prompt is too long, or memory ran out.
+        """
+        future: Future[Reply] = Future()
+        self._waiting.put((messages, ask, future))
+        return future.result()
+
+    def most(self, prompt_tokens: int) -> Spent:
+        """Return what a reply of `model.max_tokens` uses."""
+        return Spent(tokens=prompt_tokens + self._section.max_tokens)
+
+    def close(self) -> None:
+        """End the thread that samples."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            first = self._waiting.get()
+            if first is None:
+                return
+            batch = [first]
+            while len(batch) < self._section.concurrency:
+                try:
+                    more = self._waiting.get_nowait()
+                except queue.Empty:
+                    break
+                if more is None:
+                    self._waiting.put(None)
+                    break
+                batch.append(more)
+            self._answer_all(batch)
+
+    def _answer_all(self, batch: list[Waiting]) -> None:
+        try:
+            with (
+                boundary(PolicyError, f"model {self.name}, {batch[0][1].id}"),
+                open_lock(self._lease) as lease,
+            ):
+                fcntl.flock(lease, fcntl.LOCK_EX)
+                replies = self._sampled([messages for messages, _, _ in batch], batch[0][1])
+        except Exception as error:  # noqa: BLE001 - whoever asked gets it
+            for _, _, future in batch:
+                future.set_exception(error)
+            return
+        for (_, _, future), reply in zip(batch, replies, strict=True):
+            future.set_result(reply)
+
+    def _sampled(self, prompts: list[Sequence[Message]], ask: Ask) -> list[Reply]:
+        start, section = time.monotonic(), self._section
+        texts = [self._text(messages) for messages in prompts]
+        encoded = self._tokenizer(texts, return_tensors="pt", padding=True)
+        encoded = {
+            name: value.to(self._model.device)
+            for name, value in encoded.items()
+            if name in ("input_ids", "attention_mask")
+        }
+        if section.seed is not None:
+            self._set_seed(section.seed + 1000 * ask.sample + ask.turn)
+        sampling: dict[str, Any] = {"do_sample": bool(section.temperature)}
+        if section.temperature:
+            # Said in full: a model's own defaults would cut the distribution.
+            sampling |= {"temperature": section.temperature, "top_k": 0}
+            sampling |= {"top_p": section.top_p or 1.0}
+        made = self._model.generate(
+            **encoded,
+            max_new_tokens=section.max_tokens,
+            pad_token_id=self._tokenizer.pad_token_id,
+            return_dict_in_generate=True,
+            output_scores=True,
+            **sampling,
+        )
+        scores = self._model.compute_transition_scores(
+            made.sequences, made.scores, normalize_logits=True
+        )
+        seconds, length = time.monotonic() - start, encoded["input_ids"].shape[1]
+        return [
+            self._reply(row[length:].tolist(), probs.tolist(), int(mask.sum()), seconds)
+            for row, probs, mask in zip(
+                made.sequences, scores, encoded["attention_mask"], strict=True
+            )
+        ]
+
+    def _text(self, messages: Sequence[Message]) -> str:
+        if self._tokenizer.chat_template is None:
+            return "\n\n".join(item.text for item in messages) + "\n\n"
+        said = [{"role": item.role, "content": item.text} for item in messages]
+        text: str = self._tokenizer.apply_chat_template(
+            said, tokenize=False, add_generation_prompt=True
+        )
+        return text
+
+    def _reply(
+        self, tokens: list[int], logprobs: list[float], prompt_tokens: int, seconds: float
+    ) -> Reply:
+        end = self._model.generation_config.eos_token_id
+        ends = set(end if isinstance(end, list) else [end]) - {None}
+        stop = next((place for place, token in enumerate(tokens) if token in ends), None)
+        # The end belongs to what was sampled; what follows it in a batch is padding.
+        count = len(tokens) if stop is None else stop + 1
+        return Reply(
+            text=self._tokenizer.decode(tokens[:count], skip_special_tokens=True),
+            model=self.name,
+            prompt_tokens=prompt_tokens,
+            reply_tokens=count,
+            seconds=seconds,
+            finish="length" if stop is None else "stop",
+            tokens=tuple(tokens[:count]),
+            logprobs=tuple(logprobs[:count]),
+        )

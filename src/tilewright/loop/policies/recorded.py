@@ -1,0 +1,79 @@
+"""A policy that answers as another did: every run is a recording.
+
+Replies are found by problem, trajectory and turn. A prompt holds measured numbers, so it differs
+from one machine to the next: that is warned of, and is an error where the replay is to be strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tilewright.errors import PolicyError
+from tilewright.loop.budget import Spent
+from tilewright.loop.policies.base import Message, digest_of
+from tilewright.records.events import Ask, Reply, Told
+from tilewright.records.log import read_events
+
+__all__ = ["Recorded"]
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+class Recorded:
+    """Replays the replies of a run. Lifetime: one run.
+
+    Raises:
+        RecordError: the folder holds no event log.
+    """
+
+    def __init__(
+        self, folder: Path, *, strict: bool = False, warn: Callable[[str], None] = _silent
+    ) -> None:
+        self.name = f"recorded:{folder}"
+        self._strict = strict
+        self._warn = warn
+        self._replies: dict[tuple[str, int, int], tuple[str, Reply]] = {}
+        for event in read_events(folder):
+            if isinstance(event, Told) and event.turn.reply is not None:
+                self._replies[_key(event.turn.ask)] = (event.turn.prompt, event.turn.reply)
+        self._warned = False
+
+    def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
+        """Return the reply that was recorded at this place.
+
+        Raises:
+            PolicyError: there is none, or the prompt was another one and the replay is strict.
+        """
+        found = self._replies.get(_key(ask))
+        if found is None:
+            raise PolicyError(
+                f"{self.name}: no reply of problem {ask.problem}, trajectory {ask.sample}, turn "
+                f"{ask.turn} was recorded"
+            )
+        prompt, reply = found
+        if prompt and prompt != digest_of(messages):
+            said = f"{self.name}: {ask.id} was recorded for another prompt"
+            if self._strict:
+                raise PolicyError(f"{said}; leave --strict-replay out to use it all the same")
+            if not self._warned:
+                self._warned = True
+                self._warn(f"{said} (prompts hold measured numbers); its reply is used")
+        return reply
+
+    def most(self, prompt_tokens: int) -> Spent:  # noqa: ARG002 - every policy gets it
+        """Return what the dearest recorded reply used."""
+        replies = [reply for _, reply in self._replies.values()]
+        return Spent(
+            tokens=max((r.prompt_tokens + r.reply_tokens for r in replies), default=0),
+            usd=max((r.usd for r in replies), default=0.0),
+        )
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _key(ask: Ask) -> tuple[str, int, int]:
+    return ask.problem, ask.sample, ask.turn

@@ -1,0 +1,63 @@
+"""A policy that is a function: for tests, for demonstrations, and for whoever has a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from tilewright.errors import PolicyError, boundary
+from tilewright.loop.budget import Spent
+from tilewright.loop.policies.base import Message, estimated_tokens
+from tilewright.records.events import Ask, Reply
+
+__all__ = ["Scripted", "load_script"]
+
+Write = Callable[[Sequence[Message], Ask], str]
+
+
+class Scripted:
+    """Calls a function. Lifetime: one run."""
+
+    def __init__(self, write: Write, name: str = "scripted") -> None:
+        self.name = name
+        self._write = write
+
+    def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
+        """Return what the function writes.
+
+        Raises:
+            PolicyError: it raises.
+        """
+        with boundary(PolicyError, f"policy {self.name}, {ask.id}"):
+            text = self._write(messages, ask)
+        tokens = estimated_tokens([Message(role="assistant", text=text)])
+        prompt = estimated_tokens(messages)
+        return Reply(text=text, model=self.name, prompt_tokens=prompt, reply_tokens=tokens)
+
+    def most(self, prompt_tokens: int) -> Spent:
+        """Return what a prompt costs; how long a reply gets, the function alone knows."""
+        return Spent(tokens=prompt_tokens)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def load_script(path: Path) -> Scripted:
+    """Return the policy in a Python file that defines `answer(messages, ask) -> str`.
+
+    The file is the user's own program and runs in this process.
+
+    Raises:
+        PolicyError: it cannot be loaded or defines no such function.
+    """
+    with boundary(PolicyError, f"policy {path}"):
+        spec = spec_from_file_location("tilewright_policy", path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise FileNotFoundError(path)
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    write = getattr(module, "answer", None)
+    if not callable(write):
+        raise PolicyError(f"policy {path}: it defines no function answer(messages, ask)")
+    return Scripted(write, f"scripted:{path.name}")

@@ -1,0 +1,67 @@
+"""What a model is shown: the problem, then some earlier turns with what was said of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.languages.reply import spoken
+from tilewright.loop.policies.base import Message
+from tilewright.records import Problem
+from tilewright.records.events import Turn
+
+__all__ = ["conversation", "opening"]
+
+WRITTEN_IN = {
+    "triton": "Write its heavy part as Triton kernels (`@triton.jit`) that you launch yourself.",
+    "cuda": "Write its heavy part as CUDA kernels, built with torch.utils.cpp_extension.load_inline"
+    " from the same Python file.",
+    "cpp": "Write its heavy part in C++, built with torch.utils.cpp_extension.load_inline from the "
+    "same Python file.",
+    "torch": "Write it in PyTorch.",
+}
+ANY = "Write it as you like: Triton, CUDA or C++ through load_inline, or plain PyTorch."
+RULES = """Rules:
+- It is judged on several sizes and contents of inputs, also some that you do not see.
+- Its outputs must agree with the reference within what the dtype's rounding explains.
+- Do the work in every call. Nothing may be kept of earlier inputs or outputs, inputs may not be \
+overwritten, and no lower precision is allowed than the reference's.
+- Speed is measured against the reference as PyTorch runs it, in other processes than yours.
+- Reply with the whole file in one fenced code block. Think before it as much as you like."""
+AGAIN = "Write a better version of the whole file, in one fenced code block."
+
+
+def opening(problem: Problem, language: str | None) -> str:
+    """Return the first message: what must be computed, and what an answer looks like."""
+    if problem.kind == "module":
+        what = (
+            f"a class `{problem.entry}` that takes the same arguments as `Model`, has parameters "
+            "of the same names and shapes, and computes the same"
+        )
+    else:
+        what = f"a function `{problem.entry}` that takes the same arguments as `reference`"
+    how = ANY if language is None else WRITTEN_IN.get(language, ANY)
+    return (
+        f"Make this computation fast. Here is its reference:\n\n```python\n"
+        f"{problem.source.text.strip()}\n```\n\nWrite a Python file that defines {what}. {how}\n\n"
+        f"{RULES}"
+    )
+
+
+def conversation(
+    problem: Problem, language: str | None, shown: Sequence[Turn], directive: str = ""
+) -> tuple[Message, ...]:
+    """Return the messages of a prompt: the opening, then each shown turn and its feedback.
+
+    The last message asks for an answer; `directive` is added to it.
+    """
+    messages = [Message(role="user", text=opening(problem, language))]
+    for turn in shown:
+        if turn.reply is None:
+            continue
+        # What was thought aloud is not shown again: it is long, and the code says it all.
+        messages.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
+        messages.append(Message(role="user", text=f"{turn.feedback}\n\n{AGAIN}"))
+    if directive:
+        last = messages[-1]
+        messages[-1] = Message(role="user", text=f"{last.text}\n\n{directive}")
+    return tuple(messages)

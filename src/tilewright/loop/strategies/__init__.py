@@ -1,0 +1,1 @@
+"""What to ask next: pure, one file a strategy, found as entry points of `tilewright.strategies`."""

@@ -1,0 +1,77 @@
+"""Sequential test-time scaling: one conversation, of which each prompt shows a part.
+
+Dr. Kernel, arXiv 2602.05885: all turns are stored outside of the model's context, and a prompt
+shows the problem and a few of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from tilewright.loop.contexts import CONTEXTS
+from tilewright.loop.driver import Strategy
+from tilewright.loop.strategies.base import Plan, Score, ask_id
+from tilewright.loop.strategies.options import Options
+from tilewright.records.events import Ask, Turn
+
+__all__ = ["Sequential", "SequentialOptions", "make", "turns_of"]
+
+
+def turns_of(user_turns: int, iterations: int, remain: int) -> int:
+    """Return the turns that the released code's settings amount to.
+
+    The first iteration makes `user_turns`; each later one keeps `remain` of all and makes the rest
+    (`max_user_turns` 5, `iterations` 10, `remain_turns` 4: 14 turns).
+    """
+    return user_turns + (iterations - 1) * (user_turns - remain)
+
+
+class SequentialOptions(Options):
+    """What a prompt shows."""
+
+    context: Literal["vanilla", "last_w", "top_w", "best_window"] = "top_w"
+    w: int = Field(default=4, ge=1)
+    """How many earlier turns."""
+
+
+class Sequential:
+    """Turn after turn. Lifetime: one run."""
+
+    def __init__(self, plan: Plan, score: Score, options: SequentialOptions) -> None:
+        self._plan = plan
+        self._score = score
+        self._choose, self._w = CONTEXTS[options.context], options.w
+        self._waits = False
+        self._told: list[Ask] = []
+        self._rewards: list[float | None] = []
+
+    def ask(self, limit: int) -> list[Ask]:
+        """Return one ask, once the one before it is told."""
+        plan, number = self._plan, len(self._told)
+        if self._waits or limit < 1 or number == plan.turns:
+            return []
+        self._waits = True
+        places = self._choose(self._rewards, self._w)
+        return [
+            Ask(
+                id=ask_id(plan, number),
+                problem=plan.problem,
+                sample=plan.sample,
+                turn=number,
+                parents=tuple(ask.id for ask in self._told[-1:]),
+                shown=tuple(self._told[place].id for place in places),
+            )
+        ]
+
+    def tell(self, turn: Turn) -> None:
+        """Store the turn."""
+        self._waits = False
+        self._told.append(turn.ask)
+        self._rewards.append(self._score(turn))
+
+
+def make(plan: Plan, score: Score) -> Strategy:
+    """Return a fresh one; options: `context`, `w`."""
+    return Sequential(plan, score, SequentialOptions.read("sequential", plan.options))

@@ -1,0 +1,66 @@
+"""How a model does turn by turn, and with the best of what it has written so far. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.records.events import Turn
+from tilewright.scoring import metrics
+from tilewright.scoring.metrics import Score
+from tilewright.scoring.summary import score_of
+
+__all__ = ["curves"]
+
+THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
+"""Those of Dr. Kernel's tables."""
+
+
+def curves(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Return for each turn of trajectories fast_p of that turn, and of the best up to it.
+
+    The best of history is picked by the measurements that score it, so it reads high: a winner is
+    measured once more before it is reported. Turns that were not judged are left out of their
+    row; trajectories that have ended count on with their best.
+    """
+    trajectories: dict[tuple[str, int], dict[int, Score | None]] = defaultdict(dict)
+    for turn in turns:
+        if turn.judgements and turn.ask.role == "propose":
+            key = (turn.ask.problem, turn.ask.sample)
+            trajectories[key][turn.ask.turn] = score_of(turn.judgements[0])
+    length = max((max(found) + 1 for found in trajectories.values()), default=0)
+    rows = []
+    bests = [_bests(found, length) for found in trajectories.values()]
+    for number in range(length):
+        now = [found.get(number) for found in trajectories.values()]
+        judged = [item for item in now if item is not None]
+        best = [found[number] for found in bests]
+        known = [item for item in best if item is not None]
+        rows.append(
+            {
+                "turn": number + 1,
+                "judged": len(judged),
+                "correct": sum(item.ok for item in judged) / len(judged) if judged else None,
+                "fast_p": _fast(judged),
+                "best_correct": sum(item.ok for item in known) / len(known) if known else None,
+                "best_fast_p": _fast(known),
+            }
+        )
+    return rows
+
+
+def _bests(found: dict[int, Score | None], length: int) -> list[Score | None]:
+    """Return the best score up to each turn."""
+    best: Score | None = None
+    rows: list[Score | None] = []
+    for number in range(length):
+        item = found.get(number)
+        if item is not None:
+            best = metrics.best_so_far([item] if best is None else [best, item])[-1] or item
+        rows.append(best)
+    return rows
+
+
+def _fast(scores: Sequence[Score]) -> dict[str, float]:
+    return {f"{p:g}": metrics.fast_p(scores, p) for p in THRESHOLDS} if scores else {}
