@@ -151,7 +151,7 @@ class Bench:
 
 def judged(tmp_path: Path, bench: Bench) -> Judgement:
     tmp_path.mkdir(exist_ok=True)
-    return Judge(tmp_path, bench, pause_s=0.0).judge(asks(1)[0], reports.request())
+    return Judge(tmp_path, bench, pause_s=0.0).judge(asks(1)[0], reports.request())[0]
 
 
 def test_a_judgement_says_in_short_what_the_report_holds(tmp_path):
@@ -201,7 +201,7 @@ def test_a_run_that_ends_repeats_nothing(tmp_path):
     bench = Bench(*[InfrastructureError("no room")] * (RETRIES + 1))
     judge = Judge(tmp_path, bench, pause_s=60.0)
     judge.stop()
-    assert judge.judge(asks(1)[0], reports.request()).verdict == "unjudged"
+    assert judge.judge(asks(1)[0], reports.request())[0].verdict == "unjudged"
     assert bench.calls == 0
 
 
@@ -209,7 +209,7 @@ def test_a_machine_that_is_broken_ends_the_run_and_uses_up_nothing(tmp_path):
     bench = Bench(*[InfrastructureError("quarantined")] * 99)
     judge = Judge(tmp_path, bench, pause_s=0.0)
     for _ in range(MOST_LOST - 1):
-        assert judge.judge(asks(1)[0], reports.request()).verdict == "unjudged"
+        assert judge.judge(asks(1)[0], reports.request())[0].verdict == "unjudged"
     with pytest.raises(InfrastructureError, match="quarantined"):
         judge.judge(asks(1)[0], reports.request())
 

@@ -22,7 +22,7 @@ __all__ = ["FEEDBACK", "Seen", "feedback", "redacted"]
 
 CHARACTERS_PER_TOKEN = 4
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+\-]+/)+([\w.+\-]+)")
-_SECRET = re.compile(r"\b[0-9a-f]{16,}\b")
+_SECRET = re.compile(r"(?<![\w.])[0-9a-f]{16,}\b")
 _ALLOWED = re.compile(r"; error [\d.e+\-]+ times the allowed one")
 MOST_PRINTED = 400
 CUT = "\n[...]\n"
@@ -40,7 +40,8 @@ class Seen:
 
 def redacted(text: str) -> str:
     """Return a text without folders, long hexadecimal words, and how much error is allowed."""
-    return _ALLOWED.sub("", _SECRET.sub("[...]", _PATH.sub(r"\1", text)))
+    plain = "".join(char for char in text if char.isprintable() or char in "\n\t")
+    return _ALLOWED.sub("", _SECRET.sub("[...]", _PATH.sub(r"\1", plain)))
 
 
 def feedback(seen: Seen, preset: str, tokens: int) -> str:
@@ -143,15 +144,16 @@ def _released_code(seen: Seen) -> list[str]:
         "compiled": built,
         "correctness": said.verdict == "correct",
         "decoy_kernel": said.verdict == "rejected",
-        "reference_runtime": first.reference.median_us / 1e3 if first else None,
-        "kernel_runtime": first.candidate.median_us / 1e3 if first else None,
+        "reference_runtime": round(first.reference.median_us / 1e3, 6) if first else None,
+        "kernel_runtime": round(first.candidate.median_us / 1e3, 6) if first else None,
         "speedup": said.speedup or 0.0,
         "metadata": {
             "hardware": report.environment.device_name if report is not None else "",
             "num_custom_kernels": profile.launches if profile else None,
             "time_coverage": said.coverage,
         },
-        "error_message": _message(seen) if said.verdict != "correct" else "",
+        # Before it is quoted: a quoted line break would hide where a path begins.
+        "error_message": redacted(_message(seen)) if said.verdict != "correct" else "",
         "reward": seen.reward,
     }
     return [f"This is the server's answer:\n\n{json.dumps(fields, indent=2)}"]

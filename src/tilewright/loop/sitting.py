@@ -15,7 +15,8 @@ from tilewright.records.log import EventLog, read_events
 
 __all__ = ["PROBLEMS", "Sitting", "begin", "lines_of", "resume"]
 
-PROBLEMS, CANDIDATES = "problems.jsonl", "candidates.jsonl"
+PROBLEMS = "problems.jsonl"
+CANDIDATES = "candidates.jsonl"
 Sources = dict[Ask, tuple[SourceFile, ...]]
 
 

@@ -1,0 +1,54 @@
+"""Which turns a prompt shows: the golden vectors of the paper's text and of its code."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.loop.contexts import CONTEXTS, best_window, last_w, top_w, vanilla
+from tilewright.loop.strategies.sequential import turns_of
+
+REWARDS = [2.0, 1.9, 0, 0.5, 1.2, 0]
+
+
+@pytest.mark.parametrize(
+    ("choose", "places"),
+    [(last_w, [3, 4, 5]), (top_w, [0, 1, 4]), (best_window, [0, 1, 2]), (vanilla, list(range(6)))],
+)
+def test_what_is_shown_of_six_turns(choose, places):
+    assert choose(REWARDS, 3) == places
+
+
+def test_of_equal_rewards_top_w_shows_the_newest_and_best_window_the_earliest():
+    assert top_w([1.0, 1.0, 1.0, 1.0], 2) == [2, 3]
+    assert best_window([1.0, 1.0, 1.0, 1.0], 2) == [0, 1]
+
+
+def test_the_released_settings_amount_to_fourteen_turns():
+    assert turns_of(user_turns=5, iterations=10, remain=4) == 14
+
+
+REWARD = st.one_of(st.none(), st.floats(0, 4))
+
+
+@given(st.sampled_from(sorted(CONTEXTS)), st.lists(REWARD, max_size=20), st.integers(1, 6))
+def test_an_unjudged_turn_is_never_shown_and_order_is_that_of_time(name, rewards, w):
+    places = CONTEXTS[name](rewards, w)
+    assert places == sorted(set(places))
+    assert all(rewards[place] is not None for place in places)
+    if name != "vanilla":
+        judged = sum(reward is not None for reward in rewards)
+        assert len(places) == min(w, judged)
+
+
+@given(st.lists(st.floats(0, 4), min_size=1, max_size=20), st.integers(1, 6))
+def test_top_w_shows_the_largest_rewards_there_are(rewards, w):
+    shown = sorted(rewards[place] for place in top_w(rewards, w))
+    assert shown == sorted(rewards)[-w:]
+
+
+@given(st.lists(st.floats(0, 4), min_size=1, max_size=20), st.integers(1, 6))
+def test_no_window_has_a_larger_sum_than_the_one_that_is_shown(rewards, w):
+    places = best_window(rewards, w)
+    sums = [sum(rewards[s : s + len(places)]) for s in range(len(rewards) - len(places) + 1)]
+    assert sum(rewards[place] for place in places) == max(sums)
+    assert places == list(range(places[0], places[0] + len(places)))

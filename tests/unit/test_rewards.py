@@ -1,0 +1,36 @@
+"""Rewards against the golden vectors of Dr. Kernel's equations, and what is nobody's zero."""
+
+import pytest
+
+from tilewright.records.events import Judgement
+from tilewright.scoring.rewards import REWARDS, paper, released_code, tilewright
+
+
+def judgement(verdict="correct", **fields):
+    return Judgement(protocol="strict", verdict=verdict, **fields)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "coverage", "wanted"), [(1.0, 0.0, 2.0), (2.08, 0.8615, 3.9415), (5.0, 1.0, 5.0)]
+)
+def test_the_papers_reward_and_half_of_it_in_the_released_code(speedup, coverage, wanted):
+    item = judgement(speedup=speedup, coverage=coverage)
+    assert paper(item) == pytest.approx(wanted)
+    assert released_code(item) == pytest.approx(wanted / 2)
+
+
+@pytest.mark.parametrize("verdict", ["incorrect", "failed", "rejected"])
+@pytest.mark.parametrize("name", sorted(REWARDS))
+def test_what_is_not_correct_earns_nothing(name, verdict):
+    assert REWARDS[name](judgement(verdict)) == 0.0
+
+
+@pytest.mark.parametrize("name", sorted(REWARDS))
+def test_what_could_not_be_judged_has_no_reward(name):
+    assert REWARDS[name](judgement("unjudged")) is None
+
+
+def test_ours_pays_for_what_is_sure_and_for_no_luck():
+    assert tilewright(judgement(speedup=2.0, low=1.5, high=2.5)) == 2.5
+    assert tilewright(judgement(speedup=9.0, low=8.0, high=10.0)) == 4.0
+    assert tilewright(judgement()) == 1.0
