@@ -11,7 +11,10 @@ from pathlib import Path
 
 from benchmarks.bars import Bar
 
-BARS = ("corpus", "sabotage", "faults", "aa", "cost", "fuzz", "bad_input", "bench_kills")
+BARS = (
+    *("corpus", "sabotage", "faults", "aa", "cost", "fuzz", "bad_input", "bench_kills"),
+    *("loop", "synth"),
+)
 
 
 def main() -> int:

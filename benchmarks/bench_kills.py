@@ -17,7 +17,7 @@ from tilewright.records.events import Told
 from tilewright.records.log import read_events
 
 KILLS = 10
-CANDIDATES = 16
+CANDIDATES = 64
 GOOD = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)  # {n}\n"
 BAD = "def softmax(x):\n    return x * {n}\n"
 WORDS = ("--set", "eval.timing.enabled=false")

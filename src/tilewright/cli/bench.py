@@ -20,6 +20,8 @@ from tilewright.cli.common import (
 )
 from tilewright.cli.lines import say
 from tilewright.cli.lint import known_health
+from tilewright.cli.optimize import asks_a_model, model_options, opened
+from tilewright.cli.play import Played, play
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show
 from tilewright.cli.render_bench import bench_view, turn_text
@@ -27,6 +29,7 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.evaluator.devices import find_device
 from tilewright.executors.local import LocalExecutor
+from tilewright.loop.budget import spent_on
 from tilewright.loop.driver import drive
 from tilewright.loop.environment import judged
 from tilewright.loop.files import read_answers
@@ -40,6 +43,7 @@ from tilewright.records.health import is_weak
 from tilewright.records.log import EventLog, read_events
 from tilewright.records.runs import create_run
 from tilewright.registry import catalogue
+from tilewright.scoring.curves import curves
 from tilewright.scoring.summary import summary_of
 
 __all__ = ["command"]
@@ -56,6 +60,7 @@ MOST_NAMED = 20
     help="A folder, JSON lines, parquet, a run of ours, or `reference`: each problem's reference "
     "as its own candidate.",
 )
+@model_options
 @click.option(
     "--protocol", "protocols", metavar="LIST", help="strict (default), official, or strict,official"
 )
@@ -78,10 +83,13 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge many candidates for the problems at an address, and score them.
 
     PROBLEMS is a set (kernelbench), a part of it (kernelbench/level1, kernelbench/level1-12), a
-    problem's path, or `bundled`. What was judged is on the disk at once: a run that was stopped
-    goes on with --resume, and judges nothing twice.
+    problem's path, or `bundled`. Candidates stand in files (--candidates), or a model writes them
+    (--model), over several turns and samples. What was judged is on the disk at once: a run that
+    was stopped goes on with --resume, and judges nothing twice.
     """
     ready_to_judge()
+    if given["model"] or asks_a_model(given["resumed"]):
+        return _of_model(given)
     sitting, settings = _resumed(given) if given["resumed"] else _begun(given)
     usable_home(settings)
     start, judged = time.monotonic(), 0
@@ -110,9 +118,46 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     return 0
 
 
+def _of_model(given: dict[str, Any]) -> int:
+    """Score a model: each turn, and the best of its history."""
+    if given["candidates"] or given["protocols"]:
+        raise ConfigError(
+            "--model writes its own candidates, under one protocol: leave --candidates out, and "
+            "give --set eval.protocol=official instead of --protocol"
+        )
+    session, settings, policy = opened({**given, "problem": given["problems"]}, "bench")
+    usable_home(settings)
+    ended, told, judged = Played(), list(session.told), 0
+    with Progress("bench", verbose=given["verbose"]) as progress:
+        turns = play(session, settings, policy, progress, ended)
+        try:
+            for turn in turns:
+                told.append(turn)
+                judged += 1
+                progress.note(turn_text(turn))
+                if judged == given["limit"]:
+                    turns.close()
+        except BaseException:
+            progress.note(f"to go on: tilewright bench --resume {session.folder}")
+            raise
+        finally:
+            policy.close()
+    summary = {**summary_of(told), "curves": curves(told), "spent": spent_on(told).model_dump()}
+    if given["as_json"]:
+        click.echo(json.dumps({"run": str(session.folder), **summary}, indent=1))
+    else:
+        show(bench_view(summary))
+    if ended.lacking:
+        say(f"the budget of {ended.lacking} is used up")
+    say(f"run {session.folder}; next: tilewright report {session.folder}")
+    return 0
+
+
 def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
     if not given["problems"] or not given["candidates"]:
-        raise ConfigError("bench wants PROBLEMS and --candidates WHERE, or --resume RUN")
+        raise ConfigError(
+            "bench wants PROBLEMS and --candidates WHERE or --model NAME, or --resume RUN"
+        )
     flags = {"runs": ("--out", given["out"]), "eval.device": ("--device", given["device"])}
     settings = load_settings(given["file"], given["overrides"], flags)
     protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))

@@ -33,12 +33,13 @@ from tilewright.loop.sessions import (
     resume_session,
     score_of,
 )
+from tilewright.loop.sitting import CANDIDATES
 from tilewright.problems.store import find_problems
 from tilewright.records.events import Begun, Turn
 from tilewright.records.runs import create_run
 from tilewright.scoring.words import speed_text
 
-__all__ = ["command", "model_options", "opened"]
+__all__ = ["asks_a_model", "command", "model_options", "opened"]
 
 FLAGS = {
     "base_url": ("--base-url", "model.base_url"),
@@ -150,6 +151,11 @@ def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin_session(folder, begun, problems, settings), settings, policy
+
+
+def asks_a_model(run: str | None) -> bool:
+    """Tell whether a run's answers come from a model: then none stand in its folder."""
+    return run is not None and not (Path(run) / CANDIDATES).exists()
 
 
 def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:

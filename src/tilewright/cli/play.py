@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from tilewright.config import Config
@@ -38,7 +38,7 @@ class Played:
 
 def play(
     session: Session, settings: Config, policy: Policy, shown: Shown, ended: Played
-) -> Iterator[Turn]:
+) -> Generator[Turn]:
     """Yield turns until the strategies are done or the budget is used up.
 
     Raises:

@@ -36,9 +36,23 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [Text(head, style="bold")]
     for name, numbers in summary["protocols"].items():
         parts += [Text(""), Text(name, style="bold"), _protocol(numbers)]
+    if len(summary.get("curves", ())) > 1:
+        parts += [Text(""), Text("turn by turn", style="bold"), _curves(summary["curves"])]
     if summary["flips"]:
         parts += [Text(""), Text("verdicts that differ", style="bold"), _flips(summary["flips"])]
     return Group(*parts)
+
+
+def _curves(rows: list[dict[str, Any]]) -> RenderableType:
+    names = list(rows[0]["fast_p"] or rows[0]["best_fast_p"])
+    heads = [f"fast_{name}" for name in names]
+    made = table("turn", "judged", "correct", *heads, *(f"best {head}" for head in heads))
+    for row in rows:
+        shares = [row["correct"], *(row["fast_p"].get(name) for name in names)]
+        shares += [row["best_fast_p"].get(name) for name in names]
+        shown = ("" if share is None else f"{share:.1%}" for share in shares)
+        made.add_row(str(row["turn"]), str(row["judged"]), *shown)
+    return made
 
 
 def _protocol(numbers: dict[str, Any]) -> RenderableType:

@@ -13,7 +13,7 @@ from tilewright.records import Problem, SourceFile
 from tilewright.records.events import Ask, Begun, Told, Turn
 from tilewright.records.log import EventLog, read_events
 
-__all__ = ["PROBLEMS", "Sitting", "begin", "lines_of", "resume"]
+__all__ = ["CANDIDATES", "PROBLEMS", "Sitting", "begin", "lines_of", "resume"]
 
 PROBLEMS = "problems.jsonl"
 CANDIDATES = "candidates.jsonl"

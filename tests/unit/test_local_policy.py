@@ -1,0 +1,91 @@
+"""The policy `local`: a tiny model, made on the spot, sampled in this process."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import pytest
+
+from tests.tiny_model import make_tiny_model
+from tilewright.config import ModelSection
+from tilewright.errors import PolicyError
+from tilewright.loop.policies.base import Message
+from tilewright.loop.policies.choose import choose_policy
+from tilewright.records.events import Ask
+
+pytest.importorskip("transformers")
+PROMPT = (Message(role="user", text="Make this fast."),)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def model(folder):
+    made = []
+
+    def make(**settings):
+        section = ModelSection(**{"max_tokens": 12, **settings})
+        made.append(choose_policy(f"local:{folder}", section))
+        return made[-1]
+
+    yield make
+    for policy in made:
+        policy.close()
+
+
+def ask(sample=0, turn=0):
+    return Ask(id=f"p#{sample}.{turn}", problem="p", sample=sample, turn=turn)
+
+
+def test_a_reply_has_its_tokens_and_their_log_probabilities(model):
+    reply = model(seed=3).answer(PROMPT, ask())
+    assert 0 < len(reply.tokens) == len(reply.logprobs) == reply.reply_tokens <= 12
+    assert all(-20 < value <= 0 for value in reply.logprobs)
+    assert reply.finish in ("stop", "length")
+    assert reply.prompt_tokens > 5
+
+
+def test_a_seed_repeats_a_reply_and_another_turn_gets_another_one(model):
+    policy = model(seed=3)
+    one, again, other = (policy.answer(PROMPT, ask(turn=n)) for n in (0, 0, 1))
+    assert one.tokens == again.tokens
+    assert one.tokens != other.tokens
+
+
+def test_an_untrained_model_is_about_as_unsure_as_it_can_be(model):
+    policy = model(max_tokens=40)
+    logprobs = [v for n in range(4) for v in policy.answer(PROMPT, ask(turn=n)).logprobs]
+    assert sum(logprobs) / len(logprobs) == pytest.approx(-math.log(300), abs=1.0)
+
+
+def test_without_temperature_the_likeliest_token_is_taken(model):
+    policy = model(temperature=0.0)
+    replies = {policy.answer(PROMPT, ask(sample=n)).tokens for n in range(3)}
+    assert len(replies) == 1
+
+
+def test_what_waits_is_answered_together_each_by_its_own_prompt(model):
+    policy = model(temperature=0.0)
+    prompts = [(Message(role="user", text="word " * n),) for n in range(1, 9)]
+    alone = [policy.answer(prompt, ask()) for prompt in prompts]
+    together = [None] * len(prompts)
+
+    def one(place):
+        together[place] = policy.answer(prompts[place], ask())
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(len(prompts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [reply.prompt_tokens for reply in together] == [r.prompt_tokens for r in alone]
+    assert [reply.tokens[0] for reply in together] == [reply.tokens[0] for reply in alone]
+
+
+def test_a_folder_without_a_model_is_an_error_of_the_model(tmp_path):
+    with pytest.raises(PolicyError, match=str(tmp_path)):
+        choose_policy(f"local:{tmp_path}", ModelSection())
