@@ -104,8 +104,8 @@ class LoopSection(Section):
     """Trajectories for each problem."""
     in_flight: int = Field(default=4, ge=1)
     """Turns that are under way at once."""
-    reward: Literal["tilewright", "paper", "released_code"] = "tilewright"
-    """What the strategy maximises."""
+    reward: Literal["speed", "tilewright", "paper", "released_code"] = "speed"
+    """What the strategy maximises: `speed` has no cap, which suits search; the others do."""
     feedback: Literal["tilewright", "paper", "released_code"] = "tilewright"
     """What a model is told of a verdict."""
     feedback_tokens: int = Field(default=1200, ge=100)

@@ -3,7 +3,7 @@
 import pytest
 
 from tilewright.records.events import Judgement
-from tilewright.scoring.rewards import REWARDS, paper, released_code, tilewright
+from tilewright.scoring.rewards import REWARDS, paper, released_code, speed, tilewright
 
 
 def judgement(verdict="correct", **fields):
@@ -28,6 +28,10 @@ def test_what_is_not_correct_earns_nothing(name, verdict):
 @pytest.mark.parametrize("name", sorted(REWARDS))
 def test_what_could_not_be_judged_has_no_reward(name):
     assert REWARDS[name](judgement("unjudged")) is None
+
+
+def test_search_is_paid_without_end():
+    assert speed(judgement(speedup=9.0, low=8.0, high=10.0)) == 9.0
 
 
 def test_ours_pays_for_what_is_sure_and_for_no_luck():

@@ -17,7 +17,7 @@ from tilewright.scoring.advice import advice
 from tilewright.scoring.roofline import lights
 from tilewright.scoring.summary import group_of
 
-__all__ = ["document", "page"]
+__all__ = ["document", "page", "shown_report"]
 
 HERE = Path(__file__).parent
 MOST_LINES = 5000
@@ -65,7 +65,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "summary": run.summary,
         "rows": rows,
         "whole": {
-            key.split("/", 1)[1]: _whole(report)
+            key.split("/", 1)[1]: shown_report(report)
             for key, report in gathered.whole.items()
             if key.startswith(f"{number}/")
         },
@@ -99,7 +99,8 @@ def _judgement(item: Judgement) -> dict[str, Any]:
     }
 
 
-def _whole(report: EvalReport) -> dict[str, Any]:
+def shown_report(report: EvalReport) -> dict[str, Any]:
+    """Return what a page shows of one report."""
     source = "\n\n".join(
         f"# {file.path}\n{file.text}" if len(report.request.candidate.files) > 1 else file.text
         for file in report.request.candidate.files

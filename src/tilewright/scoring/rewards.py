@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tilewright.records.events import Judgement
 
-__all__ = ["REWARDS", "Reward", "paper", "released_code", "tilewright"]
+__all__ = ["REWARDS", "Reward", "paper", "released_code", "speed", "tilewright"]
 
 Reward = Callable[[Judgement], float | None]
 MOST_SPEEDUP = 3.0
@@ -47,7 +47,18 @@ def tilewright(judgement: Judgement) -> float | None:
     return 1.0 + min(max(judgement.low or 0.0, 0.0), MOST_SPEEDUP)
 
 
+def speed(judgement: Judgement) -> float | None:
+    """Return C + max(l, 0), the reward of ours without its cap: for search, which has no end.
+
+    Under a cap a search that has reached it cannot tell better from best.
+    """
+    if judgement.verdict == "unjudged":
+        return None
+    return 1.0 + max(judgement.low or 0.0, 0.0) if judgement.verdict == "correct" else 0.0
+
+
 REWARDS: dict[str, Reward] = {
+    "speed": speed,
     "tilewright": tilewright,
     "paper": paper,
     "released_code": released_code,

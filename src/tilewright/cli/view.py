@@ -1,0 +1,55 @@
+"""`tilewright view`: the turns of a run in a browser, live or as one file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import click
+
+from tilewright.cli.lines import say
+from tilewright.errors import ConfigError
+from tilewright.reports.live import Viewer, exported
+from tilewright.reports.turns import Turns
+
+__all__ = ["command"]
+
+
+@click.command("view")
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Where it is served; 0: any free port.",
+)
+@click.option("--export", metavar="FILE", help="Write one page that works from disk, and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line for each turn, and end.")
+def command(run: str, port: int, export: str | None, as_json: bool) -> int:
+    """Show the turns of RUN: prompts, replies, code, verdicts, and what each was told.
+
+    The page is served on this machine alone, until it is interrupted, and shows new turns as they
+    come.
+    """
+    turns = Turns(Path(run))
+    if as_json:
+        click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
+        return 0
+    if export is not None:
+        try:
+            Path(export).write_text(exported(turns), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"--export {export}: cannot be written: {error.strerror}") from error
+        say(f"{len(turns.rows)} turns; open {Path(export).resolve().as_uri()}")
+        return 0
+    viewer = Viewer(turns, port)
+    click.echo(viewer.url)
+    say(f"{len(turns.rows)} turns of {run}; interrupt to end")
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            viewer.serve_forever()
+    finally:
+        viewer.server_close()
+    return 0

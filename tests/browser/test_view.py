@@ -1,0 +1,179 @@
+"""The viewer in a real browser: served live while a run goes on, and as one file from disk."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser
+from tests.unit.test_player import CODE, play
+from tests.unit.test_reports import HOSTILE
+from tilewright.records.events import Ask, Judgement, Reply, Told, Turn
+from tilewright.records.log import EventLog
+from tilewright.reports.live import Viewer, exported
+from tilewright.reports.turns import Turns
+
+__all__ = ["browser"]
+pytestmark = [
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+PROBLEM = "bundled/softmax"
+
+
+def a_run(folder: Path) -> Path:
+    """Play three turns; add a regression and a hack, and a reply that would be markup."""
+    folder.mkdir()
+    play(folder, lambda _, ask: f"answer {ask.turn}\n{CODE}")
+    rows = [
+        Judgement(protocol="strict", verdict="correct", speedup=0.5, low=0.4, high=0.6),
+        Judgement(protocol="strict", verdict="rejected", reason=HOSTILE),
+    ]
+    with EventLog(folder) as log:
+        for number, item in enumerate(rows, start=3):
+            parent = f"{PROBLEM}#0.{number - 1}"
+            ask = Ask(id=f"{PROBLEM}#0.{number}", problem=PROBLEM, turn=number, parents=(parent,))
+            reply = Reply(text=HOSTILE, reasoning=HOSTILE, prompt_tokens=7, usd=0.5)
+            turn = Turn(ask=ask, reply=reply, feedback=HOSTILE, judgements=(item,))
+            log.append(Told(turn=turn))
+    return folder
+
+
+def shown(browser: Any, address: str, size: str = "desktop", within_s: float = 10.0) -> Any:
+    browser.set_window_size(*SIZES[size])
+    browser.get_log("browser")
+    browser.get(address)
+    limit = time.monotonic() + within_s
+    while browser.execute_script("return document.body.dataset.ready") != "yes":
+        assert time.monotonic() < limit, browser.get_log("browser")
+        time.sleep(0.02)
+    severe = [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+    assert [line for line in severe if "favicon" not in line["message"]] == []
+    return browser
+
+
+@pytest.fixture
+def viewer(tmp_path):
+    made = Viewer(Turns(a_run(tmp_path / "run")))
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+def count(browser: Any, selector: str) -> int:
+    return int(browser.execute_script(f"return document.querySelectorAll('{selector}').length"))
+
+
+def opened(browser: Any, number: int) -> str:
+    """Open a turn from the list; return what is shown of it."""
+    browser.find_elements("css selector", "#rows button.row")[number].click()
+    limit = time.monotonic() + 10
+    while f"0.{number}" not in browser.find_element("id", "h-one").text:
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    return str(browser.find_element("id", "detail").text)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_turns_are_drawn_listed_and_opened(browser, viewer, size):
+    page = shown(browser, viewer.url, size)
+    assert count(page, "#rows tbody tr") == count(page, "#tree circle") == 5
+    wide = page.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 1
+    text = opened(page, 1)
+    for part in ("What the model is told of it", "Verdict: correct", "answer 1", "def softmax"):
+        assert part in text
+    assert "Make this computation fast" in text
+    assert "answer 0" in text
+    assert "another version" not in text
+
+
+def test_what_a_model_wrote_is_text_and_never_markup(browser, viewer):
+    page = shown(browser, viewer.url)
+    assert HOSTILE.strip()[:20] in opened(page, 4)
+    assert page.execute_script("return window.hacked") is None
+
+
+@pytest.mark.parametrize(
+    ("mark", "rows"),
+    [("first correct", 1), ("best so far", 1), ("regression", 2), ("hack", 1), ("every turn", 5)],
+)
+def test_filters_show_what_is_marked(browser, viewer, mark, rows):
+    page = shown(browser, viewer.url)
+    page.find_element("id", "mark").send_keys(mark)
+    assert count(page, "#rows tbody tr") == rows
+
+
+def test_new_turns_appear_while_a_run_goes_on(browser, viewer):
+    page = shown(browser, viewer.url)
+    item = Judgement(protocol="strict", verdict="correct", speedup=9.0, low=8.0, high=10.0)
+    ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
+    with EventLog(viewer.turns.folder) as log:
+        log.append(Told(turn=Turn(ask=ask, judgements=(item,))))
+    limit = time.monotonic() + 10
+    while count(page, "#rows tbody tr") != 6:
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def test_a_file_works_from_disk_and_reads_in_the_dark(browser, tmp_path):
+    path = tmp_path / "view.html"
+    path.write_text(exported(Turns(a_run(tmp_path / "run"))), encoding="utf-8")
+    page = shown(browser, path.as_uri())
+    assert "def softmax" in opened(page, 2)
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    ratio = page.execute_script(CONTRAST)
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert ratio["least"] >= 4.5, ratio
+
+
+def test_ten_thousand_turns_open(browser, tmp_path):
+    folder = a_run(tmp_path / "run")
+    with EventLog(folder) as log:
+        lines = []
+        for number in range(10_000):
+            item = Judgement(protocol="strict", verdict="correct", speedup=1 + number / 1e4)
+            ask = Ask(id=f"p{number % 50}#0.{number}", problem=f"p{number % 50}", turn=number // 50)
+            turn = Turn(ask=ask, reply=Reply(text="x" * 500), judgements=(item,))
+            lines.append(Told(turn=turn).model_dump_json().encode() + b"\n")
+        log._file.write(b"".join(lines))
+    made = Viewer(Turns(folder))
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    try:
+        page = shown(browser, made.url, within_s=20)
+        assert page.find_element("id", "count").text == "200 of 10005"
+    finally:
+        made.shutdown()
+        made.server_close()
+
+
+def asked(url: str, host: str | None = None) -> int:
+    request = urllib.request.Request(url, headers={"host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_server_answers_this_machine_alone_and_bad_questions_by_a_number(viewer):
+    port = viewer.server_address[1]
+    assert viewer.server_address[0] == "127.0.0.1"
+    assert asked(viewer.url) == 200
+    assert asked(viewer.url, host=f"evil.example:{port}") == 403
+    assert asked(viewer.url + "turn.json?n=4") == 200
+    for bad in ("turn.json?n=99", "turn.json?n=x", "turn.json"):
+        assert asked(viewer.url + bad) == 400
+    assert asked(viewer.url + "../../etc/passwd") == 404
