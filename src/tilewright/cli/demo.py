@@ -25,10 +25,14 @@ from tilewright.cli.common import (
 from tilewright.cli.lines import say
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import Row, rows_table, short_reason, show, speed_of
+from tilewright.cli.render_bench import turns_table
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.loop.policies.recorded import bundled
 from tilewright.problems.reader import BUNDLED
 from tilewright.records import EvalReport, Unjudged
+from tilewright.records.events import Begun, Told
+from tilewright.records.log import read_events
 
 __all__ = ["Exhibit", "command", "exhibits", "read_header", "row_of"]
 
@@ -98,11 +102,22 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         click.echo(json.dumps([asdict(row) for row in rows], indent=1))
     else:
         show(rows_table(rows))
+        _show_recording()
     took = time.monotonic() - start
     say(f"{right} of {len(rows)} verdicts are as the headers foretell, in {took:.0f} s")
     say("next: tilewright problems new my_operator   begins a problem of your own")
+    say("next: tilewright optimize rmsnorm --model recorded:bundled   judges that climb here")
     say(f"run {folder}; next: tilewright explain {folder / _interesting(rows)}")
     return 0 if right == len(rows) else 1
+
+
+def _show_recording() -> None:
+    """Show how a problem was climbed once; nothing of it is judged now."""
+    events = list(read_events(bundled()))
+    begun = events[0]
+    assert isinstance(begun, Begun)
+    click.echo(f"\nA recorded optimisation of {begun.problems}: {begun.name}.")
+    show(turns_table([event.turn for event in events if isinstance(event, Told)]))
 
 
 def _interesting(rows: list[Row]) -> str:

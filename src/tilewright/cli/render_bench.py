@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -9,10 +10,10 @@ from rich.text import Text
 
 from tilewright.cli.lines import printable
 from tilewright.cli.render import facts, table
-from tilewright.records.events import Turn
-from tilewright.scoring.words import speed_text
+from tilewright.records.events import Judgement, Turn
+from tilewright.scoring.words import cut, speed_text
 
-__all__ = ["bench_view", "turn_text"]
+__all__ = ["bench_view", "turn_text", "turns_table"]
 
 SHOWN_FLIPS = 10
 
@@ -28,6 +29,21 @@ def turn_text(turn: Turn) -> str:
             said += f" ({item.reason[:120]})"
         parts.append(f"{item.protocol}: {said}" if len(turn.judgements) > 1 else said)
     return printable(f"{turn.ask.id}: {'; '.join(parts)}")
+
+
+def turns_table(turns: Sequence[Turn]) -> RenderableType:
+    """Return a line for each turn: its verdict, its speed, and the best so far."""
+    made = table("turn", "verdict", "speed-up", "best so far", "why")
+    best: Judgement | None = None
+    for turn in turns:
+        item = turn.judgements[0]
+        if (item.speedup or 0.0) > (best.speedup or 0.0 if best else 0.0):
+            best = item
+        shown = "" if item.speedup is None else speed_text(item.speedup, item.low, item.high)
+        top = "" if best is None or best.speedup is None else f"{best.speedup:.2f}x"
+        why = "" if item.verdict == "correct" else cut(item.reason, 90)
+        made.add_row(str(turn.ask.turn + 1), item.verdict, shown, top, Text(printable(why)))
+    return made
 
 
 def bench_view(summary: dict[str, Any]) -> RenderableType:

@@ -9,7 +9,7 @@ from tilewright.config import ModelSection
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.chat import Chat
 from tilewright.loop.policies.local import Local
-from tilewright.loop.policies.recorded import Recorded
+from tilewright.loop.policies.recorded import BUNDLED, Recorded, bundled
 from tilewright.loop.policies.scripted import load_script
 
 __all__ = ["choose_policy"]
@@ -24,7 +24,8 @@ def choose_policy(
 ) -> Policy:
     """Return the policy of a name.
 
-    `recorded:RUN` replays a run, `scripted:FILE.py` calls a program, `local:PATH` samples from a
+    `recorded:RUN` replays a run, or the one that comes with tilewright (`recorded:bundled`),
+    `scripted:FILE.py` calls a program, `local:PATH` samples from a
     model in this process, anything else is a model's name at `model.base_url`.
 
     Raises:
@@ -34,7 +35,8 @@ def choose_policy(
     """
     kind, _, rest = name.partition(":")
     if kind == "recorded" and rest:
-        return Recorded(Path(rest), strict=strict_replay, warn=warn)
+        folder = bundled() if rest == BUNDLED else Path(rest)
+        return Recorded(folder, strict=strict_replay, warn=warn)
     if kind == "scripted" and rest:
         return load_script(Path(rest))
     if kind == "local" and rest:

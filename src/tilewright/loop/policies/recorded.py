@@ -15,7 +15,15 @@ from tilewright.loop.policies.base import Message, digest_of
 from tilewright.records.events import Ask, Reply, Told
 from tilewright.records.log import read_events
 
-__all__ = ["Recorded"]
+__all__ = ["BUNDLED", "Recorded", "bundled"]
+
+BUNDLED = "bundled"
+"""What `recorded:` calls the recording that comes with tilewright."""
+
+
+def bundled() -> Path:
+    """Return the run that comes with tilewright: RMS normalisation, from wrong to fast."""
+    return Path(__file__).parent.parent / "recordings" / "rmsnorm"
 
 
 def _silent(_: str) -> None:
