@@ -1,13 +1,14 @@
 """Documents: generated pages are fresh, links resolve, code runs.
 
-A fenced block that opens with "```python run" is executed: the blocks of one page, in order, as
-one program in an empty folder. Every other Python block must at least be Python.
+A fenced block that opens with "```python run" or "```sh run" is executed: the blocks of one page,
+in order, as one program in an empty folder. Every other Python block must at least be Python.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import os
 import re
 import subprocess
 import sys
@@ -94,6 +95,21 @@ def test_python_blocks_run(page, tmp_path):
     program = "\n".join(blocks(page, "python run"))
     answer = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "sh run")], ids=name_of)
+def test_shell_blocks_run(page, tmp_path):
+    program = "\n".join(["set -eu", *blocks(page, "sh run")])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    answer = subprocess.run(
+        ["bash", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path},
     )
     assert answer.returncode == 0, answer.stderr
 

@@ -20,7 +20,7 @@ from tilewright.records.events import Ask, Told
 from tilewright.records.log import EVENTS, read_events
 from tilewright.records.runs import read_report
 
-__all__ = ["REFERENCE", "Answers", "read_answers"]
+__all__ = ["REFERENCE", "Answers", "parquet_rows", "read_answers"]
 
 REFERENCE = "reference"
 _KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$")
@@ -65,7 +65,7 @@ def read_answers(where: str, problems: list[Problem]) -> Answers:
     elif path.is_dir():
         _read_folder(path, known, answers)
     elif path.suffix == ".parquet":
-        _read_rows(_parquet_rows(path), known, answers)
+        _read_rows(parquet_rows(path), known, answers)
     elif path.suffix in (".jsonl", ".json"):
         try:
             _read_rows(json_rows(path, answers.skipped), known, answers)
@@ -181,7 +181,13 @@ def _named(row: dict[str, Any]) -> str | None:
     return None
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield where each row of a parquet file stands, and the row.
+
+    Raises:
+        ConfigError: pyarrow is missing.
+        RecordError: it is not parquet.
+    """
     try:
         from pyarrow import parquet
     except ImportError as error:

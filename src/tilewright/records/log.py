@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -52,8 +52,17 @@ class EventLog:
         Raises:
             ConfigError: the disk is full, or the folder is gone.
         """
+        self.extend([event])
+
+    def extend(self, events: Iterable[Begun | Asked | Told]) -> None:
+        """Write events that come together: all are on the disk when this returns.
+
+        Raises:
+            ConfigError: the disk is full, or the folder is gone.
+        """
         try:
-            self._file.write(event.model_dump_json().encode() + b"\n")
+            for event in events:
+                self._file.write(event.model_dump_json().encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
