@@ -14,7 +14,7 @@ from tilewright.errors import TilewrightError
 
 __all__ = ["VERBS", "cli", "main"]
 
-VERBS = ("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "report")
+VERBS = ("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "mcp", "report")
 """Each is a module beside this one, imported when it is asked for."""
 INTERRUPTED = 130
 ELSEWHERE = (

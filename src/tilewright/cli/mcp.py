@@ -1,0 +1,137 @@
+"""`tilewright mcp`: a coding agent writes, and has it judged with tools."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewright import __version__, config
+from tilewright.cli.common import (
+    load_settings,
+    out_option,
+    ready_to_judge,
+    settings_options,
+    usable_home,
+)
+from tilewright.cli.lines import printable, say
+from tilewright.cli.progress import describe
+from tilewright.config import Config
+from tilewright.errors import ConfigError
+from tilewright.evaluator.devices import find_device
+from tilewright.executors.local import LocalExecutor
+from tilewright.problems.store import find_one
+from tilewright.records import EvalReport, EvalRequest
+from tilewright.records.events import Begun
+from tilewright.registry import catalogue
+from tilewright.serve.agent_run import MODEL, AgentRun
+from tilewright.serve.mcp import serve
+from tilewright.serve.workspace import write_workspace
+
+__all__ = ["command"]
+
+LOUD = ("waiting", "retry")
+"""Events that are shown without --verbose."""
+Shown = Callable[[str, dict[str, Any]], None]
+
+
+@click.command("mcp")
+@click.option(
+    "-p", "--problem", metavar="ADDRESS", help="A problem file, or the name of a bundled problem."
+)
+@click.option("--language", metavar="NAME", help="Ask for this language. (loop.language)")
+@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@click.option(
+    "--init",
+    "workspace",
+    metavar="DIR",
+    help="Write SKILL.md and .mcp.json for an agent into DIR, and exit.",
+)
+@out_option
+@settings_options
+@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+def command(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Serve a problem to a coding agent, by the Model Context Protocol on stdin and stdout.
+
+    The agent's client starts this, not you; --init writes what it needs for that. Each candidate
+    that the agent sends is a turn of a run, as with `optimize`.
+    """
+    if not given["problem"]:
+        raise ConfigError("name a problem with --problem; `tilewright problems list` has some")
+    flags = {
+        "runs": ("--out", given["out"]),
+        "eval.device": ("--device", given["device"]),
+        "loop.language": ("--language", given["language"]),
+    }
+    settings = load_settings(given["file"], given["overrides"], flags)
+    if given["workspace"] is not None:
+        return _init(given, settings)
+    ready_to_judge()
+    usable_home(settings)
+    _serve(given["problem"], settings, given["verbose"])
+    return 0
+
+
+def _serve(address: str, settings: Config, verbose: bool) -> None:
+    problem = find_one(address, settings.home)
+    begun = Begun(
+        kind="mcp",
+        name=MODEL,
+        problems=address,
+        protocols=(settings.eval.protocol,),
+        language=settings.loop.language,
+        evaluator=__version__,
+        device=find_device(settings.eval.device).model,
+    )
+    checks = None
+    if settings.plugins is not None:
+        checks = tuple(catalogue("checks", packages=settings.plugins))
+    executor, shown = LocalExecutor(settings.home), _shown(verbose)
+
+    def evaluate(request: EvalRequest) -> EvalReport:
+        return executor.evaluate(request, shown, checks=checks)
+
+    run = AgentRun(settings, problem, begun, evaluate)
+    say(f"serving {problem.id} to an MCP client on stdin and stdout")
+    try:
+        serve(run, executor.kill)
+    finally:
+        executor.close()
+        run.close()
+        if run.folder is not None:
+            say(f"run {run.folder}; next: tilewright report {run.folder}")
+
+
+def _shown(verbose: bool) -> Shown:
+    def show(event: str, fields: dict[str, Any]) -> None:
+        text = describe(event, fields)
+        if text and (verbose or event in LOUD):
+            say(printable(text))
+
+    return show
+
+
+def _init(given: dict[str, Any], settings: Config) -> int:
+    """Write a workspace in which the same flags hold, wherever they were typed."""
+    problem = find_one(given["problem"], settings.home)
+    # Without the folder that it stands in, which the agent writes to.
+    words = [sys.executable, "-P", "-m", "tilewright", "mcp", "--problem"]
+    path = Path(given["problem"])
+    words.append(str(path.resolve()) if path.exists() else given["problem"])
+    for flag, name in (("--language", "language"), ("--device", "device")):
+        if given[name] is not None:
+            words += [flag, given[name]]
+    for flag, name in (("--out", "out"), ("--config", "file")):
+        if given[name] is not None:
+            words += [flag, str(Path(given[name]).resolve())]
+    words += [word for item in given["overrides"] for word in ("--set", item)]
+    variables = config.environment((config.HOME_VARIABLE, config.PLUGINS_VARIABLE))
+    folder = Path(given["workspace"])
+    for written in write_workspace(folder, problem.id, words, variables):
+        say(f"{written} written")
+    say(f"next: start your agent in {folder}, or give its client: {shlex.join(words)}")
+    return 0
