@@ -29,7 +29,7 @@ from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.events import Begun
 from tilewright.registry import catalogue
 from tilewright.serve.agent_run import MODEL, AgentRun
-from tilewright.serve.mcp import serve
+from tilewright.serve.mcp import load_sdk, serve
 from tilewright.serve.workspace import write_workspace
 
 __all__ = ["command"]
@@ -55,7 +55,7 @@ Shown = Callable[[str, dict[str, Any]], None]
 @settings_options
 @click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
-    """Serve a problem to a coding agent, by the Model Context Protocol on stdin and stdout.
+    """Serve a problem to a coding agent: MCP on stdin and stdout.
 
     The agent's client starts this, not you; --init writes what it needs for that. Each candidate
     that the agent sends is a turn of a run, as with `optimize`.
@@ -77,6 +77,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 def _serve(address: str, settings: Config, verbose: bool) -> None:
+    sdk = load_sdk()
     problem = find_one(address, settings.home)
     begun = Begun(
         kind="mcp",
@@ -98,7 +99,7 @@ def _serve(address: str, settings: Config, verbose: bool) -> None:
     run = AgentRun(settings, problem, begun, evaluate)
     say(f"serving {problem.id} to an MCP client on stdin and stdout")
     try:
-        serve(run, executor.kill)
+        serve(sdk, run, stop=executor.kill, warn=lambda text: say(printable(text)))
     finally:
         executor.close()
         run.close()

@@ -1,0 +1,55 @@
+"""A folder for an agent to work in: how to use the server, and how a client starts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tilewright.errors import ConfigError
+from tilewright.serve.mcp import NAME
+
+__all__ = ["write_workspace"]
+
+SKILL, CLIENT = "SKILL.md", ".mcp.json"
+TEMPLATE = Path(__file__).parent / "skill.md"
+CALL_MS = 900_000
+"""How long a client should wait: an evaluation in doubt is made twice, one that failed thrice."""
+
+
+def write_workspace(
+    folder: Path, problem: str, command: Sequence[str], variables: Mapping[str, str]
+) -> list[Path]:
+    """Write the files; return their paths.
+
+    Args:
+        folder: made if it is not there.
+        problem: what is to be worked on, as the skill names it.
+        command: starts the server; the client does that in `folder`.
+        variables: the server's environment, beyond what the client gives it.
+
+    Raises:
+        ConfigError: one of them is there already, or the folder cannot be written.
+    """
+    server: dict[str, object] = {"type": "stdio", "command": command[0], "args": [*command[1:]]}
+    if variables:
+        server["env"] = dict(variables)
+    server["timeout"] = CALL_MS
+    skill = TEMPLATE.read_text(encoding="utf-8").replace("{problem}", problem)
+    texts = {
+        folder / SKILL: skill,
+        folder / CLIENT: json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n",
+    }
+    there = [path for path in texts if path.exists() or path.is_symlink()]
+    if there:
+        names = ", ".join(str(path) for path in there)
+        raise ConfigError(f"--init {folder}: {names} would be overwritten; name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            # "x": who was quicker keeps its file.
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as error:
+        raise ConfigError(f"--init {folder}: cannot be written: {error.strerror}") from error
+    return list(texts)
