@@ -21,7 +21,7 @@ from tilewright.cli.play import Played, crown, play
 from tilewright.cli.progress import Progress
 from tilewright.cli.render_bench import turn_text
 from tilewright.config import Config
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, RecordError
 from tilewright.evaluator.devices import find_device
 from tilewright.loop.budget import spent_on
 from tilewright.loop.policies.base import Policy
@@ -36,6 +36,7 @@ from tilewright.loop.sessions import (
 from tilewright.loop.sitting import CANDIDATES
 from tilewright.problems.store import find_problems
 from tilewright.records.events import Begun, Turn
+from tilewright.records.log import EVENTS
 from tilewright.records.runs import create_run
 from tilewright.scoring.words import speed_text
 
@@ -56,7 +57,7 @@ FLAGS = {
     "device": ("--device", "eval.device"),
     "out": ("--out", "runs"),
 }
-FIXED = ("problem", "model", "strategy", "turns", "samples", "language", "out", "file")
+FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
 """What a run keeps from its beginning."""
 
 
@@ -155,7 +156,9 @@ def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
 
 def asks_a_model(run: str | None) -> bool:
     """Tell whether a run's answers come from a model: then none stand in its folder."""
-    return run is not None and not (Path(run) / CANDIDATES).exists()
+    if run is None or not (Path(run) / EVENTS).exists():
+        return False
+    return not (Path(run) / CANDIDATES).exists()
 
 
 def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
@@ -163,6 +166,8 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
         if given.get(name):
             raise ConfigError(f"--resume goes on with what the run was given; leave {name} out")
     folder = Path(given["resumed"])
+    if not (folder / EVENTS).exists():
+        raise RecordError(f"{folder / EVENTS}: no event log can be read here")
     settings = load_settings(str(folder / "run.yaml"), given["overrides"], _flags(given))
     session = resume_session(folder, settings)
     model = find_device(settings.eval.device).model

@@ -54,9 +54,19 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
         parts += [Text(""), Text(name, style="bold"), _protocol(numbers)]
     if len(summary.get("curves", ())) > 1:
         parts += [Text(""), Text("turn by turn", style="bold"), _curves(summary["curves"])]
+    if summary.get("drkernel"):
+        parts += [Text(""), Text("as Dr. Kernel scores", style="bold")]
+        parts.append(_drkernel(summary["drkernel"]))
     if summary["flips"]:
         parts += [Text(""), Text("verdicts that differ", style="bold"), _flips(summary["flips"])]
     return Group(*parts)
+
+
+def _drkernel(found: dict[str, Any]) -> RenderableType:
+    made = table("of each trajectory", *found["last"])
+    for name, title in (("last", "last turn"), ("best", "best of history")):
+        made.add_row(title, *(f"{share:.1%}" for share in found[name].values()))
+    return made
 
 
 def _curves(rows: list[dict[str, Any]]) -> RenderableType:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.records.events import Judgement, Turn
 from tilewright.scoring import metrics
+from tilewright.scoring.drkernel import drkernel
 from tilewright.scoring.metrics import Score
 
 __all__ = ["THRESHOLDS", "flips_of", "group_of", "score_of", "summary_of"]
@@ -46,6 +47,7 @@ def summary_of(turns: Sequence[Turn], weak: Collection[str] = ()) -> dict[str, A
         "candidates": len(turns),
         "problems": len({turn.ask.problem for turn in turns}),
         "protocols": {name: _of_protocol(turns, name, weak) for name in protocols},
+        "drkernel": drkernel(turns),
         "flips": flips_of(turns),
     }
 

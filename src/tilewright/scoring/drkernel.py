@@ -1,0 +1,60 @@
+"""The score of *Dr. Kernel* (arXiv 2602.05885, tables 1 and 2), from verdicts by published rules.
+
+Five trials with an absolute and relative tolerance of 1e-2, which is KernelBench's published rule
+(`official`), a decoy counts as incorrect, and `fast@p` asks for at least p times the speed. `last`
+is each trajectory's last turn, `best` the fastest correct one of its history, picked by the very
+measurement that scores it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.records.events import Judgement, Turn
+from tilewright.scoring import metrics
+from tilewright.scoring.metrics import Score
+
+__all__ = ["drkernel"]
+
+THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
+DECOY = "decoy"
+
+
+def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
+    """Return correct and fast@p of last turns and of the best of each history.
+
+    `None` where nothing was judged by the published rules. What was not judged is left out.
+    """
+    histories: dict[tuple[str, int], list[tuple[int, Score]]] = defaultdict(list)
+    for turn in turns:
+        for item in turn.judgements:
+            score = _score(item)
+            if item.protocol == "official" and score is not None:
+                histories[turn.ask.problem, turn.ask.sample].append((turn.ask.turn, score))
+    if not histories:
+        return None
+    last = [max(found, key=lambda pair: pair[0])[1] for found in histories.values()]
+    best = [_best([score for _, score in sorted(found, key=_turn)]) for found in histories.values()]
+    return {"trajectories": len(last), "last": _numbers(last), "best": _numbers(best)}
+
+
+def _turn(pair: tuple[int, Score]) -> int:
+    return pair[0]
+
+
+def _score(item: Judgement) -> Score | None:
+    if item.verdict == "unjudged":
+        return None
+    right = item.verdict == "correct" and DECOY not in (*item.findings, *item.labels)
+    return Score(right, item.speedup if right else None)
+
+
+def _best(scores: Sequence[Score]) -> Score:
+    return metrics.best_so_far(scores)[-1] or scores[-1]
+
+
+def _numbers(scores: Sequence[Score]) -> dict[str, float]:
+    found = {"correct": sum(item.ok for item in scores) / len(scores)}
+    return found | {f"fast@{p:g}": metrics.fast_p_at_least(scores, p) for p in THRESHOLDS}
