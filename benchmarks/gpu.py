@@ -16,6 +16,7 @@ from benchmarks import (
     corpus,
     gpu_aa,
     gpu_agreement,
+    gpu_climb,
     gpu_coverage,
     gpu_delta,
     gpu_faults,
@@ -32,6 +33,7 @@ PLAIN = {
     "faults": gpu_faults.run,
     "liger": gpu_liger.run,
     "memory": gpu_memory.run,
+    "climb": gpu_climb.run,
 }
 TIMED = {"aa": gpu_aa.run, "delta": gpu_delta.run, "agreement": gpu_agreement.run}
 PARTS = ("smoke", "corpus", "calibrate", *PLAIN, *TIMED)
