@@ -14,7 +14,10 @@ from tilewright.errors import TilewrightError
 
 __all__ = ["VERBS", "cli", "main"]
 
-VERBS = ("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "mcp", "report")
+VERBS = (
+    *("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "view", "mcp"),
+    *("report", "data"),
+)
 """Each is a module beside this one, imported when it is asked for."""
 INTERRUPTED = 130
 ELSEWHERE = (

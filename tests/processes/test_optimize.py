@@ -1,0 +1,129 @@
+"""`tilewright optimize` as a user runs it: to the end, interrupted, out of budget, gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tilewright.records.events import Asked, Told
+from tilewright.records.log import read_events
+
+POLICY = """
+import time
+
+GOOD = "```python\\nimport torch\\ndef softmax(x):\\n    return torch.softmax(x, -1)  # %d\\n```"
+
+
+def answer(messages, ask):
+    time.sleep({pause})
+    return "nothing yet" if ask.turn == 0 else GOOD % ask.turn
+"""
+QUICK = ("--set", "eval.timing.enabled=false", "--set", "loop.in_flight=1")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "policy.py").write_text(POLICY.format(pause=0.05))
+    return tmp_path
+
+
+def start(place: Path, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tilewright", "optimize", *words]
+    environment = {**os.environ, "TILEWRIGHT_HOME": str(place / "home")}
+    return subprocess.Popen(
+        command,
+        cwd=place,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where a shell has put us in the background an interrupt would be ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def begin(place: Path, *words: str) -> subprocess.Popen[str]:
+    model = ("--model", f"scripted:{place / 'policy.py'}", "--out", "runs")
+    return start(place, "softmax", *model, *QUICK, *words)
+
+
+def ended(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == code, err
+    return out, err
+
+
+def run_of(place: Path) -> Path:
+    (path,) = (place / "runs").iterdir()
+    return path
+
+
+def told(run: Path) -> list[str]:
+    return [event.turn.ask.id for event in read_events(run) if isinstance(event, Told)]
+
+
+def test_a_run_ends_with_a_winner_that_runs_by_itself(place):
+    out, _ = ended(begin(place, "--turns", "3", "--json"))
+    document = json.loads(out)
+    assert (document["turns"], document["ended_for"]) == (3, None)
+    (winner,) = document["winners"].values()
+    assert winner["verdict"] == "correct"
+    path = place / winner["file"]
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("agrees; "), done.stderr
+
+
+def test_an_interrupted_run_goes_on_without_a_lost_or_repeated_turn(place):
+    (place / "policy.py").write_text(POLICY.format(pause=1.0))
+    process = begin(place, "--turns", "5")
+    limit = time.monotonic() + 120
+    while not (place / "runs").exists() or len(told(run_of(place))) < 2:
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = ended(process, 130)
+    run = run_of(place)
+    assert f"--resume {run.relative_to(place)}" in err
+    before = told(run)
+    (place / "policy.py").write_text(POLICY.format(pause=0.05))
+    ended(start(place, "--resume", str(run)))
+    after = told(run)
+    assert after[: len(before)] == before
+    assert after == [f"bundled/softmax#0.{number}" for number in range(5)]
+    asked = [ask.id for e in read_events(run) if isinstance(e, Asked) for ask in e.asks]
+    assert asked == after
+
+
+def test_a_budget_ends_a_sitting_and_a_larger_one_goes_on(place):
+    _, err = ended(begin(place, "--turns", "4", "--max-turns", "2"))
+    run = run_of(place)
+    assert "the budget of turns is used up" in err
+    assert len(told(run)) == 2
+    ended(start(place, "--resume", str(run), "--max-turns", "4"))
+    assert len(told(run)) == 4
+
+
+def test_wall_time_ends_what_is_under_way_and_it_is_asked_again(place):
+    (place / "policy.py").write_text(POLICY.format(pause=2.0))
+    _, err = ended(begin(place, "--turns", "3", "--max-wall-s", "3"), 1)
+    run = run_of(place)
+    assert "the budget of wall_s is used up" in err
+    some = len(told(run))
+    assert some < 3
+    (place / "policy.py").write_text(POLICY.format(pause=0.0))
+    ended(start(place, "--resume", str(run), "--max-wall-s", "200"))
+    assert told(run) == [f"bundled/softmax#0.{number}" for number in range(3)]
+
+
+def test_a_model_that_fails_ends_the_run_and_says_which(place):
+    (place / "policy.py").write_text("def answer(messages, ask):\n    raise OSError('no model')\n")
+    _, err = ended(begin(place, "--turns", "3"), 5)
+    assert "no model" in err
+    assert told(run_of(place)) == []
