@@ -51,6 +51,8 @@ class EvalSection(Section):
     """`strict` (ours) or `official` (the published rules of the problem's benchmark)."""
     device: str = "cpu"
     """Where candidates run."""
+    devices: tuple[str, ...] = ()
+    """Devices of one model that share the work of a run; none: `eval.device` alone."""
     baselines: tuple[str, ...] = Field(default=("eager",), min_length=1)
     """What a speed-up is against: `eager`, `compile`, `max-autotune`, or a candidate's path."""
     require_layers: tuple[str, ...] = ()

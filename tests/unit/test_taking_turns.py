@@ -1,12 +1,19 @@
 """Which request goes to which supervisor, and who has a device alone."""
 
+import os
 import threading
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.cli import common
+from tilewright.config import load
+from tilewright.errors import ConfigError
 from tilewright.evaluator.armed import Alone, locked, open_lock
-from tilewright.executors.local import MOST_PASSED, assign
+from tilewright.evaluator.devices import CPU
+from tilewright.executors.local import MOST_PASSED, assign, share_cores
 
 
 def test_a_request_goes_where_its_problem_is_known():
@@ -69,3 +76,27 @@ def test_nobody_gets_a_turn_while_one_is_timed():
     assert got == [False, True]
     with open_lock(f"{name}.alone") as file:
         assert locked(file)
+
+
+@pytest.mark.parametrize(
+    ("cores", "devices", "wanted"),
+    [
+        (8, ("cuda:0", "cuda:1"), [(0, 1, 2, 3), (4, 5, 6, 7)]),
+        (9, ("cuda:0", "cuda:1"), [(0, 1, 2, 3), (4, 5, 6, 7)]),
+        (8, ("cuda:0",), [()]),
+        (3, ("cuda:0", "cuda:1"), [(), ()]),
+        (8, (), []),
+    ],
+)
+def test_devices_share_the_cores_and_none_is_timed_on_anothers(cores, devices, wanted, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert share_cores(devices) == wanted
+
+
+def test_times_of_several_models_are_not_mixed(monkeypatch):
+    monkeypatch.setattr(common, "find_device", lambda name: replace(CPU, model=f"model of {name}"))
+    settings = load(overrides=["eval.devices=[cuda:0, cuda:1]"], environ={})
+    with pytest.raises(ConfigError, match="cuda:1 is model of cuda:1"):
+        common.one_model(settings)
+    monkeypatch.setattr(common, "find_device", lambda _: replace(CPU, model="one"))
+    assert common.one_model(settings) == "one"

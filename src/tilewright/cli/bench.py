@@ -12,7 +12,9 @@ import click
 
 from tilewright import __version__, config
 from tilewright.cli.common import (
+    device_flags,
     load_settings,
+    one_model,
     out_option,
     ready_to_judge,
     settings_options,
@@ -27,7 +29,6 @@ from tilewright.cli.render import show
 from tilewright.cli.render_bench import bench_view, turn_text
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.evaluator.devices import find_device
 from tilewright.executors.local import LocalExecutor
 from tilewright.loop.budget import spent_on
 from tilewright.loop.driver import drive
@@ -74,7 +75,7 @@ MOST_NAMED = 20
 )
 @click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that was stopped.")
 @click.option("--limit", type=click.IntRange(1), help="Judge at most so many in this sitting.")
-@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one document.")
 @out_option
 @settings_options
@@ -158,7 +159,7 @@ def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
         raise ConfigError(
             "bench wants PROBLEMS and --candidates WHERE or --model NAME, or --resume RUN"
         )
-    flags = {"runs": ("--out", given["out"]), "eval.device": ("--device", given["device"])}
+    flags = {"runs": ("--out", given["out"]), **device_flags(given["device"])}
     settings = load_settings(given["file"], given["overrides"], flags)
     protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))
     for name in protocols:
@@ -172,7 +173,7 @@ def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
         say(f"left out: {len(answers.skipped) - MOST_NAMED} more")
     if not answers.sources:
         raise ConfigError(f"--candidates {given['candidates']}: no candidate for these problems")
-    model = find_device(settings.eval.device).model
+    model = one_model(settings)
     begun = Begun(
         kind="bench",
         name=given["candidates"],
@@ -204,7 +205,7 @@ def _resumed(given: dict[str, Any]) -> tuple[Sitting, Config]:
     folder = Path(given["resumed"])
     sitting = resume(folder)
     settings = load_settings(str(folder / "run.yaml"), given["overrides"], {})
-    model = find_device(settings.eval.device).model
+    model = one_model(settings)
     for name, then, now in (
         ("device", sitting.begun.device, model),
         ("version", sitting.begun.evaluator, __version__),
@@ -220,7 +221,8 @@ def _turns(
     """Play what is left; what is under way ends with us."""
     workers, lock = given["workers"], threading.Lock()
     problems = {problem.id: problem for problem in sitting.problems}
-    executor = LocalExecutor(settings.home, workers=workers)
+    devices = settings.eval.devices
+    executor = LocalExecutor(settings.home, workers, devices)
 
     def shown(event: str, fields: dict[str, Any]) -> None:
         with lock:
@@ -253,7 +255,7 @@ def _turns(
             sitting.strategy,
             play,
             log,
-            in_flight=workers,
+            in_flight=max(workers, 2 * len(devices)),
             waiting=sitting.waiting,
             stop=stop,
         )

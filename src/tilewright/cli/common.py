@@ -16,13 +16,16 @@ import click
 from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.evaluator.devices import find_device
 from tilewright.records import EvalReport, Verdict
 from tilewright.records.runs import create_run, write_report
 
 __all__ = [
     "EXIT_CODES",
+    "device_flags",
     "fresh_run",
     "load_settings",
+    "one_model",
     "out_option",
     "ready_to_judge",
     "save",
@@ -84,6 +87,30 @@ def load_settings(
             raise ConfigError(f"{flag} and --set {path}=... set the same thing; give one of them")
         added.append(f"{path}={json.dumps(value)}")
     return config.load(None if file is None else Path(file), [*overrides, *added])
+
+
+def device_flags(given: str | None) -> dict[str, tuple[str, object]]:
+    """Return the settings that `--device` stands for: one device, or several with commas."""
+    names = tuple(part.strip() for part in (given or "").split(",") if part.strip())
+    return {
+        "eval.device": ("--device", names[0] if names else None),
+        "eval.devices": ("--device", list(names) if len(names) > 1 else None),
+    }
+
+
+def one_model(settings: Config) -> str:
+    """Return the model of the devices that share a run's work.
+
+    Raises:
+        ConfigError: they are of several models, whose times cannot be compared.
+        InfrastructureError: one of them is not here.
+    """
+    names = settings.eval.devices or (settings.eval.device,)
+    models = {name: find_device(name).model for name in names}
+    if len(set(models.values())) > 1:
+        said = ", ".join(f"{name} is {model}" for name, model in models.items())
+        raise ConfigError(f"--device: times of several models do not compare: {said}")
+    return models[names[0]]
 
 
 def ready_to_judge() -> None:

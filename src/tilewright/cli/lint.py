@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -11,13 +12,19 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tilewright.api import build_request
-from tilewright.cli.common import load_settings, ready_to_judge, settings_options, usable_home
+from tilewright.cli.common import (
+    device_flags,
+    load_settings,
+    one_model,
+    ready_to_judge,
+    settings_options,
+    usable_home,
+)
 from tilewright.cli.lines import printable, say
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show, table
 from tilewright.config import Config
 from tilewright.errors import RecordError
-from tilewright.evaluator.devices import find_device
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.store import find_problems
 from tilewright.records import Candidate, Problem
@@ -30,7 +37,7 @@ FOLDER = "health"
 
 @click.command("lint")
 @click.argument("address")
-@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
 @click.option("--again", is_flag=True, help="Look again at problems that were looked at before.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of a table.")
 @settings_options
@@ -48,8 +55,7 @@ def command(
     is held against the reference, by the published tolerances and strictly. Exits with 1 if one
     passes under the strict protocol; official scores keep such problems, strict ones do not.
     """
-    flags = {"eval.device": ("--device", device)}
-    settings = load_settings(file, overrides, flags)
+    settings = load_settings(file, overrides, device_flags(device))
     ready_to_judge()
     usable_home(settings)
     problems = find_problems(address, settings.home)
@@ -71,18 +77,25 @@ def command(
 def _healths(
     problems: list[Problem], settings: Config, *, again: bool
 ) -> Iterator[tuple[str, Health]]:
-    model = find_device(settings.eval.device).model
-    with LocalExecutor(settings.home) as executor, Progress("lint") as progress:
-        for number, problem in enumerate(problems, start=1):
-            path = _path(settings.home, problem, model)
-            known = None if again else _read(path)
-            if known is None:
-                progress.about(f"{number} of {len(problems)}, {problem.id}")
-                request = build_request(_nobody(problem), problem, settings)
-                known = executor.lint(request, progress)
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(known.to_json(indent=1), encoding="utf-8")
-            yield problem.id, known
+    model, devices = one_model(settings), settings.eval.devices
+    executor = LocalExecutor(settings.home, devices=devices)
+
+    def looked(problem: Problem) -> Health:
+        path = _path(settings.home, problem, model)
+        known = None if again else _read(path)
+        if known is None:
+            request = build_request(_nobody(problem), problem, settings)
+            known = executor.lint(request, progress)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(known.to_json(indent=1), encoding="utf-8")
+        return known
+
+    with executor, Progress("lint") as progress, ThreadPoolExecutor(max(len(devices), 1)) as pool:
+        for number, (problem, health) in enumerate(
+            zip(problems, pool.map(looked, problems), strict=True), start=1
+        ):
+            progress.about(f"{number} of {len(problems)}, {problem.id}")
+            yield problem.id, health
 
 
 def _nobody(problem: Problem) -> Candidate:

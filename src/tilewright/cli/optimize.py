@@ -10,7 +10,9 @@ import click
 
 from tilewright import __version__, config
 from tilewright.cli.common import (
+    device_flags,
     load_settings,
+    one_model,
     out_option,
     ready_to_judge,
     settings_options,
@@ -22,7 +24,6 @@ from tilewright.cli.progress import Progress
 from tilewright.cli.render_bench import turn_text
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
-from tilewright.evaluator.devices import find_device
 from tilewright.loop.budget import spent_on
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.choose import choose_policy
@@ -54,7 +55,6 @@ FLAGS = {
     "max_device_s": ("--max-device-s", "loop.max_device_s"),
     "max_wall_s": ("--max-wall-s", "loop.max_wall_s"),
     "max_usd": ("--max-usd", "loop.max_usd"),
-    "device": ("--device", "eval.device"),
     "out": ("--out", "runs"),
 }
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
@@ -90,7 +90,7 @@ def model_options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
 @model_options
 @click.option("--language", metavar="NAME", help="Write it in this language. (loop.language)")
 @click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that was stopped.")
-@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one document.")
 @out_option
 @settings_options
@@ -148,7 +148,7 @@ def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
         protocols=(settings.eval.protocol,),
         language=settings.loop.language,
         evaluator=__version__,
-        device=find_device(settings.eval.device).model,
+        device=one_model(settings),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin_session(folder, begun, problems, settings), settings, policy
@@ -170,7 +170,7 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
     settings = load_settings(str(folder / "run.yaml"), given["overrides"], _flags(given))
     session = resume_session(folder, settings)
-    model = find_device(settings.eval.device).model
+    model = one_model(settings)
     for name, then, now in (
         ("device", session.begun.device, model),
         ("version", session.begun.evaluator, __version__),
@@ -181,7 +181,8 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
 
 
 def _flags(given: dict[str, Any]) -> dict[str, tuple[str, object]]:
-    return {path: (flag, given.get(name)) for name, (flag, path) in FLAGS.items()}
+    found = {path: (flag, given.get(name)) for name, (flag, path) in FLAGS.items()}
+    return {**found, **device_flags(given.get("device"))}
 
 
 def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:

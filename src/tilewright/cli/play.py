@@ -46,7 +46,7 @@ def play(
         InfrastructureError: our own side fails again and again.
     """
     section = settings.loop
-    executor = LocalExecutor(settings.home, workers=min(section.in_flight, 4))
+    executor = LocalExecutor(settings.home, min(section.in_flight, 4), settings.eval.devices)
     checks = None
     if settings.plugins is not None:
         checks = tuple(catalogue("checks", packages=settings.plugins))

@@ -34,7 +34,10 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--cores", default="", help="to use, numbers with commas between them")
     options = parser.parse_args(argv)
+    if options.cores:
+        os.sched_setaffinity(0, [int(core) for core in options.cores.split(",")])
     sock = socket.socket(fileno=options.channel)
     hosts = Hosts(options.home)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -20,11 +21,13 @@ from tilewright.contestant.frames import Channel, ChannelClosed, DeadlineExceede
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.health import Health
 
-__all__ = ["LocalExecutor"]
+__all__ = ["LocalExecutor", "assign", "share_cores"]
 
 START_S = 60.0
 MOST_KNOWN = 8
 """How many judges a supervisor keeps on a GPU (`evaluator.host`)."""
+LEAST_CORES = 2
+"""For each device: one that times, and one for all else."""
 MOST_PASSED = 16
 """How often a request is passed over by others that came later."""
 Progress = Callable[[str, dict[str, Any]], None]
@@ -39,13 +42,19 @@ class LocalExecutor:
 
     Safe to use from several threads. As many evaluations as there are `workers` are under way at
     once; each holds the device alone from its first to its last call there, so what overlaps is
-    reading, building and compiling.
+    reading, building and compiling. Several `devices` share the work, each with a part of the
+    cores: then a request goes to any of them, whatever it names itself.
     """
 
-    def __init__(self, home: Path, workers: int = 1) -> None:
+    def __init__(self, home: Path, workers: int = 1, devices: Sequence[str] = ()) -> None:
         if workers < 1:
             raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
-        self._idle = [Supervisor(home) for _ in range(workers)]
+        places = [
+            Place(name, cores) for name, cores in zip(devices, share_cores(devices), strict=True)
+        ]
+        places = places or [Place()]
+        count = max(workers, len(places))
+        self._idle = [Supervisor(home, places[n % len(places)]) for n in range(count)]
         self._all = tuple(self._idle)
         self._waiting: list[_Ticket] = []
         self._changed = threading.Condition()
@@ -191,11 +200,31 @@ class _Ticket:
     supervisor: Supervisor | None = None
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a supervisor judges."""
+
+    device: str | None = None
+    """`None`: on whichever device a request names."""
+    cores: tuple[int, ...] = ()
+    """Of this machine, that it and its children may use; none: all."""
+
+
+def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
+    """Share this machine's cores among devices, so that no two time on the same ones."""
+    cores = sorted(os.sched_getaffinity(0))
+    each = len(cores) // max(len(devices), 1)
+    if len(devices) < 2 or each < LEAST_CORES:
+        return [() for _ in devices]
+    return [tuple(cores[n * each : (n + 1) * each]) for n in range(len(devices))]
+
+
 class Supervisor:
     """One supervisor process, started when it is first needed; it judges one after the other."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, place: Place) -> None:
         self._home = home
+        self._place = place
         self._channel: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.problems: list[str] = []
@@ -240,6 +269,8 @@ class Supervisor:
         self, kind: str, fields: dict[str, Any], request: EvalRequest, progress: Progress
     ) -> bytes:
         channel = self._channel or self._start()
+        if self._place.device is not None:
+            request = request.model_copy(update={"device": self._place.device})
         channel.send(kind, fields, request.to_json().encode())
         while True:
             frame = channel.receive()
@@ -267,6 +298,8 @@ class Supervisor:
         # Without the folder that we stand in: a candidate there may be called like a module.
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.supervisor"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
+        if self._place.cores:
+            command += ["--cores", ",".join(map(str, self._place.cores))]
         self._process = subprocess.Popen(
             command,
             pass_fds=(theirs.fileno(),),

@@ -95,7 +95,8 @@ def _kept(path: Path, request: EvalRequest) -> EvalReport | None:
         found = read_report(path)
     except RecordError:
         return None
-    same = found.request.model_copy(update={"seed": request.seed})
+    # Several devices of one model share a run's work.
+    same = found.request.model_copy(update={"seed": request.seed, "device": request.device})
     return found if same == request else None
 
 
