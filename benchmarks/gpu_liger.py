@@ -34,7 +34,17 @@ def inputs(case, generator):
 def reference({names}):
     {reference}
 """
-CANDIDATE = """import torch
+CANDIDATE = """import sys
+import types
+
+import torch
+
+# liger-kernel asks transformers one question, whose import takes as long as all the rest.
+answers = types.ModuleType("transformers.utils")
+answers.is_torch_npu_available = lambda: False
+sys.modules["transformers"] = types.ModuleType("transformers")
+sys.modules["transformers.utils"] = answers
+
 from liger_kernel.ops.{module} import {function}
 
 
