@@ -1,0 +1,91 @@
+"""`tilewright serve`: judge for other programs, over HTTP."""
+
+from __future__ import annotations
+
+import click
+
+from tilewright.cli.common import (
+    device_flags,
+    load_settings,
+    one_model,
+    ready_to_judge,
+    settings_options,
+    usable_home,
+)
+from tilewright.cli.lines import say
+from tilewright.errors import ConfigError
+from tilewright.executors.local import LocalExecutor
+from tilewright.serve.access import SCOPES, Tokens, is_loopback, make_token
+
+__all__ = ["command"]
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8477, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="How many are judged at once; one at a time is on a device.",
+)
+@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
+@click.option("--make-token", "name", metavar="CLIENT", help="Print a new token, and end.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    help="What that token may do; default: submit and read. Repeatable.",
+)
+@settings_options
+def command(
+    host: str,
+    port: int,
+    workers: int,
+    device: str | None,
+    name: str | None,
+    scopes: tuple[str, ...],
+    file: str | None,
+    overrides: tuple[str, ...],
+) -> int:
+    """Judge what other programs submit. What is accepted is on the disk, and is judged.
+
+    On the loopback address everybody on this machine may ask; anywhere else a token is wanted,
+    made by --make-token, sent as Bearer or as the password of http://x:TOKEN@host:port.
+    """
+    settings = load_settings(file, overrides, device_flags(device))
+    home = usable_home(settings) / "serve"
+    if name is not None:
+        click.echo(make_token(home, name, scopes or ("submit", "read")))
+        return 0
+    ready_to_judge()
+    tokens = None if is_loopback(host) else Tokens(home)
+    if tokens is not None and not tokens:
+        raise ConfigError(
+            f"--host {host}: others reach that address, so a token is wanted, and there is none: "
+            "tilewright serve --make-token CLIENT"
+        )
+    model, devices = one_model(settings), settings.eval.devices
+    try:
+        import uvicorn
+
+        from tilewright.serve.app import Service, create_app
+    except ImportError as error:
+        raise ConfigError(
+            f"the server needs {error.name}: pip install 'tilewright[serve]'"
+        ) from error
+    executor = LocalExecutor(settings.home, workers, devices)
+    service = Service(
+        settings,
+        lambda request, seen: executor.evaluate(request, seen),
+        home,
+        2 * max(workers, len(devices)),
+    )
+    say(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
+    try:
+        uvicorn.run(create_app(service, tokens), host=host, port=port, log_level="warning")
+    finally:
+        executor.close()
+    return 0

@@ -1,0 +1,120 @@
+"""Evaluation by a server of ours: the same interface as on this machine. Needs no torch."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from tilewright import errors
+from tilewright.records import EvalReport, EvalRequest
+
+__all__ = ["RemoteExecutor"]
+
+WAIT_S = 30.0
+"""How long one request waits at the server."""
+LONGEST_PAUSE_S = 10.0
+Progress = Callable[[str, dict[str, Any]], None]
+
+
+def _silent(event: str, fields: dict[str, Any]) -> None:
+    """Ignore progress."""
+
+
+class RemoteExecutor:
+    """A client of `tilewright serve`. Lifetime: as you like; it holds nothing open.
+
+    What is sent twice, since an answer was lost, is one task: work is named by its content.
+    """
+
+    def __init__(self, url: str, *, token: str | None = None, patience_s: float = 300.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise errors.ConfigError(f"executor {url!r}: no address such as http://host:port")
+        self._token = token or parts.password
+        host = parts.hostname + (f":{parts.port}" if parts.port else "")
+        self._url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+        self._patience_s = patience_s
+
+    def evaluate(
+        self,
+        request: EvalRequest,
+        progress: Progress = _silent,
+        *,
+        checks: tuple[str, ...] | None = None,  # noqa: ARG002 - the server has its own
+        deadline_s: float | None = None,
+    ) -> EvalReport:
+        """Have one candidate judged and return the report.
+
+        Raises:
+            ProblemError: the problem cannot be used.
+            ConfigError: the server refuses the request.
+            InfrastructureError: it is not reached in time, or could not judge it.
+        """
+        body = {"request": request.model_dump(mode="json"), "deadline_s": deadline_s}
+        task = self._asked("POST", "/v1/tasks", body)
+        key, state = task["key"], ""
+        while task["state"] in ("queued", "running"):
+            if task["state"] != state:
+                state = task["state"]
+                progress("waiting", {"message": f"{self._url}: {state}"})
+            task = self._asked("GET", f"/v1/tasks/{quote(key)}?wait_s={WAIT_S}")
+        if task["state"] == "done":
+            return EvalReport.model_validate(self._asked("GET", f"/v1/tasks/{quote(key)}/report"))
+        said = task.get("error") or f"the task was {task['state']}"
+        if said.startswith("ProblemError"):
+            raise errors.ProblemError(said)
+        raise errors.InfrastructureError(f"{self._url}: {said}")
+
+    async def evaluate_async(
+        self, request: EvalRequest, progress: Progress = _silent
+    ) -> EvalReport:
+        """Have one candidate judged without blocking the event loop."""
+        return await asyncio.to_thread(self.evaluate, request, progress)
+
+    def cancel(self, key: str) -> None:
+        """Want a task no more, by its key or its name."""
+        self._asked("DELETE", f"/v1/tasks/{quote(key)}")
+
+    def _asked(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
+        """Ask, again and again while the server is not there or has no room."""
+        until, pause = time.monotonic() + self._patience_s, 0.2
+        while True:
+            try:
+                return self._once(method, path, body)
+            except urllib.error.HTTPError as error:
+                said = error.read().decode(errors="replace")[:500]
+                if error.code not in (429, 502, 503, 504) or time.monotonic() > until:
+                    raise _refused(self._url, error.code, said) from error
+                pause = max(pause, float(error.headers.get("retry-after") or 0.0))
+            except (OSError, ValueError) as error:
+                if time.monotonic() > until:
+                    raise errors.InfrastructureError(
+                        f"{self._url}: not reached within {self._patience_s:g} s: {error}"
+                    ) from error
+            time.sleep(min(pause, LONGEST_PAUSE_S))
+            pause *= 2
+
+    def _once(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401 - JSON
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(f"{self._url}{path}", data=data, method=method)
+        asked.add_header("content-type", "application/json")
+        if self._token:
+            word = base64.b64encode(f"x:{self._token}".encode()).decode()
+            asked.add_header("authorization", f"Basic {word}")
+        with urllib.request.urlopen(asked, timeout=WAIT_S + 30) as answer:
+            return json.load(answer)
+
+
+def _refused(url: str, code: int, said: str) -> errors.TilewrightError:
+    if code in (401, 403):
+        return errors.ConfigError(f"{url}: it wants a token that may do this ({code}: {said})")
+    if code < 500 and code != 429:
+        return errors.ConfigError(f"{url}: refused ({code}: {said})")
+    return errors.InfrastructureError(f"{url}: {code}: {said}")

@@ -1,0 +1,248 @@
+"""The server's memory and its order: nothing lost, nobody's name stands for another's work."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit import cli_reports as reports
+from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.serve.dispatcher import ATTEMPTS, Dispatcher
+from tilewright.serve.store import Conflict, Store, Submitted
+from tilewright.serve.tasks import Waiting, choose
+
+REQUEST = reports.request().to_json().encode()
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "tasks.db")
+    yield made
+    made.close()
+
+
+def given_of(key, client="a", **more):
+    fields = {"problem": "p", "priority": 1, "request": REQUEST}
+    return Submitted(key=key, client=client, **{**fields, **more})
+
+
+def waits(key, client="a", problem="p", priority=1, sequence=0):
+    return Waiting(key, client, problem, priority, sequence)
+
+
+def test_the_same_work_is_one_task_whoever_asks_for_it(store):
+    first = store.submit(given_of("k", "a")).result()
+    again = store.submit(given_of("k", "b")).result()
+    assert first == again
+    assert store.owns("a", "k")
+    assert store.owns("b", "k")
+    assert not store.owns("c", "k")
+
+
+def test_a_name_stands_for_one_piece_of_work_of_one_client(store):
+    store.submit(given_of("k", "a", name="mine")).result()
+    store.submit(given_of("k", "a", name="mine")).result()
+    with pytest.raises(Conflict):
+        store.submit(given_of("other", "a", name="mine")).result()
+    store.submit(given_of("other", "b", name="mine")).result()
+    assert store.named("a", "mine") == "k"
+    assert store.named("b", "mine") == "other"
+    assert store.task("other").client == "b"
+
+
+def test_what_one_may_not_have_is_no_reason_to_refuse_others(store):
+    store.submit(given_of("k", "a", name="mine")).result()
+    futures = [store.submit(given_of(f"n{n}")) for n in range(50)]
+    wrong = store.submit(given_of("other", "a", name="mine"))
+    futures += [store.submit(given_of(f"m{n}")) for n in range(50)]
+    with pytest.raises(Conflict):
+        wrong.result()
+    assert len({future.result().key for future in futures}) == 100
+
+
+def test_what_was_accepted_is_there_after_a_restart_and_what_ran_waits_again(tmp_path):
+    first = Store(tmp_path / "tasks.db")
+    for number in range(3):
+        first.submit(given_of(f"k{number}")).result()
+    assert first.begin("k1").result()
+    assert not first.begin("k1").result()
+    first.begin("k2").result()
+    first.finish("k2", "correct", b"report").result()
+    # Killed: nothing is closed.
+    second = Store(tmp_path / "tasks.db")
+    assert [item.key for item in second.recover().result()] == ["k0", "k1"]
+    assert second.result("k2") == b"report"
+    assert second.counts() == {"queued": 2, "done": 1}
+
+
+def test_what_others_want_too_is_not_cancelled(store):
+    store.submit(given_of("k", "a")).result()
+    store.submit(given_of("k", "b")).result()
+    assert not store.cancel("a", "k").result()
+    assert not store.owns("a", "k")
+    assert store.cancel("b", "k").result()
+    assert store.task("k").state == "cancelled"
+    store.finish("k", "correct", b"late").result()
+    assert store.task("k").state == "cancelled"
+    assert store.submit(given_of("k", "a")).result().state == "queued"
+
+
+def test_pages_are_in_order_and_each_clients_own(store):
+    for number in range(10):
+        store.submit(given_of(f"k{number}", "ab"[number % 2])).result()
+    first = store.page("a", None, 0, 3)
+    assert [task.key for task in first] == ["k0", "k2", "k4"]
+    assert [task.key for task in store.page("a", None, first[-1].sequence, 3)] == ["k6", "k8"]
+    assert len(store.page(None, "queued", 0, 100)) == 10
+
+
+def test_old_tasks_are_forgotten_with_their_names(store):
+    store.submit(given_of("k", name="mine")).result()
+    store.submit(given_of("open")).result()
+    store.finish("k", "correct", b"r").result()
+    assert store.prune(time.time() + 1).result() == 1
+    assert store.task("k") is None
+    assert store.named("a", "mine") is None
+    assert store.task("open") is not None
+
+
+def test_a_store_that_cannot_be_opened_is_named(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InfrastructureError, match="file"):
+        Store(tmp_path / "file" / "tasks.db")
+
+
+def test_the_highest_priority_is_next_then_who_waited_longest_for_a_turn():
+    waiting = {
+        "a": [waits("a1", "a", sequence=1), waits("a2", "a", sequence=2)],
+        "b": [waits("b1", "b", sequence=3)],
+        "c": [waits("c1", "c", priority=0, sequence=0)],
+    }
+    assert choose(waiting, [], set()).key == "a1"
+    assert choose(waiting, ["a"], set()).key == "b1"
+    assert choose(waiting, ["b", "a"], set()).key == "b1"
+    assert choose({**waiting, "b": []}, ["a"], set()).key == "a1"
+    assert choose({}, [], set()) is None
+
+
+def test_of_one_clients_tasks_a_warm_problem_is_next():
+    own = [waits("a1", problem="x", sequence=1), waits("a2", problem="y", sequence=2)]
+    assert choose({"a": own}, [], {"y"}).key == "a2"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.sampled_from("xyz"))))
+def test_everything_that_waits_is_served_once_and_priorities_hold(rows):
+    waiting: dict[str, list[Waiting]] = {}
+    for number, (client, priority, problem) in enumerate(rows):
+        item = waits(str(number), client, problem, priority, number)
+        waiting.setdefault(client, []).append(item)
+    for own in waiting.values():
+        own.sort(key=lambda item: (-item.priority, item.sequence))
+    turns: list[str] = []
+    served = []
+    while (item := choose(waiting, turns, {"x"})) is not None:
+        waiting[item.client].remove(item)
+        turns = [*(name for name in turns if name != item.client), item.client]
+        served.append(item)
+    assert sorted(item.key for item in served) == sorted(str(n) for n in range(len(rows)))
+    assert [item.priority for item in served] == sorted((i.priority for i in served), reverse=True)
+
+
+class Script:
+    """Answers from a list; the last answer repeats."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.calls = 0
+        self.go = threading.Event()
+        self.go.set()
+
+    def __call__(self, request, seen):
+        self.calls += 1
+        seen("stage", {})
+        assert self.go.wait(10)
+        seen("stage", {})
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer.model_copy(update={"request": request})
+
+
+def ended(store, key):
+    limit = time.monotonic() + 10
+    while store.task(key).state in ("queued", "running"):
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+    return store.task(key)
+
+
+def dispatcher_of(store, script, **more):
+    return Dispatcher(store, script, in_flight=2, pause_s=0.001, **more)
+
+
+def test_waiting_tasks_are_judged_and_their_reports_kept(store):
+    made = dispatcher_of(store, Script(reports.correct()))
+    made.add(store.submit(given_of("k")).result())
+    assert ended(store, "k").verdict == "correct"
+    made.close()
+    assert b'"verdict":"correct"' in store.result("k")
+
+
+def test_what_waited_when_the_server_died_is_judged_by_the_next(store):
+    for number in range(5):
+        store.submit(given_of(f"k{number}")).result()
+    store.begin("k3").result()
+    made = dispatcher_of(store, Script(reports.correct()))
+    assert all(ended(store, f"k{number}").state == "done" for number in range(5))
+    made.close()
+
+
+def test_our_own_failures_are_repeated_and_then_said(store):
+    script = Script(InfrastructureError("x"), OSError("y"), reports.correct())
+    made = dispatcher_of(store, script)
+    made.add(store.submit(given_of("k")).result())
+    assert ended(store, "k").verdict == "correct"
+    script.answers = [InfrastructureError("gone")]
+    script.calls = 0
+    made.add(store.submit(given_of("bad")).result())
+    task = ended(store, "bad")
+    made.close()
+    assert (task.state, task.verdict, script.calls) == ("failed", None, ATTEMPTS)
+    assert "unjudged after 3 attempts" in task.error
+
+
+def test_a_problem_that_cannot_be_used_fails_at_once(store):
+    script = Script(ProblemError("no reference"))
+    made = dispatcher_of(store, script)
+    made.add(store.submit(given_of("k")).result())
+    assert "no reference" in ended(store, "k").error
+    made.close()
+    assert script.calls == 1
+
+
+def test_running_work_is_cancelled_at_its_next_step(store):
+    script = Script(reports.correct())
+    script.go.clear()
+    made = dispatcher_of(store, script)
+    made.add(store.submit(given_of("k")).result())
+    limit = time.monotonic() + 10
+    while script.calls == 0:
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+    assert store.cancel("a", "k").result()
+    made.forget("k")
+    script.go.set()
+    made.close()
+    assert store.task("k").state == "cancelled"
+    assert store.result("k") == b""
+
+
+def test_what_is_late_is_not_begun(store):
+    made = dispatcher_of(store, Script(reports.correct()))
+    made.add(store.submit(given_of("k", deadline=time.time() - 1)).result())
+    assert "deadline" in ended(store, "k").error
+    made.close()
