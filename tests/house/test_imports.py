@@ -21,6 +21,7 @@ LIGHT = [
     "tilewright.languages",
     "tilewright.problems",
     "tilewright.executors",
+    "tilewright.rl.explain",
     "tilewright.evaluator.supervisor",
     "tilewright.cli.main",
 ]
@@ -50,8 +51,9 @@ def test_the_contestant_imports_only_the_standard_library_torch_and_triton():
     assert not wrong
 
 
-def test_torch_is_imported_only_beside_the_devices():
-    allowed = (SOURCE / "contestant", SOURCE / "evaluator" / "judge", SOURCE / "testing")
+def test_torch_is_imported_only_beside_the_devices_and_to_learn():
+    places = ("contestant", "evaluator/judge", "rl", "testing")
+    allowed = tuple(SOURCE / place for place in places)
     wrong = [
         f"{name_of(path)}: {module}"
         for path in python_files(under=SOURCE)
