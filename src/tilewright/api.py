@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import __version__
-from tilewright.config import Config
+from tilewright.config import LOCAL, Config
 from tilewright.config import load as load_config
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.environment import environment
 from tilewright.evaluator.host import plan_cores
-from tilewright.executors.local import LocalExecutor
+from tilewright.executors.choose import Executor, open_executor
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
 from tilewright.records.store import lookup, remember, work_key
@@ -28,7 +28,7 @@ from tilewright.registry import catalogue
 __all__ = ["build_request", "evaluate", "evaluate_async", "judge"]
 
 Progress = Callable[[str, dict[str, Any]], None]
-_executors: dict[Path, LocalExecutor] = {}
+_executors: dict[tuple[str, Path], Executor] = {}
 
 
 def evaluate(
@@ -90,7 +90,8 @@ def judge(request: EvalRequest, settings: Config, progress: Progress | None = No
         InfrastructureError: our side failed, twice.
     """
     key = None
-    if settings.eval.reuse:
+    # A server answers identical work from its own store.
+    if settings.eval.reuse and settings.executor == LOCAL:
         key = work_key(
             request, environment(plan_cores_here(), find_device(request.device)), __version__
         )
@@ -100,7 +101,7 @@ def judge(request: EvalRequest, settings: Config, progress: Progress | None = No
     checks = None
     if settings.plugins is not None:
         checks = tuple(catalogue("checks", packages=settings.plugins))
-    report = _executor(settings.home).evaluate(request, progress or _silent, checks=checks)
+    report = _executor(settings).evaluate(request, progress or _silent, checks=checks)
     if key is not None:
         with contextlib.suppress(OSError):
             # A full disk loses the short cut, not the verdict.
@@ -128,9 +129,10 @@ def _silent(event: str, fields: dict[str, Any]) -> None:
     """Ignore progress."""
 
 
-def _executor(home: Path) -> LocalExecutor:
-    if home not in _executors:
-        executor = LocalExecutor(home)
+def _executor(settings: Config) -> Executor:
+    place = (settings.executor, settings.home)
+    if place not in _executors:
+        executor = open_executor(settings)
         atexit.register(executor.close)
-        _executors[home] = executor
-    return _executors[home]
+        _executors[place] = executor
+    return _executors[place]

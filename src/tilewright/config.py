@@ -21,6 +21,7 @@ from tilewright.records import Limits, Protocol, Rules, TimingPlan
 
 __all__ = [
     "HOME_VARIABLE",
+    "LOCAL",
     "PLUGINS_VARIABLE",
     "Config",
     "EvalSection",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 HOME_VARIABLE = "TILEWRIGHT_HOME"
+LOCAL = "local"
 PLUGINS_VARIABLE = "TILEWRIGHT_PLUGINS"
 
 
@@ -136,6 +138,9 @@ class Config(Section):
     """Where run folders are written."""
     plugins: tuple[str, ...] | None = None
     """Packages whose plug-ins may be loaded beside our own; `null`: all that are installed."""
+    executor: str = LOCAL
+    """Where candidates are judged: `local`, or the address of a `tilewright serve`, as
+    `http://x:TOKEN@host:port`."""
     eval: EvalSection = EvalSection()
     model: ModelSection = ModelSection()
     loop: LoopSection = LoopSection()

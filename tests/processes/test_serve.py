@@ -254,3 +254,29 @@ def test_a_server_that_is_not_there_is_named():
         remote.evaluate(request(GOOD.format(1)))
     with pytest.raises(ConfigError, match="no address"):
         RemoteExecutor("nowhere")
+
+
+@pytest.mark.parametrize("verb", ["eval", "bench", "optimize"])
+def test_any_verb_has_its_work_judged_by_a_server(server, tmp_path, verb):
+    path = tmp_path / "softmax.py"
+    path.write_text(GOOD.format(1))
+    words = {
+        "eval": [str(path), "--problem", "softmax"],
+        "bench": ["softmax", "--candidates", str(path)],
+        "optimize": ["rmsnorm", "--model", "recorded:bundled", "--turns", "2"],
+    }[verb]
+    command = [sys.executable, "-m", "tilewright", verb, *words, "--json", "--out", "runs"]
+    command += ["--set", f"executor={server.url}", "--set", "eval.timing.enabled=false"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+        # Without a home of its own nothing can have been judged here.
+        env={**os.environ, "TILEWRIGHT_HOME": str(tmp_path / "client")},
+    )
+    assert done.returncode == 0, done.stderr
+    rows = asked(f"{server.url}/v1/tasks?state=done")[1]
+    assert len(rows) == {"eval": 1, "bench": 1, "optimize": 3}[verb]

@@ -29,7 +29,7 @@ from tilewright.cli.render import show
 from tilewright.cli.render_bench import bench_view, turn_text
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.executors.local import LocalExecutor
+from tilewright.executors.choose import open_executor
 from tilewright.loop.budget import spent_on
 from tilewright.loop.driver import drive
 from tilewright.loop.environment import judged
@@ -88,7 +88,6 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     (--model), over several turns and samples. What was judged is on the disk at once: a run that
     was stopped goes on with --resume, and judges nothing twice.
     """
-    ready_to_judge()
     if given["model"] or asks_a_model(given["resumed"]):
         return _of_model(given)
     sitting, settings = _resumed(given) if given["resumed"] else _begun(given)
@@ -161,6 +160,7 @@ def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
         )
     flags = {"runs": ("--out", given["out"]), **device_flags(given["device"])}
     settings = load_settings(given["file"], given["overrides"], flags)
+    ready_to_judge(settings)
     protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))
     for name in protocols:
         if name not in PROTOCOLS or protocols.count(name) > 1:
@@ -205,6 +205,7 @@ def _resumed(given: dict[str, Any]) -> tuple[Sitting, Config]:
     folder = Path(given["resumed"])
     sitting = resume(folder)
     settings = load_settings(str(folder / "run.yaml"), given["overrides"], {})
+    ready_to_judge(settings)
     model = one_model(settings)
     for name, then, now in (
         ("device", sitting.begun.device, model),
@@ -222,7 +223,7 @@ def _turns(
     workers, lock = given["workers"], threading.Lock()
     problems = {problem.id: problem for problem in sitting.problems}
     devices = settings.eval.devices
-    executor = LocalExecutor(settings.home, workers, devices)
+    executor = open_executor(settings, workers)
 
     def shown(event: str, fields: dict[str, Any]) -> None:
         with lock:

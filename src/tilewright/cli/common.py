@@ -16,7 +16,7 @@ import click
 from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.evaluator.devices import find_device
+from tilewright.executors.choose import device_model
 from tilewright.records import EvalReport, Verdict
 from tilewright.records.runs import create_run, write_report
 
@@ -106,19 +106,21 @@ def one_model(settings: Config) -> str:
         InfrastructureError: one of them is not here.
     """
     names = settings.eval.devices or (settings.eval.device,)
-    models = {name: find_device(name).model for name in names}
+    models = {name: device_model(settings, name) for name in names}
     if len(set(models.values())) > 1:
         said = ", ".join(f"{name} is {model}" for name, model in models.items())
         raise ConfigError(f"--device: times of several models do not compare: {said}")
     return models[names[0]]
 
 
-def ready_to_judge() -> None:
-    """Refuse to judge where that cannot work.
+def ready_to_judge(settings: Config) -> None:
+    """Refuse to judge where that cannot work; what a server judges needs nothing here.
 
     Raises:
         InfrastructureError: this is not Linux, or torch is missing.
     """
+    if settings.executor != config.LOCAL:
+        return
     if sys.platform != "linux":
         raise InfrastructureError(f"unjudged: judging needs Linux, this is {sys.platform}")
     if importlib.util.find_spec("torch") is None:

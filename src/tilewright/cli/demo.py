@@ -92,7 +92,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     settings = load_settings(
         given["file"], [*QUICK, *given["overrides"]], {"runs": ("--out", given["out"])}
     )
-    ready_to_judge()
+    ready_to_judge(settings)
     usable_home(settings)
     start = time.monotonic()
     with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:

@@ -98,7 +98,7 @@ def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport],
     """Judge a reference against itself a few times; return also what prevented it."""
     reports: list[EvalReport] = []
     try:
-        ready_to_judge()
+        ready_to_judge(settings)
         usable_home(settings)
         from tilewright.api import judge
 

@@ -28,7 +28,7 @@ from tilewright.cli.progress import Progress
 from tilewright.cli.render import report_view, show, speed_of
 from tilewright.config import Config
 from tilewright.errors import ConfigError, TilewrightError
-from tilewright.evaluator.devices import find_device
+from tilewright.executors.choose import device_model
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.runs import read_report
 
@@ -217,8 +217,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     asked = Asked(**given)
     asked.check()
     bar = None if asked.require is None else parse_bar(asked.require)
-    ready_to_judge()
     settings = asked.settings()
+    ready_to_judge(settings)
     if asked.replay is not None:
         return _replay(asked, settings, bar)
     _check_bar(bar, settings)
@@ -236,7 +236,7 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
     """
     from tilewright.api import build_request
 
-    find_device(settings.eval.device)
+    device_model(settings, settings.eval.device)
     try:
         return build_request(
             asked.candidate or "",
@@ -314,7 +314,7 @@ def _replay(asked: Asked, settings: Config, bar: Bar | None) -> int:
     )
     settings = settings.model_copy(update={"eval": section})
     _check_bar(bar, settings)
-    find_device(request.device)
+    device_model(settings, request.device)
     if recorded.evaluator != __version__:
         say(f"recorded by tilewright {recorded.evaluator}, replayed by {__version__}")
     say(f"replaying seed {recorded.seed}; the recorded verdict is {recorded.verdict}")

@@ -56,7 +56,7 @@ def command(
     passes under the strict protocol; official scores keep such problems, strict ones do not.
     """
     settings = load_settings(file, overrides, device_flags(device))
-    ready_to_judge()
+    ready_to_judge(settings)
     usable_home(settings)
     problems = find_problems(address, settings.home)
     found = dict(_healths(problems, settings, again=again))

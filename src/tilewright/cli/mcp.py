@@ -13,6 +13,7 @@ import click
 from tilewright import __version__, config
 from tilewright.cli.common import (
     load_settings,
+    one_model,
     out_option,
     ready_to_judge,
     settings_options,
@@ -22,8 +23,7 @@ from tilewright.cli.lines import printable, say
 from tilewright.cli.progress import describe
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.evaluator.devices import find_device
-from tilewright.executors.local import LocalExecutor
+from tilewright.executors.choose import open_executor
 from tilewright.problems.store import find_one
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.events import Begun
@@ -44,6 +44,7 @@ Shown = Callable[[str, dict[str, Any]], None]
     "-p", "--problem", metavar="ADDRESS", help="A problem file, or the name of a bundled problem."
 )
 @click.option("--language", metavar="NAME", help="Ask for this language. (loop.language)")
+@click.option("--executor", metavar="URL", help="A `tilewright serve` that judges. (executor)")
 @click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
 @click.option(
     "--init",
@@ -65,12 +66,13 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     flags = {
         "runs": ("--out", given["out"]),
         "eval.device": ("--device", given["device"]),
+        "executor": ("--executor", given["executor"]),
         "loop.language": ("--language", given["language"]),
     }
     settings = load_settings(given["file"], given["overrides"], flags)
     if given["workspace"] is not None:
         return _init(given, settings)
-    ready_to_judge()
+    ready_to_judge(settings)
     usable_home(settings)
     _serve(given["problem"], settings, given["verbose"])
     return 0
@@ -86,12 +88,12 @@ def _serve(address: str, settings: Config, verbose: bool) -> None:
         protocols=(settings.eval.protocol,),
         language=settings.loop.language,
         evaluator=__version__,
-        device=find_device(settings.eval.device).model,
+        device=one_model(settings),
     )
     checks = None
     if settings.plugins is not None:
         checks = tuple(catalogue("checks", packages=settings.plugins))
-    executor, shown = LocalExecutor(settings.home), _shown(verbose)
+    executor, shown = open_executor(settings), _shown(verbose)
 
     def evaluate(request: EvalRequest) -> EvalReport:
         return executor.evaluate(request, shown, checks=checks)

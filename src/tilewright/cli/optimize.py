@@ -101,7 +101,6 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     Each turn is judged, and what the verdict says is shown to the model in the next. The best
     candidate is measured once more at the end and written out as a file that runs by itself.
     """
-    ready_to_judge()
     session, settings, policy = opened(given, "optimize")
     usable_home(settings)
     ended = Played()
@@ -139,6 +138,7 @@ def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
     if not given["problem"] or not given["model"]:
         raise ConfigError(f"{kind} wants a problem and --model NAME, or --resume RUN")
     settings = load_settings(given["file"], given["overrides"], _flags(given))
+    ready_to_judge(settings)
     problems = find_problems(given["problem"], settings.home)
     policy = _policy(given["model"], settings, given)
     begun = Begun(
@@ -169,6 +169,7 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
     if not (folder / EVENTS).exists():
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
     settings = load_settings(str(folder / "run.yaml"), given["overrides"], _flags(given))
+    ready_to_judge(settings)
     session = resume_session(folder, settings)
     model = one_model(settings)
     for name, then, now in (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tilewright.config import Config
 from tilewright.errors import InfrastructureError, PolicyError
-from tilewright.executors.local import LocalExecutor
+from tilewright.executors.choose import open_executor
 from tilewright.loop.driver import drive
 from tilewright.loop.environment import Environment
 from tilewright.loop.judging import Judge
@@ -46,7 +46,7 @@ def play(
         InfrastructureError: our own side fails again and again.
     """
     section = settings.loop
-    executor = LocalExecutor(settings.home, min(section.in_flight, 4), settings.eval.devices)
+    executor = open_executor(settings, min(section.in_flight, 4))
     checks = None
     if settings.plugins is not None:
         checks = tuple(catalogue("checks", packages=settings.plugins))
@@ -119,7 +119,7 @@ def crown(session: Session, settings: Config, best: Turn, shown: Shown) -> tuple
     """
     problem: Problem = next(item for item in session.problems if item.id == best.ask.problem)
     first = read_report(session.folder / best.judgements[0].report)
-    with LocalExecutor(settings.home) as executor:
+    with open_executor(settings) as executor:
         request = build_request(first.request.candidate, problem, settings)
         report = executor.evaluate(request, shown)
     return str(write_winner(session.folder, problem, report)), report

@@ -13,6 +13,7 @@ from tilewright.cli.common import (
     usable_home,
 )
 from tilewright.cli.lines import say
+from tilewright.config import LOCAL
 from tilewright.errors import ConfigError
 from tilewright.executors.local import LocalExecutor
 from tilewright.serve.access import SCOPES, Tokens, is_loopback, make_token
@@ -60,7 +61,9 @@ def command(
     if name is not None:
         click.echo(make_token(home, name, scopes or ("submit", "read")))
         return 0
-    ready_to_judge()
+    ready_to_judge(settings)
+    if settings.executor != LOCAL:
+        raise ConfigError("executor: a server judges on its own machine; leave it out")
     tokens = None if is_loopback(host) else Tokens(home)
     if tokens is not None and not tokens:
         raise ConfigError(
@@ -79,6 +82,7 @@ def command(
     executor = LocalExecutor(settings.home, workers, devices)
     service = Service(
         settings,
+        model,
         lambda request, seen: executor.evaluate(request, seen),
         home,
         2 * max(workers, len(devices)),

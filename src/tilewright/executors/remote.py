@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
@@ -41,6 +42,7 @@ class RemoteExecutor:
         host = parts.hostname + (f":{parts.port}" if parts.port else "")
         self._url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
         self._patience_s = patience_s
+        self._over = threading.Event()
 
     def evaluate(
         self,
@@ -78,6 +80,28 @@ class RemoteExecutor:
         """Have one candidate judged without blocking the event loop."""
         return await asyncio.to_thread(self.evaluate, request, progress)
 
+    def device_model(self) -> str:
+        """Return the model of the server's devices.
+
+        Raises:
+            InfrastructureError: it is not reached.
+        """
+        return str(self._asked("GET", "/v1/health")["device"])
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
+
+    def kill(self) -> None:
+        """Wait for no answer any more; who waits gets an error, and the server goes on."""
+        self._over.set()
+
+    def __enter__(self) -> Self:
+        """Return the executor itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
     def cancel(self, key: str) -> None:
         """Want a task no more, by its key or its name."""
         self._asked("DELETE", f"/v1/tasks/{quote(key)}")
@@ -86,6 +110,8 @@ class RemoteExecutor:
         """Ask, again and again while the server is not there or has no room."""
         until, pause = time.monotonic() + self._patience_s, 0.2
         while True:
+            if self._over.is_set():
+                raise errors.InfrastructureError(f"{self._url}: not waited for any more")
             try:
                 return self._once(method, path, body)
             except urllib.error.HTTPError as error:
@@ -98,7 +124,7 @@ class RemoteExecutor:
                     raise errors.InfrastructureError(
                         f"{self._url}: not reached within {self._patience_s:g} s: {error}"
                     ) from error
-            time.sleep(min(pause, LONGEST_PAUSE_S))
+            self._over.wait(min(pause, LONGEST_PAUSE_S))
             pause *= 2
 
     def _once(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401 - JSON

@@ -77,8 +77,12 @@ def view_of(task: Task) -> TaskView:
 class Service:
     """Store, dispatcher, and who waits for what. Lifetime: the server."""
 
-    def __init__(self, settings: Config, evaluate: Evaluate, folder: Path, in_flight: int) -> None:
+    def __init__(
+        self, settings: Config, device: str, evaluate: Evaluate, folder: Path, in_flight: int
+    ) -> None:
         self.settings = settings
+        self.device = device
+        """Its model."""
         self.started = time.time()
         self.store = Store(folder / "tasks.db")
         self._lock = threading.Lock()
@@ -308,7 +312,12 @@ def _own(key: str, client: Client, service: Service) -> str:
 
 def health(service: Ours) -> dict[str, Any]:
     """Tell whether the server lives; nothing of its work."""
-    return {"status": "ok", "version": __version__, "up_s": time.time() - service.started}
+    return {
+        "status": "ok",
+        "version": __version__,
+        "device": service.device,
+        "up_s": time.time() - service.started,
+    }
 
 
 def waiting(client: Asker, service: Ours) -> dict[str, Any]:
