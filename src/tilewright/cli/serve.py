@@ -75,6 +75,7 @@ def command(
         import uvicorn
 
         from tilewright.serve.app import Service, create_app
+        from tilewright.serve.kernelgym import add_kernelgym
     except ImportError as error:
         raise ConfigError(
             f"the server needs {error.name}: pip install 'tilewright[serve]'"
@@ -88,8 +89,10 @@ def command(
         2 * max(workers, len(devices)),
     )
     say(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
+    app = create_app(service, tokens)
+    add_kernelgym(app)
     try:
-        uvicorn.run(create_app(service, tokens), host=host, port=port, log_level="warning")
+        uvicorn.run(app, host=host, port=port, log_level="warning")
     finally:
         executor.close()
     return 0

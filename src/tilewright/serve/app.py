@@ -25,7 +25,7 @@ from tilewright.serve.dispatcher import Dispatcher, Evaluate
 from tilewright.serve.store import Conflict, Store, Submitted, Task
 from tilewright.serve.tasks import PRIORITIES
 
-__all__ = ["Service", "create_app"]
+__all__ = ["NAME", "Asker", "Ours", "Service", "Submission", "admitted", "create_app"]
 
 MOST_BYTES = 4 << 20
 """Of a request's body."""
@@ -234,10 +234,19 @@ def _room(request: Request, service: Service, wanted: int) -> None:
         raise HTTPException(429, "too much is waiting", {"retry-after": str(RETRY_S)})
 
 
+def admitted(request: Request, client: Client, service: Service, wanted: int) -> None:
+    """Let a client submit.
+
+    Raises:
+        HTTPException: it may not, or too much is waiting.
+    """
+    _needs(client, "submit")
+    _room(request, service, wanted)
+
+
 async def submit(body: Submission, request: Request, client: Asker, service: Ours) -> TaskView:
     """Accept one piece of work. It is on the disk when this answers."""
-    _needs(client, "submit")
-    _room(request, service, 1)
+    admitted(request, client, service, 1)
     return view_of(await service.submit(client, body))
 
 
@@ -248,8 +257,7 @@ async def submit_many(
     service: Ours,
 ) -> list[TaskView]:
     """Accept several; one that is refused refuses all that come after it."""
-    _needs(client, "submit")
-    _room(request, service, len(body))
+    admitted(request, client, service, len(body))
     return [view_of(await service.submit(client, item)) for item in body]
 
 

@@ -1,0 +1,150 @@
+"""KernelGYM's door by the requests and the table of failures of its released server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.processes.test_serve import Server, asked
+
+pytest.importorskip("fastapi")
+pytest.importorskip("sqlalchemy")
+REFERENCE = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, bias):
+        super().__init__()
+        self.bias = bias
+
+    def forward(self, x):
+        return torch.relu(x + self.bias)
+
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+
+def get_init_inputs():
+    return [0.5]
+"""
+KERNEL = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, bias):
+        super().__init__()
+        self.bias = bias
+
+    def forward(self, x):
+        {body}
+"""
+GOOD = "return torch.clamp_min(x + self.bias, 0)"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("gym") / "home"
+    made = Server(home, "--set", "eval.timing.max_s=0.3", "--set", "eval.limits.call_s=3")
+    yield made
+    made.stop()
+
+
+def task(name, body=GOOD, **more):
+    fields = {
+        "task_id": name,
+        "reference_code": REFERENCE,
+        "kernel_code": KERNEL.format(body=body),
+        "backend": "torch",
+        "entry_point": "Model",
+        "num_correct_trials": 5,
+        "num_perf_trials": 100,
+        "timeout": 300,
+        "priority": "normal",
+    }
+    return {**fields, **more}
+
+
+def evaluate(server, *given, **more):
+    status, found = asked(f"{server.url}/evaluate", task(*given, **more))
+    assert status == 200, found
+    return found
+
+
+def test_a_correct_candidate_has_its_times_and_its_speed_up(server):
+    found = evaluate(server, "good", device_preference="cuda:7", use_reference_cache=True)
+    assert (found["status"], found["compiled"], found["correctness"]) == ("completed", True, True)
+    assert found["decoy_kernel"] is False
+    assert found["reference_runtime"] > 0
+    assert found["kernel_runtime"] > 0
+    assert found["speedup"] > 0
+    assert found["error_code"] is None
+    wanted = ["device_preference", "num_correct_trials", "num_perf_trials", "use_reference_cache"]
+    assert found["metadata"]["fields_without_effect"] == wanted
+    assert {"num_custom_kernels", "num_total_kernels"} <= set(found["metadata"])
+    assert asked(f"{server.url}/status/good")[1]["status"] == "completed"
+    assert asked(f"{server.url}/results/good")[1]["speedup"] == found["speedup"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "wanted"),
+    [
+        ("syntax", {"kernel_code": "class ModelNew(:\n    pass\n"},
+         ("failed", False, False, "COMPILATION_ERROR")),
+        ("missing", {"kernel_code": "class Something:\n    pass\n"},
+         ("failed", False, False, "VALIDATION_ERROR")),
+        ("import", {"kernel_code": "import nowhere_at_all\nclass ModelNew: pass\n"},
+         ("failed", False, False, "COMPILATION_ERROR")),
+        ("raises", {"body": "raise RuntimeError('boom')"},
+         ("completed", True, False, "RUNTIME_ERROR")),
+        ("values", {"body": "return x"}, ("completed", True, False, "CORRECTNESS_ERROR")),
+        ("shape", {"body": "return torch.relu(x + self.bias)[:1]"},
+         ("completed", True, False, "CORRECTNESS_ERROR")),
+        ("endless", {"body": "\n        while True: pass"},
+         ("failed", True, False, "TIMEOUT_ERROR")),
+        ("no_reference", {"reference_code": "x = 1  # no model here"},
+         ("failed", False, False, "VALIDATION_ERROR")),
+    ],
+)  # fmt: skip
+def test_failures_are_told_apart_as_the_originals_client_reads_them(server, name, fields, wanted):
+    found = evaluate(server, name, **fields)
+    said = tuple(found[key] for key in ("status", "compiled", "correctness", "error_code"))
+    assert said == wanted, found
+    assert found["speedup"] == 0
+    assert found["error_message"]
+
+
+def test_a_name_with_other_work_is_a_conflict_and_never_somebody_elses_result(server):
+    evaluate(server, "twice")
+    assert asked(f"{server.url}/evaluate", task("twice"))[1]["correctness"] is True
+    assert asked(f"{server.url}/evaluate", task("twice", "return x"))[0] == 409
+
+
+def test_another_entry_point_is_found(server):
+    reference = REFERENCE.replace("class Model(", "class Clipped(")
+    kernel = KERNEL.format(body=GOOD).replace("ModelNew", "ClippedNew")
+    found = evaluate(
+        server, "entry", reference_code=reference, kernel_code=kernel, entry_point="Clipped"
+    )
+    assert found["correctness"] is True, found
+
+
+def test_a_batch_is_answered_whole_and_in_order(server):
+    rows = [task("b0"), task("b1", "return x"), task("b2", kernel_code="def f(:\n  pass\n")]
+    status, found = asked(f"{server.url}/evaluate/batch", {"tasks": rows})
+    assert (status, found["total"]) == (200, 3)
+    assert [item["task_id"] for item in found["results"]] == ["b0", "b1", "b2"]
+    assert [item["correctness"] for item in found["results"]] == [True, False, False]
+
+
+def test_health_and_workers_are_what_its_client_polls(server):
+    assert asked(f"{server.url}/health")[1]["status"] == "healthy"
+    assert asked(f"{server.url}/workers/status")[1]["total"] == 4
+    assert asked(f"{server.url}/results/unknown")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"task_id": "../x y"}, {"kernel_code": "x"}, {"timeout": 1e9}, {"entry_point": "a b"}],
+)
+def test_what_the_original_refuses_is_refused(server, fields):
+    assert asked(f"{server.url}/evaluate", task("refused", **fields))[0] == 422
