@@ -56,6 +56,10 @@ class PolicyError(TilewrightError):
     retryable = True
 
 
+class ReplyRefused(PolicyError):
+    """A model refuses one request, for example one that is too long; others it answers."""
+
+
 class RecordError(TilewrightError):
     """A record is damaged, or was written by a newer tilewright."""
 

@@ -65,6 +65,11 @@ def run_of(place: Path) -> Path:
     return path
 
 
+def verdicts(run: Path) -> list[str]:
+    turns = [event.turn for event in read_events(run) if isinstance(event, Told)]
+    return [turn.judgements[0].verdict for turn in turns]
+
+
 def told(run: Path) -> list[str]:
     return [event.turn.ask.id for event in read_events(run) if isinstance(event, Told)]
 
@@ -120,6 +125,29 @@ def test_wall_time_ends_what_is_under_way_and_it_is_asked_again(place):
     (place / "policy.py").write_text(POLICY.format(pause=0.0))
     ended(start(place, "--resume", str(run), "--max-wall-s", "200"))
     assert told(run) == [f"bundled/softmax#0.{number}" for number in range(3)]
+    # What was cut off by the clock has no verdict from then.
+    assert verdicts(run) == ["failed", "correct", "correct"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--set", "eval.protocol=official"), "eval.protocol"),
+        (("--set", "loop.feedback=paper"), "loop.feedback"),
+    ],
+)
+def test_a_run_that_goes_on_stays_the_same_run(place, words, says):
+    ended(begin(place, "--turns", "2", "--max-turns", "1"), 1)
+    _, err = ended(start(place, "--resume", str(run_of(place)), *words), 2)
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [(("--max-usd", "1"), "prices"), (("--max-device-s", "5"), "loop.turn_s")]
+)
+def test_a_budget_that_means_nothing_is_refused(place, words, says):
+    _, err = ended(begin(place, *words), 2)
+    assert says in err
 
 
 def test_a_model_that_fails_ends_the_run_and_says_which(place):

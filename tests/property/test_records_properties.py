@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from typing import Any
 
@@ -35,6 +36,7 @@ from tilewright.records import (
     TimingPlan,
     Unjudged,
 )
+from tilewright.records.candidate import collide
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NAME = st.from_regex(r"[A-Za-z0-9_]{1,8}(\.py)?", fullmatch=True)
@@ -71,7 +73,19 @@ PROBLEM = st.builds(
     sizes=st.dictionaries(TEXT, st.tuples(COUNT, COUNT), max_size=2),
     tolerance=st.none() | POSITIVE,
 )
-CANDIDATE = st.builds(Candidate, language=TEXT, files=FILES, entry=TEXT, allow_imports=few(TEXT))
+
+
+def lie_apart(files):
+    return not any(collide(one.path, other.path) for one, other in itertools.combinations(files, 2))
+
+
+CANDIDATE = st.builds(
+    Candidate,
+    language=TEXT,
+    files=FILES.filter(lie_apart),
+    entry=TEXT,
+    allow_imports=few(TEXT),
+)
 BASELINE = st.builds(
     Baseline,
     name=TEXT,

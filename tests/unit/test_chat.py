@@ -247,3 +247,45 @@ def test_a_prompts_digest_knows_who_said_what():
     one = digest_of((Message(role="user", text="a"), Message(role="assistant", text="b")))
     two = digest_of((Message(role="assistant", text="a"), Message(role="user", text="b")))
     assert one != two
+
+
+ODD = [
+    {"content": "\ud800"},
+    {"content": ["a", "list"]},
+    {"content": 5},
+]
+
+
+@pytest.mark.parametrize("message", ODD)
+def test_an_odd_message_is_text_or_asked_for_again(serve, model, message):
+    document = answer()
+    document["choices"][0]["message"] |= message
+    server = serve(says(document), says(answer("hello")))
+    reply = model(server).answer(PROMPT, ASK)
+    assert reply.text in ("hello", "?")
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": -1}, {"prompt_tokens": "x"}, [], 7])
+def test_odd_figures_end_nothing(serve, model, usage):
+    document = answer()
+    document["usage"] = usage
+    server = serve(says(document), says(answer("hello")))
+    assert model(server).answer(PROMPT, ASK).text == "hello"
+
+
+def test_a_key_that_a_server_repeats_is_not_shown(serve, model):
+    server = serve(says({"error": {"message": f"bad key {SECRET}"}}, 401))
+    with pytest.raises(PolicyError) as caught:
+        model(server).answer(PROMPT, ASK)
+    assert SECRET not in str(caught.value)
+    assert "[the key]" in str(caught.value)
+
+
+@pytest.mark.parametrize("step", [slow(answer(), 20.0), fails(503)])
+def test_a_run_that_ends_waits_for_no_server(serve, model, step):
+    policy = model(serve(step), pause_s=30.0)
+    threading.Timer(0.3, policy.close).start()
+    start = time.monotonic()
+    with pytest.raises(PolicyError, match="the run ends"):
+        policy.answer(PROMPT, ASK)
+    assert time.monotonic() - start < 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from tests.unit import cli_reports as reports
 from tests.unit.test_loop import BEGUN, Bench
 from tilewright.config import load
-from tilewright.errors import PolicyError, RecordError
+from tilewright.errors import PolicyError, RecordError, ReplyRefused
+from tilewright.languages.reply import parse_reply
 from tilewright.loop.budget import Budget, Spent
 from tilewright.loop.driver import drive
 from tilewright.loop.environment import Environment
@@ -24,8 +26,9 @@ from tilewright.loop.prompts import AGAIN, conversation, opening
 from tilewright.loop.sessions import begin_session, best_of, resume_session, score_of
 from tilewright.loop.winner import standalone
 from tilewright.problems.reader import find_problem
-from tilewright.records.events import Ask, Reply, Turn
-from tilewright.records.log import EventLog
+from tilewright.records import Candidate
+from tilewright.records.events import Ask, Reply, Told, Turn
+from tilewright.records.log import EventLog, read_events
 
 PROBLEM = find_problem("softmax")
 CODE = "```python\nimport torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)\n```"
@@ -230,3 +233,75 @@ def test_a_turn_reads_back_as_it_was_written():
     reply = Reply(text="x", tokens=(1, 2), logprobs=(-0.5, -1.0))
     turn = Turn(ask=Ask(id="a", problem="p", shown=("b",)), reply=reply, feedback="f")
     assert Turn.model_validate(json.loads(turn.to_json())) == turn
+
+
+class Choosy:
+    """Refuses one prompt, and fails for good at another."""
+
+    name = "choosy"
+
+    def __init__(self, refuses, fails):
+        self.refuses, self.fails = refuses, fails
+
+    def answer(self, messages, ask):  # noqa: ARG002 - as every policy
+        if ask.turn == self.refuses:
+            raise ReplyRefused("too long")
+        if ask.turn == self.fails:
+            time.sleep(0.2)
+            raise PolicyError("gone")
+        return Reply(text=CODE)
+
+
+def test_a_request_that_is_refused_is_an_unjudged_turn_and_the_others_go_on(tmp_path):
+    _, turns = play(tmp_path, Choosy(1, None))
+    assert [turn.judgements[0].verdict for turn in turns] == ["correct", "unjudged", "correct"]
+    assert "too long" in turns[1].judgements[0].reason
+    # It is shown to nobody.
+    assert turns[2].ask.shown == (turns[0].ask.id,)
+
+
+def test_what_was_answered_when_a_model_fails_is_on_the_disk(tmp_path):
+    settings = settings_of("loop.strategy=best_of_n", "loop.turns=8")
+    session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
+    environment = environment_of(tmp_path, settings=settings)
+    player = Player(environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.history.turns)
+    seen = []
+    with EventLog(tmp_path) as log, pytest.raises(PolicyError, match="gone"):
+        seen.extend(drive(session.history, player.play, log, in_flight=8))
+    told = [e.turn.ask.turn for e in read_events(tmp_path) if isinstance(e, Told)]
+    assert sorted(told) == [0, 1, 2, 4, 5, 6, 7]
+    again = resume_session(tmp_path, settings)
+    assert [ask.turn for ask in again.waiting] == [3]
+
+
+@pytest.mark.parametrize("text", ["half \ud800 a pair", "\udfff"])
+def test_halves_of_characters_are_no_reason_to_end(tmp_path, text):
+    _, turns = play(tmp_path, lambda *_: f"{text}\n{CODE}")
+    assert [turn.judgements[0].verdict for turn in turns] == ["correct"] * 3
+
+
+@pytest.mark.parametrize(
+    "names", [("x" * 300 + ".py", "b.py"), ("m.py", "m.py/x.py"), ("m.py", "m.py")]
+)
+def test_files_that_cannot_lie_together_are_the_replys_own_doing(names):
+    text = CODE.replace("```python", f"```python {names[0]}")
+    text += f"\n```python {names[1]}\nimport softmax\n```"
+    files = parse_reply(text, "softmax").files
+    assert files
+    Candidate(language="torch", files=files, entry="softmax")
+
+
+def test_episodes_of_one_run_keep_their_reports_apart(tmp_path):
+    judge = Judge(tmp_path, Bench(), pause_s=0.0)
+
+    async def episode():
+        environment = Environment(settings_of(), judge)
+        environment.reset(PROBLEM)
+        return [(await environment.step(CODE)).turn.ask.id for _ in range(3)]
+
+    async def several():
+        return await asyncio.gather(*(episode() for _ in range(8)))
+
+    found = [name for own in asyncio.run(several()) for name in own]
+    assert len(set(found)) == 24
+    assert len(list((tmp_path / "reports").glob("*.json"))) == 24

@@ -13,6 +13,7 @@ from tilewright.config import load
 from tilewright.errors import ConfigError
 from tilewright.evaluator.armed import Alone, locked, open_lock
 from tilewright.evaluator.devices import CPU
+from tilewright.executors import choose
 from tilewright.executors.local import MOST_PASSED, assign, share_cores
 
 
@@ -94,9 +95,9 @@ def test_devices_share_the_cores_and_none_is_timed_on_anothers(cores, devices, w
 
 
 def test_times_of_several_models_are_not_mixed(monkeypatch):
-    monkeypatch.setattr(common, "find_device", lambda name: replace(CPU, model=f"model of {name}"))
+    monkeypatch.setattr(choose, "find_device", lambda name: replace(CPU, model=f"model of {name}"))
     settings = load(overrides=["eval.devices=[cuda:0, cuda:1]"], environ={})
     with pytest.raises(ConfigError, match="cuda:1 is model of cuda:1"):
         common.one_model(settings)
-    monkeypatch.setattr(common, "find_device", lambda _: replace(CPU, model="one"))
+    monkeypatch.setattr(choose, "find_device", lambda _: replace(CPU, model="one"))
     assert common.one_model(settings) == "one"

@@ -125,7 +125,8 @@ def _of_model(given: dict[str, Any]) -> int:
             "--model writes its own candidates, under one protocol: leave --candidates out, and "
             "give --set eval.protocol=official instead of --protocol"
         )
-    session, settings, policy = opened({**given, "problem": given["problems"]}, "bench")
+    asked = {**given, "problem": given["problems"]}
+    session, settings, policy = opened(asked, "bench", _weak)
     usable_home(settings)
     ended, told, judged = Played(), list(session.told), 0
     with Progress("bench", verbose=given["verbose"]) as progress:
@@ -142,7 +143,11 @@ def _of_model(given: dict[str, Any]) -> int:
             raise
         finally:
             policy.close()
-    summary = {**summary_of(told), "curves": curves(told), "spent": spent_on(told).model_dump()}
+    summary = {
+        **summary_of(told, session.begun.weak),
+        "curves": curves(told),
+        "spent": spent_on(told).model_dump(),
+    }
     if given["as_json"]:
         click.echo(json.dumps({"run": str(session.folder), **summary}, indent=1))
     else:

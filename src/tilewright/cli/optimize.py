@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ from tilewright.loop.sessions import (
     score_of,
 )
 from tilewright.loop.sitting import CANDIDATES
+from tilewright.loop.strategies.base import Score
 from tilewright.problems.store import find_problems
+from tilewright.records import Problem
 from tilewright.records.events import Begun, Turn
 from tilewright.records.log import EVENTS
 from tilewright.records.runs import create_run
@@ -57,6 +60,14 @@ FLAGS = {
     "max_usd": ("--max-usd", "loop.max_usd"),
     "out": ("--out", "runs"),
 }
+Weak = Callable[[list[Problem], Config, str], dict[str, tuple[str, ...]]]
+MAY_CHANGE = (
+    *("home", "runs", "executor", "loop.max_", "loop.in_flight", "model.base_url"),
+    *("model.key_variable", "model.timeout_s", "model.retries", "model.pause_s"),
+    *("model.concurrency", "model.requests_per_minute", "model.usd_per_million_"),
+    *("model.device", "eval.device"),
+)
+"""Settings that a run does not depend on, by the beginning of their path."""
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
 """What a run keeps from its beginning."""
 
@@ -105,12 +116,12 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     usable_home(settings)
     ended = Played()
     score = score_of(settings.loop)
-    told = list(session.told)
+    told, tally = list(session.told), Tally(session.told, score)
     with Progress("optimize", verbose=given["verbose"]) as progress:
         try:
             for turn in play(session, settings, policy, progress, ended):
                 told.append(turn)
-                progress.note(_line(turn, told, settings))
+                progress.note(tally.line(turn))
             best = best_of(told, score)
             crowned = {
                 name: crown(session, settings, turn, progress) for name, turn in best.items()
@@ -124,10 +135,12 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
     _say_end(document, session.folder)
-    return 0 if crowned else 1
+    return 0 if any(report.verdict == "correct" for _, report in crowned.values()) else 1
 
 
-def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
+def opened(
+    given: dict[str, Any], kind: str, weak: Weak = lambda *_: {}
+) -> tuple[Session, Config, Policy]:
     """Return the run that is meant, begun now or gone on with, and its policy.
 
     Raises:
@@ -140,7 +153,7 @@ def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
     settings = load_settings(given["file"], given["overrides"], _flags(given))
     ready_to_judge(settings)
     problems = find_problems(given["problem"], settings.home)
-    policy = _policy(given["model"], settings, given)
+    policy, model = _policy(given["model"], settings, given), one_model(settings)
     begun = Begun(
         kind=kind,
         name=given["model"],
@@ -148,7 +161,8 @@ def opened(given: dict[str, Any], kind: str) -> tuple[Session, Config, Policy]:
         protocols=(settings.eval.protocol,),
         language=settings.loop.language,
         evaluator=__version__,
-        device=one_model(settings),
+        device=model,
+        weak=weak(problems, settings, model),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin_session(folder, begun, problems, settings), settings, policy
@@ -170,6 +184,7 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
     settings = load_settings(str(folder / "run.yaml"), given["overrides"], _flags(given))
     ready_to_judge(settings)
+    _refuse_changes(folder, settings)
     session = resume_session(folder, settings)
     model = one_model(settings)
     for name, then, now in (
@@ -181,25 +196,72 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
     return session, settings, _policy(session.begun.name, settings, given)
 
 
+def _refuse_changes(folder: Path, settings: Config) -> None:
+    """Refuse settings that would make another run of it than its log says.
+
+    Raises:
+        ConfigError: one was changed; the message names it.
+    """
+    before = config.load(folder / "run.yaml")
+    for leaf in config.leaves():
+        then, now = (_at(tree, leaf.path) for tree in (before, settings))
+        if then != now and not leaf.path.startswith(MAY_CHANGE):
+            raise ConfigError(
+                f"{folder} was begun with {leaf.path} {then!r}; a run that goes on keeps it"
+            )
+
+
+def _at(settings: Config, path: str) -> object:
+    found: object = settings
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
 def _flags(given: dict[str, Any]) -> dict[str, tuple[str, object]]:
     found = {path: (flag, given.get(name)) for name, (flag, path) in FLAGS.items()}
     return {**found, **device_flags(given.get("device"))}
 
 
 def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
-    return choose_policy(name, settings.model, strict_replay=given["strict_replay"], warn=say)
+    section = settings.loop
+    policy = choose_policy(name, settings.model, strict_replay=given["strict_replay"], warn=say)
+    free = not policy.most(1000).usd
+    if section.max_usd is not None and free and not name.startswith(("recorded:", "local:")):
+        raise ConfigError(
+            "--max-usd is no limit without prices: give --set model.usd_per_million_in=... and "
+            "--set model.usd_per_million_out=..."
+        )
+    if section.max_device_s is not None and section.max_device_s < section.turn_s:
+        raise ConfigError(
+            f"--max-device-s {section.max_device_s:g} is less than one turn may take "
+            f"(loop.turn_s {section.turn_s:g}): nothing could be judged"
+        )
+    return policy
 
 
-def _line(turn: Turn, told: list[Turn], settings: Config) -> str:
-    spent = spent_on(told)
-    best = best_of(told, score_of(settings.loop)).get(turn.ask.problem)
-    parts = [turn_text(turn), f"{spent.tokens} tokens"]
-    if spent.usd:
-        parts.append(f"{spent.usd:.2f} USD")
-    if best is not None and best.judgements[0].speedup is not None:
-        item = best.judgements[0]
-        parts.append(f"best: turn {best.ask.turn + 1}, {item.speedup:.2f}x")
-    return " | ".join(parts)
+class Tally:
+    """What is spent and the best so far, kept up turn by turn. Lifetime: one sitting."""
+
+    def __init__(self, told: Sequence[Turn], score: Score) -> None:
+        self._score = score
+        self._spent = spent_on(told)
+        self._best = best_of(told, score)
+
+    def line(self, turn: Turn) -> str:
+        """Take a turn in; return what is shown of it."""
+        self._spent += spent_on([turn])
+        problem = turn.ask.problem
+        known = [self._best[problem], turn] if problem in self._best else [turn]
+        self._best |= best_of(known, self._score)
+        best = self._best.get(problem)
+        parts = [turn_text(turn), f"{self._spent.tokens} tokens"]
+        if self._spent.usd:
+            parts.append(f"{self._spent.usd:.2f} USD")
+        if best is not None and best.judgements[0].speedup is not None:
+            item = best.judgements[0]
+            parts.append(f"best: turn {best.ask.turn + 1}, {item.speedup:.2f}x")
+        return " | ".join(parts)
 
 
 def _document(

@@ -119,7 +119,10 @@ def crown(session: Session, settings: Config, best: Turn, shown: Shown) -> tuple
     """
     problem: Problem = next(item for item in session.problems if item.id == best.ask.problem)
     first = read_report(session.folder / best.judgements[0].report)
+    checks = None
+    if settings.plugins is not None:
+        checks = tuple(catalogue("checks", packages=settings.plugins))
     with open_executor(settings) as executor:
         request = build_request(first.request.candidate, problem, settings)
-        report = executor.evaluate(request, shown)
+        report = executor.evaluate(request, shown, checks=checks)
     return str(write_winner(session.folder, problem, report)), report

@@ -58,6 +58,7 @@ class LocalExecutor:
         self._all = tuple(self._idle)
         self._waiting: list[_Ticket] = []
         self._changed = threading.Condition()
+        self._over = False
 
     def evaluate(
         self,
@@ -97,7 +98,9 @@ class LocalExecutor:
             self._waiting.append(ticket)
             self._hand_out()
             try:
-                self._changed.wait_for(lambda: ticket.supervisor)
+                self._changed.wait_for(lambda: ticket.supervisor or self._over)
+                if ticket.supervisor is None or self._over:
+                    raise errors.InfrastructureError("the executor was ended")
             except BaseException:
                 self._give_up(ticket)
                 raise
@@ -149,6 +152,10 @@ class LocalExecutor:
 
     def kill(self) -> None:
         """End the supervisors with whatever they are judging; who waits for it gets an error."""
+        with self._changed:
+            # Who still waits begins nothing.
+            self._over = True
+            self._changed.notify_all()
         for supervisor in self._all:
             supervisor.abort()
 

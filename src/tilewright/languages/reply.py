@@ -13,6 +13,7 @@ from tilewright.languages.detect import exports, main_first
 from tilewright.languages.native import looks_native
 from tilewright.languages.syntax import Module, is_python, parse_module
 from tilewright.records import SourceFile
+from tilewright.records.candidate import collide
 
 __all__ = ["ParsedReply", "parse_reply", "spoken"]
 
@@ -87,7 +88,7 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
         return ParsedReply((), f"{len(blocks)} code blocks were found, none defines {entry}")
     _, number = max(ranked)
     chosen = blocks[number]
-    files = _together(chosen, blocks)
+    files = _apart(_together(chosen, blocks))
     files = files if is_python(files[0]) else main_first(files, entry)
     cut = "" if chosen.complete else " and is cut off"
     return ParsedReply(files, f"block {number + 1} of {len(blocks)} defines {entry}{cut}")
@@ -136,6 +137,15 @@ def _block(lines: list[str], info: str, *, complete: bool) -> _Block:
         named.append(comment[1].removesuffix("*/"))
     path = named[-1].removeprefix("./") if named else None
     return _Block("\n".join(lines) + "\n", tag, path, complete)
+
+
+def _apart(files: tuple[SourceFile, ...]) -> tuple[SourceFile, ...]:
+    """Leave out files that would lie in another file, as in a folder, or have its name."""
+    kept: list[SourceFile] = []
+    for file in files:
+        if not any(collide(file.path, other.path) for other in kept):
+            kept.append(file)
+    return tuple(kept)
 
 
 def _usable_path(word: str) -> bool:

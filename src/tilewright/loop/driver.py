@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
 from tilewright.errors import RecordError
@@ -86,16 +87,29 @@ def drive(
                 if not running:
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
+                # What failed waits until what did not is on the disk.
+                for future in sorted(done, key=lambda item: item.exception() is not None):
                     turn = future.result()
                     log.append(Told(turn=turn))
                     strategy.tell(turn)
                     yield turn
-        except BaseException:
+        except BaseException as error:
             for future in running:
                 future.cancel()
-            stop()
+            if not isinstance(error, GeneratorExit):
+                # Who wants no more turns lets those under way end.
+                stop()
+            _save(strategy, log, running)
             raise
+
+
+def _save(strategy: Strategy, log: EventLog, running: set[Future[Turn]]) -> None:
+    """Put on the disk what ends all the same, now that the run does."""
+    for future in running:
+        with contextlib.suppress(Exception, CancelledError):
+            turn = future.result()
+            log.append(Told(turn=turn))
+            strategy.tell(turn)
 
 
 def _next(

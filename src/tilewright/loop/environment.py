@@ -79,6 +79,7 @@ class Environment:
         self._judge = judge
         self._reward = REWARDS[settings.loop.reward]
         self._problem: Problem | None = None
+        self._episode = 0
         self._turns: list[Turn] = []
 
     def prompt(
@@ -115,9 +116,16 @@ class Environment:
             judgements=judgements,
         )
 
+    def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
+        """Return the turn of an ask that its policy refused."""
+        protocol = self._settings.eval.protocol
+        said = Judgement(protocol=protocol, verdict="unjudged", reason=reason[:400])
+        return Turn(ask=ask, prompt=prompt, judgements=(said,))
+
     def reset(self, problem: Problem) -> tuple[Message, ...]:
         """Begin an episode; return its first prompt."""
         self._problem, self._turns = problem, []
+        self._episode = next(self._judge.episodes)
         return self.prompt(problem, ())
 
     async def step(self, reply: str | Reply) -> Step:
@@ -130,7 +138,8 @@ class Environment:
         if self._problem is None:
             raise RuntimeError("no episode: call reset(problem) first")
         number, problem = len(self._turns), self._problem
-        ask = Ask(id=f"{problem.id}#0.{number}", problem=problem.id, turn=number)
+        name = f"{problem.id}#{self._episode}.{number}"
+        ask = Ask(id=name, problem=problem.id, sample=self._episode, turn=number)
         given = Reply(text=reply) if isinstance(reply, str) else reply
         turn = await asyncio.to_thread(self.answered, ask, problem, given)
         self._turns.append(turn)

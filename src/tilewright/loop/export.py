@@ -61,7 +61,7 @@ def turn_rows(folder: Path) -> Iterator[Row]:
 
 
 def trajectory_rows(folder: Path) -> Iterator[Row]:
-    """Yield a row for each trajectory: one conversation of all its turns, in order.
+    """Yield a row for each trajectory: its last prompt, as it was shown, and the reply.
 
     Raises:
         RecordError: it is no run, or it is damaged.
@@ -72,7 +72,8 @@ def trajectory_rows(folder: Path) -> Iterator[Row]:
         groups[turn.ask.problem, turn.ask.sample].append(turn)
     for (problem, sample), own in groups.items():
         own.sort(key=lambda turn: turn.ask.turn)
-        messages = conversation(problems[problem], begun.language, own[:-1])
+        shown = [turn for name in own[-1].ask.shown for turn in own if turn.ask.id == name]
+        messages = conversation(problems[problem], begun.language, shown)
         said = [{"role": item.role, "content": item.text} for item in messages]
         last = own[-1].reply
         assert last is not None

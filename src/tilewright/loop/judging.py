@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +40,8 @@ class Judge:
         self._over = threading.Event()
         self._lost = 0
         """How many evaluations in a row our own side has failed."""
+        self.episodes = itertools.count()
+        """Numbers of episodes, of which none comes twice in a run folder."""
 
     def stop(self) -> None:
         """Repeat nothing from now on: the run ends."""
@@ -54,12 +56,14 @@ class Judge:
             InfrastructureError: our own side fails again and again; the run cannot go on here.
         """
         path = self._folder / REPORTS / f"{digest_text(ask.id)[:16]}.{request.protocol}.json"
-        start = time.monotonic()
         found = _kept(path, request)
         if found is None:
             try:
                 found = self._judged(request)
             except (ProblemError, InfrastructureError) as error:
+                if self._over.is_set():
+                    # The run ends; whoever goes on with it asks again.
+                    raise
                 self._lost += isinstance(error, InfrastructureError)
                 if self._lost >= MOST_LOST:
                     # A machine that is broken would use up all that is left.
@@ -68,7 +72,6 @@ class Judge:
                     protocol=request.protocol,
                     verdict="unjudged",
                     reason=" ".join(str(error).split())[:400],
-                    seconds=time.monotonic() - start,
                 )
                 return unjudged, None
             self._lost = 0
@@ -101,7 +104,7 @@ def _kept(path: Path, request: EvalRequest) -> EvalReport | None:
 
 
 def _keep(path: Path, report: EvalReport) -> None:
-    fresh = path.with_suffix(".new")
+    fresh = path.with_suffix(f".{threading.get_native_id()}.new")
     try:
         path.parent.mkdir(exist_ok=True)
         fresh.write_text(report.to_json(), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from tilewright.errors import RecordError
+from tilewright.errors import RecordError, ReplyRefused
 from tilewright.loop.budget import Budget, Spent, spent_on
 from tilewright.loop.driver import Strategy
 from tilewright.loop.environment import Environment
@@ -14,10 +14,6 @@ from tilewright.records import Problem
 from tilewright.records.events import Ask, Turn
 
 __all__ = ["History", "Player", "Purse"]
-
-
-JUDGED_TWICE = 2
-"""An evaluation is made once more where its verdict is in doubt."""
 
 
 class History:
@@ -70,7 +66,11 @@ class Player:
                 raise RecordError(f"{ask.id}: {ask.parents[0]} has no reply to be measured again")
             return self._environment.answered(ask, problem, before.reply, before.prompt)
         messages = self._messages(ask)
-        reply = self._policy.answer(messages, ask)
+        try:
+            reply = self._policy.answer(messages, ask)
+        except ReplyRefused as error:
+            # Nobody's zero, and no reason for the others to end.
+            return self._environment.unanswered(ask, digest_of(messages), str(error))
         if ask.role == "say":
             return Turn(ask=ask, prompt=digest_of(messages), reply=reply)
         return self._environment.answered(ask, problem, reply, digest_of(messages))
@@ -119,7 +119,7 @@ class Purse:
             self.lacking = "wall_s"
             return False
         most = self._most(ask)
-        judged = 0.0 if ask.role == "say" else JUDGED_TWICE * self._turn_s
+        judged = 0.0 if ask.role == "say" else self._turn_s
         most = most.model_copy(update={"device_s": judged})
         total = sum(self._reserved.values(), self.spent) + most
         self.lacking = self._budget.lacks(total)

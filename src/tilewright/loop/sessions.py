@@ -105,13 +105,17 @@ def budget_of(section: LoopSection) -> Budget:
 
 
 def best_of(turns: Sequence[Turn], score: Score) -> dict[str, Turn]:
-    """Return the best correct turn of each problem, of equal ones the first."""
-    best: dict[str, tuple[float, Turn]] = {}
+    """Return the best correct turn of each problem, of equal ones the first.
+
+    Of what a capped score cannot tell apart, the one that is surely faster.
+    """
+    best: dict[str, tuple[tuple[float, float], Turn]] = {}
     for turn in turns:
         mark = score(turn)
         if mark is None or not turn.judgements or turn.judgements[0].verdict != "correct":
             continue
         kept = best.get(turn.ask.problem)
-        if kept is None or mark > kept[0]:
-            best[turn.ask.problem] = (mark, turn)
+        rank = (mark, turn.judgements[0].low or 0.0)
+        if kept is None or rank > kept[0]:
+            best[turn.ask.problem] = (rank, turn)
     return {problem: turn for problem, (_, turn) in best.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, field_validator
 
 from tilewright.records.base import SCHEMA_VERSION, Record
 from tilewright.records.outcome import Verdict
@@ -86,6 +86,12 @@ class Reply(Record):
     """Ids of what was sampled, where the policy knows them."""
     logprobs: tuple[float, ...] = ()
     """Of each of them, at the temperature at which it was sampled."""
+
+    @field_validator("text", "reasoning")
+    @classmethod
+    def _text_can_be_written(cls, value: str) -> str:
+        # Models write halves of surrogate pairs, which are no text.
+        return value.encode("utf-8", "replace").decode()
 
 
 class Turn(Record):

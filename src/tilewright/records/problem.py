@@ -11,6 +11,7 @@ from tilewright.records.base import Record
 
 __all__ = ["Case", "Problem", "SourceFile"]
 
+LONGEST_NAME, LONGEST_PATH = 200, 400
 Scalar = bool | int | float | str
 _SAFE_PATH = re.compile(r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)*$")
 
@@ -26,6 +27,8 @@ class SourceFile(Record):
     def _path_is_relative(cls, value: str) -> str:
         if not _SAFE_PATH.match(value) or ".." in value.split("/"):
             raise ValueError(f"{value!r} is not a plain relative path")
+        if max(map(len, value.split("/"))) > LONGEST_NAME or len(value) > LONGEST_PATH:
+            raise ValueError(f"{value[:60]!r}... is longer than files are called")
         return value
 
 

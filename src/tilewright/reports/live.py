@@ -56,7 +56,8 @@ def exported(turns: Turns) -> str:
     about = _about(turns)
     order = sorted(turns.rows, key=lambda row: (not row["marks"], row["n"]))
     whole: dict[str, Any] = {}
-    size = len(json.dumps(turns.rows))
+    # However many lines there are, some turns are there whole.
+    size = min(len(json.dumps(turns.rows)), MOST_BYTES // 2)
     for row in order[:MOST_WHOLE]:
         found = turns.whole(row["n"])
         size += len(json.dumps(found))

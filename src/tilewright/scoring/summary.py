@@ -43,13 +43,24 @@ def summary_of(turns: Sequence[Turn], weak: Collection[str] = ()) -> dict[str, A
     passes on them.
     """
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
+    last = _last_of_trajectories(turns)
     return {
         "candidates": len(turns),
         "problems": len({turn.ask.problem for turn in turns}),
-        "protocols": {name: _of_protocol(turns, name, weak) for name in protocols},
+        "protocols": {name: _of_protocol(last, name, weak) for name in protocols},
         "drkernel": drkernel(turns),
         "flips": flips_of(turns),
     }
+
+
+def _last_of_trajectories(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the last turn of each trajectory: those before it are no samples of their own."""
+    last: dict[tuple[str, int], Turn] = {}
+    for turn in turns:
+        key = (turn.ask.problem, turn.ask.sample)
+        if key not in last or turn.ask.turn >= last[key].ask.turn:
+            last[key] = turn
+    return list(last.values())
 
 
 def _of_protocol(turns: Sequence[Turn], protocol: str, weak: Collection[str]) -> dict[str, Any]:

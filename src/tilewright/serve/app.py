@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tilewright import __version__
 from tilewright.config import Config
@@ -21,16 +20,13 @@ from tilewright.errors import InfrastructureError
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.base import digest_text
 from tilewright.serve.access import LOCAL, Client, Tokens
+from tilewright.serve.bounded import Bounded
 from tilewright.serve.dispatcher import Dispatcher, Evaluate
 from tilewright.serve.store import Conflict, Store, Submitted, Task
 from tilewright.serve.tasks import PRIORITIES
 
 __all__ = ["NAME", "Asker", "Ours", "Service", "Submission", "admitted", "create_app"]
 
-MOST_BYTES = 4 << 20
-"""Of a request's body."""
-BODY_S = 30.0
-"""How long a body may take to arrive."""
 MOST_WAIT_S = 60.0
 MOST_TOGETHER = 200
 RETRY_S = 5
@@ -184,7 +180,7 @@ def create_app(service: Service, tokens: Tokens | None, most_waiting: int = 10_0
 
     app = FastAPI(title="tilewright", version=__version__, lifespan=life)
     app.state.service, app.state.tokens, app.state.most_waiting = service, tokens, most_waiting
-    app.add_middleware(_Bounded)
+    app.add_middleware(Bounded)
     for path, call, methods, status in (
         ("/v1/tasks", submit, ["POST"], 202),
         ("/v1/tasks/batch", submit_many, ["POST"], 202),
@@ -354,48 +350,3 @@ def metrics(client: Asker, service: Ours) -> Response:
     counts = sorted(service.store.counts().items())
     lines += [f'tilewright_tasks{{state="{name}"}} {count}' for name, count in counts]
     return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
-
-
-class _Bounded:
-    """Refuses bodies that are too large, also undeclared, and those that take too long."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its whole body, or answer for it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        body = bytearray()
-        try:
-            async with asyncio.timeout(BODY_S):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return
-                    body += message.get("body", b"")
-                    if len(body) > MOST_BYTES:
-                        await _refuse(send, 413, b"larger than %d bytes" % MOST_BYTES)
-                        return
-                    if not message.get("more_body"):
-                        break
-        except TimeoutError:
-            await _refuse(send, 408, b"the body took too long")
-            return
-        given = False
-
-        async def whole() -> Message:
-            nonlocal given
-            if not given:
-                given = True
-                return {"type": "http.request", "body": bytes(body), "more_body": False}
-            return await receive()
-
-        await self._app(scope, whole, send)
-
-
-async def _refuse(send: Send, status: int, said: bytes) -> None:
-    headers = [(b"content-type", b"text/plain"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": said})

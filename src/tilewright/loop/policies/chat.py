@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from tilewright.config import ModelSection, environment
-from tilewright.errors import ConfigError, PolicyError
+from tilewright.errors import ConfigError, PolicyError, ReplyRefused
 from tilewright.loop.budget import Spent
 from tilewright.loop.policies.base import Message, estimated_tokens
 from tilewright.records.events import Ask, Reply
@@ -21,7 +22,9 @@ NO_KEY = "none"
 MILLION = 1e6
 RETRIED = (408, 409, 429)
 """Answers below 500 after which a request is made again."""
-LONGEST_PAUSE_S = 60.0
+REFUSED = (400, 413, 422)
+"""Answers to one request alone, for example one that is too long."""
+LONGEST_PAUSE_S, POLL_S = 60.0, 0.2
 
 
 class Chat:
@@ -47,9 +50,11 @@ class Chat:
                 f"model {name}: the environment variable {section.key_variable} is empty; set it, "
                 "or name another one in model.key_variable, or a server in model.base_url"
             )
+        self._key = key or NO_KEY
+        self._over = threading.Event()
         # Retries are ours: each is counted, and a run that ends is not waited for.
         self._client = openai.OpenAI(
-            api_key=key or NO_KEY,
+            api_key=self._key,
             base_url=section.base_url,
             timeout=section.timeout_s,
             max_retries=0,
@@ -68,20 +73,45 @@ class Chat:
             try:
                 with self._room:
                     self._pace.wait()
-                    reply = self._asked(messages, ask)
+                    reply = self._unless_over(lambda: self._asked(messages, ask), ask)
                 return reply.model_copy(update={"seconds": time.monotonic() - start})
             except self._openai.OpenAIError as error:
+                said = f"model {self.name}, {ask.id}: {self._said(error)}"
+                if getattr(error, "status_code", None) in REFUSED:
+                    raise ReplyRefused(said) from error
                 if attempt == self._section.retries or not _may_pass(error):
-                    raise PolicyError(f"model {self.name}, {ask.id}: {_said(error)}") from error
+                    raise PolicyError(said) from error
                 pause = max(pause, _told_to_wait(error))
             except (json.JSONDecodeError, _Nonsense) as error:
                 if attempt == self._section.retries:
                     raise PolicyError(
                         f"model {self.name}, {ask.id}: the server's answer cannot be read: {error}"
                     ) from error
-            time.sleep(min(pause, LONGEST_PAUSE_S))
+            if self._over.wait(min(pause, LONGEST_PAUSE_S)):
+                raise PolicyError(f"model {self.name}, {ask.id}: the run ends")
             pause *= 2
         raise AssertionError("unreachable")
+
+    def _unless_over(self, call: Callable[[], Reply], ask: Ask) -> Reply:
+        """Wait for a request in a thread of its own: a server that is silent cannot be woken."""
+        future: Future[Reply] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        while True:
+            try:
+                return future.result(timeout=POLL_S)
+            except TimeoutError as error:
+                if future.done():
+                    raise
+                if self._over.is_set():
+                    said = f"model {self.name}, {ask.id}: the run ends"
+                    raise PolicyError(said) from error
 
     def _asked(self, messages: Sequence[Message], ask: Ask) -> Reply:
         section = self._section
@@ -99,7 +129,10 @@ class Chat:
             extra_body=dict(section.extra_body) or None,
             **options,
         )
-        return self._reply(answer, messages)
+        try:
+            return self._reply(answer, messages)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise _Nonsense(f"{type(error).__name__}: {error}"[:300]) from error
 
     def _reply(self, answer: Any, messages: Sequence[Message]) -> Reply:  # noqa: ANN401 - their type
         choices = getattr(answer, "choices", None)
@@ -134,8 +167,18 @@ class Chat:
         return Spent(tokens=prompt_tokens + section.max_tokens, usd=usd / MILLION)
 
     def close(self) -> None:
-        """Close connections."""
+        """Wait for no answer any more, and close connections."""
+        self._over.set()
         self._client.close()
+
+    def _said(self, error: Exception) -> str:
+        """Return what went wrong, without the key, which a server may repeat."""
+        status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+        said = body.get("message", "") if isinstance(body, dict) else ""
+        cause = f"{type(error).__name__}: {error}" if status is None else f"HTTP {status} {said}"
+        if self._key != NO_KEY:
+            cause = cause.replace(self._key, "[the key]")
+        return " ".join(cause.split())[:300]
 
 
 class Pace:
@@ -179,12 +222,3 @@ def _told_to_wait(error: Exception) -> float:
         return max(float(headers.get("retry-after", 0.0)), 0.0)
     except (TypeError, ValueError):
         return 0.0
-
-
-def _said(error: Exception) -> str:
-    """Return what went wrong, without anything of the request, which holds the key."""
-    status = getattr(error, "status_code", None)
-    body = getattr(error, "body", None)
-    said = body.get("message", "") if isinstance(body, dict) else ""
-    cause = f"HTTP {status} {said}" if status is not None else f"{type(error).__name__}: {error}"
-    return " ".join(cause.split())[:300]

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from tilewright.config import ModelSection
-from tilewright.errors import ConfigError, PolicyError, boundary
+from tilewright.errors import ConfigError, PolicyError, ReplyRefused, boundary
 from tilewright.evaluator.armed import open_lock
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.host import lease_name, plan_cores
@@ -27,6 +27,40 @@ from tilewright.records.events import Ask, Reply
 __all__ = ["Local"]
 
 Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
+
+
+class Heard:
+    """Keeps the log-probability of each sampled token, not those of a whole vocabulary.
+
+    A logits processor sees the distribution before its token is drawn, and the token one step
+    later. Lifetime: one batch.
+    """
+
+    def __init__(self, temperature: float) -> None:
+        self._temperature = temperature
+        self._before: Any = None
+        self._kept: list[list[float]] = []
+
+    def __call__(self, tokens: Any, scores: Any) -> Any:  # noqa: ANN401 - tensors
+        """Note the token drawn last; return `scores` as they are.
+
+        Args:
+            tokens: (batch, so far), int64.
+            scores: (batch, vocabulary), logits of the next token.
+        """
+        self._note(tokens)
+        self._before = (scores.float() / self._temperature).log_softmax(-1)
+        return scores
+
+    def _note(self, tokens: Any) -> None:  # noqa: ANN401
+        if self._before is not None:
+            drawn = self._before.gather(-1, tokens[:, -1:].to(self._before.device))
+            self._kept.append(drawn[:, 0].tolist())
+
+    def logprobs(self, sequences: Any) -> list[list[float]]:  # noqa: ANN401
+        """Return them by row, after the last token was drawn; `sequences` is what came out."""
+        self._note(sequences)
+        return [list(row) for row in zip(*self._kept, strict=True)]
 
 
 class Local:
@@ -57,6 +91,8 @@ class Local:
                 self._tokenizer.pad_token = self._tokenizer.eos_token
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(path, dtype="auto")
             self._model = model.to(device.name).eval()
+        self._lock = threading.Lock()
+        self._closed = False
         self._waiting: queue.Queue[Waiting | None] = queue.Queue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -68,7 +104,10 @@ class Local:
             PolicyError: it cannot: the prompt is too long, or memory ran out.
         """
         future: Future[Reply] = Future()
-        self._waiting.put((messages, ask, future))
+        with self._lock:
+            if self._closed:
+                raise PolicyError(f"model {self.name}, {ask.id}: the run ends")
+            self._waiting.put((messages, ask, future))
         return future.result()
 
     def most(self, prompt_tokens: int) -> Spent:
@@ -76,8 +115,14 @@ class Local:
         return Spent(tokens=prompt_tokens + self._section.max_tokens)
 
     def close(self) -> None:
-        """End the thread that samples."""
-        self._waiting.put(None)
+        """Answer nobody any more, and end the thread that samples."""
+        with self._lock:
+            self._closed = True
+            while not self._waiting.empty():
+                waiting = self._waiting.get()
+                if waiting is not None:
+                    waiting[2].set_exception(PolicyError(f"model {self.name}: the run ends"))
+            self._waiting.put(None)
         self._thread.join()
 
     def _serve(self) -> None:
@@ -106,8 +151,12 @@ class Local:
                 fcntl.flock(lease, fcntl.LOCK_EX)
                 replies = self._sampled([messages for messages, _, _ in batch], batch[0][1])
         except Exception as error:  # noqa: BLE001 - whoever asked gets it
-            for _, _, future in batch:
-                future.set_exception(error)
+            if len(batch) > 1:
+                # One prompt may be too long; the others are not to suffer for it.
+                for one in batch:
+                    self._answer_all([one])
+                return
+            batch[0][2].set_exception(ReplyRefused(str(error)))
             return
         for (_, _, future), reply in zip(batch, replies, strict=True):
             future.set_result(reply)
@@ -115,7 +164,11 @@ class Local:
     def _sampled(self, prompts: list[Sequence[Message]], ask: Ask) -> list[Reply]:
         start, section = time.monotonic(), self._section
         texts = [self._text(messages) for messages in prompts]
-        encoded = self._tokenizer(texts, return_tensors="pt", padding=True)
+        # A template writes its own beginning.
+        bare = self._tokenizer.chat_template is not None
+        encoded = self._tokenizer(
+            texts, return_tensors="pt", padding=True, add_special_tokens=not bare
+        )
         encoded = {
             name: value.to(self._model.device)
             for name, value in encoded.items()
@@ -128,23 +181,19 @@ class Local:
             # Said in full: a model's own defaults would cut the distribution.
             sampling |= {"temperature": section.temperature, "top_k": 0}
             sampling |= {"top_p": section.top_p or 1.0}
-        made = self._model.generate(
+        heard = Heard(section.temperature or 1.0)
+        sequences = self._model.generate(
             **encoded,
             max_new_tokens=section.max_tokens,
             pad_token_id=self._tokenizer.pad_token_id,
-            return_dict_in_generate=True,
-            output_scores=True,
+            logits_processor=[heard],
             **sampling,
         )
-        scores = self._model.compute_transition_scores(
-            made.sequences, made.scores, normalize_logits=True
-        )
+        scores = heard.logprobs(sequences)
         seconds, length = time.monotonic() - start, encoded["input_ids"].shape[1]
         return [
-            self._reply(row[length:].tolist(), probs.tolist(), int(mask.sum()), seconds)
-            for row, probs, mask in zip(
-                made.sequences, scores, encoded["attention_mask"], strict=True
-            )
+            self._reply(row[length:].tolist(), probs, int(mask.sum()), seconds)
+            for row, probs, mask in zip(sequences, scores, encoded["attention_mask"], strict=True)
         ]
 
     def _text(self, messages: Sequence[Message]) -> str:
