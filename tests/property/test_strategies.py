@@ -117,7 +117,7 @@ BUDGETS = st.builds(
 @given(NAMES, BUDGETS, st.integers(1, 5))
 def test_no_budget_is_exceeded_in_any_dimension(name, budget, in_flight):
     most = Spent(turns=1, tokens=15, usd=1.0)
-    purse = Purse(budget, (), lambda _: most, turn_s=5.0)
+    purse = Purse(budget, (), lambda _: most, turn_s=10.0)
     with tempfile.TemporaryDirectory() as folder, EventLog(Path(folder)) as log:
         turns = []
         strategy = fresh(name, 2)
