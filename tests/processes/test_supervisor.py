@@ -117,7 +117,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Config]:
     home = tmp_path_factory.mktemp("api")
     limits = [f"eval.limits.{name}={getattr(LIMITS, name):g}" for name in ("call_s", "exit_s")]
     yield load(overrides=[f"home={home}", "eval.timing.enabled=false", *limits], environ={})
-    executor = api._executors.pop(home, None)
+    executor = api._executors.pop(("local", home), None)
     if executor is not None:
         executor.close()
 
@@ -223,7 +223,7 @@ def test_identical_work_is_answered_from_the_store_on_request(settings):
 
 
 def test_a_supervisor_that_dies_is_our_failure_and_replaced(settings):
-    executor = api._executor(settings.home)
+    executor = api._executor(settings)
     asked = request(RIGHT)
     assert executor.evaluate(asked).verdict == "correct"
     os.kill(executor.pid, signal.SIGKILL)
