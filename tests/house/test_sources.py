@@ -66,6 +66,12 @@ def prints(path: Path) -> Iterator[ast.Call]:
             yield node
 
 
+def test_python_is_parsed_in_one_place():
+    """`ast.parse` is not safe in threads; `parse_tree` takes turns."""
+    by_hand = [path for path in python_files(under=SOURCE) if "ast.parse(" in path.read_text()]
+    assert [path.name for path in by_hand] == ["syntax.py"]
+
+
 def test_only_the_command_line_prints():
     wrong = []
     for path in python_files(under=SOURCE):

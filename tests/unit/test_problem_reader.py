@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import ProblemError
+from tilewright.languages.syntax import parse_tree
 from tilewright.problems.reader import (
     BUNDLED,
     bundled_names,
@@ -185,3 +191,32 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         find_problem(str(tmp_path / "bytes.py"))
     with pytest.raises(ProblemError, match=r"gone\.py: cannot be read"):
         read_problem(tmp_path / "gone.py")
+
+
+def test_problems_are_read_by_many_threads_at_once():
+    text = (BUNDLED / "add_relu" / "problem.py").read_text() * 5
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50)
+
+    def many(_: int) -> int:
+        trees = 0
+        for _ in range(400):
+            cycle = _Finalized()
+            cycle.itself = cycle
+            trees += isinstance(parse_tree(text), ast.Module)
+        return trees
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(many, range(4))) == [400] * 4
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*threshold)
+
+
+class _Finalized:
+    """Its end runs Python, so that another thread may go on in the middle of a parse."""
+
+    def __del__(self) -> None:
+        sum(range(50))

@@ -17,6 +17,7 @@ from tilewright.cli.lines import say
 from tilewright.cli.lint import command as lint_command
 from tilewright.cli.render import facts, show, table
 from tilewright.errors import ProblemError
+from tilewright.languages.syntax import parse_tree
 from tilewright.problems.hub import fetch
 from tilewright.problems.new import write_new
 from tilewright.problems.reader import BUNDLED, bundled_names
@@ -152,7 +153,7 @@ def new_problem(name: str, parent: str) -> int:
 
 def about(problem: Problem) -> str:
     """Return the first line of the problem's docstring."""
-    text = ast.get_docstring(ast.parse(problem.source.text)) or ""
+    text = ast.get_docstring(parse_tree(problem.source.text)) or ""
     return text.partition("\n")[0]
 
 

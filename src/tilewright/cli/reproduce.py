@@ -18,6 +18,7 @@ from tilewright.evaluator.evaluation import SLOTS, Evaluation
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.base import BuildPlan
+from tilewright.languages.syntax import parse_tree
 from tilewright.records import (
     Case,
     CaseResult,
@@ -328,7 +329,7 @@ def _judge_files(report: EvalReport, build: BuildPlan) -> Iterator[str]:
 def inlined(path: str) -> str:
     """Return a file of ours without what only stands at the head of a module."""
     text = (PACKAGE / path).read_text(encoding="ascii")
-    tree = ast.parse(text)
+    tree = parse_tree(text)
     dropped: set[int] = set()
     for number, node in enumerate(tree.body):
         if (number == 0 and isinstance(node, ast.Expr)) or _is_ours(node):

@@ -23,12 +23,13 @@ __all__ = [
     "names_bound",
     "parse_module",
     "parse_modules",
+    "parse_tree",
     "star_imports",
 ]
 
 _MAX_FOLD = 64
 """A string assembled from more pieces than this is not put together."""
-_quiet = threading.Lock()
+_parsing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +122,25 @@ def parse_modules(files: Iterable[SourceFile]) -> tuple[Module, ...]:
     return tuple(module for module in parsed if isinstance(module, Module))
 
 
+def parse_tree(text: str, path: str = "<unknown>") -> ast.Module:
+    """Parse Python; the one place that does, from any thread.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: as `ast.parse`.
+    """
+    # One at a time: CPython 3.11 counts the depth of a tree in a variable that its threads share,
+    # and raises SystemError when another thread's parse comes between. The list of filters is the
+    # process's too; odd escapes in a candidate are no warning of ours.
+    with _parsing, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, filename=path)
+
+
 @lru_cache(maxsize=64)
 def parse_module(path: str, text: str) -> Module | Unparseable:
     """Parse one Python file; text that is no Python gives `Unparseable`, never an exception."""
     try:
-        # A candidate's odd escapes are no warning of ours; the filter list is process-wide.
-        with _quiet, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text, filename=path)
+        tree = parse_tree(text, path)
     except SyntaxError as error:
         line = f"line {error.lineno}: " if error.lineno else ""
         return Unparseable(path, f"{line}{error.msg}")

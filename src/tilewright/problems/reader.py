@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tilewright.errors import ProblemError
+from tilewright.languages.syntax import parse_tree
 from tilewright.records import Case, Problem, SourceFile
 
 __all__ = ["bundled_names", "find_problem", "parse_problem", "read_problem"]
@@ -64,7 +65,7 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
         ProblemError: it does not parse, a literal is not one, or required names are missing.
     """
     try:
-        tree = ast.parse(text)
+        tree = parse_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         # The last two: nested deeper than Python's parser can follow.
         raise ProblemError(f"{where}: not Python: {error or 'nested too deeply'}") from error

@@ -11,6 +11,7 @@ import ast
 import json
 
 from tilewright.errors import ProblemError
+from tilewright.languages.syntax import parse_tree
 from tilewright.records import Case, Problem, SourceFile
 
 __all__ = ["SEPARATOR", "problem_of", "split_gold"]
@@ -71,8 +72,8 @@ def problem_of(text: str, identity: str, where: str, *, category: str = "") -> P
     """
     gold, tests = split_gold(text, where)
     try:
-        defined = {node.name for node in ast.parse(gold).body if isinstance(node, ast.FunctionDef)}
-        tree = ast.parse(tests)
+        defined = {node.name for node in parse_tree(gold).body if isinstance(node, ast.FunctionDef)}
+        tree = parse_tree(tests)
     except SyntaxError as error:
         raise ProblemError(f"{where}: not Python: {error}") from error
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
