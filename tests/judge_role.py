@@ -33,7 +33,7 @@ class JudgeRole:
 
     def load(self, source: str, kind: str = "function", **changes: Any) -> Frame:
         """Send a problem and return the whole answer."""
-        fields = {**PLAIN, "problem_kind": kind, "tolerance": None, **changes}
+        fields = {**PLAIN, "problem_kind": kind, "rule": None, **changes}
         return self.role.ask("problem", fields, source.encode())
 
     def map(self, side: str = "candidate") -> None:

@@ -202,6 +202,6 @@ def test_an_address_comes_twice_in_a_row_and_then_is_drawn():
 def test_numbers_in_the_script_are_those_of_the_report(tmp_path):
     report = wrong("add_relu", protocol="official")
     made = globals_of(report, tmp_path)
-    assert made["TOLERANCE"] == 0.01
+    assert made["RULE"] == {"name": "allclose", "tolerance": 0.01}
     assert made["WEIGHTS_SEED"] is None
     assert json.loads(json.dumps(made["CALLS"][0]["params"])) == {"rows": 3, "cols": 5}

@@ -14,11 +14,13 @@ from tilewright.evaluator.judge.comparison import (
     Expected,
     bound,
     compare,
-    compare_official,
     describe_mismatch,
     expect,
     percentile,
 )
+from tilewright.evaluator.judge.published import compare_published
+from tilewright.evaluator.published import rule_of
+from tilewright.problems.reader import find_problem
 
 EPS = torch.finfo(torch.float32).eps
 INF, NAN = math.inf, math.nan
@@ -239,13 +241,13 @@ def test_a_fitting_output_is_no_mismatch_but_one_that_has_no_place_is():
 
 
 def test_the_published_rule_is_allclose():
-    value = torch.tensor([1.0, 2.0])
+    value, rule = torch.tensor([1.0, 2.0]), {"name": "allclose", "tolerance": 1e-2}
 
-    assert not compare_official(value, torch.tensor([1.0, 2.03]), 1e-2).kind
-    difference = compare_official(value, torch.tensor([1.0, 2.05]), 1e-2)
+    assert not compare_published(value, torch.tensor([1.0, 2.03]), rule).kind
+    difference = compare_published(value, torch.tensor([1.0, 2.05]), rule)
     assert difference.kind == "values"
     assert "tolerance 0.01" in difference.message
-    assert compare_official(value, torch.tensor([1.0, NAN]), 1e-2).kind
+    assert compare_published(value, torch.tensor([1.0, NAN]), rule).kind
 
 
 def test_a_difference_of_nearly_equal_numbers_may_be_off_by_a_rounding_of_them():
@@ -261,3 +263,47 @@ def test_a_difference_of_nearly_equal_numbers_may_be_off_by_a_rounding_of_them()
     output[1, 0] += 1e-3
     assert compare(replace(strict, sway=sway), output).kind == "values"
     assert compare(replace(strict, sway=torch.full_like(sway, 10.0)), output).kind == "values"
+
+
+@pytest.mark.parametrize(
+    ("value", "output", "right"),
+    [
+        (torch.tensor([1.0, NAN]), torch.tensor([1.0, NAN]), True),
+        (torch.tensor([1.0]), torch.tensor([1.0 + 1e-5]), True),
+        (torch.tensor([1.0]), torch.tensor([1.0 + 3e-5]), False),
+        (torch.tensor([1.0]).half(), torch.tensor([1.008]).half(), True),
+        (torch.tensor([1.0]).half(), torch.tensor([1.012]).half(), False),
+        (torch.tensor([1, 2]), torch.tensor([1, 2]), True),
+        (torch.tensor([1, 2]), torch.tensor([1, 3]), False),
+    ],
+)
+def test_kernelbenchx_compares_by_dtype(value, output, right):
+    assert (not compare_published(value, output, {"name": "by_dtype"}).kind) is right
+
+
+def quantized(relative: bool) -> dict[str, object]:
+    thresholds = (0.95, 0.05, 0.10)
+    task = find_problem("softmax").model_copy(
+        update={"published": "by_dtype", "thresholds": thresholds}
+    )
+    rule = rule_of(task, "strict" if relative else "official")
+    assert rule is not None
+    return rule
+
+
+def test_an_absolute_bound_refuses_textbook_quantization_and_a_relative_one_does_not():
+    """Defect K2 of KernelBench-X: the error of 8 bits grows with what they hold."""
+    generator = torch.Generator().manual_seed(0)
+    value = 50 * torch.randn(64, 64, generator=generator)
+    scale = value.abs().amax() / 127
+    rounded = (value / scale).round() * scale
+
+    assert compare_published(value, rounded, quantized(False)).kind == "values"
+    assert not compare_published(value, rounded, quantized(True)).kind
+    for wrong in (torch.zeros_like(value), value.flip(0), torch.full_like(value, NAN)):
+        assert compare_published(value, wrong, quantized(True)).kind == "values"
+        assert compare_published(value, wrong, quantized(False)).kind == "values"
+
+
+def test_tritonbench_looks_at_no_value_where_tests_print_nothing():
+    assert not compare_published(torch.ones(2), torch.zeros(2), {"name": "runs"}).kind

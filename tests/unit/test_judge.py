@@ -104,13 +104,14 @@ def test_what_is_compared_lies_where_the_side_says(judge):
         assert answer["wrong"] == wrong
 
 
+ALLCLOSE = {"name": "allclose", "tolerance": 1e-2}
 NOWHERE = [0, 1 << 56, (1 << 57) - 1]
 
 
-@pytest.mark.parametrize("tolerance", [None, 1e-2])
+@pytest.mark.parametrize("rule", [None, ALLCLOSE])
 @pytest.mark.parametrize("address", NOWHERE)
-def test_an_output_that_cannot_be_read_is_wrong_and_the_judge_lives(judge, address, tolerance):
-    judge.load(FUNCTION, tolerance=tolerance)
+def test_an_output_that_cannot_be_read_is_wrong_and_the_judge_lives(judge, address, rule):
+    judge.load(FUNCTION, rule=rule)
     judge.map()
     x, y = judge.inputs(judge.draw())
     described = judge.put(torch.relu(x + y))
@@ -212,7 +213,7 @@ def test_donated_inputs_may_be_overwritten(judge):
 
 
 def test_published_rules_use_their_tolerance(judge):
-    judge.load(FUNCTION, tolerance=1e-2)
+    judge.load(FUNCTION, rule=ALLCLOSE)
     judge.map()
     drawn = judge.draw()
     x, y = judge.inputs(drawn)

@@ -74,7 +74,7 @@ def test_a_snapshot_is_no_view_of_the_sides_memory(judge):
 
 
 def test_published_rules_compare_timed_outputs_by_their_tolerance(judge):
-    judge.load(FUNCTION, tolerance=1e-2)
+    judge.load(FUNCTION, rule={"name": "allclose", "tolerance": 1e-2})
     judge.map("eager")
     judge.map()
     x, y = judge.inputs(judge.draw())

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.records.events import Judgement
 from tilewright.scoring.metrics import (
     Score,
     amsr,
@@ -24,6 +25,7 @@ from tilewright.scoring.metrics import (
     ratio_of_sums,
     rejected_share,
 )
+from tilewright.scoring.published import call_and_execute
 
 FAIL = Score(ok=False)
 FIXTURE = [Score(True, 2.0), Score(True, 0.5), Score(True, 1.0), FAIL, Score(True, 3.0)]
@@ -140,3 +142,30 @@ def test_problems_are_drawn_not_samples():
     assert (low, high) == bootstrap_interval(many)
     with pytest.raises(ValueError, match="no problems"):
         bootstrap_interval([])
+
+
+def test_call_and_execute_accuracy_are_counted_apart_and_sums_are_divided():
+    def said(verdict: str, reference: float | None = None, candidate: float | None = None):
+        times = {"reference_us": reference, "candidate_us": candidate}
+        return Judgement(protocol="official", verdict=verdict, **times)
+
+    judged = [
+        ("kernelbenchx/Math/a", said("correct", 11.0, 7.0)),
+        ("kernelbenchx/Math/b", said("correct", 10.0, 20.0)),
+        ("kernelbenchx/Math/c", said("correct", 1.0, 101.0)),
+        ("kernelbenchx/Math/d", said("incorrect")),
+        ("kernelbenchx/Math/e", said("failed")),
+        ("kernelbenchx/Math/f", said("unjudged")),
+        ("tritonbench/t/a", said("correct", 10.0, 1.0)),
+        ("kernelbench/level1-1", said("correct", 2.0, 1.0)),
+    ]
+    found = call_and_execute(judged)
+    assert list(found) == ["kernelbenchx", "tritonbench/t"]
+    numbers = found["kernelbenchx"]
+    assert (numbers["tasks"], numbers["timed"], numbers["abnormal"]) == (5, 3, 1)
+    assert numbers["call_accuracy"] == pytest.approx(4 / 5)
+    assert numbers["execute_accuracy"] == pytest.approx(3 / 5)
+    assert numbers["speedup_global"] == pytest.approx(21 / 27)
+    assert numbers["speedup_per_task"] == pytest.approx((11 / 7 + 1 / 2) / 2)
+    assert found["tritonbench/t"]["abnormal"] == 1
+    assert found["tritonbench/t"]["speedup_global"] is None

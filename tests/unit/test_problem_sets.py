@@ -9,9 +9,11 @@ import pytest
 
 from tilewright.errors import ConfigError, ProblemError
 from tilewright.problems import hub
+from tilewright.problems.candidates import make_candidate
 from tilewright.problems.sets.base import Found, Hub
 from tilewright.problems.sets.golden import SEPARATOR, problem_of, split_gold
 from tilewright.problems.store import find_one, find_problems, imported, problem_set, write_set
+from tilewright.records import Candidate, Problem, SourceFile
 
 MODEL = """import torch
 
@@ -207,12 +209,30 @@ def test_a_gold_file_that_cannot_be_used_is_named(text, says):
         problem_of(text, "x/y", "gelu.py")
 
 
+def test_a_gold_file_says_by_which_rule_it_is_scored():
+    def made(text: str, **options: object) -> Problem:
+        return problem_of(text, "kernelbenchx/Activation/gelu", "gelu.py", **options)  # type: ignore[arg-type]
+
+    assert (made(GOLD).published, made(GOLD).aliases) == ("by_dtype", ("gelu", "kernel_function"))
+    assert made(GOLD, printed=True).published == "runs"
+    speaking = GOLD.replace("    return results", "    print(results)\n    return results")
+    assert made(speaking, printed=True).published == "by_dtype"
+    by_another_name = SourceFile(path="a.py", text="def kernel_function(x, scale=1.0): return x")
+    candidate = make_candidate((by_another_name,), made(GOLD), language="torch")
+    assert isinstance(candidate, Candidate)
+    assert candidate.entry == "kernel_function"
+
+
 def test_kernelbenchx_is_read_with_its_categories(tmp_path):
     gold = tmp_path / "data" / "kernelbenchx" / "Activation"
     gold.mkdir(parents=True)
     (gold / "gelu_std.py").write_text(GOLD)
     records = [
-        {"name": "gelu_std", "file": "Activation/gelu_std.py"},
+        {
+            "name": "gelu_std",
+            "file": "Activation/gelu_std.py",
+            "precision_thresholds": {"cosine_sim": 0.95, "l1_relative": 0.05, "rmse": 0.1},
+        },
         {"name": "lost", "file": "Math/lost.py"},
         {"name": "nothing"},
     ]
@@ -220,6 +240,7 @@ def test_kernelbenchx_is_read_with_its_categories(tmp_path):
     found = problem_set("kernelbenchx").read(tmp_path, "fd41922")
     (problem,) = found.problems
     assert (problem.id, problem.category) == ("kernelbenchx/Activation/gelu_std", "Activation")
+    assert problem.thresholds == (0.95, 0.05, 0.1)
     assert "kernelbenchx_v1.json[1]: its gold file cannot be read" in found.skipped[0]
     assert "kernelbenchx_v1.json[2]: wants the field 'file'" in found.skipped[1]
 

@@ -199,7 +199,7 @@ def _weak(problems: list[Problem], settings: Config, model: str) -> dict[str, tu
     unseen = sum(health is None for health in found.values())
     if unseen:
         say(f"{unseen} of {len(problems)} problems were never linted: tilewright problems lint")
-    passing = {name: is_weak(h, "strict", None) for name, h in found.items() if h is not None}
+    passing = {name: is_weak(h, "strict") for name, h in found.items() if h is not None}
     return {name: answers for name, answers in passing.items() if answers}
 
 

@@ -28,7 +28,7 @@ from tilewright.errors import RecordError
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.store import find_problems
 from tilewright.records import Candidate, Problem
-from tilewright.records.health import Health, is_weak
+from tilewright.records.health import Health, is_weak, published_name
 
 __all__ = ["command", "known_health"]
 
@@ -68,7 +68,7 @@ def command(
         click.echo(json.dumps(rows, indent=1))
     else:
         show(_view(problems, found))
-    weak = [p.id for p in problems if is_weak(found[p.id], "strict", None)]
+    weak = [p.id for p in problems if is_weak(found[p.id], "strict")]
     failed = [health for health in found.values() if health.failed]
     say(f"{len(problems)} problems, {len(weak)} weak strictly, {len(failed)} not to be judged here")
     return 1 if weak else 0
@@ -122,8 +122,8 @@ def known_health(home: Path, problem: Problem, model: str) -> Health | None:
 
 def _weak(problem: Problem, health: Health) -> dict[str, list[str]]:
     return {
-        "strict": list(is_weak(health, "strict", None)),
-        "official": list(is_weak(health, "official", problem.tolerance)),
+        "strict": list(is_weak(health, "strict")),
+        "official": list(is_weak(health, "official", published_name(problem))),
     }
 
 

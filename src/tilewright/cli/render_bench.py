@@ -52,6 +52,9 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [Text(head, style="bold")]
     for name, numbers in summary["protocols"].items():
         parts += [Text(""), Text(name, style="bold"), _protocol(numbers)]
+        if "published" in numbers:
+            parts += [Text(""), Text("as published", style="bold")]
+            parts.append(_published(numbers["published"]))
     if len(summary.get("curves", ())) > 1:
         parts += [Text(""), Text("turn by turn", style="bold"), _curves(summary["curves"])]
     if summary.get("drkernel"):
@@ -60,6 +63,17 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     if summary["flips"]:
         parts += [Text(""), Text("verdicts that differ", style="bold"), _flips(summary["flips"])]
     return Group(*parts)
+
+
+def _published(found: dict[str, Any]) -> RenderableType:
+    made = table(
+        "benchmark", "tasks", "call accuracy", "execute accuracy", "speed-up of all", "of tasks"
+    )
+    for name, item in found.items():
+        shares = (f"{item[key]:.1%}" for key in ("call_accuracy", "execute_accuracy"))
+        speeds = (_number(item[key]) for key in ("speedup_global", "speedup_per_task"))
+        made.add_row(name, str(item["tasks"]), *shares, *speeds)
+    return made
 
 
 def _drkernel(found: dict[str, Any]) -> RenderableType:

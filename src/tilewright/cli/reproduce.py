@@ -16,6 +16,7 @@ from typing import Any, cast
 from tilewright.evaluator.correctness import CONTENTS, hidden_cases
 from tilewright.evaluator.evaluation import SLOTS, Evaluation
 from tilewright.evaluator.host import Host
+from tilewright.evaluator.published import rule_of
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.base import BuildPlan
 from tilewright.languages.syntax import parse_tree
@@ -36,7 +37,6 @@ Scalar = bool | int | float | str
 
 PACKAGE = Path(__file__).parent.parent
 TEMPLATE = Path(__file__).parent / "reproducer.txt"
-OFFICIAL_TOLERANCE = 1e-2
 MAX_REPEATS = 64
 
 HEAD = '''"""What tilewright saw of one candidate, reproduced with plain torch. Written by
@@ -271,7 +271,7 @@ def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> str:
         "MODE": problem.mode,
         "GRADS": list(problem.grads),
         "DONATED": list(problem.donates),
-        "TOLERANCE": None if strict else problem.tolerance or OFFICIAL_TOLERANCE,
+        "RULE": rule_of(problem, request.protocol),
         "LANGUAGE": request.candidate.language,
         "ENTRY": request.candidate.entry,
         "LOADER": build.loader,
@@ -319,6 +319,7 @@ def _judge_files(report: EvalReport, build: BuildPlan) -> Iterator[str]:
     yield "evaluator/seeds.py"
     yield "evaluator/judge/contents.py"
     yield "evaluator/judge/comparison.py"
+    yield "evaluator/judge/published.py"
     yield "evaluator/judge/weights.py"
     if build.loader == "c_abi" or report.request.candidate.language == "triton":
         yield "contestant/launches.py"

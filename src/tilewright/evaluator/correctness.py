@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.evaluator.drawn import Answer, Drawn
 from tilewright.evaluator.evaluation import SLOTS, Evaluation
+from tilewright.evaluator.published import TRIALS
 from tilewright.evaluator.sides import Ended, Side
 from tilewright.evaluator.testimony import Result
 from tilewright.records import Case, CaseResult, Incorrect, Unjudged
@@ -16,7 +17,6 @@ from tilewright.records import Case, CaseResult, Incorrect, Unjudged
 __all__ = ["Seen", "judge_correctness"]
 
 CONTENTS = ("nominal", "scale", "sign", "offset", "heavy_tail", "small_integers", "edge_values")
-OFFICIAL_TRIALS = 5
 ODD_SHARE = 0.75
 """Share of drawn sizes that are made odd: no multiple of any vector or tile."""
 SMALL_BYTES = 2 << 20
@@ -50,7 +50,7 @@ def judge_correctness(evaluation: Evaluation, side: Side, seen: Seen) -> None:
     problem = evaluation.request.problem
     if evaluation.request.protocol == "official":
         for case in problem.cases:
-            for trial in range(OFFICIAL_TRIALS):
+            for trial in range(TRIALS[problem.published]):
                 _judge_draw(evaluation, side, case, "nominal", trial, seen)
         return
     start = time.monotonic()

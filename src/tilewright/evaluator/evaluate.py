@@ -32,6 +32,7 @@ from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.knockout import KNOCKED_OUT, knock_out, profile, trace
+from tilewright.evaluator.published import rule_of
 from tilewright.evaluator.roofline import measure_ceilings
 from tilewright.evaluator.seeds import draw_root
 from tilewright.evaluator.sides import Ended
@@ -236,7 +237,7 @@ def open_judge(evaluation: Evaluation) -> None:
         "donates": list(problem.donates),
         "init_seed": evaluation.seed("init") & 0x7FFFFFFF,
         "threads": 1,
-        "tolerance": (problem.tolerance or 1e-2) if request.protocol == "official" else None,
+        "rule": rule_of(problem, request.protocol),
         "tf32": request.rules.precision == "tf32",
     }
     answer = evaluation.ask("problem", fields, body=problem.source.text.encode())

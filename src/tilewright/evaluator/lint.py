@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.correctness import CONTENTS
 from tilewright.evaluator.evaluate import open_judge
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
+from tilewright.evaluator.published import rule_of
 from tilewright.evaluator.seeds import draw_root
 from tilewright.records import EvalRequest
-from tilewright.records.health import CaseHealth, Health
+from tilewright.records.health import CaseHealth, Health, published_name
 
 __all__ = ["TOLERANCES", "lint"]
 
@@ -31,7 +33,10 @@ def lint(host: Host, request: EvalRequest, emit: Emit, watch: Callable[[], None]
     evaluation = Evaluation(host, request, draw_root(), emit, watch)
     about = {"problem": problem.id, "problem_digest": problem.digest(), "device": host.device.model}
     contents = [name for name in CONTENTS if name == "nominal" or _allowed(request, name)]
-    tolerances = sorted({*TOLERANCES, problem.tolerance or TOLERANCES[-1]})
+    rules: dict[str, Any] = {
+        f"{tolerance:g}": {"name": "allclose", "tolerance": tolerance} for tolerance in TOLERANCES
+    }
+    rules[published_name(problem)] = rule_of(problem, "official")
     cases = []
     with ExitStack() as leased:
         leased.enter_context(host.lease(lambda text: emit("waiting", {"message": text}), watch))
@@ -42,7 +47,7 @@ def lint(host: Host, request: EvalRequest, emit: Emit, watch: Callable[[], None]
                 fields = {
                     "params": dict(case.params),
                     "contents": contents,
-                    "tolerances": tolerances,
+                    "rules": rules,
                 }
                 found = evaluation.ask("lint", fields, timeout_s=LINT_S)
                 cases.append(CaseHealth.model_validate({"case": case.name, **found}))

@@ -28,6 +28,7 @@ from tilewright.records import (
 )
 from tilewright.registry import catalogue, load
 from tilewright.scoring import statistics
+from tilewright.scoring.metrics import ratio_of_sums
 
 __all__ = ["Collected", "report"]
 
@@ -73,6 +74,8 @@ def report(
     summary: dict[str, Any] = {}
     if isinstance(outcome, Correct) and comparisons:
         summary = _summary(collected.times, comparisons, calibration, request.baselines[0].name)
+        if request.protocol == "official" and request.problem.published != "allclose":
+            summary = _ratio_of_sums(comparisons, request.baselines[0].name)
     return EvalReport(
         verdict=outcome.verdict,
         **summary,
@@ -216,6 +219,16 @@ def _summary(
         "speedup_low": inner.estimate * math.exp(-below),
         "speedup_high": inner.estimate * math.exp(above),
     }
+
+
+def _ratio_of_sums(comparisons: tuple[Comparison, ...], baseline: str) -> dict[str, Any]:
+    """Return the speed-up by the rule of KernelBench-X and TritonBench: over cases, of sums."""
+    chosen = [item for item in comparisons if item.baseline == baseline]
+    if not chosen:
+        return {}
+    reference = [item.reference.median_us for item in chosen]
+    ratio = ratio_of_sums(reference, [item.candidate.median_us for item in chosen])
+    return {} if ratio is None else {"speedup": ratio}
 
 
 def _denied(label: Label) -> Finding:

@@ -67,14 +67,18 @@ def detect(
 
 
 def find_entry(
-    files: Sequence[SourceFile], language: str, problem_entry: str, forced: str | None = None
+    files: Sequence[SourceFile],
+    language: str,
+    problem_entry: str,
+    forced: str | None = None,
+    aliases: Sequence[str] = (),
 ) -> str | Unparseable:
     """Return the name that the candidate exports, found in its first file.
 
     `forced` (`--entry`) if given, else `ModelNew` where the file defines it, else
-    `problem_entry` where the file defines it. A Python file that fills its namespace when it
-    runs (`from x import *`, `exec`, `globals()`) is believed to define `forced`, or else
-    `problem_entry`; if not, the contestant says so when it loads.
+    `problem_entry` or one of `aliases` where the file defines it. A Python file that fills its
+    namespace when it runs (`from x import *`, `exec`, `globals()`) is believed to define `forced`,
+    or else `problem_entry`; if not, the contestant says so when it loads.
 
     Raises:
         ConfigError: there are no files, or the first defines none of these names; the message
@@ -83,7 +87,7 @@ def find_entry(
     if not files:
         raise ConfigError("a candidate needs at least one file")
     first = files[0]
-    wanted = [forced] if forced is not None else [_MODULE_ENTRY, problem_entry]
+    wanted = [forced] if forced is not None else [_MODULE_ENTRY, problem_entry, *aliases]
     if is_python(first):
         module = parse_module(first.path, first.text)
         if isinstance(module, Unparseable):
@@ -91,7 +95,7 @@ def find_entry(
         bound = _bound_with_siblings(module, files)
         found = next((name for name in wanted if name in bound), None)
         if found is None and _is_open(module, files):
-            found = wanted[-1]
+            found = forced or problem_entry
         seen = sorted(name for name in bound if not name.startswith("_"))
     else:
         sources = [file.text for file in files]

@@ -117,6 +117,7 @@ def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
     """Return what the event log says of a report."""
     nearest = sorted(lights(report), key=lambda item: item.comparison.candidate.median_us)
     timed = isinstance(report.outcome, Correct)
+    sums = _sums(report) if timed else (None, None)
     return Judgement(
         protocol=report.request.protocol,
         verdict=report.verdict,
@@ -124,6 +125,8 @@ def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
         speedup=report.speedup if timed else None,
         low=report.speedup_low if timed else None,
         high=report.speedup_high if timed else None,
+        reference_us=sums[0],
+        candidate_us=sums[1],
         light=nearest[-1].candidate_share if nearest else None,
         coverage=report.profile.coverage if report.profile is not None else None,
         findings=tuple(dict.fromkeys(item.code for item in report.findings)),
@@ -131,3 +134,13 @@ def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
         seconds=seconds,
         report=path,
     )
+
+
+def _sums(report: EvalReport) -> tuple[float | None, float | None]:
+    """Return the medians of the first baseline and of the candidate, summed over cases."""
+    first = next((item.baseline for item in report.comparisons), None)
+    chosen = [item for item in report.comparisons if item.baseline == first]
+    if not chosen:
+        return None, None
+    reference = sum(item.reference.median_us for item in chosen)
+    return reference, sum(item.candidate.median_us for item in chosen)

@@ -63,7 +63,9 @@ def make_candidate(
     """
     files = main_first(files, entry or problem.entry)
     name = detect(files, language)
-    found = name if isinstance(name, Unparseable) else find_entry(files, name, problem.entry, entry)
+    found: str | Unparseable = name
+    if not isinstance(name, Unparseable):
+        found = find_entry(files, name, problem.entry, entry, problem.aliases)
     if isinstance(name, Unparseable) or isinstance(found, Unparseable):
         broken = name if isinstance(name, Unparseable) else found
         candidate = Candidate(

@@ -56,6 +56,10 @@ class Judgement(Record):
     speedup: float | None = Field(default=None, gt=0)
     low: float | None = Field(default=None, gt=0)
     high: float | None = Field(default=None, gt=0)
+    reference_us: float | None = Field(default=None, gt=0)
+    """Median device or call time of the first baseline, summed over cases."""
+    candidate_us: float | None = Field(default=None, gt=0)
+    """The same of the candidate."""
     light: float | None = Field(default=None, ge=0)
     """Share of the speed of light, of the case that takes longest."""
     coverage: float | None = Field(default=None, ge=0, le=1)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from tilewright.records.base import Record
+from tilewright.records.problem import Problem
 from tilewright.records.request import Protocol
 
-__all__ = ["CaseHealth", "Health", "is_weak"]
+__all__ = ["CaseHealth", "Health", "is_weak", "published_name"]
 
 
 class CaseHealth(Record):
@@ -15,7 +16,7 @@ class CaseHealth(Record):
 
     case: str
     official: dict[str, tuple[str, ...]]
-    """By tolerance, as `0.0001`."""
+    """By tolerance, as `0.0001`, or by the name of another published rule."""
     strict: tuple[str, ...]
     random: bool
     """Whether two forward seeds give two outputs."""
@@ -36,12 +37,25 @@ class Health(Record):
     failed: str = ""
 
 
-def is_weak(health: Health, protocol: Protocol, tolerance: float | None) -> tuple[str, ...]:
-    """Return which degenerate answers pass on every case under a protocol; none: it is sound."""
+def published_name(problem: Problem) -> str:
+    """Return under which name `CaseHealth.official` holds the problem's own published rule."""
+    if problem.thresholds is not None or problem.published != "allclose":
+        return problem.published if problem.thresholds is None else "quantized"
+    return f"{problem.tolerance or 1e-2:g}"
+
+
+def is_weak(health: Health, protocol: Protocol, published: str = "") -> tuple[str, ...]:
+    """Return which degenerate answers pass on every case under a protocol; none: it is sound.
+
+    Args:
+        health: what the linter found.
+        protocol: `strict` or `official`.
+        published: under `official`, the name of the rule.
+    """
     found: set[str] | None = None
     for case in health.cases:
         names = case.strict
         if protocol == "official":
-            names = case.official.get(f"{tolerance or 1e-2:g}", ())
+            names = case.official.get(published, ())
         found = set(names) if found is None else found & set(names)
     return tuple(sorted(found or ()))

@@ -68,3 +68,12 @@ class Problem(Record):
     """Case parameters that may vary, with inclusive bounds, for hidden sizes."""
     tolerance: float | None = Field(default=None, gt=0)
     """The benchmark's published absolute and relative tolerance, for `official`."""
+    published: Literal["allclose", "by_dtype", "runs"] = "allclose"
+    """How `official` compares: `allclose` with `tolerance` on five inputs (KernelBench); `by_dtype`
+    on one, with KernelBench-X's tolerances; `runs`: not at all, since the benchmark compares what
+    tests print, and these print nothing (TritonBench)."""
+    thresholds: tuple[float, float, float] | None = None
+    """Of a task that asks for quantization: the least cosine, the largest relative L1 distance and
+    root mean square error (KernelBench-X); they stand in the place of other tolerances."""
+    aliases: tuple[str, ...] = ()
+    """Other names that the benchmark takes for `entry`."""

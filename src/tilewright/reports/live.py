@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 from tilewright.errors import ConfigError, RecordError
+from tilewright.reports.drawn import drawn
 from tilewright.reports.turns import Turns
 
 __all__ = ["Viewer", "exported"]
@@ -22,18 +22,7 @@ MOST_WHOLE, MOST_BYTES = 300, 8_000_000
 
 
 def _drawn(data: dict[str, Any], title: str) -> str:
-    text = json.dumps(data, separators=(",", ":"))
-    # Nothing in it can end the block or begin a comment.
-    safe = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return (
-        (HERE / "view.html")
-        .read_text(encoding="utf-8")
-        .replace("{{TITLE}}", escape(title))
-        .replace("{{STYLE}}", (HERE / "page.css").read_text(encoding="utf-8"))
-        .replace("{{MORE_STYLE}}", (HERE / "view.css").read_text(encoding="utf-8"))
-        .replace("{{SCRIPT}}", (HERE / "view.js").read_text(encoding="utf-8"))
-        .replace("{{DATA}}", safe)
-    )
+    return drawn("view", title, data, ["page.css", "view.css"])
 
 
 def _about(turns: Turns) -> dict[str, Any]:

@@ -5,13 +5,11 @@ What foreign code wrote is data in a JSON block, and is put on the page as text,
 
 from __future__ import annotations
 
-import json
-from html import escape
-from pathlib import Path
 from typing import Any
 
 from tilewright.records import EvalReport
 from tilewright.records.events import Judgement, Turn
+from tilewright.reports.drawn import drawn
 from tilewright.reports.gather import Gathered, Run
 from tilewright.scoring.advice import advice
 from tilewright.scoring.roofline import lights
@@ -19,7 +17,6 @@ from tilewright.scoring.summary import group_of
 
 __all__ = ["document", "page", "shown_report"]
 
-HERE = Path(__file__).parent
 MOST_LINES = 5000
 """Candidates that a page lists; all of them are in the CSV."""
 MAX_SOURCE = 20_000
@@ -28,16 +25,7 @@ MAX_SOURCE = 20_000
 
 def page(gathered: Gathered, title: str) -> str:
     """Return the whole page as HTML."""
-    template = (HERE / "page.html").read_text(encoding="utf-8")
-    data = json.dumps(document(gathered, title), separators=(",", ":"))
-    # Nothing in it can end the block or begin a comment.
-    safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return (
-        template.replace("{{TITLE}}", escape(title))
-        .replace("{{STYLE}}", (HERE / "page.css").read_text(encoding="utf-8"))
-        .replace("{{SCRIPT}}", (HERE / "page.js").read_text(encoding="utf-8"))
-        .replace("{{DATA}}", safe)
-    )
+    return drawn("page", title, document(gathered, title), ["page.css"])
 
 
 def document(gathered: Gathered, title: str) -> dict[str, Any]:

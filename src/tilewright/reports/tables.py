@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 
-from tilewright.reports.gather import Gathered
+from tilewright.reports.gather import Gathered, Run
 from tilewright.scoring.summary import group_of
 
 __all__ = ["as_csv", "as_markdown"]
@@ -68,6 +69,7 @@ def as_markdown(gathered: Gathered, title: str) -> str:
                 "" if mean is None else f"{mean:.3f}x",
             ]
             lines.append(f"| {' | '.join(cells)} |")
+    lines += [line for run in gathered.runs for line in _published(run)]
     flips = [item for run in gathered.runs for item in run.summary["flips"]]
     if flips:
         lines += ["", "## Verdicts that differ", "", "| candidate | verdicts | why |"]
@@ -76,6 +78,18 @@ def as_markdown(gathered: Gathered, title: str) -> str:
             said = ", ".join(f"{k}: {v}" for k, v in flip.items() if k not in ("ask", "why"))
             lines.append(f"| {_cell(flip['ask'])} | {said} | {_cell(flip['why'])} |")
     return "\n".join(lines) + "\n"
+
+
+def _published(run: Run) -> Iterator[str]:
+    found = run.summary["protocols"].get("official", {}).get("published", {})
+    for name, item in found.items():
+        speed = item["speedup_global"]
+        yield ""
+        yield (
+            f"{name} by its own rules ({_cell(run.begun.name)}): call accuracy "
+            f"{item['call_accuracy']:.1%}, execute accuracy {item['execute_accuracy']:.1%}, "
+            f"speed-up {'unknown' if speed is None else f'{speed:.3f}x'}"
+        )
 
 
 def _cell(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from tilewright.records.events import Judgement, Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.metrics import Score
+from tilewright.scoring.published import BENCHMARKS
 
 __all__ = ["drkernel"]
 
@@ -29,9 +30,11 @@ def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
     """
     histories: dict[tuple[str, int], list[tuple[int, Score]]] = defaultdict(list)
     for turn in turns:
+        # Benchmarks with rules of their own are not what the paper scored.
+        elsewhere = turn.ask.problem.startswith(tuple(BENCHMARKS))
         for item in turn.judgements:
             score = _score(item)
-            if item.protocol == "official" and score is not None:
+            if item.protocol == "official" and score is not None and not elsewhere:
                 histories[turn.ask.problem, turn.ask.sample].append((turn.ask.turn, score))
     if not histories:
         return None

@@ -11,6 +11,7 @@ from tilewright.records.events import Judgement, Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.drkernel import drkernel
 from tilewright.scoring.metrics import Score
+from tilewright.scoring.published import call_and_execute
 
 __all__ = ["THRESHOLDS", "flips_of", "group_of", "score_of", "summary_of"]
 
@@ -84,6 +85,8 @@ def _of_protocol(turns: Sequence[Turn], protocol: str, weak: Collection[str]) ->
         "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}),
         **_numbers(by_problem),
     }
+    if protocol == "official" and (published := call_and_execute(judged)):
+        found["published"] = published
     if len(groups) > 1:
         parts = {name: _part(by_problem, name) for name in groups}
         found["groups"] = {name: _numbers(part, draws=200) for name, part in parts.items()}

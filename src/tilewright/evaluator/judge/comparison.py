@@ -201,11 +201,3 @@ def _compare_exact(
         f"got {output.reshape(-1)[index].item()}; {int(wrong.sum())} of {value.numel()} are wrong"
     )
     return Difference("values", message, None)
-
-
-def compare_official(value: torch.Tensor, output: torch.Tensor, tolerance: float) -> Difference:
-    """Compare by the published rule: `allclose` with one number as rtol and atol."""
-    if torch.allclose(value, output, atol=tolerance, rtol=tolerance):
-        return RIGHT
-    worst = float((value.double() - output.double()).abs().max())
-    return Difference("values", f"largest difference {worst:.6g}, tolerance {tolerance:g}", None)

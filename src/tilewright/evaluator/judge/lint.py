@@ -12,8 +12,9 @@ import torch
 
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge import weights
-from tilewright.evaluator.judge.comparison import compare, compare_official
+from tilewright.evaluator.judge.comparison import compare
 from tilewright.evaluator.judge.draws import Draw, draw
+from tilewright.evaluator.judge.published import compare_published
 from tilewright.evaluator.judge.reference import Reference
 
 Outputs = list[torch.Tensor]
@@ -63,11 +64,14 @@ SKIPPED = "skipped parameters"
 
 
 def lint(
-    reference: Reference, params: dict[str, Any], contents: list[str], tolerances: list[float]
+    reference: Reference,
+    params: dict[str, Any],
+    contents: list[str],
+    rules: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return which degenerate answers pass, by published tolerance and strictly.
+    """Return which degenerate answers pass, by published rules and strictly.
 
-    Published: seeded weights, nominal inputs, `allclose`. Strict: weights drawn anew, all
+    Published: seeded weights, nominal inputs, each of `rules`. Strict: weights drawn anew, all
     `contents`, our bound; who passes must pass on each. Sizes in bytes, times in seconds.
 
     Raises:
@@ -79,8 +83,8 @@ def lint(
     same = [torch.equal(a, b.value) for a, b in zip(repeated, nominal.expected, strict=True)]
     values = _answers(nominal, other) | _skipping(reference, nominal)
     official = {
-        f"{tolerance:g}": [name for name in values if _passes(nominal, values[name], tolerance)]
-        for tolerance in tolerances
+        rule: [name for name in values if _passes(nominal, values[name], rules[rule])]
+        for rule in rules
     }
     return {
         "official": official,
@@ -113,9 +117,9 @@ def _skipping(reference: Reference, drawn: Draw) -> dict[str, Outputs]:
     return {SKIPPED: values}
 
 
-def _passes(drawn: Draw, values: Outputs, tolerance: float) -> bool:
+def _passes(drawn: Draw, values: Outputs, rule: dict[str, Any]) -> bool:
     return all(
-        not compare_official(item.value, value.to(item.value.dtype), tolerance).kind
+        not compare_published(item.value, value.to(item.value.dtype), rule).kind
         for item, value in zip(drawn.expected, values, strict=True)
     )
 

@@ -19,11 +19,11 @@ from tilewright.evaluator.judge.comparison import (
     RIGHT,
     Difference,
     compare,
-    compare_official,
     describe_mismatch,
 )
 from tilewright.evaluator.judge.draws import Draw
 from tilewright.evaluator.judge.memory import HostMemory, Memory
+from tilewright.evaluator.judge.published import compare_published
 from tilewright.evaluator.judge.reference import ProblemFailure
 
 UNREADABLE = Difference("values", "its output cannot be read from its memory", None)
@@ -58,7 +58,7 @@ class Judge:
         self.snapshots: dict[str, list[torch.Tensor | None]] = {}
         self.fresh: dict[str, torch.Tensor] = {}
         self.seeded: dict[str, torch.Tensor] = {}
-        self.tolerance: float | None = None
+        self.rule: dict[str, Any] | None = None
         self.donated: set[int] = set()
 
     def problem(self, frame: Frame) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Judge:
         fields = frame.fields
         torch.set_num_threads(fields["threads"])
         self.reference = reference.load(frame.body.decode(), fields, self.device)
-        self.tolerance = fields["tolerance"]
+        self.rule = fields["rule"]
         self.donated = set(self.reference.positions(fields["donates"]))
         self.fresh = {}
         layout = Layout()
@@ -193,7 +193,7 @@ class Judge:
             fields["contents"],
             fields["seed"],
             fields["forward_seed"],
-            double=self.tolerance is None,
+            double=self.rule is None,
         )
         self.draws[fields["draw"]] = drawn
         outputs, output_bytes = draws.described_outputs(drawn)
@@ -235,12 +235,14 @@ class Judge:
         fields = frame.fields
         drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
         mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
+        if self.rule is not None and self.rule["name"] == "runs":
+            return self._answer(RIGHT, mutated, None)
         difference, worst = self._shape_of(drawn, fields["outputs"]), None
         if difference is None:
             places = [item.get("address", 0) for item in fields["outputs"]]
             outputs = self._snapshot(drawn, side, places)
             difference, worst = self._compare(drawn, outputs)
-            strict = self.tolerance is None
+            strict = self.rule is None
             if difference.kind == "values" and strict and draws.widen(self.reference, drawn):
                 difference, worst = self._compare(drawn, outputs)
         return self._answer(difference, mutated, worst)
@@ -253,8 +255,8 @@ class Judge:
         for item, output in zip(drawn.expected, outputs, strict=True):
             if output is None:
                 difference = UNREADABLE
-            elif self.tolerance is not None:
-                difference = compare_official(item.value, output, self.tolerance)
+            elif self.rule is not None:
+                difference = compare_published(item.value, output, self.rule)
             else:
                 difference = compare(item, output)
             if difference.error_over_bound is not None:
@@ -290,7 +292,7 @@ class Judge:
     def lint(self, frame: Frame) -> dict[str, Any]:
         """Find out which answers pass that do no work."""
         fields = frame.fields
-        given = (fields["params"], fields["contents"], fields["tolerances"])
+        given = (fields["params"], fields["contents"], fields["rules"])
         return lint.lint(self.reference, *given)
 
     def _compare_timed(self, drawn: Draw) -> Difference | None:
@@ -298,11 +300,11 @@ class Judge:
         for item, output, center in zip(drawn.expected, outputs, centers, strict=True):
             if output is None or center is None:
                 difference = UNREADABLE
-            elif self.tolerance is not None:
-                difference = compare_official(center, output, self.tolerance)
+            elif self.rule is not None:
+                difference = compare_published(center, output, self.rule)
             else:
                 difference = compare(item, output, center, TIMED_SLACK)
-            strict = self.tolerance is None and difference is not UNREADABLE
+            strict = self.rule is None and difference is not UNREADABLE
             if difference.kind == "values" and strict:
                 # Hard contents: what they allow is found out only now.
                 fresh = draws.again(self.reference, drawn)

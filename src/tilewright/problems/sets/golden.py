@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+from pathlib import PurePath
 
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
@@ -64,8 +65,25 @@ def split_gold(text: str, where: str) -> tuple[str, str]:
     raise ProblemError(f"{where}: no line of {len(SEPARATOR)} '#' between gold and tests")
 
 
-def problem_of(text: str, identity: str, where: str, *, category: str = "") -> Problem:
+def problem_of(
+    text: str,
+    identity: str,
+    where: str,
+    *,
+    category: str = "",
+    thresholds: tuple[float, float, float] | None = None,
+    printed: bool = False,
+) -> Problem:
     """Return the problem of a gold file.
+
+    Args:
+        text: of the file.
+        identity: of the problem.
+        where: the file, for errors.
+        category: of the operator.
+        thresholds: of a task that asks for quantization.
+        printed: whether the benchmark compares what the tests print, as TritonBench does. Where
+            they print nothing any candidate passes that ends.
 
     Raises:
         ProblemError: it does not parse, has no test, or its tests call nothing that it defines.
@@ -100,6 +118,19 @@ def problem_of(text: str, identity: str, where: str, *, category: str = "") -> P
         cases=tuple(Case(name=str(c["name"]), params={"call": c["call"]}) for c in cases),
         contents=("nominal",),
         category=category,
+        published="runs" if printed and not _prints(tree) else "by_dtype",
+        thresholds=thresholds,
+        # KernelBench-X asks for one of these, though some of its own golds have neither (K3).
+        aliases=tuple(
+            name for name in (PurePath(identity).name, "kernel_function") if name != wrapper
+        ),
+    )
+
+
+def _prints(tests: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
+        for node in ast.walk(tests)
     )
 
 

@@ -24,6 +24,10 @@ def category_of(row: dict[str, Any]) -> str:
     return str(row.get("category") or str(row["file"]).partition("/")[0])
 
 
+def _thresholds(found: dict[str, float] | None) -> tuple[float, float, float] | None:
+    return (found["cosine_sim"], found["l1_relative"], found["rmse"]) if found else None
+
+
 class KernelBenchX:
     """The set."""
 
@@ -52,7 +56,10 @@ class KernelBenchX:
                 category = category_of(row)
                 text = path.read_text(encoding="utf-8")
                 identity = f"{self.name}/{category}/{path.stem}"
-                problem = problem_of(text, identity, str(path), category=category)
+                thresholds = _thresholds(row.get("precision_thresholds"))
+                problem = problem_of(
+                    text, identity, str(path), category=category, thresholds=thresholds
+                )
             except KeyError as error:
                 found.skipped.append(f"{where}: wants the field {error}")
             except (OSError, UnicodeDecodeError) as error:

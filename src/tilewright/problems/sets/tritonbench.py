@@ -39,7 +39,7 @@ class TritonBench:
         try:
             text = path.read_text(encoding="utf-8")
             identity = f"{self.name}/{group}/{path.stem}"
-            problem = problem_of(text, identity, str(path), category=group)
+            problem = problem_of(text, identity, str(path), category=group, printed=True)
             found.problems.append(problem.model_copy(update={"revision": revision}))
         except (OSError, UnicodeDecodeError, ProblemError) as error:
             found.skipped.append(f"{path}: {error}")

@@ -1,0 +1,47 @@
+"use strict";
+// What both pages are made of.
+const $ = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+const el = (name, attributes = {}, ...children) => {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") node.className = value; else node.setAttribute(key, value);
+  }
+  for (const child of children) node.append(child instanceof Node ? child : String(child));
+  return node;
+};
+const svg = (name, attributes = {}, text) => {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+const times = (value) => (value === undefined || value === null ? "" : value.toFixed(value < 10 ? 3 : 1) + "x");
+const speed = (item) => {
+  if (item.speedup === undefined || item.speedup === null) return "";
+  if (item.low === undefined || item.low === null) return times(item.speedup) + ", no interval";
+  const ends = "[" + item.low.toFixed(3) + ", " + item.high.toFixed(3) + "]";
+  return item.low <= 1 && item.high >= 1 ? "no measurable difference " + ends : times(item.speedup) + " " + ends;
+};
+const table = (head, rows, right = []) => {
+  const made = el("table");
+  made.append(el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", right.includes(i) ? { class: "n" } : {}, name)))));
+  const body = el("tbody");
+  for (const row of rows) body.append(el("tr", {}, ...row.map((cell, i) => el("td", right.includes(i) ? { class: "n" } : {}, cell))));
+  made.append(body);
+  return el("div", { class: "wide" }, made);
+};
+// Two texts by their longest common lines.
+const difference = (a, b) => {
+  const left = a.split("\n").slice(0, 800), right = b.split("\n").slice(0, 800), n = left.length, m = right.length;
+  const best = Array.from({ length: n + 1 }, () => new Uint16Array(m + 1));
+  for (let i = n - 1; i >= 0; i--) for (let j = m - 1; j >= 0; j--) best[i][j] = left[i] === right[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+  const made = [];
+  let i = 0, j = 0;
+  while (i < n || j < m) {
+    if (i < n && j < m && left[i] === right[j]) { made.push(["", "  " + left[i]]); i++; j++; }
+    else if (j >= m || (i < n && best[i + 1][j] >= best[i][j + 1])) made.push(["del", "- " + left[i++]]);
+    else made.push(["add", "+ " + right[j++]]);
+  }
+  return made;
+};
