@@ -17,6 +17,7 @@ from tilewright.records.events import EVENT, Asked, Begun, Told
 __all__ = ["EVENTS", "EventLog", "read_events"]
 
 EVENTS = "events.jsonl"
+_ASKED = b'{"event":"asked",'
 
 
 class EventLog:
@@ -86,8 +87,12 @@ class EventLog:
         self.close()
 
 
-def read_events(folder: Path) -> Iterator[Begun | Asked | Told]:
+def read_events(folder: Path, *, asked: bool = True) -> Iterator[Begun | Asked | Told]:
     """Yield the events of a run in order; a last line without an end is left out.
+
+    Args:
+        folder: of the run.
+        asked: whether to yield what was asked too, which who looks at results does not need.
 
     Raises:
         RecordError: there is no log, or a line is damaged or of a newer schema.
@@ -101,6 +106,8 @@ def read_events(folder: Path) -> Iterator[Begun | Asked | Told]:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
+            if not asked and line.startswith(_ASKED):
+                continue
             try:
                 yield EVENT.validate_json(line)
             except ValidationError as error:

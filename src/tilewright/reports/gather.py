@@ -69,7 +69,7 @@ def read_run(folder: Path) -> Run:
     Raises:
         RecordError: it is none, or it is damaged; the message names file and line.
     """
-    events = list(read_events(folder))
+    events = list(read_events(folder, asked=False))
     if not events or not isinstance(events[0], Begun):
         raise RecordError(f"{folder}: its event log has no beginning")
     turns = [event.turn for event in events if isinstance(event, Told)]

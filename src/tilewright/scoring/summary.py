@@ -128,11 +128,13 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
 
 
 def _fast(groups: list[list[Score]], scores: list[Score], p: float, draws: int) -> dict[str, float]:
+    # Each sample is looked at once: the share of all is the sum over problems.
     shares = [(metrics.fast_p(group, p) * len(group), len(group)) for group in groups]
+    fast = sum(round(count) for count, _ in shares) / len(scores)
     low, high = metrics.bootstrap_interval(shares, draws=draws)
     return {
         "p": p,
-        "fast_p": metrics.fast_p(scores, p),
+        "fast_p": fast,
         "low": low,
         "high": high,
         "at_least": metrics.fast_p_at_least(scores, p),
