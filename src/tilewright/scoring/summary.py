@@ -111,7 +111,7 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
         "judged": len(scores),
         "correct": sum(item.ok for item in scores),
         "timed": sum(item.speedup is not None for item in scores),
-        "fast_p": [_fast(groups, scores, p, draws) for p in THRESHOLDS],
+        "fast_p": _fast(groups, draws),
         "geometric_mean": metrics.geometric_mean(scores),
         "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
         "mean_with_zeros": metrics.mean_with_zeros(scores),
@@ -127,19 +127,25 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
     }
 
 
-def _fast(groups: list[list[Score]], scores: list[Score], p: float, draws: int) -> dict[str, float]:
-    # Each sample is looked at once: the share of all is the sum over problems.
-    shares = [(metrics.fast_p(group, p) * len(group), len(group)) for group in groups]
-    fast = sum(round(count) for count, _ in shares) / len(scores)
-    low, high = metrics.bootstrap_interval(shares, draws=draws)
-    return {
-        "p": p,
-        "fast_p": fast,
-        "low": low,
-        "high": high,
-        "at_least": metrics.fast_p_at_least(scores, p),
-        "believed": metrics.fast_p_believed(scores, p),
-    }
+def _fast(groups: list[list[Score]], draws: int) -> list[dict[str, float]]:
+    counted = [metrics.fast_counts(group, THRESHOLDS) for group in groups]
+    total = sum(map(len, groups))
+    found = []
+    for place, p in enumerate(THRESHOLDS):
+        row = [counts[place] for counts in counted]
+        shares = [(float(c.faster), len(group)) for c, group in zip(row, groups, strict=True)]
+        low, high = metrics.bootstrap_interval(shares, draws=draws)
+        found.append(
+            {
+                "p": p,
+                "fast_p": sum(item.faster for item in row) / total,
+                "low": low,
+                "high": high,
+                "at_least": sum(item.at_least for item in row) / total,
+                "believed": sum(item.believed for item in row) / total,
+            }
+        )
+    return found
 
 
 def flips_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
