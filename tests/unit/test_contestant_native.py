@@ -218,6 +218,17 @@ def test_a_knocked_out_kernel_leaves_poison(contestant, axpy):
     assert read(frame, Result).launches == 1
 
 
+def test_a_kernel_is_knocked_out_in_the_middle_of_its_life(contestant, axpy):
+    load_axpy(contestant, axpy)
+    x = torch.ones(2, 3)
+    frame = contestant.call(x, x, 1.0, outputs=(x,))
+    assert value(contestant, frame, x).tolist() == (x + x).tolist()
+
+    assert contestant.role.ask("knock_out", {}).kind == "knocked_out"
+    frame = contestant.call(x, x, 1.0, outputs=(x,))
+    assert bool(torch.isnan(value(contestant, frame, x)).all())
+
+
 def test_gradients_are_the_kernels_own(contestant, axpy):
     load_axpy(contestant, axpy)
     x, y = torch.ones(2, 3), torch.ones(2, 3)

@@ -315,6 +315,19 @@ def test_a_native_kernel_is_missed_when_it_is_knocked_out(court):
     assert report.stages[-1].name == "total"
 
 
+def test_a_process_that_ends_next_is_knocked_out_itself(court):
+    small = '{"name": "small", "n": 16}, '
+    large = PROBLEM.replace(small, "").replace('"n": 48', '"n": 70_000')
+    report = court.judge(a_request(large, CPP, language="cpp", **timed(4)))
+
+    assert report.verdict == "correct"
+    assert len(report.comparisons[-1].pairs) > 1
+    stages = [item.name for item in report.stages]
+    assert stages.count("knockout") == 1
+    assert stages.index("knockout") < stages.index("timing"), "it ends inside"
+    assert '"knockout": true' not in court.told()
+
+
 def test_the_published_protocol_makes_five_trials_a_case(court):
     report = court.judge(a_request(PROBLEM, HONEST, protocol="official"))
 

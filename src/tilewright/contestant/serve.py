@@ -75,7 +75,7 @@ class Contestant:
     """State between frames; its lifetime is the process."""
 
     HANDLERS: tuple[str, ...] = (
-        *("map", "load", "weights", "read_weights", "call", "arm", "exit"),
+        *("map", "load", "weights", "read_weights", "call", "arm", "knock_out", "exit"),
     )
 
     def __init__(self, channel: Channel, memory: Memory | None = None) -> None:
@@ -192,6 +192,11 @@ class Contestant:
         answer |= {"peak_bytes": peak_bytes}
         self.launches.spans = None
         self.channel.send("result", answer)
+
+    def knock_out(self, frame: Frame) -> None:  # noqa: ARG002
+        """Let own launches do nothing from now on."""
+        self.launches.suppress = True
+        self.channel.send("knocked_out")
 
     def exit(self, frame: Frame) -> None:  # noqa: ARG002
         """Tear the candidate down as the end of a program would, say goodbye, and end.

@@ -31,7 +31,7 @@ from tilewright.evaluator.device_stages import (
 from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.evaluation import Emit, Evaluation
 from tilewright.evaluator.host import Host
-from tilewright.evaluator.knockout import KNOCKED_OUT, knock_out, profile, trace
+from tilewright.evaluator.knockout import KNOCKED_OUT, look_at_own_work, trace
 from tilewright.evaluator.published import rule_of
 from tilewright.evaluator.roofline import measure_ceilings
 from tilewright.evaluator.seeds import draw_root
@@ -176,8 +176,6 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
         keep_sketch(evaluation, collected.seen.calls)
         if request.protocol == "official" and evaluation.is_module:
             _label_folded_weights(evaluation, collected)
-    if request.candidate.language in ("triton", "cpp", "cuda"):
-        _look_at_own_work(evaluation, collected)
     if request.trace:
         with evaluation.stage("trace"):
             collected.kernels = trace(evaluation, request.problem.cases[-1])
@@ -185,6 +183,8 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
         with evaluation.stage("timing"), evaluation.host.timed():
             _time(evaluation, collected)
             evaluation.note_conditions("after timing")
+    if _has_own_work(evaluation) and not collected.own_work_seen:
+        look_at_own_work(evaluation, collected, last=False)
     with evaluation.stage("exit"):
         _exit(evaluation, collected)
     return Correct()
@@ -199,24 +199,15 @@ def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
         reason = "Triton runs in its interpreter here: correctness and checks, no claim about time"
     elif not evaluation.host.cores.separate:
         reason = "one core only: the clock would share it with what it times"
-    elif collected.right_when_knocked_out or (
-        collected.seen.mutated and request.protocol == "strict"
-    ):
+    elif collected.seen.mutated and request.protocol == "strict":
         reason = "rejected before timing"
     if reason:
         collected.labels.append(Label(name="not timed", detail=reason))
     return not reason
 
 
-def _look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
-    """Find out whether the candidate's own launches matter, and on a device how much."""
-    case = evaluation.request.problem.cases[-1]
-    with evaluation.stage("knockout"):
-        knocked_out = knock_out(evaluation, case)
-        collected.right_when_knocked_out = knocked_out.right
-    if not knocked_out.right:
-        with evaluation.stage("profile"), evaluation.host.timed():
-            collected.profile = profile(evaluation, case, knocked_out)
+def _has_own_work(evaluation: Evaluation) -> bool:
+    return evaluation.request.candidate.language in ("triton", "cpp", "cuda")
 
 
 def open_judge(evaluation: Evaluation) -> None:
@@ -265,10 +256,11 @@ def _warm_key(evaluation: Evaluation) -> str:
 
 def _time(evaluation: Evaluation, collected: Collected) -> None:
     names = open_baselines(evaluation)
-    # Killed long ago: a context takes its time to go.
-    evaluation.close_side(KNOCKED_OUT)
 
     def reopen() -> None:
+        if _has_own_work(evaluation) and not collected.own_work_seen:
+            look_at_own_work(evaluation, collected, last=True)
+            evaluation.close_side(KNOCKED_OUT)
         put_away(evaluation, [*names, "candidate"])
         open_baselines(evaluation)
         open_again(evaluation, "candidate", evaluation.request.candidate)

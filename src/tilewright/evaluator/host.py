@@ -29,9 +29,9 @@ LEASE_POLL_S, LEASE_TOLD_S = 0.002, 2.0
 """How often a taken device is tried again, and after how long the user is told."""
 ARMED = {"contestant": 2}
 """Children forked ahead: one for the next candidate, one for its baseline."""
-ARMED_ON_GPU = {"contestant": 3, "judge": 1}
-"""For the candidate, its knock-out, and the candidate in a second pair of processes; a judge for
-the next problem."""
+ARMED_ON_GPU = {"contestant": 2, "judge": 1}
+"""For the candidate, and the candidate in a second pair of processes; a judge for the next
+problem."""
 WARM_JUDGES, WARM_JUDGES_ON_GPU = 1, 8
 """How many judges at most are kept for further candidates of their problems."""
 WARM_SHARE, WARM_BYTES = 0.25, 5 << 29

@@ -194,6 +194,10 @@ class Side:
         except FrameError as error:
             raise self._forged(str(error)) from None
 
+    def knock_out(self) -> None:
+        """Have its own launches do nothing from now on."""
+        self._expect("knocked_out", self.ask("knock_out", {}))
+
     def call(self, fields: dict[str, Any]) -> Result:
         """Answer one untimed call."""
         frame = self.ask("call", fields)
