@@ -84,6 +84,33 @@ def test_published_rules_compare_timed_outputs_by_their_tolerance(judge):
     assert judge.timed("candidate", right + 5e-3, compare=True)["wrong"] == ""
 
 
+HARD_INTEGERS = """
+import torch
+
+def inputs(case, generator):
+    return (torch.randn(case["n"], 8, generator=generator),)
+
+def reference(x):
+    return ((x + 1e8) - 1e8 > 0).int()
+"""
+
+
+def test_timed_integers_are_exact_where_the_reference_is_certain(judge):
+    judge.load(HARD_INTEGERS)
+    judge.map("eager")
+    judge.map()
+    (x,) = judge.inputs(judge.draw())
+    rounded, exact = ((x + 1e8) - 1e8 > 0).int(), (x > 0).int()
+    assert not torch.equal(rounded, exact)
+    judge.timed("eager", rounded)
+    assert judge.timed("candidate", exact, compare=True)["wrong"] == ""
+
+    judge.timed("eager", rounded)
+    wrong = exact.clone()
+    wrong[x < 0] = 1
+    assert judge.timed("candidate", wrong, compare=True)["wrong"] == "values"
+
+
 def test_the_next_inputs_come_with_the_answer_to_a_timed_call(judge):
     judge.load(FUNCTION)
     judge.map()

@@ -207,13 +207,15 @@ def widen(reference: Reference, drawn: Draw) -> bool:
 def again(reference: Reference, drawn: Draw) -> Draw | None:
     """Return the draw with what is expected of its contents as they are now, widened.
 
-    `None`: without an oracle there is nothing to widen.
+    Integers are widened by what the reference is certain of. `None`: without an oracle there is
+    nothing to widen.
     """
     if drawn.oracle != "float64" or drawn.random:
         return None
     fresh = replace(drawn, expected=[])
     _expect(reference, fresh, double=True)
-    return fresh if widen(reference, fresh) else None
+    widened = widen(reference, fresh)
+    return fresh if widened or any(e.certain is not None for e in fresh.expected) else None
 
 
 def _at_least(sway: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
