@@ -286,3 +286,24 @@ def test_it_ends_when_the_supervisor_is_gone(judge):
     judge.role.channel.close()
 
     assert not judge.role.alive()
+
+
+@pytest.mark.parametrize(
+    ("expected", "said", "right"),
+    [
+        ('{"a": x + y}', "a", True),
+        ('{"a": x + y}', "1", True),
+        ('{"a": x + y}', "b", False),
+        ("x + y", "a", False),
+        ("x + y", "1", True),
+    ],
+)
+def test_a_dict_is_a_dict_by_its_keys(judge, expected, said, right):
+    judge.load(FUNCTION.replace("torch.relu(x + y)", expected))
+    judge.map()
+    x, y = judge.inputs(judge.draw())
+    described = judge.put(x + y)
+    described[0]["structure"] = said
+    answer = judge.ask("check", draw="d", side="candidate", base=0, outputs=described)
+
+    assert (answer["wrong"] == "") is right

@@ -319,8 +319,10 @@ class Judge:
             message = f"expected {len(drawn.expected)} outputs, got {len(outputs)}"
             return Difference("count", message, None)
         said = outputs[0].get("structure", "1") if outputs else "1"
-        if "," in drawn.structure and said != drawn.structure:
-            return Difference("count", f"expected keys {drawn.structure}, got {said}", None)
+        wanted = drawn.structure[:200]
+        # One value may stand for a dict of one: the C ABI has no dicts.
+        if said != wanted and not (said.isdigit() and "," not in wanted):
+            return Difference("count", f"expected {_shown(wanted)}, got {_shown(said)}", None)
         for item, described in zip(drawn.expected, outputs, strict=True):
             mismatch = describe_mismatch(item, described)
             if mismatch is not None:
@@ -348,6 +350,10 @@ class Judge:
             "error": error,
             "mutated": mutated,
         }
+
+
+def _shown(structure: str) -> str:
+    return "no dict" if structure.isdigit() else f"a dict of {structure}"
 
 
 def serve(channel: Channel, judge: Judge) -> None:
