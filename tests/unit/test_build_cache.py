@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.test_records import REQUEST
 from tilewright.contestant.frames import Frame, FrameError
-from tilewright.evaluator import build
+from tilewright.evaluator import build, kept_builds
 from tilewright.evaluator.devices import CPU
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Host
@@ -116,36 +116,36 @@ def test_what_a_build_reads_beside_the_source_is_known():
 
 def test_what_is_cached_is_read(tmp_path):
     folder = tmp_path / "builds" / "key"
-    assert build.read_cache(folder) is None
-    build.write_cache(folder, LIBRARIES)
+    assert kept_builds.read_cache(folder) is None
+    kept_builds.write_cache(folder, LIBRARIES)
 
-    assert build.read_cache(folder) == LIBRARIES
+    assert kept_builds.read_cache(folder) == LIBRARIES
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
 
 
 @pytest.mark.parametrize("damage", ["index.json", "0.so"])
 def test_a_damaged_entry_is_no_entry(tmp_path, damage):
     folder = tmp_path / "key"
-    build.write_cache(folder, LIBRARIES)
+    kept_builds.write_cache(folder, LIBRARIES)
     (folder / damage).unlink()
-    assert build.read_cache(folder) is None
+    assert kept_builds.read_cache(folder) is None
 
     (folder / "index.json").write_text("{")
-    assert build.read_cache(folder) is None
+    assert kept_builds.read_cache(folder) is None
 
 
 def test_a_second_build_of_the_same_changes_nothing(tmp_path):
     folder = tmp_path / "key"
-    build.write_cache(folder, LIBRARIES)
-    build.write_cache(folder, {"kernel": b"later"})
+    kept_builds.write_cache(folder, LIBRARIES)
+    kept_builds.write_cache(folder, {"kernel": b"later"})
 
-    assert build.read_cache(folder) == LIBRARIES
+    assert kept_builds.read_cache(folder) == LIBRARIES
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path):
     (tmp_path / "builds").write_text("")
-    build.write_cache(tmp_path / "builds" / "key", LIBRARIES)
+    kept_builds.write_cache(tmp_path / "builds" / "key", LIBRARIES)
 
     assert (tmp_path / "builds").read_text() == ""
 
@@ -156,12 +156,12 @@ def test_readers_see_all_or_nothing(tmp_path):
 
     def look() -> None:
         while not done.is_set():
-            seen.append(build.read_cache(folder))
-        seen.append(build.read_cache(folder))
+            seen.append(kept_builds.read_cache(folder))
+        seen.append(kept_builds.read_cache(folder))
 
     thread = threading.Thread(target=look)
     thread.start()
-    build.write_cache(folder, LIBRARIES)
+    kept_builds.write_cache(folder, LIBRARIES)
     done.set()
     thread.join()
 
@@ -200,3 +200,17 @@ def test_libraries_are_cut_from_the_body_in_order():
     frame = Frame("built", {"artifacts": {"a": 2, "b": 0, "c": 1}}, b"xyz")
 
     assert build._libraries(frame) == {"a": b"xy", "b": b"", "c": b"z"}
+
+
+def test_what_nobody_asked_for_the_longest_goes_first(tmp_path):
+    root = tmp_path / "builds"
+    for age, name in enumerate(("old", "asked again", "new")):
+        kept_builds.write_cache(root / name, {"kernel": b"x" * 1000})
+        os.utime(root / name, (1e9 + age, 1e9 + age))
+    kept_builds.read_cache(root / "old")
+    os.utime(root / "asked again", (1e9, 1e9))
+    kept_builds.prune(root, most=10_000)
+    assert len(list(root.iterdir())) == 3
+
+    kept_builds.prune(root, most=3000)
+    assert sorted(path.name for path in root.iterdir()) == ["new", "old"]

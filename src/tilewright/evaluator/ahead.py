@@ -9,9 +9,10 @@ from typing import Any
 
 from tilewright.contestant.frames import MAX_BODY_BYTES
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator.build import exchange, read_cache, write_cache
+from tilewright.evaluator.build import exchange
 from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Sketch
+from tilewright.evaluator.kept_builds import read_cache, write_cache
 from tilewright.evaluator.sides import Ended
 from tilewright.records import Candidate, Failed, digest_text
 

@@ -16,6 +16,7 @@ from typing import Any
 from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
 from tilewright.evaluator.devices import Device
 from tilewright.evaluator.evaluation import Evaluation
+from tilewright.evaluator.kept_builds import read_cache, write_cache
 from tilewright.evaluator.processes import Child
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.testimony import Built, ErrorSaid, read
@@ -24,7 +25,7 @@ from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, Unjudged, digest_text
 from tilewright.registry import load
 
-__all__ = ["exchange", "prepare", "read_cache", "write_cache"]
+__all__ = ["exchange", "prepare"]
 
 HEADER = Path(__file__).parent.parent / "contestant" / "loaders" / "tilewright.h"
 
@@ -171,31 +172,3 @@ def _libraries(frame: Frame) -> dict[str, bytes]:
         libraries[name] = frame.body[start : start + size]
         start += size
     return libraries
-
-
-def read_cache(folder: Path) -> dict[str, bytes] | None:
-    """Return what is stored in a folder, or `None` when nothing is, or nothing whole."""
-    try:
-        names = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-        return {name: (folder / file).read_bytes() for name, file in names.items()}
-    except (OSError, ValueError):
-        return None
-
-
-def write_cache(folder: Path, libraries: dict[str, bytes]) -> None:
-    """Store libraries under their key; a reader sees all of them or none."""
-    fresh = folder.with_name(f"{folder.name}.{os.getpid()}.new")
-    try:
-        fresh.mkdir(parents=True)
-        names = {}
-        for index, (name, data) in enumerate(libraries.items()):
-            names[name] = f"{index}.so"
-            (fresh / names[name]).write_bytes(data)
-        (fresh / "index.json").write_text(json.dumps(names), encoding="utf-8")
-        if folder.exists() and read_cache(folder) is None:
-            # Damaged: what cannot be read would stand in the way for ever.
-            shutil.rmtree(folder)
-        fresh.rename(folder)
-    except OSError:
-        # A full or read-only disk, or another build that came first: the cache is a convenience.
-        shutil.rmtree(fresh, ignore_errors=True)
