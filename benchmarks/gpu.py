@@ -16,6 +16,7 @@ from benchmarks import (
     corpus,
     gpu_aa,
     gpu_agreement,
+    gpu_builds,
     gpu_climb,
     gpu_coverage,
     gpu_delta,
@@ -29,6 +30,7 @@ from benchmarks.bars import Bar
 
 PLAIN = {
     "stream": gpu_stream.run,
+    "builds": gpu_builds.run,
     "coverage": gpu_coverage.run,
     "faults": gpu_faults.run,
     "liger": gpu_liger.run,
