@@ -43,16 +43,18 @@ def environment_of(tmp_path: Path, *script, settings=None) -> Environment:
     return Environment(settings or settings_of(), judge)
 
 
-def play(tmp_path: Path, write, *overrides: str, script=(), limit: int | None = None):
+def play(
+    tmp_path: Path, write, *overrides: str, script=(), limit: int | None = None, problem=PROBLEM
+):
     """Play a run in `tmp_path`, begun or gone on with; return its session and its turns."""
     settings = settings_of(*overrides)
     policy = write if hasattr(write, "answer") else Scripted(write)
     if (tmp_path / "events.jsonl").exists():
         session = resume_session(tmp_path, settings)
     else:
-        session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
+        session = begin_session(tmp_path, BEGUN, [problem], settings)
     environment = environment_of(tmp_path, *script, settings=settings)
-    player = Player(environment, policy, {PROBLEM.id: PROBLEM}, session.history.turns)
+    player = Player(environment, policy, {problem.id: problem}, session.history.turns)
     made = list(session.told)
     with EventLog(tmp_path) as log:
         for turn in drive(session.history, player.play, log, in_flight=1, waiting=session.waiting):

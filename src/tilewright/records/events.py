@@ -45,6 +45,8 @@ class Ask(Record):
     """Asks that its prompt shows with their answers and what was said of them, oldest first."""
     directive: str = ""
     """What the prompt asks for beside the problem."""
+    asked: str = ""
+    """The last message of its prompt, word for word, where others wrote it: of an import."""
 
 
 class Judgement(Record):
