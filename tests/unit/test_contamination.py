@@ -1,4 +1,4 @@
-"""Does data hold a benchmark's problems? What is the same, however it is written, and what is not."""
+"""Does data hold a benchmark's problems? What is the same, however it is written, and what not."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from tilewright.loop.sitting import lines_of
 from tilewright.problems.reader import find_problem
 from tilewright.records import Problem
 from tilewright.records.log import read_events
+from tilewright.reports.turns import Turns
 from tilewright.rl.data.exports import Choice, Plan, export
 from tilewright.rl.data.imports import import_rows
-from tilewright.reports.turns import Turns
 
 MODULE = """import torch
 
@@ -244,7 +244,7 @@ def test_ours_in_the_format_of_the_cold_start(tmp_path):
     problem = find_problem(str(path))
     code = "```python\nclass ModelNew:\n    pass\n```"
     script = (reports.incorrect(), reports.correct())
-    play(run, lambda _, ask: code, "loop.turns=2", script=script, problem=problem)
+    play(run, lambda *_: code, "loop.turns=2", script=script, problem=problem)
     (row,) = exported(run, "drkernel-coldstart")
     assert [item["role"] for item in row["messages"]] == ["user", "assistant"] * 2
     assert (row["num_rounds"], row["best_round"], row["final_speedup"]) == (2, 2, 1.42)

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import IO, Any, NoReturn, Self
 
 from tilewright.errors import ConfigError, RecordError
 
@@ -115,7 +115,7 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - whatever parquet holds
 
 
 class RowWriter:
-    """Writes rows to a file of its own name's kind. Lifetime: one file; it appears when all is well.
+    """Writes rows to a file of its name's kind. Lifetime: one file; it appears when all is well.
 
     `FILE.jsonl`, `FILE.parquet`, or a folder that `datasets.load_from_disk` reads.
 
@@ -144,7 +144,9 @@ class RowWriter:
             _need("pyarrow")
         if not path.suffix:
             _need("datasets")
-        self._text = open(self._fresh, "w", encoding="utf-8") if suffix == ".jsonl" else None
+        self._text: IO[str] | None = None
+        if suffix == ".jsonl":
+            self._text = open(self._fresh, "w", encoding="utf-8")  # noqa: SIM115 - see `__exit__`
 
     def write(self, row: Row, where: str = "") -> None:
         """Take in a row.

@@ -186,16 +186,17 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def shapes_and_operators(problem: Problem) -> tuple[str, ...] | None:
-    """Return the shapes of a problem's inputs and its operators in order, as far as they are read.
+    """Return the shapes of a problem's inputs and its operators in order.
 
-    Shapes are followed by the numbers that the module is made with, as kernel sizes. Nothing is run.
-    `None` where no operator or no shape can be read off the source.
+    Shapes are followed by the numbers that the module is made with, as kernel sizes. Nothing is
+    run. `None` where no operator or no shape can be read off the source.
     """
     module = parse_module("reference.py", problem.source.text)
     if not isinstance(module, Module):
         return None
     # Outer nodes come before inner ones, which are computed first.
-    facts = sorted(reversed(list(torch_facts(module))), key=lambda fact: fact.line)
+    found = enumerate(torch_facts(module))
+    facts = [fact for _, fact in sorted(found, key=lambda item: (item[1].line, -item[0]))]
     called = {fact.name for fact in facts if fact.field == "torch_ops"}
     # A module is an operator where it is called; one that is only made, as in a row, where it is.
     operators = [f.name for f in facts if f.field == "torch_ops" or f.name not in called]

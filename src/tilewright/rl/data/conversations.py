@@ -33,7 +33,7 @@ _FACTS: Row = {
     "coverage": "double",
     "findings": ["string"],
     "labels": ["string"],
-    "rewards": {name: "double" for name in REWARDS},
+    "rewards": dict.fromkeys(REWARDS, "double"),
     "model": "string",
 }
 TURN_SHAPE: Row = {
@@ -68,7 +68,7 @@ def turn_row(log: RunLog, turn: Turn, problem: Problem) -> Row:
     each rule, `None` where the turn was not judged. Tokens and log-probabilities are the
     sampler's, where the policy knew them.
     """
-    ask, reply = turn.ask, turn.reply
+    reply = turn.reply
     assert reply is not None
     return {
         **_facts(turn),

@@ -1,4 +1,4 @@
-"""Runs, and problems, as rows to learn from: chosen, without repetition, held against benchmarks."""
+"""Runs and problems as rows to learn from: chosen, not repeated, held against benchmarks."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tilewright.rl.data.programs import SAME, Seen
 
 __all__ = [
     "FORMATS",
+    "OF_TURNS",
     "Choice",
     "Exported",
     "Plan",

@@ -23,7 +23,7 @@ __all__ = ["RunLog"]
 
 LeftOut = Callable[[str], None]
 RECENT = 512
-"""Turns and problems that are kept parsed: those of one trajectory are asked for again and again."""
+"""Turns and problems that are kept parsed: those of a trajectory are asked for again and again."""
 
 
 class _Places:
