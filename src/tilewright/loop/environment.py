@@ -11,7 +11,7 @@ from tilewright.errors import ConfigError
 from tilewright.languages.reply import parse_reply
 from tilewright.loop.feedback import Seen, feedback
 from tilewright.loop.judging import Judge
-from tilewright.loop.policies.base import Message
+from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import conversation
 from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
@@ -149,9 +149,18 @@ class Environment:
             raise RuntimeError("no episode: call reset(problem) first")
         number, problem = len(self._turns), self._problem
         name = f"{problem.id}#{self._episode}.{number}"
-        ask = Ask(id=name, problem=problem.id, sample=self._episode, turn=number)
+        earlier = tuple(turn.ask.id for turn in self._turns)
+        ask = Ask(
+            id=name,
+            problem=problem.id,
+            sample=self._episode,
+            turn=number,
+            parents=earlier[-1:],
+            shown=earlier,
+        )
         given = Reply(text=reply) if isinstance(reply, str) else reply
-        turn = await asyncio.to_thread(self.answered, ask, problem, given)
+        asked = digest_of(self.prompt(problem, self._turns))
+        turn = await asyncio.to_thread(self.answered, ask, problem, given, asked)
         self._turns.append(turn)
         prompt = self.prompt(problem, self._turns)
         return Step(turn, self._reward(turn.judgements[0]), prompt)
