@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,15 +62,12 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     RUN is any run whose answers were judged: of `train rl`, or of `optimize` and `bench --model`,
     which count as one batch.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
-    from tilewright.rl.replay import read_batches, replay
-
+    rl = _estimators()
     folder = Path(run)
-    batches = _chosen(read_batches(folder, checks=not given["checks_off"]), given)
+    batches = _chosen(rl.read_batches(folder, checks=not given["checks_off"]), given)
     seed = given["seed"] if given["seed"] is not None else _seed_of(folder)
     presets = [preset(name) for name in names or PRESETS]
-    found = {each: [replay(batch, each, seed) for batch in batches] for each in presets}
+    found = {each: [rl.replay(batch, each, seed) for batch in batches] for each in presets}
     if given["as_json"]:
         click.echo(json.dumps(_document(run, seed, found, given), indent=1))
     elif given["explained"]:
@@ -79,6 +78,13 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
         show(Group(*_tables(found)))
     say(NO_MISMATCH)
     return 0
+
+
+def _estimators() -> ModuleType:
+    """Load what needs torch, which the rest of the command line does without."""
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
+    return importlib.import_module("tilewright.rl.replay")
 
 
 def _chosen(batches: list[Batch], given: dict[str, Any]) -> list[Batch]:
@@ -105,8 +111,7 @@ def _seed_of(folder: Path) -> int:
 def _document(
     run: str, seed: int, found: dict[Preset, list[Replayed]], given: dict[str, Any]
 ) -> dict[str, Any]:
-    from tilewright.rl.replay import figures, masks
-
+    rl = _estimators()
     document: dict[str, Any] = {
         "run": run,
         "seed": seed,
@@ -118,36 +123,35 @@ def _document(
         rows = [
             {
                 "batch": part.batch.name,
-                **figures([part]),
-                "by_turn": [figures([part], t) for t in range(len(part.batch.asks[0]))],
-                **({"masks": masks(part)} if given["explained"] else {}),
+                **rl.figures([part]),
+                "by_turn": [rl.figures([part], t) for t in range(len(part.batch.asks[0]))],
+                **({"masks": rl.masks(part)} if given["explained"] else {}),
             }
             for part in parts
         ]
         document["presets"][each.name] = {
             "settings": each.model_dump(mode="json"),
             **({"explained": explain(parts[0].preset)} if given["explained"] else {}),
-            "total": figures(parts),
+            "total": rl.figures(parts),
             "batches": rows,
         }
     return document
 
 
 def _tables(found: dict[Preset, list[Replayed]]) -> list[Table]:
-    from tilewright.rl.replay import figures
-
+    rl = _estimators()
     tables = []
     if len(found) > 1:
         whole = _table("all batches", "preset")
         for each, parts in found.items():
-            whole.add_row(each.name, *_cells(figures(parts)))
+            whole.add_row(each.name, *_cells(rl.figures(parts)))
         tables.append(whole)
     for each, parts in found.items():
         table = _table(each.name, "batch, turn")
         for part in parts:
             name = part.batch.name or "all"
             for turn in range(len(part.batch.asks[0])):
-                table.add_row(f"{name}, {turn}", *_cells(figures([part], turn)))
+                table.add_row(f"{name}, {turn}", *_cells(rl.figures([part], turn)))
         tables.append(table)
     return tables
 
@@ -173,8 +177,7 @@ def _cell(value: float | None, *, share: bool = False) -> str:
 
 
 def _masks_table(part: Replayed) -> Table:
-    from tilewright.rl.replay import masks
-
+    masks = _estimators().masks
     table = Table(title=f"batch {part.batch.name or 'all'}", title_justify="left", box=None)
     for head in ("turn", "verdict", "R", "G", "A", "PR", "p", "u", "out"):
         table.add_column(head, justify="left" if head in ("turn", "verdict", "out") else "right")
