@@ -44,12 +44,20 @@ def canonical(text: str) -> str:
 
 def _bare(tree: ast.Module) -> ast.Module:
     """Take docstrings and other bare strings out of a tree."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            kept = [item for item in body if not _is_text(item)]
-            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.fix_missing_locations(tree)
+    # Statements stand in statements alone: expressions, which are most of a tree, are not visited.
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, None)
+            if not isinstance(inner, list):
+                continue
+            kept = [item for item in inner if not _is_text(item)]
+            if name == "body" and not kept:
+                kept = [ast.Pass()]
+            setattr(node, name, kept)
+            waiting += kept
+    return tree
 
 
 def _is_text(node: ast.AST) -> bool:
