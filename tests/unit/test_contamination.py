@@ -62,8 +62,7 @@ class Model(nn.Module):
         return F.softmax(made, dim=1)
 
 
-N = 2 ** 7
-K = 50 + 50
+N, (K, _) = 2 ** 7, (50 + 50, 1)
 
 
 def get_inputs():

@@ -213,10 +213,8 @@ def _shapes(tree: ast.Module) -> list[str]:
     """Return the shapes that `get_inputs` makes, and the numbers of `get_init_inputs`."""
     known: dict[str, int] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            value = _number(node.value, known)
-            if isinstance(node.targets[0], ast.Name) and value is not None:
-                known[node.targets[0].id] = value
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            _note(target, node.value, known)  # type: ignore[attr-defined]
     shapes, numbers = list[str](), list[str]()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "get_inputs":
@@ -229,6 +227,17 @@ def _shapes(tree: ast.Module) -> list[str]:
             lists = [item.elts for item in values if isinstance(item, ast.List | ast.Tuple)]
             numbers = [_written(item, known) for each in lists for item in each]
     return [*shapes, f"made with {', '.join(numbers)}"] if shapes else []
+
+
+def _note(target: ast.expr, value: ast.expr, known: dict[str, int]) -> None:
+    """Remember the integers that an assignment gives to names, also several at once."""
+    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for each, item in zip(target.elts, value.elts, strict=False):
+            _note(each, item, known)
+    elif isinstance(target, ast.Name):
+        number = _number(value, known)
+        if number is not None:
+            known[target.id] = number
 
 
 def _written(node: ast.expr, known: dict[str, int]) -> str:
