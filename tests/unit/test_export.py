@@ -12,6 +12,7 @@ from tests.unit.test_player import CODE, PROBLEM, play
 from tilewright.cli.main import cli
 from tilewright.loop.prompts import opening
 from tilewright.loop.sitting import lines_of
+from tilewright.loop.tables import RowWriter, read_rows
 from tilewright.problems.reader import find_problem
 from tilewright.records import Problem
 from tilewright.records.log import read_events
@@ -177,6 +178,55 @@ def test_the_verb_imports_parquet(tmp_path):
     assert result.exit_code == 0, result.output
     (run,) = (tmp_path / "runs").iterdir()
     assert len(Turns(run).rows) == 10
+
+
+def test_a_file_that_is_damaged_as_a_whole_is_named_and_the_next_one_is_read(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    whole, half, runs = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "runs"
+    parquet.write_table(pyarrow.Table.from_pylist([coldstart()]), whole)
+    half.write_bytes(whole.read_bytes()[:-20])
+    words = ["data", "import", str(half), str(whole), "--out", str(runs), "--json"]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0
+    assert f"left out: {half}: not parquet" in result.stderr
+    assert json.loads(result.stdout)["left_out"] == 1
+    assert CliRunner().invoke(cli, ["data", "import", str(half), "--out", str(runs)]).exit_code == 6
+    assert len(list(runs.iterdir())) == 1
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    for name in ("a.jsonl", "a.parquet", "folder"):
+        with pytest.raises(RuntimeError), RowWriter(tmp_path / name, {"n": "int64"}) as writer:
+            writer.write({"n": 1})
+            raise RuntimeError
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_what_fits_no_file_is_named(tmp_path, suffix):
+    left_out = []
+    path = tmp_path / f"a{suffix}"
+    with RowWriter(path, {"id": "string", "n": "int64"}, left_out.append) as writer:
+        for row in ({"id": "one", "n": 1}, {"id": "two", "n": object()}, {"id": "three", "n": 3}):
+            writer.write(row, row["id"])
+    assert writer.count == 2
+    assert [row["id"] for _, row in read_rows(path, pytest.fail)] == ["one", "three"]
+    assert len(left_out) == 1
+    assert left_out[0].startswith("two: ")
+
+
+def test_numbers_that_are_none_are_read_as_none(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = [{"s": float("nan"), "in": {"deep": [float("inf"), 1.0]}}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text('{"s": NaN, "in": {"deep": [Infinity, 1.0]}}\n')
+    for name in ("a.parquet", "a.jsonl"):
+        ((_, row),) = read_rows(tmp_path / name, pytest.fail)
+        assert row == {"s": None, "in": {"deep": [None, 1.0]}}
 
 
 def test_a_file_that_is_not_there_is_an_error():

@@ -19,6 +19,7 @@ from tilewright.loop.driver import drive
 from tilewright.loop.environment import Environment
 from tilewright.loop.judging import Judge
 from tilewright.loop.player import Player, Purse
+from tilewright.loop.policies.base import digest_of
 from tilewright.loop.policies.choose import choose_policy
 from tilewright.loop.policies.recorded import Recorded
 from tilewright.loop.policies.scripted import Scripted
@@ -165,6 +166,9 @@ def test_an_episode_is_stepped_through_and_masks_what_was_not_judged(tmp_path):
         asyncio.run(environment.step(CODE))
     assert environment.reset(PROBLEM)[0].text == opening(PROBLEM, None)
     steps = [asyncio.run(environment.step(CODE)) for _ in range(3)]
+    asks = [step.turn.ask for step in steps]
+    assert [ask.shown for ask in asks] == [(), (asks[0].id,), (asks[0].id, asks[1].id)]
+    assert steps[2].turn.prompt == digest_of(steps[1].messages)
     assert [step.reward for step in steps] == [None, 0.0, pytest.approx(1 + 1.36)]
     assert len(steps[-1].messages) == 7
 

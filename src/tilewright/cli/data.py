@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tilewright import config
 from tilewright.cli.common import load_settings, out_option, settings_options
 from tilewright.cli.lines import say
 from tilewright.cli.progress import Progress
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.tables import read_rows
 from tilewright.records.runs import create_run
 from tilewright.rl.data import drkernel
@@ -168,13 +169,16 @@ def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
         name = ", ".join(Path(source).name for source in sources)
         done = import_rows(rows, folder, name, given["kind"], named)
     named.rest()
+    if not done.rows:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise RecordError(f"{name}: none of its rows is of the format {given['kind']}")
     if given["as_json"]:
         document = {"run": str(folder), "rows": done.rows, "turns": done.turns}
         click.echo(json.dumps({**document, "left_out": named.count}, indent=1))
     say(f"{done.rows} rows ({given['kind']}), {done.turns} turns, {named.count} left out")
     after = "view" if done.turns else "data export --format rl"
     say(f"run {folder}; next: tilewright {after} {folder}")
-    return 0 if done.rows else 6
+    return 0
 
 
 def _counted(
@@ -182,10 +186,14 @@ def _counted(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     number = 0
     for source in sources:
-        for item in read_rows(Path(source), left_out):
-            number += 1
-            count(number)
-            yield item
+        try:
+            for item in read_rows(Path(source), left_out):
+                number += 1
+                count(number)
+                yield item
+        except RecordError as error:
+            # One file that is damaged as a whole is no reason to read no other.
+            left_out(str(error))
 
 
 def _counting(progress: Progress, verb: str) -> Callable[[int], None]:

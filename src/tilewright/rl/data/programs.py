@@ -68,7 +68,7 @@ def _is_text(node: ast.AST) -> bool:
 
 def sketch(text: str) -> array[int]:
     """Return the least hashes of a text's shingles, sorted, 32 bits each, at most 64."""
-    return array("L", sorted(heapq.nsmallest(KEPT, set(_hashes(text)))))
+    return array("I", sorted(heapq.nsmallest(KEPT, set(_hashes(text)))))
 
 
 def _hashes(text: str) -> Iterator[int]:
@@ -88,7 +88,7 @@ def similarity(one: Iterable[int], other: Iterable[int]) -> float:
 class Seen:
     """Programs that were met, by the problem they answer. Lifetime: one export.
 
-    About 0.1 kB of memory for each distinct program, 1.5 kB where near ones count too.
+    About 0.1 kB of memory for each distinct program, 1 kB where near ones count too.
     """
 
     near: float | None = None
