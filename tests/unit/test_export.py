@@ -196,11 +196,16 @@ def test_a_file_that_is_damaged_as_a_whole_is_named_and_the_next_one_is_read(tmp
     assert len(list(runs.iterdir())) == 1
 
 
+def broken_off(path):
+    with RowWriter(path, {"n": "int64"}) as writer:
+        writer.write({"n": 1})
+        raise RuntimeError
+
+
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
     for name in ("a.jsonl", "a.parquet", "folder"):
-        with pytest.raises(RuntimeError), RowWriter(tmp_path / name, {"n": "int64"}) as writer:
-            writer.write({"n": 1})
-            raise RuntimeError
+        with pytest.raises(RuntimeError):
+            broken_off(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 

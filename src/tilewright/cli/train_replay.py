@@ -29,6 +29,7 @@ NO_MISMATCH = (
     "mismatch rejection (MRS) is not computed: no log holds the trainer's log-probabilities"
 )
 MOST_MASKS = 200
+ROUNDED = 1e-12
 HEADS = {
     "turns": "turns",
     "unjudged": "unjudged",
@@ -173,6 +174,8 @@ def _cell(value: float | None, *, share: bool = False) -> str:
         return "-"
     if isinstance(value, int):
         return str(value)
+    # What rounding leaves of advantages, which sum to 0.
+    value = 0.0 if abs(value) < ROUNDED else value
     return f"{value:.0%}" if share else f"{value:.3g}"
 
 
