@@ -15,6 +15,7 @@ SAID = [
 ]
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("weights", "learned"),

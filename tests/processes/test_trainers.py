@@ -65,6 +65,7 @@ def settings(home):
     scorer_of(chosen).close()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
 def test_trl_itself_trains_on_verdicts(tmp_path, settings):
     """A GRPOTrainer calls both forms for two steps. What it samples is given; verdicts are not."""
@@ -191,3 +192,19 @@ def test_a_reward_without_checks_pays_for_what_was_only_rejected(settings):
     found = scorer_of(off).score(problem, reply)
     assert (found.judgement.verdict, found.reward) == ("rejected", 1.0)
     scorer_of(off).close()
+
+
+def test_a_server_judges_for_a_trainer(tmp_path):
+    from tests.processes.test_serve import Server
+
+    server = Server(tmp_path / "home")
+    try:
+        chosen = [*QUICK, f"executor={server.url}", f"home={tmp_path / 'none'}"]
+        reward = TrlReward(load(overrides=chosen, environ={}))
+        problem = find_problem("softmax").to_json()
+        found = reward(["p"] * 3, [RIGHT, WRONG, NONE], problem=[problem] * 3)
+        assert found == [1.0, 0.0, 0.0]
+        # Nothing was judged, or kept, in this process.
+        assert not (tmp_path / "none").exists()
+    finally:
+        server.stop()
