@@ -20,6 +20,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, TypeGuard
 
+import _presets
 import click
 from pydantic import BaseModel
 
@@ -73,6 +74,7 @@ def pages() -> dict[Path, str]:
         "errors.md": errors_page(),
         "hacks.md": hacks_page(),
         "plugins.md": plugins_page(),
+        "presets.md": _presets.page(table),
         "records.md": records_page(),
     }
     found = {REFERENCE / name: BANNER + text for name, text in markdown.items() if text}

@@ -28,6 +28,7 @@ __all__ = [
     "Leaf",
     "LoopSection",
     "ModelSection",
+    "RewardSection",
     "Section",
     "dump",
     "environment",
@@ -129,6 +130,25 @@ class LoopSection(Section):
     max_usd: float | None = Field(default=None, ge=0)
 
 
+class RewardSection(Section):
+    """How replies are scored for a trainer that is not ours."""
+
+    name: Literal["tilewright", "paper", "released_code", "speed"] = "tilewright"
+    """Which reward; all are views of one verdict."""
+    checks: bool = True
+    """`false`: what was rejected for a finding is paid like what is correct. For ablations; the
+    candidate is judged all the same, behind the same wall."""
+    on_unjudged: Literal["raise", "zero", "none"] = "raise"
+    """What a reply earns that could not be judged, after all attempts: an error, 0, or `None`,
+    which TRL reads as "this reward does not apply" and verl does not know."""
+    retries: int = Field(default=2, ge=0)
+    """How often a reply is judged once more that could not be judged."""
+    pause_s: float = Field(default=5.0, ge=0)
+    """Before the first repetition; doubled each time."""
+    concurrency: int = Field(default=4, ge=1)
+    """Replies that are judged at once."""
+
+
 class Config(Section):
     """Every setting of tilewright."""
 
@@ -144,6 +164,7 @@ class Config(Section):
     eval: EvalSection = EvalSection()
     model: ModelSection = ModelSection()
     loop: LoopSection = LoopSection()
+    reward: RewardSection = RewardSection()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,11 @@ LIGHT = [
     "tilewright.languages",
     "tilewright.problems",
     "tilewright.executors",
+    "tilewright.rl.data.exports",
+    "tilewright.rl.episodes",
     "tilewright.rl.explain",
+    "tilewright.rl.trl_reward",
+    "tilewright.rl.verl_score",
     "tilewright.evaluator.supervisor",
     "tilewright.cli.main",
 ]

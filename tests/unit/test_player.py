@@ -19,6 +19,7 @@ from tilewright.loop.driver import drive
 from tilewright.loop.environment import Environment
 from tilewright.loop.judging import Judge
 from tilewright.loop.player import Player, Purse
+from tilewright.loop.policies.base import digest_of
 from tilewright.loop.policies.choose import choose_policy
 from tilewright.loop.policies.recorded import Recorded
 from tilewright.loop.policies.scripted import Scripted
@@ -43,16 +44,18 @@ def environment_of(tmp_path: Path, *script, settings=None) -> Environment:
     return Environment(settings or settings_of(), judge)
 
 
-def play(tmp_path: Path, write, *overrides: str, script=(), limit: int | None = None):
+def play(
+    tmp_path: Path, write, *overrides: str, script=(), limit: int | None = None, problem=PROBLEM
+):
     """Play a run in `tmp_path`, begun or gone on with; return its session and its turns."""
     settings = settings_of(*overrides)
     policy = write if hasattr(write, "answer") else Scripted(write)
     if (tmp_path / "events.jsonl").exists():
         session = resume_session(tmp_path, settings)
     else:
-        session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
+        session = begin_session(tmp_path, BEGUN, [problem], settings)
     environment = environment_of(tmp_path, *script, settings=settings)
-    player = Player(environment, policy, {PROBLEM.id: PROBLEM}, session.history.turns)
+    player = Player(environment, policy, {problem.id: problem}, session.history.turns)
     made = list(session.told)
     with EventLog(tmp_path) as log:
         for turn in drive(session.history, player.play, log, in_flight=1, waiting=session.waiting):
@@ -163,6 +166,9 @@ def test_an_episode_is_stepped_through_and_masks_what_was_not_judged(tmp_path):
         asyncio.run(environment.step(CODE))
     assert environment.reset(PROBLEM)[0].text == opening(PROBLEM, None)
     steps = [asyncio.run(environment.step(CODE)) for _ in range(3)]
+    asks = [step.turn.ask for step in steps]
+    assert [ask.shown for ask in asks] == [(), (asks[0].id,), (asks[0].id, asks[1].id)]
+    assert steps[2].turn.prompt == digest_of(steps[1].messages)
     assert [step.reward for step in steps] == [None, 0.0, pytest.approx(1 + 1.36)]
     assert len(steps[-1].messages) == 7
 

@@ -29,9 +29,9 @@ def test_presets_are_found_by_name_and_frozen():
 def test_all_disagreements_are_decided_by_each_preset():
     assert [item.number for item in DISAGREEMENTS] == list(range(1, 16))
     for item in DISAGREEMENTS:
-        assert bool(item.settings) == (item.fixed is None), item
+        assert item.settings or item.fixed, item
         assert item.settings or item.ours, item
-        if item.settings:
+        if item.fixed is None:
             assert settings_of(PAPER, item) != settings_of(RELEASED_CODE, item), item
             assert stance(PAPER, item) == "as in the paper"
             assert stance(RELEASED_CODE, item) == "as in the code"
@@ -51,7 +51,7 @@ def test_the_stance_follows_the_settings():
 
 def test_the_values_of_the_table():
     assert (PAPER.reward.correct, RELEASED_CODE.reward.correct) == (1.0, 0.5)
-    assert (PAPER.mismatch.level, RELEASED_CODE.mismatch.level) == ("turn", "trajectory")
+    assert (PAPER.mismatch.level, RELEASED_CODE.mismatch.level) == ("trajectory",) * 2
     assert (PAPER.advantage.grpo_singleton, RELEASED_CODE.advantage.grpo_singleton) == (
         "zero",
         "return",
@@ -137,11 +137,13 @@ def test_what_rejection_drops_stays_in_the_baseline_and_leaves_the_denominator()
     assert found.tokens.any(-1).tolist() == [[False, False], [True, True]]
     assert found.weights.tolist() == [[0.0, 0.0], [1 / 2000] * 2]
     honest = batch([[2.0, 3.0], [0.0, 1.0]])
-    # The paper drops a turn for its ratio, the code and we its trajectory.
-    dropped = rows(honest, small(PAPER), shift=1.0).tokens.any(-1)
+    # A ratio drops its trajectory in every preset; that of a turn alone is a setting.
+    for each in (PAPER, TILEWRIGHT):
+        dropped = rows(honest, small(each), shift=1.0).tokens.any(-1)
+        assert dropped.tolist() == [[False, False], [True, True]]
+    by_turn = with_section(small(PAPER), "mismatch", level="turn")
+    dropped = rows(honest, by_turn, shift=1.0).tokens.any(-1)
     assert dropped.tolist() == [[False, True], [True, True]]
-    dropped = rows(honest, small(TILEWRIGHT), shift=1.0).tokens.any(-1)
-    assert dropped.tolist() == [[False, False], [True, True]]
 
 
 def test_ours_divides_by_what_was_planned_and_learns_nothing_from_who_is_alone():

@@ -11,16 +11,16 @@ from tilewright.errors import ConfigError
 from tilewright.languages.reply import parse_reply
 from tilewright.loop.feedback import Seen, feedback
 from tilewright.loop.judging import Judge
-from tilewright.loop.policies.base import Message
+from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import conversation
 from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
-from tilewright.records import EvalReport, Problem, Protocol, SourceFile
+from tilewright.records import EvalReport, EvalRequest, Problem, Protocol, SourceFile
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, Judgement, Reply, Turn
 from tilewright.scoring.rewards import REWARDS
 
-__all__ = ["Environment", "Step", "judged"]
+__all__ = ["Environment", "Step", "judged", "requested", "unusable", "within_turn"]
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,28 @@ def judged(
     for protocol in protocols:
         section = settings.eval.model_copy(update={"protocol": protocol})
         chosen = settings.model_copy(update={"eval": section})
-        try:
-            made = make_candidate(files, problem, language=language)
-        except ConfigError as error:
-            # No language fits, or the entry point is missing: that is its own doing.
-            found.append((_unusable(protocol, str(error)), None))
+        request = requested(files, problem, chosen, language)
+        if isinstance(request, Judgement):
+            found.append((request, None))
         else:
-            candidate = made[0] if isinstance(made, tuple) else made
-            found.append(judge.judge(ask, build_request(candidate, problem, chosen)))
+            found.append(judge.judge(ask, request))
     return tuple(item for item, _ in found), tuple(report for _, report in found)
 
 
-def _unusable(protocol: Protocol, reason: str) -> Judgement:
+def requested(
+    files: tuple[SourceFile, ...], problem: Problem, settings: Config, language: str | None = None
+) -> EvalRequest | Judgement:
+    """Return the request for source files, or the judgement of what cannot be a candidate."""
+    try:
+        made = make_candidate(files, problem, language=language)
+    except ConfigError as error:
+        # No language fits, or the entry point is missing: that is its own doing.
+        return unusable(settings.eval.protocol, str(error))
+    return build_request(made[0] if isinstance(made, tuple) else made, problem, settings)
+
+
+def unusable(protocol: Protocol, reason: str) -> Judgement:
+    """Return the judgement of a reply that holds no candidate: it failed."""
     text = f"unparseable in prepare: {reason}"[:400]
     return Judgement(protocol=protocol, verdict="failed", reason=text)
 
@@ -75,7 +85,7 @@ class Environment:
     """
 
     def __init__(self, settings: Config, judge: Judge) -> None:
-        self._settings = _within(settings)
+        self._settings = within_turn(settings)
         self._judge = judge
         self._reward = REWARDS[settings.loop.reward]
         self._problem: Problem | None = None
@@ -98,7 +108,7 @@ class Environment:
         parsed = parse_reply(reply.text, problem.entry)
         reports: tuple[EvalReport | None, ...] = (None,)
         if not parsed.files:
-            judgements: tuple[Judgement, ...] = (_unusable(protocol, parsed.reason),)
+            judgements: tuple[Judgement, ...] = (unusable(protocol, parsed.reason),)
         else:
             judgements, reports = judged(
                 self._judge, ask, problem, parsed.files, self._settings, [protocol]
@@ -139,15 +149,24 @@ class Environment:
             raise RuntimeError("no episode: call reset(problem) first")
         number, problem = len(self._turns), self._problem
         name = f"{problem.id}#{self._episode}.{number}"
-        ask = Ask(id=name, problem=problem.id, sample=self._episode, turn=number)
+        earlier = tuple(turn.ask.id for turn in self._turns)
+        ask = Ask(
+            id=name,
+            problem=problem.id,
+            sample=self._episode,
+            turn=number,
+            parents=earlier[-1:],
+            shown=earlier,
+        )
         given = Reply(text=reply) if isinstance(reply, str) else reply
-        turn = await asyncio.to_thread(self.answered, ask, problem, given)
+        asked = digest_of(self.prompt(problem, self._turns))
+        turn = await asyncio.to_thread(self.answered, ask, problem, given, asked)
         self._turns.append(turn)
         prompt = self.prompt(problem, self._turns)
         return Step(turn, self._reward(turn.judgements[0]), prompt)
 
 
-def _within(settings: Config) -> Config:
+def within_turn(settings: Config) -> Config:
     """Return settings under which one evaluation takes no longer than a turn may."""
     limits = settings.eval.limits
     total_s = min(limits.total_s, settings.loop.turn_s)

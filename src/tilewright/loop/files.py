@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import ConfigError, ProblemError, RecordError
+from tilewright.errors import ConfigError, ProblemError
+from tilewright.loop.tables import parquet_rows
 from tilewright.problems.candidates import read_files
 from tilewright.problems.sets.base import json_rows
 from tilewright.records import Problem, SourceFile
@@ -20,7 +21,7 @@ from tilewright.records.events import Ask, Told
 from tilewright.records.log import EVENTS, read_events
 from tilewright.records.runs import read_report
 
-__all__ = ["REFERENCE", "Answers", "parquet_rows", "read_answers"]
+__all__ = ["REFERENCE", "Answers", "read_answers"]
 
 REFERENCE = "reference"
 _KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$")
@@ -65,7 +66,7 @@ def read_answers(where: str, problems: list[Problem]) -> Answers:
     elif path.is_dir():
         _read_folder(path, known, answers)
     elif path.suffix == ".parquet":
-        _read_rows(parquet_rows(path), known, answers)
+        _read_rows(parquet_rows(path, answers.skipped.append), known, answers)
     elif path.suffix in (".jsonl", ".json"):
         try:
             _read_rows(json_rows(path, answers.skipped), known, answers)
@@ -179,25 +180,3 @@ def _named(row: dict[str, Any]) -> str | None:
         if isinstance(row.get(name), str):
             return str(row[name]).removesuffix(".py")
     return None
-
-
-def parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield where each row of a parquet file stands, and the row.
-
-    Raises:
-        ConfigError: pyarrow is missing.
-        RecordError: it is not parquet.
-    """
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ConfigError(
-            f"{path}: reading parquet needs pyarrow: pip install 'tilewright[data]'"
-        ) from error
-    try:
-        rows = parquet.read_table(path).to_pylist()
-    except Exception as error:
-        # pyarrow has exceptions of its own for each way in which a file is damaged.
-        raise RecordError(f"{path}: not parquet: {error}") from error
-    for number, row in enumerate(rows):
-        yield f"{path}[{number}]", row

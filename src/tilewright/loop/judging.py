@@ -13,11 +13,12 @@ from tilewright.errors import (
     ProblemError,
     RecordError,
 )
-from tilewright.records import Correct, EvalReport, EvalRequest
+from tilewright.records import Correct, EvalReport, EvalRequest, Rejected
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, Judgement
 from tilewright.records.runs import read_report
 from tilewright.scoring.roofline import lights
+from tilewright.scoring.unchecked import measured
 from tilewright.scoring.words import reason_of
 
 __all__ = ["Judge", "judgement_of"]
@@ -113,6 +114,14 @@ def _keep(path: Path, report: EvalReport) -> None:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
+def _unchecked(report: EvalReport) -> dict[str, float | None]:
+    """Return how fast a rejected candidate was measured; it was right before it was rejected."""
+    found = measured(report) if isinstance(report.outcome, Rejected) else None
+    if found is None:
+        return {}
+    return {"unchecked": found[0], "unchecked_low": found[1]}
+
+
 def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
     """Return what the event log says of a report."""
     nearest = sorted(lights(report), key=lambda item: item.comparison.candidate.median_us)
@@ -129,6 +138,7 @@ def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
         candidate_us=sums[1],
         light=nearest[-1].candidate_share if nearest else None,
         coverage=report.profile.coverage if report.profile is not None else None,
+        **_unchecked(report),
         findings=tuple(dict.fromkeys(item.code for item in report.findings)),
         labels=tuple(dict.fromkeys(item.name for item in report.labels)),
         seconds=seconds,

@@ -48,19 +48,26 @@ def opening(problem: Problem, language: str | None) -> str:
 
 
 def conversation(
-    problem: Problem, language: str | None, shown: Sequence[Turn], directive: str = ""
+    problem: Problem,
+    language: str | None,
+    shown: Sequence[Turn],
+    directive: str = "",
+    asked: str = "",
 ) -> tuple[Message, ...]:
     """Return the messages of a prompt: the opening, then each shown turn and its feedback.
 
-    The last message asks for an answer; `directive` is added to it.
+    The last message asks for an answer; `directive` is added to it. Where others wrote what was
+    asked (`Ask.asked`, of the shown turns and of this one), their words stand in place of ours.
     """
-    messages = [Message(role="user", text=opening(problem, language))]
+    messages, ours = list[Message](), opening(problem, language)
     for turn in shown:
         if turn.reply is None:
             continue
+        messages.append(Message(role="user", text=turn.ask.asked or ours))
         # What was thought aloud is not shown again: it is long, and the code says it all.
         messages.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
-        messages.append(Message(role="user", text=f"{turn.feedback}\n\n{AGAIN}"))
+        ours = f"{turn.feedback}\n\n{AGAIN}"
+    messages.append(Message(role="user", text=asked or ours))
     if directive:
         last = messages[-1]
         messages[-1] = Message(role="user", text=f"{last.text}\n\n{directive}")

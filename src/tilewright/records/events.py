@@ -45,6 +45,8 @@ class Ask(Record):
     """Asks that its prompt shows with their answers and what was said of them, oldest first."""
     directive: str = ""
     """What the prompt asks for beside the problem."""
+    asked: str = ""
+    """The last message of its prompt, word for word, where others wrote it: of an import."""
 
 
 class Judgement(Record):
@@ -64,6 +66,11 @@ class Judgement(Record):
     """Share of the speed of light, of the case that takes longest."""
     coverage: float | None = Field(default=None, ge=0, le=1)
     """Share of the device time that is in its own kernels."""
+    unchecked: float | None = Field(default=None, gt=0)
+    """Of what was rejected though its outputs were right: the speed-up measured all the same. For
+    views without checks; no verdict rests on it."""
+    unchecked_low: float | None = Field(default=None, gt=0)
+    """The lower end of its interval."""
     findings: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     seconds: float = Field(default=0.0, ge=0)

@@ -172,7 +172,9 @@ class Turns:
         if problem is None or self.begun is None or turn.reply is None:
             return [], not turn.prompt
         shown = [self.turn(number) for number in numbers]
-        messages = conversation(problem, self.begun.language, shown, turn.ask.directive)
+        messages = conversation(
+            problem, self.begun.language, shown, turn.ask.directive, turn.ask.asked
+        )
         said = [{"role": item.role, "text": item.text[:MAX_TEXT]} for item in messages]
         return said, turn.prompt in ("", digest_of(messages))
 

@@ -29,7 +29,7 @@ class Disagreement:
     settings: tuple[str, ...] = ()
     """Dotted paths of a preset that decide it; `paper` and `released_code` reproduce their side."""
     fixed: Stance | None = None
-    """What every preset does, where no setting decides."""
+    """What every preset does, where no setting decides or all decide alike."""
     ours: str = ""
     """What is done instead of either side."""
 
@@ -70,9 +70,11 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
     Disagreement(
         5,
         "level of mismatch rejection",
-        "the sequence, veto included",
+        "the sequence, veto included: a turn or a whole trajectory, it does not say",
         "geometric over the trajectory, veto by turn",
         ("mismatch.level", "mismatch.mean", "mismatch.veto"),
+        fixed="as in the code",
+        ours="the paper's sequence is read as the trajectory",
     ),
     Disagreement(
         6,
@@ -164,9 +166,10 @@ def settings_of(preset: Preset, item: Disagreement) -> dict[str, object]:
 
 def stance(preset: Preset, item: Disagreement) -> Stance:
     """Return on whose side a preset is."""
-    if item.fixed is not None:
-        return item.fixed
     chosen = settings_of(preset, item)
+    if item.fixed is not None:
+        same = chosen == settings_of(RELEASED_CODE, item)
+        return item.fixed if same else "its own"
     paper = chosen == settings_of(PAPER, item)
     code = chosen == settings_of(RELEASED_CODE, item)
     if paper and code:

@@ -190,15 +190,16 @@ class Preset(Section):
     evaluation: EvaluationSection = EvaluationSection()
 
 
-# Equation 6 is over a sequence, and section 4.3 calls each turn a training sample of its own.
-PAPER = Preset(name="paper", mismatch=MismatchSection(level="turn"))
+# Equation 6 is over "the sequence", which with several turns can be read as a turn or as all of
+# them. All presets read it as the released code does: the mean over all generated tokens of the
+# trajectory, the veto by turn. `level: turn` is the other reading.
+PAPER = Preset(name="paper")
 
 RELEASED_CODE = Preset(
     name="released_code",
     reward=RewardSection(correct=0.5, speed=0.5, coverage=0.5),
     returns=ReturnSection(unjudged="trajectory"),
     advantage=AdvantageSection(grpo_singleton="return"),
-    mismatch=MismatchSection(level="trajectory"),
     filters=FilterSection(zero_variance=True, regress=True),
     sampling=SamplingSection(context_tokens=18432),
     optimizer=OptimizerSection(steps=230),

@@ -1,0 +1,195 @@
+"""`tilewright train replay`: what an estimator makes of a log that is there already."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import click
+import yaml
+from rich.console import Group
+from rich.table import Table
+
+from tilewright.cli.lines import say
+from tilewright.cli.render import show
+from tilewright.errors import ConfigError
+from tilewright.rl.explain import explain
+from tilewright.rl.presets import PRESETS, Preset, preset
+
+if TYPE_CHECKING:
+    from tilewright.rl.replay import Batch, Replayed
+
+__all__ = ["command"]
+
+NO_MISMATCH = (
+    "mismatch rejection (MRS) is not computed: no log holds the trainer's log-probabilities"
+)
+MOST_MASKS = 200
+ROUNDED = 1e-12
+HEADS = {
+    "turns": "turns",
+    "unjudged": "unjudged",
+    "correct": "correct",
+    "reward": "mean R",
+    "return": "mean G",
+    "advantage": "mean A",
+    "advantage_rms": "rms A",
+    "filtered": "filtered",
+    "kept_profiling": "PRS keeps",
+    "learned": "in the loss",
+}
+SHARES = ("correct", "filtered", "kept_profiling", "learned")
+
+
+@click.command("replay")
+@click.argument("run", metavar="RUN")
+@click.option("--preset", "names", multiple=True, type=click.Choice(list(PRESETS)),
+              help="Which estimator. Repeatable; default: all, side by side.")  # fmt: skip
+@click.option("--seed", type=int, help="Of PRS; default: the run's own, else 0.")
+@click.option("--checks-off", is_flag=True, help="Pay for what was rejected as if no check had "
+              "looked. The verdicts are those of the log.")  # fmt: skip
+@click.option("--explain", "--dry-run", "explained", is_flag=True, help="Print the estimator in "
+              "words and formulas, and every mask of one batch.")  # fmt: skip
+@click.option("--batch", "chosen", metavar="NAME", help="Only this batch. With --explain "
+              "default: the first one.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
+    """Compute rewards, advantages and keep rates of RUN anew. Needs torch, and no device.
+
+    RUN is any run whose answers were judged: of `train rl`, or of `optimize` and `bench --model`,
+    which count as one batch.
+    """
+    rl = _estimators()
+    folder = Path(run)
+    batches = _chosen(rl.read_batches(folder, checks=not given["checks_off"]), given)
+    seed = given["seed"] if given["seed"] is not None else _seed_of(folder)
+    presets = [preset(name) for name in names or PRESETS]
+    found = {each: [rl.replay(batch, each, seed) for batch in batches] for each in presets}
+    if given["as_json"]:
+        click.echo(json.dumps(_document(run, seed, found, given), indent=1))
+    elif given["explained"]:
+        for parts in found.values():
+            click.echo(explain(parts[0].preset))
+            show(_masks_table(parts[0]))
+    else:
+        show(Group(*_tables(found)))
+    say(NO_MISMATCH)
+    return 0
+
+
+def _estimators() -> ModuleType:
+    """Load what needs torch, which the rest of the command line does without."""
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
+    return importlib.import_module("tilewright.rl.replay")
+
+
+def _chosen(batches: list[Batch], given: dict[str, Any]) -> list[Batch]:
+    name = given["chosen"]
+    if name is None:
+        return batches[:1] if given["explained"] else batches
+    found = [batch for batch in batches if batch.name == name]
+    if not found:
+        known = ", ".join(batch.name or "(the whole run)" for batch in batches[:5])
+        raise ConfigError(f"--batch {name}: there is none; there are {known}")
+    return found
+
+
+def _seed_of(folder: Path) -> int:
+    """Return the seed that a training's settings name."""
+    try:
+        tree = yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return 0
+    seed = tree.get("seed") if isinstance(tree, dict) else None
+    return seed if isinstance(seed, int) else 0
+
+
+def _document(
+    run: str, seed: int, found: dict[Preset, list[Replayed]], given: dict[str, Any]
+) -> dict[str, Any]:
+    rl = _estimators()
+    document: dict[str, Any] = {
+        "run": run,
+        "seed": seed,
+        "checks": not given["checks_off"],
+        "mismatch": NO_MISMATCH,
+        "presets": {},
+    }
+    for each, parts in found.items():
+        rows = [
+            {
+                "batch": part.batch.name,
+                **rl.figures([part]),
+                "by_turn": [rl.figures([part], t) for t in range(len(part.batch.asks[0]))],
+                **({"masks": rl.masks(part)} if given["explained"] else {}),
+            }
+            for part in parts
+        ]
+        document["presets"][each.name] = {
+            "settings": each.model_dump(mode="json"),
+            **({"explained": explain(parts[0].preset)} if given["explained"] else {}),
+            "total": rl.figures(parts),
+            "batches": rows,
+        }
+    return document
+
+
+def _tables(found: dict[Preset, list[Replayed]]) -> list[Table]:
+    rl = _estimators()
+    tables = []
+    if len(found) > 1:
+        whole = _table("all batches", "preset")
+        for each, parts in found.items():
+            whole.add_row(each.name, *_cells(rl.figures(parts)))
+        tables.append(whole)
+    for each, parts in found.items():
+        table = _table(each.name, "batch, turn")
+        for part in parts:
+            name = part.batch.name or "all"
+            for turn in range(len(part.batch.asks[0])):
+                table.add_row(f"{name}, {turn}", *_cells(rl.figures([part], turn)))
+        tables.append(table)
+    return tables
+
+
+def _table(title: str, first: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column(first)
+    for head in HEADS.values():
+        table.add_column(head, justify="right")
+    return table
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    return [_cell(row[name], share=name in SHARES) for name in HEADS]
+
+
+def _cell(value: float | None, *, share: bool = False) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return str(value)
+    # What rounding leaves of advantages, which sum to 0.
+    value = 0.0 if abs(value) < ROUNDED else value
+    return f"{value:.0%}" if share else f"{value:.3g}"
+
+
+def _masks_table(part: Replayed) -> Table:
+    masks = _estimators().masks
+    table = Table(title=f"batch {part.batch.name or 'all'}", title_justify="left", box=None)
+    for head in ("turn", "verdict", "R", "G", "A", "PR", "p", "u", "out"):
+        table.add_column(head, justify="left" if head in ("turn", "verdict", "out") else "right")
+    rows = masks(part)
+    for row in rows[:MOST_MASKS]:
+        numbers = ("reward", "return", "advantage", "coverage", "chance", "draw")
+        table.add_row(
+            row["ask"], row["verdict"], *(_cell(row[name]) for name in numbers), row["out"]
+        )
+    if len(rows) > MOST_MASKS:
+        table.caption = f"{len(rows) - MOST_MASKS} more; --json has all"
+    return table

@@ -1,0 +1,128 @@
+"""Verdicts as rewards of TRL: `reward_funcs=[trl_reward]`, or an object with settings of its own.
+
+TRL calls a reward function with prompts, completions, completion ids and every column of the data
+set, and takes a float for each completion (GRPOTrainer and RLOOTrainer, 1.16). It reads `None` as
+"this reward does not apply" and averages over the others, so that `None` for what could not be
+judged must be asked for (`reward.on_unjudged=none`). TRL is not imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilewright import config
+from tilewright.config import Config
+from tilewright.errors import ConfigError
+from tilewright.rl.scorer import Scored, problem_of, scorer_of
+
+__all__ = ["AsyncTrlReward", "TrlReward", "trl_reward"]
+
+Completion = str | Sequence[Mapping[str, Any]]
+
+
+class TrlReward:
+    """A reward function of TRL. Lifetime: the training; it can be pickled.
+
+    Args:
+        settings: `executor` (this machine or a server), `eval`, and `reward`; default: those of
+            `tilewright.config.load()`.
+    """
+
+    def __init__(self, settings: Config | None = None) -> None:
+        self.settings = settings if settings is not None else config.load()
+        self.__name__ = self.settings.reward.name
+        """What TRL calls it in its logs."""
+
+    def __call__(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Completion],
+        completion_ids: Sequence[Sequence[int]] | None = None,  # noqa: ARG002 - TRL's
+        **columns: Any,  # noqa: ANN401 - of the data set
+    ) -> list[float | None]:
+        """Return a reward for each completion.
+
+        The problem of a row is in its columns, see `tilewright.rl.scorer.problem_of`;
+        `tilewright data export --format rl` writes such rows, and those of drkernel's RL data
+        are read as they are.
+
+        Raises:
+            ConfigError: a row names no problem.
+            InfrastructureError: a reply could not be judged.
+        """
+        found = self._scored(prompts, completions, columns)
+        _tell(found, columns)
+        return [item.reward for item in found]
+
+    def _scored(
+        self, prompts: Sequence[Any], completions: Sequence[Completion], columns: dict[str, Any]
+    ) -> list[Scored]:
+        if len(prompts) != len(completions):
+            raise ConfigError(f"{len(prompts)} prompts with {len(completions)} completions")
+        items = [
+            (problem_of(_row(columns, place, len(prompts)), self.settings), _text(completion))
+            for place, completion in enumerate(completions)
+        ]
+        return scorer_of(self.settings).scores(items)
+
+
+class AsyncTrlReward(TrlReward):
+    """The same for TRL's event loop: other reward functions are computed meanwhile."""
+
+    async def __call__(  # type: ignore[override]
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Completion],
+        completion_ids: Sequence[Sequence[int]] | None = None,  # noqa: ARG002 - TRL's
+        **columns: Any,  # noqa: ANN401 - of the data set
+    ) -> list[float | None]:
+        """Return a reward for each completion; errors are those of `TrlReward`."""
+        found = await asyncio.to_thread(self._scored, prompts, completions, columns)
+        _tell(found, columns)
+        return [item.reward for item in found]
+
+
+def trl_reward(
+    prompts: Sequence[Any],
+    completions: Sequence[Completion],
+    completion_ids: Sequence[Sequence[int]] | None = None,
+    **columns: Any,  # noqa: ANN401 - of the data set
+) -> list[float | None]:
+    """Return a reward for each completion, by the default settings; see `TrlReward`."""
+    return TrlReward()(prompts, completions, completion_ids, **columns)
+
+
+def _row(columns: Mapping[str, Any], place: int, count: int) -> dict[str, Any]:
+    """Return the columns of one row; what is no column, as the trainer's state, is left out."""
+    return {
+        name: values[place]
+        for name, values in columns.items()
+        if isinstance(values, list | tuple) and len(values) == count
+    }
+
+
+def _text(completion: Completion) -> str:
+    """Return what the assistant said last."""
+    if isinstance(completion, str):
+        return completion
+    said = [item for item in completion if item.get("role") == "assistant"]
+    content = said[-1].get("content") if said else ""
+    if isinstance(content, str):
+        return content
+    # Parts, as models with images have them.
+    return "".join(part.get("text") or "" for part in content or ())
+
+
+def _tell(found: Sequence[Scored], columns: Mapping[str, Any]) -> None:
+    """Show verdicts in TRL's table of completions, and shares among its metrics."""
+    extra: Callable[..., None] | None = columns.get("log_extra")
+    metric: Callable[..., None] | None = columns.get("log_metric")
+    if callable(extra):
+        extra("verdict", [item.judgement.verdict for item in found])
+        extra("reason", [item.judgement.reason for item in found])
+    if callable(metric) and found:
+        for verdict in ("correct", "rejected", "unjudged"):
+            count = sum(item.judgement.verdict == verdict for item in found)
+            metric(f"tilewright/{verdict}", count / len(found))

@@ -1,0 +1,96 @@
+"""Verdicts as scores of verl: `reward.custom_reward_function.path=pkg://tilewright.rl.verl_score`.
+
+With `name: compute_score` or `name: compute_score_async`, and `reward_kwargs` `config` (a YAML file
+of our settings) and `overrides` (a list of `path=value`). Follows verl 0.9.1: keywords
+`data_source`, `solution_str`, `ground_truth`, `extra_info` and, with a reward model,
+`reward_router_address` and `reward_model_tokenizer`; a float, or a mapping with `score`. verl knows
+no "not judged", so such a reply raises unless `reward.on_unjudged=zero`. verl is not imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tilewright import config as settings_tree
+from tilewright.config import Config
+from tilewright.errors import ConfigError
+from tilewright.rl.scorer import Scored, problem_of, scorer_of
+
+__all__ = ["compute_score", "compute_score_async"]
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,  # noqa: ANN401 - of the data set
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    details: bool = False,
+    **_: Any,  # noqa: ANN401 - what verl adds
+) -> float | dict[str, float]:
+    """Return the reward of a reply.
+
+    Args:
+        data_source: of the row; it only helps to name a problem that has no other name.
+        solution_str: the reply as text.
+        ground_truth: the reference's source, or a problem of ours as JSON.
+        extra_info: of the row; `uuid` or `name` is what the problem is called.
+        config: a YAML file of settings.
+        overrides: single settings, each `path=value`, after the file.
+        details: return `score` with numbers beside it, which verl logs: `acc` (1 if correct),
+            `rejected`, `unjudged`.
+
+    Raises:
+        ConfigError: settings are wrong, or they ask for `None`.
+        InfrastructureError: the reply could not be judged.
+    """
+    settings = _settings(config, tuple(overrides))
+    fields = {"ground_truth": ground_truth, "extra_info": _named(extra_info, data_source)}
+    found = scorer_of(settings).score(problem_of(fields, settings), solution_str)
+    return _answer(found, details=details)
+
+
+async def compute_score_async(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,  # noqa: ANN401 - of the data set
+    extra_info: Mapping[str, Any] | None = None,
+    **more: Any,  # noqa: ANN401 - those of `compute_score`
+) -> float | dict[str, float]:
+    """Return the reward of a reply without blocking verl's loop; see `compute_score`."""
+    return await asyncio.to_thread(
+        compute_score, data_source, solution_str, ground_truth, extra_info, **more
+    )
+
+
+def _named(extra_info: Mapping[str, Any] | None, data_source: str) -> dict[str, Any]:
+    found = dict(extra_info or {})
+    name = found.get("uuid", found.get("name", found.get("problem_id")))
+    return {} if name is None else {"name": f"{data_source}_{name}"}
+
+
+@lru_cache(16)
+def _settings(file: str | None, overrides: tuple[str, ...]) -> Config:
+    settings = settings_tree.load(None if file is None else Path(file), overrides)
+    if settings.reward.on_unjudged == "none":
+        raise ConfigError("reward.on_unjudged=none: verl wants a number; `raise` or `zero`")
+    return settings
+
+
+def _answer(found: Scored, *, details: bool) -> float | dict[str, float]:
+    assert found.reward is not None
+    if not details:
+        return found.reward
+    verdict = found.judgement.verdict
+    return {
+        "score": found.reward,
+        "acc": float(verdict == "correct"),
+        "rejected": float(verdict == "rejected"),
+        "unjudged": float(verdict == "unjudged"),
+    }
