@@ -47,6 +47,8 @@ class Nodes:
         self.head = self._start([*words, f"--node-ip-address={address}"])
         self._until_up(port, address)
         self.nodes = [self.add() for _ in range(count)]
+        self.gone: list[subprocess.Popen[bytes]] = []
+        """Those that were killed."""
 
     def add(self) -> subprocess.Popen[bytes]:
         """Start one more node, as its administrator would."""
@@ -82,7 +84,7 @@ class Nodes:
 
     def stop(self) -> None:
         """Kill everything that was started here."""
-        for node in [*self.nodes, self.head]:
+        for node in [*self.nodes, *self.gone, self.head]:
             for pid in [*descendants(node.pid), node.pid]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
