@@ -37,13 +37,15 @@ class Nodes:
         address = own_address()
         self.address = f"{address}:{port}"
         # Sockets are below it, and their paths may be no longer than 107 bytes.
-        self._place = tempfile.TemporaryDirectory(prefix="rn", ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="rn", ignore_cleanup_errors=True)
+        self.place = self._folder.name
+        """Where Ray keeps its sockets and logs."""
         self.variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         """What whoever connects needs too, before it imports Ray."""
         self._environment = {**os.environ, **self.variables, "TILEWRIGHT_HOME": str(home)}
         self.folder = home
         home.mkdir(parents=True, exist_ok=True)
-        words = [*HEAD, f"--port={port}", "--num-cpus=0", f"--temp-dir={self._place.name}"]
+        words = [*HEAD, f"--port={port}", "--num-cpus=0", f"--temp-dir={self._folder.name}"]
         self.head = self._start([*words, f"--node-ip-address={address}"])
         self._until_up(port, address)
         self.nodes = [self.add() for _ in range(count)]
@@ -89,7 +91,7 @@ class Nodes:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             node.wait()
-        self._place.cleanup()
+        self._folder.cleanup()
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -1,7 +1,7 @@
 """Bars: 500 tasks while server, nodes, workers and judges are killed, disk and network fail.
 
-All evaluations are real, of `add_relu` without timing: 60 right, 30 wrong, 30 that raise in the
-call, each in processes of its own, and 380 whose source is no Python, which end in `prepare`. They
+All evaluations are real, of `add_relu` without timing: 30 right, 15 wrong, 15 that raise in the
+call, each in processes of its own, and 440 whose source is no Python, which end in `prepare`. They
 are judged once without faults, then with them by the embedded executor, then on a Ray cluster of
 three nodes on this machine (a head without devices, and two to be killed).
 """
@@ -9,6 +9,7 @@ three nodes on this machine (a head without devices, and two to be killed).
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import random
 import sqlite3
@@ -29,10 +30,10 @@ from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
 
 KINDS = {
-    "right": (60, "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x + y)  # {}\n"),
-    "wrong": (30, "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x - y)  # {}\n"),
-    "raises": (30, "def add_relu(x, y):\n    raise ValueError({})\n"),
-    "no Python": (380, "def add_relu(x, y:\n    return {}\n"),
+    "right": (30, "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x + y)  # {}\n"),
+    "wrong": (15, "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x - y)  # {}\n"),
+    "raises": (15, "def add_relu(x, y):\n    raise ValueError({})\n"),
+    "no Python": (440, "def add_relu(x, y:\n    return {}\n"),
 }
 CLIENTS = 12
 PATIENCE_S = 120.0
@@ -107,7 +108,7 @@ class Crowd:
 def _run(world: World, asked: list[EvalRequest], faults: list[Fault]) -> Outcome:
     start = time.monotonic()
     crowd = Crowd(asked, world.url)
-    hit: list[tuple[str, float, set[int]]] = []
+    hit: list[tuple[Fault, float, set[int]]] = []
     for number, fault in enumerate(faults):
         due = (number + 1) * len(asked) // (len(faults) + 2)
         while len(crowd.ended) < due:
@@ -119,10 +120,11 @@ def _run(world: World, asked: list[EvalRequest], faults: list[Fault]) -> Outcome
     verdicts = [future.result() for future in crowd.futures]
     crowd.close()
     made = Outcome(verdicts, time.monotonic() - start)
-    for fault, over, was_open in hit:
+    for name, over, was_open in hit:
         last = max((crowd.ended[item] for item in was_open), default=over)
-        made.recovered.setdefault(fault, []).append(max(last - over, 0.0))
-    with sqlite3.connect(world.store) as store:
+        made.recovered.setdefault(name, []).append(max(last - over, 0.0))
+    # Closed for sure: one that is collected later takes away the log of whatever lies there then.
+    with contextlib.closing(sqlite3.connect(world.store)) as store:
         made.states = dict(store.execute("select state, count(*) from tasks group by state"))
         made.again = store.execute("select sum(attempts) - count(*) from tasks").fetchone()[0]
     return made
@@ -180,9 +182,9 @@ def run(only: str = "") -> list[Bar]:
         bars.append(
             Bar(
                 "serve faults: without faults",
-                "60 correct, 30 incorrect, 410 failed",
+                "30 correct, 15 incorrect, 455 failed",
                 ", ".join(f"{count} {name}" for name, count in held.items())[:300],
-                held == {"correct": 60, "incorrect": 30, "failed": 410},
+                held == {"correct": 30, "incorrect": 15, "failed": 455},
             )
         )
         if only in "embedded":

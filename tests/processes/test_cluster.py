@@ -27,6 +27,34 @@ SLOW = (
     "import time\nimport torch\n\n\ndef add_relu(x, y):\n    time.sleep(0.4)\n"
     "    return torch.relu(x + y)  # {}\n"
 )
+SPY = """
+import os
+import socket
+import torch
+
+
+def seen():
+    found = [name for name in os.environ if name.startswith("RAY")]
+    found += [path for path in ("/tmp/ray", "{place}", "/root/.ray") if os.path.exists(path)]
+    for address in (("{host}", {port}), ("127.0.0.1", {port})):
+        try:
+            socket.create_connection(address, 2).close()
+            found.append(str(address))
+        except OSError:
+            pass
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal():
+            with open(f"/proc/{{entry}}/cmdline", "rb") as file:
+                found += [entry] if b"raylet" in file.read() else []
+    return found
+
+
+def add_relu(x, y):
+    found = seen()
+    if found:
+        raise RuntimeError(str(found))
+    return torch.relu(x + y)
+"""
 
 
 def request(text: str) -> EvalRequest:
@@ -72,6 +100,13 @@ def test_a_problem_that_cannot_be_used_is_the_same_error_as_here(cluster):
     broken = made.problem.model_copy(update={"source": source})
     with pytest.raises(ProblemError):
         cluster.evaluate(made.model_copy(update={"problem": broken}), lambda *_: None)
+
+
+def test_a_candidate_sees_nothing_of_the_cluster(nodes, cluster):
+    host, _, port = nodes.address.partition(":")
+    spy = SPY.format(host=host, port=port, place=nodes.place)
+    report = cluster.evaluate(request(spy), lambda *_: None)
+    assert report.verdict == "correct", report.outcome
 
 
 def test_whoever_has_had_enough_ends_the_evaluation_there(cluster):

@@ -16,7 +16,14 @@ from tilewright.executors.local import LocalExecutor
 from tilewright.executors.remote import RemoteExecutor
 from tilewright.records import EvalReport, EvalRequest
 
-__all__ = ["Executor", "device_model", "is_cluster", "open_cluster", "open_executor"]
+__all__ = [
+    "Executor",
+    "device_model",
+    "is_cluster",
+    "leased_cluster",
+    "open_cluster",
+    "open_executor",
+]
 
 _leased: dict[str, RayExecutor] = {}
 
@@ -71,7 +78,7 @@ def open_executor(settings: Config, workers: int = 1) -> Executor:
 
 def is_cluster(name: str) -> bool:
     """Tell whether the setting `executor` names a Ray cluster."""
-    return name.partition(":")[0] == RAY
+    return name.partition("?")[0].partition(":")[0] == RAY
 
 
 def open_cluster(settings: Config, patience_s: float | None = 300.0) -> RayExecutor:
@@ -107,13 +114,21 @@ def device_model(settings: Config, name: str) -> str:
     if settings.executor == LOCAL:
         return find_device(name).model
     if is_cluster(settings.executor):
-        key = _lease_key(settings)
-        if key not in _leased:
-            # What is leased to look at it is kept for whoever judges there next.
-            _leased[key] = open_cluster(settings)
-            atexit.register(_give_back, key)
-        return _leased[key].device_model()
+        return leased_cluster(settings).device_model()
     return RemoteExecutor(settings.executor).device_model()
+
+
+def leased_cluster(settings: Config) -> RayExecutor:
+    """Return the executor of a cluster to look at it; it is kept for whoever judges there next.
+
+    Raises:
+        ConfigError: it is not reached, or the address is none.
+    """
+    key = _lease_key(settings)
+    if key not in _leased:
+        _leased[key] = open_cluster(settings)
+        atexit.register(_give_back, key)
+    return _leased[key]
 
 
 def _lease_key(settings: Config) -> str:
