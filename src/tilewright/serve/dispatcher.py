@@ -156,11 +156,10 @@ class Dispatcher:
             _Ending: the store could not be used until the server ended.
         """
         store, key = self._store, item.key
-        begun = self._kept(lambda: store.begin(key).result())
-        task = self._kept(lambda: store.task(key))
-        # Begun and not told so, where a commit failed in its last step: it is ours all the same.
-        if task is None or not (begun or task.state == "running"):
+        begun = self._kept(lambda: store.begin(key).result() or store.begun(key))
+        if begun is None:
             return False
+        task, text = begun
         if task.deadline is not None and time.time() > task.deadline:
             self._end("late", lambda: store.fail(key, "its deadline passed before its turn"))
             return False
@@ -169,7 +168,6 @@ class Dispatcher:
             if key in self._unwanted:
                 raise Cancelled(key)
 
-        text = self._kept(lambda: store.request(key))
         try:
             report = self._evaluate(EvalRequest.from_json(text), seen)
         except Cancelled:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tilewright.errors import InfrastructureError
 from tilewright.serve.tables import META, NAMES, OWNERS, SHOWN, TASKS, Submitted, Task
@@ -96,11 +97,17 @@ class Store:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 for work, future in batch:
                     answers.append((future, *_tried(connection, work)))
-        except SQLAlchemyError as error:
+        except OperationalError as error:
             said = InfrastructureError(f"{self._path}: cannot be written: {_cause(error)}")
-            for _, future in batch:
-                future.set_exception(said)
-            return
+            answers = [(future, None, said) for _, future in batch]
+        except Exception as error:  # noqa: BLE001 - a bug; the thread that writes must outlive it
+            if len(batch) > 1:
+                # Of one of them, which is no reason to refuse the others.
+                for item in batch:
+                    self._write_together([item])
+                return
+            said = InfrastructureError(f"a bug: {type(error).__name__}: {error}")
+            answers = [(batch[0][1], None, said)]
         # Only now is it on the disk.
         for future, answer, refused in answers:
             if refused is None:
@@ -128,13 +135,13 @@ class Store:
                     raise Conflict(f"{given.name!r} stands for other work of this client")
                 if known is None:
                     row = {"client": given.client, "name": given.name, "key": given.key}
-                    connection.execute(insert(NAMES).values(**row))
-            if not _owns(connection, given.client, given.key):
-                connection.execute(insert(OWNERS).values(client=given.client, key=given.key))
+                    connection.execute(insert(NAMES), row)
+            owner = {"client": given.client, "key": given.key}
+            connection.execute(insert(OWNERS).prefix_with("OR IGNORE"), owner)
             found = _task(connection, given.key)
             if found is not None and found.state not in ("failed", "cancelled"):
                 return found
-            fields = {
+            fields: dict[str, Any] = {
                 "client": given.client,
                 "priority": given.priority,
                 "state": "queued",
@@ -145,31 +152,40 @@ class Store:
                 "deadline": given.deadline,
                 "verdict": None,
                 "error": None,
-                "result": None,
             }
             if found is not None:
                 # What failed for our own reasons, or was cancelled, may be asked for again.
-                connection.execute(update(TASKS).where(TASKS.c.key == given.key).values(fields))
-            else:
-                packed = zlib.compress(given.request, 1)
-                fields |= {"key": given.key, "problem": given.problem, "request": packed}
-                connection.execute(insert(TASKS).values(fields))
-            made = _task(connection, given.key)
-            assert made is not None
-            return made
+                values = {**fields, "result": None}
+                connection.execute(update(TASKS).where(TASKS.c.key == given.key).values(values))
+                return replace(found, **fields)
+            fields |= {"key": given.key, "problem": given.problem}
+            packed = zlib.compress(given.request, 1)
+            inserted = connection.execute(insert(TASKS), {**fields, "request": packed})
+            return Task(**fields, sequence=inserted.lastrowid)
 
         return self._done(work)
 
-    def begin(self, key: str) -> Future[bool]:
-        """Note that a task is being judged; `False` where it does not wait any more."""
+    def begin(self, key: str) -> Future[tuple[Task, bytes] | None]:
+        """Note that a task is being judged, and return it with its request.
 
-        def work(connection: Connection) -> bool:
+        `None` where it does not wait any more.
+        """
+
+        def work(connection: Connection) -> tuple[Task, bytes] | None:
             waits = (TASKS.c.key == key) & (TASKS.c.state == "queued")
             values = {"state": "running", "started_at": time.time()}
             found = update(TASKS).where(waits).values(attempts=TASKS.c.attempts + 1, **values)
-            return bool(connection.execute(found).rowcount)
+            row = connection.execute(found.returning(*SHOWN, TASKS.c.request)).first()
+            if row is None:
+                return None
+            return Task(*row[:-1]), zlib.decompress(row[-1])
 
         return self._done(work)
+
+    def begun(self, key: str) -> tuple[Task, bytes] | None:
+        """Return a task that was begun though nobody could be told: a commit's last step failed."""
+        found = self.task(key)
+        return None if found is None or found.state != "running" else (found, self.request(key))
 
     def finish(self, key: str, verdict: str, result: bytes) -> Future[None]:
         """Store a result; what was cancelled meanwhile stays cancelled."""
@@ -308,21 +324,16 @@ class Store:
 def _tried(
     connection: Connection, work: Callable[[Connection], Any]
 ) -> tuple[Any, Exception | None]:
-    """Return what one piece of work comes to, and what was wrong with that alone.
+    """Return what one piece of work comes to, or that it conflicts.
 
     Raises:
-        SQLAlchemyError: nothing can be written.
+        Exception: nothing can be written, or that work has a bug.
     """
     try:
-        # Nested: what one asks for and cannot have is no reason to refuse others.
-        with connection.begin_nested():
-            return work(connection), None
+        return work(connection), None
     except Conflict as error:
+        # Said before it has written anything: no reason to refuse others.
         return None, error
-    except SQLAlchemyError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a bug; the thread that writes must outlive it
-        return None, InfrastructureError(f"a bug: {type(error).__name__}: {error}")
 
 
 def _cause(error: SQLAlchemyError) -> str:
