@@ -181,21 +181,20 @@ class World:
         return False
 
     def _fill(self) -> None:
-        if not self._mounted:
-            # Every write fails, as it would on a full disk.
-            before = resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE, (0, before[1]))
-            time.sleep(LASTS_S)
-            resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE, before)
-            return
-        ballast = self._disk / "ballast"
+        """Leave no room to grow, nor to write where the store has room already.
+
+        A full disk alone does not stop SQLite, whose log has pages to write over again.
+        """
+        before = resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE)
         until = time.monotonic() + LASTS_S
+        ballast = self._disk / "ballast"
         with open(ballast, "wb", buffering=0) as file:
-            while time.monotonic() < until:
-                try:
+            with contextlib.suppress(OSError):
+                while self._mounted:
                     file.write(bytes(4096))
-                except OSError:
-                    time.sleep(0.01)
+            resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE, (0, before[1]))
+            time.sleep(max(until - time.monotonic(), 0.0))
+        resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE, before)
         ballast.unlink()
 
     def _lock_store(self) -> None:

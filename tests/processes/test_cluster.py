@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from benchmarks.ray_nodes import Nodes
 from tilewright.config import load
-from tilewright.errors import ProblemError
+from tilewright.errors import ConfigError, ProblemError
+from tilewright.executors import cluster as clusters
 from tilewright.executors.choose import open_executor
+from tilewright.executors.cluster import RayExecutor
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
 
@@ -24,7 +28,7 @@ QUICK = load(overrides=["eval.timing.enabled=false"], environ={})
 GOOD = "import torch\n\n\ndef add_relu(x, y):\n    return torch.relu(x + y)  # {}\n"
 BAD = "def add_relu(x, y):\n    return x + y + {}\n"
 SLOW = (
-    "import time\nimport torch\n\n\ndef add_relu(x, y):\n    time.sleep(0.4)\n"
+    "import time\nimport torch\n\n\ndef add_relu(x, y):\n    time.sleep(0.15)\n"
     "    return torch.relu(x + y)  # {}\n"
 )
 SPY = """
@@ -77,6 +81,16 @@ def nodes(tmp_path_factory):
             del os.environ[name]
 
 
+def test_a_node_with_another_version_is_refused_by_name(nodes, monkeypatch):
+    monkeypatch.setattr(clusters, "__version__", "0.0.0")
+    monkeypatch.setattr(clusters, "GRACE_S", 0.1)
+    with RayExecutor(nodes.address) as made:
+        with pytest.raises(ConfigError, match=r"0\.0\.0 is here"):
+            made.device_model()
+        with pytest.raises(ConfigError, match=socket.gethostname()):
+            made.evaluate(request(GOOD.format(0)))
+
+
 @pytest.fixture(scope="module")
 def cluster(nodes):
     settings = load(overrides=[f"executor=ray:{nodes.address}"], environ={})
@@ -105,6 +119,9 @@ def test_a_problem_that_cannot_be_used_is_the_same_error_as_here(cluster):
 def test_a_candidate_sees_nothing_of_the_cluster(nodes, cluster):
     host, _, port = nodes.address.partition(":")
     spy = SPY.format(host=host, port=port, place=nodes.place)
+    unconfined: dict[str, Any] = {}
+    exec(spy, unconfined)
+    assert len(unconfined["seen"]()) > 3, "it looks in the wrong places"
     report = cluster.evaluate(request(spy), lambda *_: None)
     assert report.verdict == "correct", report.outcome
 
@@ -131,13 +148,13 @@ def test_a_node_that_joins_gets_work_and_what_a_lost_one_judged_ends_elsewhere(n
             said.append(fields["message"])
 
     with ThreadPoolExecutor(4) as pool:
-        texts = [SLOW.format(n) for n in range(3)] + [BAD.format(9)]
+        texts = [SLOW.format(n) for n in range(2)] + [BAD.format(9)]
         asked = [pool.submit(cluster.evaluate, request(text), seen) for text in texts]
         until(lambda: all(member["load"] for member in cluster.members()))
         assert begun.wait(60)
         nodes.kill(nodes.nodes[0])
         verdicts = [future.result().verdict for future in asked]
-    assert verdicts == ["correct"] * 3 + ["incorrect"]
+    assert verdicts == ["correct"] * 2 + ["incorrect"]
     assert cluster.lost == 1
     assert [member["node"] for member in cluster.members()] != [first]
     assert any("begins anew elsewhere" in line for line in said)

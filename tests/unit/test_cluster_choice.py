@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -11,7 +13,8 @@ from tilewright.cli.main import cli
 from tilewright.config import load
 from tilewright.errors import ConfigError
 from tilewright.executors.choose import is_cluster, open_executor
-from tilewright.executors.cluster import RayExecutor, Room, best_room
+from tilewright.executors.cluster import RayExecutor
+from tilewright.executors.placing import Room, best_room, refusal
 from tilewright.executors.remote import RemoteExecutor
 from tilewright.executors.seat import described
 
@@ -63,3 +66,13 @@ def test_an_address_without_a_cluster_is_said():
 def test_a_leased_gpu_that_is_not_there_is_named():
     assert "7" in described(["7"])["trouble"]
     assert described([])["device"] == "cpu"
+
+
+def test_a_device_that_may_not_be_used_is_refused_with_the_reason():
+    python = ".".join(map(str, sys.version_info[:3]))
+    about = {"trouble": "", "tilewright": "1", "python": python, "model": "H200"}
+    assert refusal(about, "1", None) == refusal(about, "1", "H200") == ""
+    assert "tilewright 1 is there" in refusal(about, "2", None)
+    assert "3.8.1" in refusal({**about, "python": "3.8.1"}, "1", None)
+    assert "accelerator=" in refusal(about, "1", "H100")
+    assert refusal({**about, "trouble": "no torch"}, "1", None) == "no torch"

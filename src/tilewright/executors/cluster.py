@@ -8,7 +8,6 @@ is no list of nodes here, no heartbeat and no protocol for joining.
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +18,10 @@ from typing import Any, Self
 
 from tilewright import __version__, errors
 from tilewright.executors import raylink
+from tilewright.executors.placing import Room, best_room, refusal
 from tilewright.records import EvalReport, EvalRequest
 
-__all__ = ["MOST_LOSSES", "RayExecutor", "Room", "best_room"]
+__all__ = ["MOST_LOSSES", "RayExecutor"]
 
 MOST_LOSSES = 3
 """How often a request begins anew since the actor, or its node, that judged it was lost."""
@@ -38,27 +38,6 @@ Progress = Callable[[str, dict[str, Any]], None]
 
 def _silent(event: str, fields: dict[str, Any]) -> None:
     """Ignore progress."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """An actor with room for one more, as far as the choice depends on it."""
-
-    load: int
-    known: Sequence[str]
-    """Problems whose judges are warm there."""
-
-
-def best_room(problem: str, rooms: Sequence[Room]) -> int:
-    """Return the index of the room that suits a problem best.
-
-    Idle devices first, since a second request on a device mostly waits for the first; among
-    equals one that knows the problem, then one that knows least and so has most to learn.
-    """
-    return min(
-        range(len(rooms)),
-        key=lambda i: (rooms[i].load, problem not in rooms[i].known, len(rooms[i].known), i),
-    )
 
 
 @dataclass(eq=False)
@@ -299,7 +278,8 @@ class RayExecutor:
                 raylink.kill(actor)
                 return
             with self._changed:
-                trouble = self._refusal(about)
+                model = self._members[0].about["model"] if self._members else None
+                trouble = refusal(about, __version__, model)
                 if trouble:
                     self.refused[f"{about['device']} of {about['host']}"] = trouble
                     # Held, so that Ray places the next one elsewhere.
@@ -317,22 +297,6 @@ class RayExecutor:
             if found is not None:
                 return dict(found)
         return None
-
-    def _refusal(self, about: dict[str, Any]) -> str:
-        if about["trouble"]:
-            return str(about["trouble"])
-        here = ".".join(map(str, sys.version_info[:2]))
-        if about["tilewright"] != __version__:
-            return f"tilewright {about['tilewright']} is there, {__version__} is here"
-        if about["python"].rpartition(".")[0] != here:
-            return f"Python {about['python']} is there, {here} is here"
-        model = self._members[0].about["model"] if self._members else about["model"]
-        if about["model"] != model:
-            return (
-                f"it is a {about['model']}, the others are {model}, and times of several models "
-                "do not compare; name one: ray:ADDRESS?accelerator=NAME"
-            )
-        return ""
 
     def device_model(self) -> str:
         """Return the model of the devices, once one is leased.
