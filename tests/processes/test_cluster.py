@@ -39,7 +39,7 @@ import torch
 
 def seen():
     found = [name for name in os.environ if name.startswith("RAY")]
-    found += [path for path in ("/tmp/ray", "{place}", "/root/.ray") if os.path.exists(path)]
+    found += [path for path in ("/tmp/ray", "{place}") if os.path.exists(path)]
     for address in (("{host}", {port}), ("127.0.0.1", {port})):
         try:
             socket.create_connection(address, 2).close()

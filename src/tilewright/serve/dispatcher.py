@@ -60,6 +60,8 @@ class Dispatcher:
         self._pause_s = pause_s
         self._changed = threading.Condition()
         self._waiting: dict[str, list[Waiting]] = {}
+        self._keys: set[str] = set()
+        """Of all that waits."""
         self._turns: list[str] = []
         self._running: dict[str, Waiting] = {}
         self._unwanted: set[str] = set()
@@ -78,18 +80,20 @@ class Dispatcher:
         """Let an accepted task wait, if it is not known already."""
         item = Waiting(task.key, task.client, task.problem, task.priority, task.sequence)
         with self._changed:
-            known = task.key in self._running or item in self._waiting.get(item.client, ())
+            known = task.key in self._running or task.key in self._keys
             if task.state == "queued" and not known:
                 self._insert(item)
                 self._changed.notify()
 
     def _insert(self, item: Waiting) -> None:
         own = self._waiting.setdefault(item.client, [])
+        self._keys.add(item.key)
         bisect.insort(own, item, key=lambda waits: (-waits.priority, waits.sequence))
 
     def forget(self, key: str) -> None:
         """Judge a cancelled task no further: it ends at its next step."""
         with self._changed:
+            self._keys.discard(key)
             for own in self._waiting.values():
                 own[:] = [item for item in own if item.key != key]
             if key in self._running:
@@ -118,6 +122,7 @@ class Dispatcher:
                 if item is None:
                     continue
                 self._waiting[item.client].remove(item)
+                self._keys.discard(item.key)
                 self._turns = [name for name in self._turns if name != item.client]
                 self._turns.append(item.client)
                 self._running[item.key] = item
