@@ -23,6 +23,7 @@ from benchmarks import (
     gpu_faults,
     gpu_liger,
     gpu_memory,
+    gpu_scale,
     gpu_smoke,
     gpu_stream,
 )
@@ -38,7 +39,7 @@ PLAIN = {
     "climb": gpu_climb.run,
 }
 TIMED = {"aa": gpu_aa.run, "delta": gpu_delta.run, "agreement": gpu_agreement.run}
-PARTS = ("smoke", "corpus", "calibrate", *PLAIN, *TIMED)
+PARTS = ("smoke", "corpus", "calibrate", "scale", *PLAIN, *TIMED)
 
 
 def main() -> int:
@@ -48,12 +49,15 @@ def main() -> int:
     parser.add_argument("--match", default="", help="only what contains this in its name")
     parser.add_argument("--seconds", type=float, default=400.0, help="how long aa and delta go on")
     parser.add_argument("--merge", nargs="+", type=Path, help="JSON of parts of aa or liger")
+    parser.add_argument("--cpu", action="store_true", help="scale: see that it runs, without GPUs")
     options = parser.parse_args()
     out = Path(os.environ.get("OUT", "out"))
     out.mkdir(parents=True, exist_ok=True)
     if options.part == "calibrate" and not options.merge:
         parser.error("calibrate takes the runs of aa: --merge FILE ...")
-    if options.merge:
+    if options.part == "scale":
+        bars = gpu_scale.run(out, cpu=options.cpu)
+    elif options.merge:
         bars = _merged(options.part, options.merge)
     else:
         bars = _bars(options.part, options.match, options.seconds, out)

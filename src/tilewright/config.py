@@ -23,6 +23,7 @@ __all__ = [
     "HOME_VARIABLE",
     "LOCAL",
     "PLUGINS_VARIABLE",
+    "RAY",
     "Config",
     "EvalSection",
     "Leaf",
@@ -38,6 +39,7 @@ __all__ = [
 
 HOME_VARIABLE = "TILEWRIGHT_HOME"
 LOCAL = "local"
+RAY = "ray"
 PLUGINS_VARIABLE = "TILEWRIGHT_PLUGINS"
 
 
@@ -159,8 +161,9 @@ class Config(Section):
     plugins: tuple[str, ...] | None = None
     """Packages whose plug-ins may be loaded beside our own; `null`: all that are installed."""
     executor: str = LOCAL
-    """Where candidates are judged: `local`, or the address of a `tilewright serve`, as
-    `http://x:TOKEN@host:port`."""
+    """Where candidates are judged: `local`, the address of a `tilewright serve` as
+    `http://x:TOKEN@host:port`, or a Ray cluster: `ray` (one started here), `ray:auto`,
+    `ray:HOST:PORT`, each with `?accelerator=NAME` where it has several kinds."""
     eval: EvalSection = EvalSection()
     model: ModelSection = ModelSection()
     loop: LoopSection = LoopSection()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 import time
 
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit import cli_reports as reports
 from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.serve import store as stores
 from tilewright.serve.dispatcher import ATTEMPTS, Dispatcher
 from tilewright.serve.store import Conflict, Store, Submitted
 from tilewright.serve.tasks import Waiting, choose
@@ -172,6 +175,13 @@ class Script:
         return answer.model_copy(update={"request": request})
 
 
+def until(done):
+    limit = time.monotonic() + 10
+    while not done():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
 def ended(store, key):
     limit = time.monotonic() + 10
     while store.task(key).state in ("queued", "running"):
@@ -239,6 +249,74 @@ def test_running_work_is_cancelled_at_its_next_step(store):
     made.close()
     assert store.task("k").state == "cancelled"
     assert store.result("k") == b""
+
+
+def test_a_store_that_is_locked_for_a_while_loses_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "BUSY_MS", 10)
+    store = Store(tmp_path / "tasks.db")
+    script = Script(reports.correct())
+    script.go.clear()
+    made = dispatcher_of(store, script)
+    made.add(store.submit(given_of("k")).result())
+    with contextlib.closing(sqlite3.connect(tmp_path / "tasks.db")) as other:
+        until(lambda: script.calls == 1)
+        other.execute("begin exclusive")
+        with pytest.raises(InfrastructureError, match="locked"):
+            store.submit(given_of("refused")).result()
+        script.go.set()
+        until(lambda: made.troubles > 2)
+        assert store.task("k").state == "running"
+        other.rollback()
+    assert ended(store, "k").verdict == "correct"
+    assert script.calls == 1
+    made.close()
+    store.close()
+
+
+def test_a_server_that_ends_while_its_store_is_locked_leaves_the_task_to_the_next(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(stores, "BUSY_MS", 10)
+    store = Store(tmp_path / "tasks.db")
+    script = Script(reports.correct())
+    script.go.clear()
+    made = dispatcher_of(store, script)
+    made.add(store.submit(given_of("k")).result())
+    with contextlib.closing(sqlite3.connect(tmp_path / "tasks.db")) as other:
+        until(lambda: script.calls == 1)
+        other.execute("begin exclusive")
+        script.go.set()
+        until(lambda: made.troubles > 0)
+        made.close()
+        other.rollback()
+    assert [item.key for item in store.recover().result()] == ["k"]
+    store.close()
+
+
+def test_what_is_written_together_is_one_transaction(store):
+    """And a bug in one piece of work ends neither the others nor the thread that writes."""
+    futures = [store.submit(given_of(f"k{n}")) for n in range(20)]
+    wrong = store.submit(given_of("wrong", problem="\ud800"))
+    futures += [store.submit(given_of(f"m{n}")) for n in range(20)]
+    with pytest.raises(InfrastructureError, match="UnicodeEncodeError"):
+        wrong.result()
+    assert {future.result().state for future in futures} == {"queued"}
+    assert store.task("wrong") is None
+
+
+def test_more_room_is_noticed(store):
+    script = Script(reports.correct())
+    script.go.clear()
+    room = [1]
+    made = Dispatcher(store, script, in_flight=lambda: room[0], pause_s=0.001)
+    for number in range(3):
+        made.add(store.submit(given_of(f"k{number}")).result())
+    until(lambda: script.calls == 1)
+    assert made.state()["room"] == 1
+    room[0] = 3
+    until(lambda: script.calls == 3)
+    script.go.set()
+    made.close()
 
 
 def test_what_is_late_is_not_begun(store):

@@ -11,6 +11,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tilewright.cli.cluster import cluster_items
 from tilewright.cli.common import load_settings, ready_to_judge, settings_options, usable_home
 from tilewright.cli.lines import say
 from tilewright.cli.machine import Item, layer_items, tool_items
@@ -28,6 +29,7 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
 from tilewright.evaluator.calibration import Calibration, read_calibration, write_calibration
 from tilewright.evaluator.environment import device_key
+from tilewright.executors.choose import is_cluster
 from tilewright.records import EvalReport
 from tilewright.scoring.units import short_time
 
@@ -61,13 +63,18 @@ QUICK = ("eval.timing.max_s=1.0",)
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Say what works on this machine, and how to get what does not.
 
+    With a cluster (--set executor=ray:ADDRESS) it says what its nodes have.
+
     Exits with 0 if candidates can be judged here, else with 4.
     """
     overrides = given["overrides"]
     settings = load_settings(
         given["file"], overrides if given["calibrate"] else [*QUICK, *overrides], {}
     )
-    items = tool_items(settings.home)
+    on_cluster = is_cluster(settings.executor)
+    if on_cluster and given["calibrate"]:
+        raise ConfigError("--calibrate: of one machine; run it on each node, while it is idle")
+    items = cluster_items(settings) if on_cluster else tool_items(settings.home)
     calibration: dict[str, Any] | None = None
     with Progress("doctor", verbose=given["verbose"]) as progress:
         reports, trouble = _judge_self(settings, progress)
@@ -75,7 +82,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
             calibration = _calibrate(settings, given["runs"], progress)
     items += [_judging_item(reports, trouble), *layer_items(reports[-1] if reports else None)]
     scatter = scatter_of([sample for report in reports for sample in samples_of(report)])
-    items += [noise_item(scatter), _calibration_item(settings)]
+    items.append(noise_item(scatter))
+    if not on_cluster:
+        items.append(_calibration_item(settings))
     if given["as_json"]:
         document = {"items": [asdict(item) for item in items], "calibration": calibration}
         document["noise"] = None if scatter is None else asdict(scatter)
@@ -89,6 +98,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 def _next(trouble: str, settings: Config) -> str:
     if trouble:
         return "get what `judging` needs, then tilewright doctor"
+    if is_cluster(settings.executor):
+        return "tilewright serve --executor ray --address ADDRESS"
     if not _is_calibrated(settings):
         return "tilewright doctor --calibrate, on a quiet machine; or tilewright demo"
     return "tilewright demo"

@@ -14,7 +14,7 @@ from pathlib import Path
 from tilewright.config import environment
 from tilewright.errors import ConfigError, InfrastructureError
 
-__all__ = ["CPU", "Device", "find_device"]
+__all__ = ["CPU", "Device", "find_device", "gpu_names"]
 
 QUERY = ("index", "uuid", "name", "driver_version", "compute_cap")
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
@@ -103,6 +103,11 @@ def find_device(name: str) -> Device:
             **_toolkit(),
         },
     )
+
+
+def gpu_names() -> dict[str, str]:
+    """Return the UUID of each GPU of this machine, by name (`cuda:N`)."""
+    return {f"cuda:{index}": row[1] for index, row in _gpus().items()}
 
 
 def _toolkit() -> dict[str, str]:

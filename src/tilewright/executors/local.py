@@ -43,14 +43,23 @@ class LocalExecutor:
     Safe to use from several threads. As many evaluations as there are `workers` are under way at
     once; each holds the device alone from its first to its last call there, so what overlaps is
     reading, building and compiling. Several `devices` share the work, each with a part of the
-    cores: then a request goes to any of them, whatever it names itself.
+    cores: then a request goes to any of them, whatever it names itself. `cores` are all that may be
+    used, where others of this machine have leased the rest.
     """
 
-    def __init__(self, home: Path, workers: int = 1, devices: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        home: Path,
+        workers: int = 1,
+        devices: Sequence[str] = (),
+        *,
+        cores: tuple[int, ...] = (),
+    ) -> None:
         if workers < 1:
             raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
         places = [
-            Place(name, cores) for name, cores in zip(devices, share_cores(devices), strict=True)
+            Place(name, cores or part)
+            for name, part in zip(devices, share_cores(devices), strict=True)
         ]
         places = places or [Place()]
         count = max(workers, len(places))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import http.client
 import json
 import threading
 import time
@@ -115,11 +116,12 @@ class RemoteExecutor:
             try:
                 return self._once(method, path, body)
             except urllib.error.HTTPError as error:
-                said = error.read().decode(errors="replace")[:500]
+                said = _body(error)
                 if error.code not in (429, 502, 503, 504) or time.monotonic() > until:
                     raise _refused(self._url, error.code, said) from error
                 pause = max(pause, float(error.headers.get("retry-after") or 0.0))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                # No connection, or one that broke in the middle of an answer.
                 if time.monotonic() > until:
                     raise errors.InfrastructureError(
                         f"{self._url}: not reached within {self._patience_s:g} s: {error}"
@@ -136,6 +138,13 @@ class RemoteExecutor:
             asked.add_header("authorization", f"Basic {word}")
         with urllib.request.urlopen(asked, timeout=WAIT_S + 30) as answer:
             return json.load(answer)
+
+
+def _body(error: urllib.error.HTTPError) -> str:
+    try:
+        return error.read().decode(errors="replace")[:500]
+    except (OSError, http.client.HTTPException):
+        return ""
 
 
 def _refused(url: str, code: int, said: str) -> errors.TilewrightError:

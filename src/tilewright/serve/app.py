@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tilewright import __version__
@@ -74,7 +75,12 @@ class Service:
     """Store, dispatcher, and who waits for what. Lifetime: the server."""
 
     def __init__(
-        self, settings: Config, device: str, evaluate: Evaluate, folder: Path, in_flight: int
+        self,
+        settings: Config,
+        device: str,
+        evaluate: Evaluate,
+        folder: Path,
+        in_flight: int | Callable[[], int],
     ) -> None:
         self.settings = settings
         self.device = device
@@ -181,6 +187,7 @@ def create_app(service: Service, tokens: Tokens | None, most_waiting: int = 10_0
     app = FastAPI(title="tilewright", version=__version__, lifespan=life)
     app.state.service, app.state.tokens, app.state.most_waiting = service, tokens, most_waiting
     app.add_middleware(Bounded)
+    app.add_exception_handler(InfrastructureError, unavailable)
     for path, call, methods, status in (
         ("/v1/tasks", submit, ["POST"], 202),
         ("/v1/tasks/batch", submit_many, ["POST"], 202),
@@ -194,6 +201,12 @@ def create_app(service: Service, tokens: Tokens | None, most_waiting: int = 10_0
     ):
         app.add_api_route(path, call, methods=methods, status_code=status)
     return app
+
+
+def unavailable(_: Request, error: Exception) -> Response:
+    """Answer where the store cannot be used for now: ask again."""
+    said = {"detail": str(error)}
+    return JSONResponse(said, 503, {"retry-after": str(RETRY_S)})
 
 
 def _service(request: Request) -> Service:

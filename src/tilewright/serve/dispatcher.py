@@ -7,8 +7,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from tilewright.errors import InfrastructureError, ProblemError, RecordError
 from tilewright.records import EvalReport, EvalRequest
@@ -20,6 +20,12 @@ __all__ = ["Cancelled", "Dispatcher"]
 ATTEMPTS = 3
 """How often a task is judged in which our own side fails."""
 PAUSE_S = 1.0
+LONGEST_PAUSE_S = 5.0
+"""Between two attempts to use a store that cannot be used."""
+LOOK_S = 1.0
+MOST_IN_FLIGHT = 256
+"""Threads, each of which waits for an evaluation."""
+Answer = TypeVar("Answer")
 Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalReport]
 
 
@@ -27,10 +33,15 @@ class Cancelled(Exception):
     """Nobody wants the task any more."""
 
 
+class _Ending(Exception):
+    """The server ends, and what is being done is left to the next one."""
+
+
 class Dispatcher:
     """Judges what waits, several at once. Lifetime: the server.
 
-    What was being judged when the last server died waits again.
+    What was being judged when the last server died waits again. `in_flight` says how many are
+    judged at once; where devices come and go it is a function, asked each time.
     """
 
     def __init__(
@@ -38,7 +49,7 @@ class Dispatcher:
         store: Store,
         evaluate: Evaluate,
         *,
-        in_flight: int,
+        in_flight: int | Callable[[], int],
         told: Callable[[str], None] = lambda _: None,
         pause_s: float = PAUSE_S,
     ) -> None:
@@ -49,15 +60,19 @@ class Dispatcher:
         self._pause_s = pause_s
         self._changed = threading.Condition()
         self._waiting: dict[str, list[Waiting]] = {}
+        self._keys: set[str] = set()
+        """Of all that waits."""
         self._turns: list[str] = []
         self._running: dict[str, Waiting] = {}
         self._unwanted: set[str] = set()
         self._ending = False
         self.verdicts: Counter[str] = Counter()
         """How many tasks have ended so, since the server's start."""
+        self.troubles = 0
+        """How often the store could not be used."""
         for item in store.recover().result():
             self._insert(item)
-        self._pool = ThreadPoolExecutor(in_flight)
+        self._pool = ThreadPoolExecutor(MOST_IN_FLIGHT)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -65,18 +80,20 @@ class Dispatcher:
         """Let an accepted task wait, if it is not known already."""
         item = Waiting(task.key, task.client, task.problem, task.priority, task.sequence)
         with self._changed:
-            known = task.key in self._running or item in self._waiting.get(item.client, ())
+            known = task.key in self._running or task.key in self._keys
             if task.state == "queued" and not known:
                 self._insert(item)
                 self._changed.notify()
 
     def _insert(self, item: Waiting) -> None:
         own = self._waiting.setdefault(item.client, [])
+        self._keys.add(item.key)
         bisect.insort(own, item, key=lambda waits: (-waits.priority, waits.sequence))
 
     def forget(self, key: str) -> None:
         """Judge a cancelled task no further: it ends at its next step."""
         with self._changed:
+            self._keys.discard(key)
             for own in self._waiting.values():
                 own[:] = [item for item in own if item.key != key]
             if key in self._running:
@@ -90,54 +107,66 @@ class Dispatcher:
                 "waiting": sum(clients.values()),
                 "clients": clients,
                 "running": len(self._running),
-                "room": self._in_flight,
+                "room": self._room(),
                 "draining": self._ending,
             }
 
     def _serve(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._ending or self._next() is not None)
+                # Looked at again now and then: that there is more room, nobody tells.
+                self._changed.wait_for(lambda: self._ending or self._next() is not None, LOOK_S)
                 item = self._next()
-                if self._ending or item is None:
+                if self._ending:
                     return
+                if item is None:
+                    continue
                 self._waiting[item.client].remove(item)
+                self._keys.discard(item.key)
                 self._turns = [name for name in self._turns if name != item.client]
                 self._turns.append(item.client)
                 self._running[item.key] = item
             self._pool.submit(self._judge, item)
 
+    def _room(self) -> int:
+        room = self._in_flight if isinstance(self._in_flight, int) else self._in_flight()
+        return min(room, MOST_IN_FLIGHT)
+
     def _next(self) -> Waiting | None:
-        if len(self._running) >= self._in_flight:
+        if len(self._running) >= self._room():
             return None
         warm = {item.problem for item in self._running.values()}
         return choose(self._waiting, self._turns, warm)
 
     def _judge(self, item: Waiting) -> None:
+        again = False
         try:
             again = self._attempt(item)
-        except InfrastructureError:
-            # The store cannot be written: the task waits there, for the next server.
-            again = False
-        with self._changed:
-            self._running.pop(item.key, None)
-            self._unwanted.discard(item.key)
-            if again and not self._ending:
-                self._insert(item)
-            self._changed.notify()
+        except _Ending:
+            # It is noted as being judged, so the next server judges it.
+            pass
+        finally:
+            with self._changed:
+                self._running.pop(item.key, None)
+                self._unwanted.discard(item.key)
+                if again and not self._ending:
+                    self._insert(item)
+                self._changed.notify()
         self._told(item.key)
 
     def _attempt(self, item: Waiting) -> bool:
-        """Judge a task once; tell whether it is to be judged again."""
+        """Judge a task once; tell whether it is to be judged again.
+
+        Raises:
+            _Ending: the store could not be used until the server ended.
+        """
         store, key = self._store, item.key
-        if not store.begin(key).result():
+        begun = self._kept(lambda: store.begin(key).result() or store.begun(key))
+        if begun is None:
             return False
-        task = store.task(key)
-        if task is None:
-            return False
+        task, text = begun
         if task.deadline is not None and time.time() > task.deadline:
-            store.fail(key, "its deadline passed before it was its turn").result()
-            self.verdicts["late"] += 1
+            self._end("late", lambda: store.fail(key, "its deadline passed before its turn"))
             return False
 
         def seen(_: str, __: dict[str, Any]) -> None:
@@ -145,28 +174,54 @@ class Dispatcher:
                 raise Cancelled(key)
 
         try:
-            report = self._evaluate(EvalRequest.from_json(store.request(key)), seen)
+            report = self._evaluate(EvalRequest.from_json(text), seen)
         except Cancelled:
             return False
         except (ProblemError, RecordError) as error:
-            store.fail(key, f"{type(error).__name__}: {error}").result()
-            self.verdicts["failed"] += 1
+            said = f"{type(error).__name__}: {error}"
+            self._end("failed", lambda: store.fail(key, said))
             return False
         except Exception as error:  # noqa: BLE001 - our own failure, of whatever kind
             return self._failed(task, error)
-        store.finish(key, report.verdict, report.to_json().encode()).result()
-        self.verdicts[report.verdict] += 1
+        result = report.to_json().encode()
+        self._end(report.verdict, lambda: store.finish(key, report.verdict, result))
         return False
 
     def _failed(self, task: Task, error: Exception) -> bool:
-        said = f"{type(error).__name__}: {error}"
+        store, said = self._store, f"{type(error).__name__}: {error}"
         if task.attempts >= ATTEMPTS:
-            self._store.fail(task.key, f"unjudged after {task.attempts} attempts: {said}").result()
-            self.verdicts["unjudged"] += 1
+            said = f"unjudged after {task.attempts} attempts: {said}"
+            self._end("unjudged", lambda: store.fail(task.key, said))
             return False
-        time.sleep(self._pause_s * task.attempts)
-        self._store.requeue(task.key, said).result()
+        self._pause(self._pause_s * task.attempts)
+        self._kept(lambda: store.requeue(task.key, said).result())
         return True
+
+    def _end(self, word: str, write: Callable[[], Future[None]]) -> None:
+        self._kept(lambda: write().result())
+        self.verdicts[word] += 1
+
+    def _kept(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask the store until it answers: a disk that is full today has room tomorrow.
+
+        Raises:
+            _Ending: the server ends first.
+        """
+        pause_s = self._pause_s
+        while True:
+            try:
+                return ask()
+            except InfrastructureError as error:
+                if self._ending:
+                    raise _Ending from error
+                self.troubles += 1
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, unless the server ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ending, seconds)
 
     def close(self) -> None:
         """Begin nothing more, and wait for what is being judged."""

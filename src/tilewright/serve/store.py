@@ -10,23 +10,16 @@ import queue
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import (
-    Column,
     Connection,
     Engine,
-    Float,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
     create_engine,
     delete,
     event,
@@ -35,48 +28,14 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tilewright.errors import InfrastructureError
+from tilewright.serve.tables import META, NAMES, OWNERS, SHOWN, TASKS, Submitted, Task
 from tilewright.serve.tasks import Waiting
 
 __all__ = ["Conflict", "Store", "Submitted", "Task"]
 
-META = MetaData()
-TASKS = Table(
-    "tasks",
-    META,
-    Column("sequence", Integer, primary_key=True, autoincrement=True),
-    Column("key", Text, nullable=False, unique=True),
-    Column("client", Text, nullable=False),
-    Column("problem", Text, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("attempts", Integer, nullable=False, default=0),
-    Column("submitted_at", Float, nullable=False),
-    Column("started_at", Float),
-    Column("ended_at", Float),
-    Column("deadline", Float),
-    Column("verdict", Text),
-    Column("error", Text),
-    Column("request", LargeBinary, nullable=False),
-    Column("result", LargeBinary),
-)
-Index("by_state", TASKS.c.state, TASKS.c.sequence)
-NAMES = Table(
-    "names",
-    META,
-    Column("client", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("key", Text, nullable=False),
-)
-OWNERS = Table(
-    "owners",
-    META,
-    Column("client", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-)
-Index("by_key", OWNERS.c.key)
 BUSY_MS = 20_000
 MOST_TOGETHER = 500
 Answer = TypeVar("Answer")
@@ -86,43 +45,10 @@ class Conflict(Exception):
     """A client gave one of its names to other work before."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """One task, without its request and result."""
-
-    key: str
-    client: str
-    problem: str
-    priority: int
-    state: str
-    attempts: int
-    submitted_at: float
-    started_at: float | None
-    ended_at: float | None
-    deadline: float | None
-    verdict: str | None
-    error: str | None
-    sequence: int
-
-
-SHOWN = [TASKS.c[name] for name in Task.__dataclass_fields__]
-
-
-@dataclass(frozen=True)
-class Submitted:
-    """What is to be stored of a submission."""
-
-    key: str
-    client: str
-    problem: str
-    priority: int
-    request: bytes
-    name: str | None = None
-    """What the client calls it, if anything."""
-    deadline: float | None = None
-
-
 def _connected(connection: Any, _: object) -> None:  # noqa: ANN401 - a DBAPI connection
+    # Left to itself the driver begins no transaction before a savepoint, and each would be a
+    # commit of its own; readers need none.
+    connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_MS}"):
         cursor.execute(f"PRAGMA {pragma}")
@@ -168,18 +94,20 @@ class Store:
         answers: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
             with self._engine.begin() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
                 for work, future in batch:
-                    try:
-                        # Nested: what one asks for and cannot have is no reason to refuse others.
-                        with connection.begin_nested():
-                            answers.append((future, work(connection), None))
-                    except Conflict as error:
-                        answers.append((future, None, error))
-        except SQLAlchemyError as error:
-            said = InfrastructureError(f"{self._path}: cannot be written: {error}")
-            for _, future in batch:
-                future.set_exception(said)
-            return
+                    answers.append((future, *_tried(connection, work)))
+        except OperationalError as error:
+            said = InfrastructureError(f"{self._path}: cannot be written: {_cause(error)}")
+            answers = [(future, None, said) for _, future in batch]
+        except Exception as error:  # noqa: BLE001 - a bug; the thread that writes must outlive it
+            if len(batch) > 1:
+                # Of one of them, which is no reason to refuse the others.
+                for item in batch:
+                    self._write_together([item])
+                return
+            said = InfrastructureError(f"a bug: {type(error).__name__}: {error}")
+            answers = [(batch[0][1], None, said)]
         # Only now is it on the disk.
         for future, answer, refused in answers:
             if refused is None:
@@ -207,13 +135,13 @@ class Store:
                     raise Conflict(f"{given.name!r} stands for other work of this client")
                 if known is None:
                     row = {"client": given.client, "name": given.name, "key": given.key}
-                    connection.execute(insert(NAMES).values(**row))
-            if not _owns(connection, given.client, given.key):
-                connection.execute(insert(OWNERS).values(client=given.client, key=given.key))
+                    connection.execute(insert(NAMES), row)
+            owner = {"client": given.client, "key": given.key}
+            connection.execute(insert(OWNERS).prefix_with("OR IGNORE"), owner)
             found = _task(connection, given.key)
             if found is not None and found.state not in ("failed", "cancelled"):
                 return found
-            fields = {
+            fields: dict[str, Any] = {
                 "client": given.client,
                 "priority": given.priority,
                 "state": "queued",
@@ -224,31 +152,40 @@ class Store:
                 "deadline": given.deadline,
                 "verdict": None,
                 "error": None,
-                "result": None,
             }
             if found is not None:
                 # What failed for our own reasons, or was cancelled, may be asked for again.
-                connection.execute(update(TASKS).where(TASKS.c.key == given.key).values(fields))
-            else:
-                packed = zlib.compress(given.request, 1)
-                fields |= {"key": given.key, "problem": given.problem, "request": packed}
-                connection.execute(insert(TASKS).values(fields))
-            made = _task(connection, given.key)
-            assert made is not None
-            return made
+                values = {**fields, "result": None}
+                connection.execute(update(TASKS).where(TASKS.c.key == given.key).values(values))
+                return replace(found, **fields)
+            fields |= {"key": given.key, "problem": given.problem}
+            packed = zlib.compress(given.request, 1)
+            inserted = connection.execute(insert(TASKS), {**fields, "request": packed})
+            return Task(**fields, sequence=inserted.lastrowid)
 
         return self._done(work)
 
-    def begin(self, key: str) -> Future[bool]:
-        """Note that a task is being judged; `False` where it does not wait any more."""
+    def begin(self, key: str) -> Future[tuple[Task, bytes] | None]:
+        """Note that a task is being judged, and return it with its request.
 
-        def work(connection: Connection) -> bool:
+        `None` where it does not wait any more.
+        """
+
+        def work(connection: Connection) -> tuple[Task, bytes] | None:
             waits = (TASKS.c.key == key) & (TASKS.c.state == "queued")
             values = {"state": "running", "started_at": time.time()}
             found = update(TASKS).where(waits).values(attempts=TASKS.c.attempts + 1, **values)
-            return bool(connection.execute(found).rowcount)
+            row = connection.execute(found.returning(*SHOWN, TASKS.c.request)).first()
+            if row is None:
+                return None
+            return Task(*row[:-1]), zlib.decompress(row[-1])
 
         return self._done(work)
+
+    def begun(self, key: str) -> tuple[Task, bytes] | None:
+        """Return a task that was begun though nobody could be told: a commit's last step failed."""
+        found = self.task(key)
+        return None if found is None or found.state != "running" else (found, self.request(key))
 
     def finish(self, key: str, verdict: str, result: bytes) -> Future[None]:
         """Store a result; what was cancelled meanwhile stays cancelled."""
@@ -315,20 +252,33 @@ class Store:
 
         return self._done(work)
 
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        """Yield a connection to read by.
+
+        Raises:
+            InfrastructureError: nothing can be read.
+        """
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise InfrastructureError(f"{self._path}: cannot be read: {_cause(error)}") from error
+
     def owns(self, client: str, key: str) -> bool:
         """Tell whether a client has asked for a task."""
-        with self._engine.connect() as connection:
+        with self._read() as connection:
             return _owns(connection, client, key)
 
     def task(self, key: str) -> Task | None:
         """Return a task."""
-        with self._engine.connect() as connection:
+        with self._read() as connection:
             return _task(connection, key)
 
     def named(self, client: str, name: str) -> str | None:
         """Return the key of what a client calls so."""
         own = (NAMES.c.client == client) & (NAMES.c.name == name)
-        with self._engine.connect() as connection:
+        with self._read() as connection:
             found: str | None = connection.execute(select(NAMES.c.key).where(own)).scalar()
         return found
 
@@ -341,7 +291,7 @@ class Store:
         return self._blob(key, "result")
 
     def _blob(self, key: str, name: str) -> bytes:
-        with self._engine.connect() as connection:
+        with self._read() as connection:
             found = connection.execute(select(TASKS.c[name]).where(TASKS.c.key == key)).scalar()
         return zlib.decompress(found) if found else b""
 
@@ -353,14 +303,14 @@ class Store:
             wanted = wanted.where(TASKS.c.key.in_(own))
         if state is not None:
             wanted = wanted.where(TASKS.c.state == state)
-        with self._engine.connect() as connection:
+        with self._read() as connection:
             rows = connection.execute(wanted.order_by(TASKS.c.sequence).limit(limit))
             return [Task(**row._mapping) for row in rows]
 
     def counts(self) -> dict[str, int]:
         """Return how many tasks there are in each state."""
         wanted = select(TASKS.c.state, func.count().label("count")).group_by(TASKS.c.state)
-        with self._engine.connect() as connection:
+        with self._read() as connection:
             rows = connection.execute(wanted).mappings()
             return {str(row["state"]): int(row["count"]) for row in rows}
 
@@ -369,6 +319,26 @@ class Store:
         self._asked.put(None)
         self._thread.join()
         self._engine.dispose()
+
+
+def _tried(
+    connection: Connection, work: Callable[[Connection], Any]
+) -> tuple[Any, Exception | None]:
+    """Return what one piece of work comes to, or that it conflicts.
+
+    Raises:
+        Exception: nothing can be written, or that work has a bug.
+    """
+    try:
+        return work(connection), None
+    except Conflict as error:
+        # Said before it has written anything: no reason to refuse others.
+        return None, error
+
+
+def _cause(error: SQLAlchemyError) -> str:
+    """Return what the database says, without the statement and what was to be written."""
+    return str(getattr(error, "orig", None) or error).partition("\n")[0]
 
 
 def _owns(connection: Connection, client: str, key: str) -> bool:

@@ -1,0 +1,78 @@
+"""Which device a request goes to, and how a cluster is named; without Ray."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.cli.main import cli
+from tilewright.config import load
+from tilewright.errors import ConfigError
+from tilewright.executors.choose import is_cluster, open_executor
+from tilewright.executors.cluster import RayExecutor
+from tilewright.executors.placing import Room, best_room, refusal
+from tilewright.executors.remote import RemoteExecutor
+from tilewright.executors.seat import described
+
+ROOMS = st.builds(Room, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
+
+
+def test_an_idle_device_comes_before_a_warm_one_and_a_warm_one_before_others():
+    assert best_room("p", [Room(1, ["p"]), Room(0, [])]) == 1
+    assert best_room("p", [Room(0, []), Room(0, ["p", "q"])]) == 1
+    assert best_room("p", [Room(0, ["q", "r"]), Room(0, ["q"])]) == 1
+
+
+@given(st.sampled_from("pqrs"), st.lists(ROOMS, min_size=1))
+def test_the_best_room_is_among_the_idlest_and_warm_if_one_of_them_is(problem, rooms):
+    chosen = rooms[best_room(problem, rooms)]
+    idlest = [room for room in rooms if room.load == min(item.load for item in rooms)]
+    assert chosen in idlest
+    assert (problem in chosen.known) == any(problem in room.known for room in idlest)
+
+
+@pytest.mark.parametrize("name", ["ray", "ray:auto", "ray:host:6379", "ray://host:10001"])
+def test_names_of_clusters(name):
+    assert is_cluster(name)
+
+
+def test_what_is_no_cluster_is_a_server():
+    settings = load(overrides=["executor=http://host:1"], environ={})
+    assert isinstance(open_executor(settings), RemoteExecutor)
+    assert not is_cluster("http://ray:1")
+
+
+@pytest.mark.parametrize("name", ["ray?gpu=H100", "ray:host:1?accelerator=a&b=c"])
+def test_a_slip_after_the_question_mark_is_said(name):
+    with pytest.raises(ConfigError, match="accelerator=NAME"):
+        open_executor(load(overrides=[f"executor={name}"], environ={}))
+
+
+def test_a_device_that_no_cluster_leases_is_said_before_anything_is_started():
+    with pytest.raises(ConfigError, match="known: cpu, cuda"):
+        RayExecutor(None, device="tpu")
+
+
+def test_an_address_without_a_cluster_is_said():
+    answer = CliRunner().invoke(cli, ["serve", "--address", "host:6379"])
+    assert answer.exit_code == 2
+    assert "--executor ray" in answer.output
+
+
+def test_a_leased_gpu_that_is_not_there_is_named():
+    assert "7" in described(["7"])["trouble"]
+    assert described([])["device"] == "cpu"
+
+
+def test_a_device_that_may_not_be_used_is_refused_with_the_reason():
+    python = ".".join(map(str, sys.version_info[:3]))
+    about = {"trouble": "", "tilewright": "1", "python": python, "model": "H200"}
+    assert refusal(about, "1", None) == refusal(about, "1", "H200") == ""
+    assert "tilewright 1 is there" in refusal(about, "2", None)
+    assert "3.8.1" in refusal({**about, "python": "3.8.1"}, "1", None)
+    assert "accelerator=" in refusal(about, "1", "H100")
+    assert refusal({**about, "trouble": "no torch"}, "1", None) == "no torch"
