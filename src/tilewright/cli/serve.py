@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import click
 
 from tilewright.cli.common import (
@@ -13,10 +17,17 @@ from tilewright.cli.common import (
     usable_home,
 )
 from tilewright.cli.lines import say
-from tilewright.config import LOCAL
+from tilewright.config import LOCAL, Config
 from tilewright.errors import ConfigError
 from tilewright.executors.local import LocalExecutor
-from tilewright.serve.access import SCOPES, Tokens, is_loopback, make_token
+from tilewright.serve.access import (
+    SCOPES,
+    Tokens,
+    is_loopback,
+    listed_tokens,
+    make_token,
+    revoke_token,
+)
 
 __all__ = ["command"]
 
@@ -32,7 +43,15 @@ __all__ = ["command"]
     help="How many are judged at once; one at a time is on a device.",
 )
 @click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
+@click.option(
+    "--protocol",
+    type=click.Choice(["strict", "kernelgym"]),
+    help="By whose rules KernelGYM's door answers. (serve.protocol)",
+)
 @click.option("--make-token", "name", metavar="CLIENT", help="Print a new token, and end.")
+@click.option("--revoke-token", "revoked", metavar="CLIENT", help="Forget its token, and end.")
+@click.option("--list-tokens", "listed", is_flag=True, help="Print clients and scopes, and end.")
+@click.option("--json", "as_json", is_flag=True, help="With --list-tokens: as JSON.")
 @click.option(
     "--scope",
     "scopes",
@@ -41,58 +60,78 @@ __all__ = ["command"]
     help="What that token may do; default: submit and read. Repeatable.",
 )
 @settings_options
-def command(
-    host: str,
-    port: int,
-    workers: int,
-    device: str | None,
-    name: str | None,
-    scopes: tuple[str, ...],
-    file: str | None,
-    overrides: tuple[str, ...],
-) -> int:
+def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge what other programs submit. What is accepted is on the disk, and is judged.
 
     On the loopback address everybody on this machine may ask; anywhere else a token is wanted,
-    made by --make-token, sent as Bearer or as the password of http://x:TOKEN@host:port.
+    made by --make-token, sent as Bearer or as the password of http://x:TOKEN@host:port. A signal
+    ends it in order: it finishes what it is judging; what waits is kept for the next server.
     """
-    settings = load_settings(file, overrides, device_flags(device))
+    flags = {
+        **device_flags(given["device"]),
+        "serve.protocol": ("--protocol", given["protocol"]),
+    }
+    settings = load_settings(given["file"], given["overrides"], flags)
     home = usable_home(settings) / "serve"
-    if name is not None:
-        click.echo(make_token(home, name, scopes or ("submit", "read")))
+    if given["name"] is not None or given["revoked"] is not None or given["listed"]:
+        _tokens(home, given)
         return 0
     ready_to_judge(settings)
     if settings.executor != LOCAL:
         raise ConfigError("executor: a server judges on its own machine; leave it out")
+    host = given["host"]
     tokens = None if is_loopback(host) else Tokens(home)
     if tokens is not None and not tokens:
         raise ConfigError(
             f"--host {host}: others reach that address, so a token is wanted, and there is none: "
             "tilewright serve --make-token CLIENT"
         )
+    _serve(settings, home, tokens, given)
+    return 0
+
+
+def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str, Any]) -> None:
+    """Serve until a signal."""
+    workers, host, port = given["workers"], given["host"], given["port"]
     model, devices = one_model(settings), settings.eval.devices
     try:
-        import uvicorn
-
         from tilewright.serve.app import Service, create_app
         from tilewright.serve.kernelgym import add_kernelgym
+        from tilewright.serve.running import hold, listen
     except ImportError as error:
         raise ConfigError(
             f"the server needs {error.name}: pip install 'tilewright[serve]'"
         ) from error
-    executor = LocalExecutor(settings.home, workers, devices)
-    service = Service(
-        settings,
-        model,
-        lambda request, seen: executor.evaluate(request, seen),
-        home,
-        2 * max(workers, len(devices)),
-    )
-    say(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
-    app = create_app(service, tokens)
-    add_kernelgym(app)
-    try:
-        uvicorn.run(app, host=host, port=port, log_level="warning")
-    finally:
-        executor.close()
-    return 0
+    with hold(home, say):
+        executor = LocalExecutor(settings.home, workers, devices)
+        service = Service(
+            settings,
+            model,
+            lambda request, seen: executor.evaluate(request, seen),
+            home,
+            2 * max(workers, len(devices)),
+        )
+        say(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
+        app = create_app(service, tokens)
+        add_kernelgym(app)
+        try:
+            listen(app, service, (host, port), executor.kill)
+        finally:
+            executor.close()
+
+
+def _tokens(home: Path, given: dict[str, Any]) -> None:
+    """Do what is asked for with tokens."""
+    name, revoked = given["name"], given["revoked"]
+    if revoked is not None:
+        revoke_token(home, revoked)
+        say(f"{revoked}: its token is worth nothing any more; a running server knows at once")
+    if name is not None:
+        click.echo(make_token(home, name, given["scopes"] or ("submit", "read")))
+    if revoked is None and name is None:
+        found = listed_tokens(home)
+        if given["as_json"]:
+            click.echo(json.dumps(found))
+            return
+        for client, may in found.items():
+            click.echo(f"{client}  {', '.join(may)}")

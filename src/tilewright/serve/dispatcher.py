@@ -40,12 +40,14 @@ class Dispatcher:
         *,
         in_flight: int,
         told: Callable[[str], None] = lambda _: None,
+        heard: Callable[[str, str, dict[str, Any]], None] = lambda _, __, ___: None,
         pause_s: float = PAUSE_S,
     ) -> None:
         self._store = store
         self._evaluate = evaluate
         self._in_flight = in_flight
         self._told = told
+        self._heard = heard
         self._pause_s = pause_s
         self._changed = threading.Condition()
         self._waiting: dict[str, list[Waiting]] = {}
@@ -140,9 +142,13 @@ class Dispatcher:
             self.verdicts["late"] += 1
             return False
 
-        def seen(_: str, __: dict[str, Any]) -> None:
+        waited_s = max(time.time() - task.submitted_at, 0.0)
+        self._heard(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
+
+        def seen(event: str, fields: dict[str, Any]) -> None:
             if key in self._unwanted:
                 raise Cancelled(key)
+            self._heard(key, event, fields)
 
         try:
             report = self._evaluate(EvalRequest.from_json(store.request(key)), seen)
@@ -156,10 +162,14 @@ class Dispatcher:
             return self._failed(task, error)
         store.finish(key, report.verdict, report.to_json().encode()).result()
         self.verdicts[report.verdict] += 1
+        stages = [(item.name, item.wall_s) for item in report.stages]
+        device = report.environment.device
+        self._heard(key, "judged", {"verdict": report.verdict, "stages": stages, "device": device})
         return False
 
     def _failed(self, task: Task, error: Exception) -> bool:
         said = f"{type(error).__name__}: {error}"
+        self._heard(task.key, "trouble", {"attempt": task.attempts, "message": said[:500]})
         if task.attempts >= ATTEMPTS:
             self._store.fail(task.key, f"unjudged after {task.attempts} attempts: {said}").result()
             self.verdicts["unjudged"] += 1

@@ -20,15 +20,10 @@ from tilewright.problems.requests import build_request
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.base import digest_text
 from tilewright.serve.access import Client
-from tilewright.serve.app import (
-    NAME,
-    Asker,
-    Ours,
-    Service,
-    Submission,
-    admitted,
-)
+from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted
+from tilewright.serve.service import OPEN, Service
 from tilewright.serve.store import Task
+from tilewright.serve.views import NAME, Submission
 
 __all__ = ["add_kernelgym", "answer_of"]
 
@@ -73,7 +68,7 @@ def add_kernelgym(app: FastAPI) -> None:
         ("/health", health, ["GET"]),
         ("/workers/status", workers, ["GET"]),
     ):
-        app.add_api_route(path, call, methods=methods, tags=["KernelGYM"])
+        app.add_api_route(path, call, methods=methods, tags=["KernelGYM"], responses=REFUSALS)
 
 
 async def evaluate(body: GymTask, request: Request, client: Asker, service: Ours) -> dict[str, Any]:
@@ -84,7 +79,7 @@ async def evaluate(body: GymTask, request: Request, client: Asker, service: Ours
         return broken
     until = time.monotonic() + LONGEST_S
     task = await service.ended(key, 60.0)
-    while task is not None and task.state in ("queued", "running") and time.monotonic() < until:
+    while task is not None and task.state in OPEN and time.monotonic() < until:
         task = await service.ended(key, 60.0)
     return _answer(body.task_id, task, service, body)
 
@@ -160,7 +155,7 @@ def _answer(
     if body is not None:
         extra = sorted(set(body.model_extra or {}) - READ)
         found["metadata"] = {"fields_without_effect": extra}
-    if task.state in ("queued", "running"):
+    if task.state in OPEN:
         return found
     found["completed_at"] = _stamp(task.ended_at)
     found["processing_time"] = (task.ended_at or 0.0) - task.submitted_at
