@@ -198,8 +198,9 @@ def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
         reason = "Triton runs in its interpreter here: correctness and checks, no claim about time"
     elif not evaluation.host.cores.separate:
         reason = "one core only: the clock would share it with what it times"
-    elif collected.right_when_knocked_out or (
-        collected.seen.mutated and request.protocol == "strict"
+    elif request.protocol == "strict" and (
+        # The published rules time what they would not reject.
+        collected.right_when_knocked_out or collected.seen.mutated
     ):
         reason = "rejected before timing"
     if reason:

@@ -194,12 +194,14 @@ def metrics(client: Asker, service: Ours) -> Response:
     needs(client, "read")
     state = service.dispatcher.state()
     ended, kept = dict(service.dispatcher.verdicts), service.store.counts()
+    unjudged = ended.get("unjudged", 0)
     lines = [
         *exposition("waiting", "gauge", "Tasks that wait.", state["waiting"]),
         *exposition("running", "gauge", "Tasks that are being judged.", state["running"]),
         *exposition("room", "gauge", "Tasks that may be under way at once.", state["room"]),
         *exposition("tasks", "gauge", "Tasks in the store by state.", kept, "state"),
         *exposition("ended_total", "counter", "Tasks ended since the start.", ended, "as"),
+        *exposition("unjudged_total", "counter", "Of them nobody could judge.", unjudged),
         *exposition("listeners", "gauge", "Streams that are open.", service.feed.listeners),
         *exposition("draining", "gauge", "1 where the server is about to end.", service.draining),
         *exposition("up_seconds", "gauge", "Seconds since the start.", service.up_s),

@@ -170,7 +170,8 @@ class Dispatcher:
     def _failed(self, task: Task, error: Exception) -> bool:
         said = f"{type(error).__name__}: {error}"
         self._heard(task.key, "trouble", {"attempt": task.attempts, "message": said[:500]})
-        if task.attempts >= ATTEMPTS:
+        # What is ended together with the server was no failure; the next one judges it.
+        if task.attempts >= ATTEMPTS and not self._ending:
             self._store.fail(task.key, f"unjudged after {task.attempts} attempts: {said}").result()
             self.verdicts["unjudged"] += 1
             return False

@@ -20,7 +20,6 @@ KINDS: dict[str, tuple[str, str]] = {
     "cache_hits_total": ("counter", "Submissions of work that was done, or under way, already."),
     "requests_total": ("counter", "Requests by method and status."),
     "trouble_total": ("counter", "Attempts in which our own side failed."),
-    "unjudged_total": ("counter", "Tasks that ended without a verdict."),
     "pruned_total": ("counter", "Ended tasks that were forgotten."),
     "device_busy_seconds_total": ("counter", "Seconds in which evaluations held a device."),
     "stage_seconds": ("summary", "Seconds of evaluations by stage."),
