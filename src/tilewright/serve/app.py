@@ -31,6 +31,33 @@ MOST_TOGETHER = 200
 MOST_ERRORS = 20
 LARGEST = 2**63 - 1
 JSON = "application/json"
+TEXT: dict[str, Any] = {"type": "string"}
+SHAPES: dict[str, dict[str, Any]] = {
+    "text/plain": TEXT,
+    # Of each event; the data is JSON.
+    "text/event-stream": {
+        "type": "object",
+        "properties": {"id": TEXT, "event": TEXT, "data": TEXT},
+        "required": ["id", "event", "data"],
+    },
+}
+
+
+class _App(FastAPI):
+    """The application, which also says how a token is sent. Lifetime: the server."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the description; tokens are optional in it, as they are on the loopback."""
+        document = super().openapi()
+        document["security"] = [{}, {"bearer": []}, {"basic": []}]
+        document["components"]["securitySchemes"] = {
+            kind: {"type": "http", "scheme": kind, "description": said}
+            for kind, said in (
+                ("bearer", "A token of `tilewright serve --make-token`."),
+                ("basic", "The same as the password; whatever name."),
+            )
+        }
+        return document
 
 
 def create_app(service: Service, tokens: Tokens | None, most_waiting: int | None = None) -> FastAPI:
@@ -55,7 +82,7 @@ def create_app(service: Service, tokens: Tokens | None, most_waiting: int | None
 
 def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or none
     """Return the endpoints without a service, as for their description."""
-    app = FastAPI(title="tilewright", version=__version__, lifespan=life, redoc_url=None)
+    app = _App(title="tilewright", version=__version__, lifespan=life, redoc_url=None)
     app.add_exception_handler(RequestValidationError, _not_meant_so)
     for path, call, method, status, kind in (
         ("/v1/tasks", submit, "POST", 202, JSON),
@@ -74,7 +101,7 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
         shown: type[Response] = JSONResponse
         if kind != JSON:
             shown = Response
-            answers = {200: {"content": {kind: {"schema": {"type": "string"}}}}, **REFUSALS}
+            answers = {200: {"content": {kind: {"schema": SHAPES[kind]}}}, **REFUSALS}
         app.add_api_route(
             path,
             call,

@@ -21,6 +21,7 @@ REFUSALS: Refusals = {
         403: "this token may not do that",
         404: "there is no such thing of yours",
         408: "the body took too long",
+        409: "your name for it stands for other work",
         413: "the body is too large",
         422: "the request cannot be meant so",
         429: "too much at once, or too much is waiting; `Retry-After` says when to try again",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError, ProblemError
@@ -53,7 +53,7 @@ class GymTask(BaseModel):
     backend: str = "triton"
     timeout: Annotated[float, Field(ge=1, le=LONGEST_S)] = 300.0
     priority: Literal["low", "normal", "high"] = "normal"
-    enable_profiling: bool | None = None
+    enable_profiling: StrictBool | None = None
     """On a GPU: count all kernels of a call, which takes seconds more."""
 
 
