@@ -83,6 +83,8 @@ def create_app(service: Service, tokens: Tokens | None, most_waiting: int | None
 def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or none
     """Return the endpoints without a service, as for their description."""
     app = _App(title="tilewright", version=__version__, lifespan=life, redoc_url=None)
+    # A redirection would name whatever host a client says it asked.
+    app.router.redirect_slashes = False
     app.add_exception_handler(RequestValidationError, _not_meant_so)
     for path, call, method, status, kind in (
         ("/v1/tasks", submit, "POST", 202, JSON),

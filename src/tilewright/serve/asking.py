@@ -25,6 +25,7 @@ REFUSALS: Refusals = {
         413: "the body is too large",
         422: "the request cannot be meant so",
         429: "too much at once, or too much is waiting; `Retry-After` says when to try again",
+        431: "the headers are too large",
         503: "the server is about to end, or cannot write; `Retry-After` says when to try again",
     }.items()
 }

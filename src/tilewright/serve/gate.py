@@ -26,6 +26,7 @@ PUBLIC = {"/v1/health", "/health", "/openapi.json", "/docs"}
 """What is told to everybody who reaches the address: nothing of anybody's work."""
 NUMBER = re.compile(r"[\w.\-]{1,64}", re.ASCII)
 METHODS = {"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"}
+MOST_HEADERS, HEADER_BYTES = 100, 32 << 10
 NOBODY = Client("nobody", frozenset())
 
 
@@ -78,6 +79,8 @@ class Gate:
 
     def _client(self, scope: Scope, headers: Headers) -> Client | _Refusal:
         """Return who asks, or why it is not let in."""
+        if len(headers.raw) > MOST_HEADERS or _size(headers) > HEADER_BYTES:
+            return _Refusal(431, "the headers are too large", {})
         address = (scope.get("client") or ("unknown", 0))[0]
         if self._tokens is None:
             return _from_elsewhere(headers) or LOCAL
@@ -133,6 +136,10 @@ def _from_elsewhere(headers: Headers) -> _Refusal | None:
             {},
         )
     return None
+
+
+def _size(headers: Headers) -> int:
+    return sum(len(name) + len(value) for name, value in headers.raw)
 
 
 def _host_of(text: str) -> str:
