@@ -288,6 +288,7 @@ def hostile_references(target: Target) -> tuple[str, bool]:
         error = json.loads(said).get("error_message") if status == 200 else said
         print(f"     reference {name:14} {status} {took:5.1f} s {str(error)[:100]!r}", flush=True)
         leaks = "SEEN:" in said and "SEEN:nothing" not in said
+        leaks |= name == "endless" and "come to an end" not in said
         if status != 200 or leaks or '"correctness":true' in said or not target.alive():
             wrong.append(f"{name}: {status} {said[:200]}")
     return "; ".join(wrong) or "none saw or harmed anything", not wrong

@@ -13,13 +13,14 @@ from fastapi.responses import JSONResponse
 from pydantic import Field, ValidationError
 
 from tilewright import __version__
+from tilewright.errors import InfrastructureError
 from tilewright.records import EvalReport
 from tilewright.serve.access import Tokens
 from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, needs, own_key
 from tilewright.serve.bounded import Bounded
 from tilewright.serve.figures import exposition
 from tilewright.serve.gate import Gate
-from tilewright.serve.service import Service
+from tilewright.serve.service import RETRY_S, Service
 from tilewright.serve.store import Task
 from tilewright.serve.stream import events
 from tilewright.serve.views import Alive, Queue, Submission, TaskView, Worker, view_of
@@ -86,6 +87,7 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
     # A redirection would name whatever host a client says it asked.
     app.router.redirect_slashes = False
     app.add_exception_handler(RequestValidationError, _not_meant_so)
+    app.add_exception_handler(InfrastructureError, _not_now)
     for path, call, method, status, kind in (
         ("/v1/tasks", submit, "POST", 202, JSON),
         ("/v1/tasks/batch", submit_many, "POST", 202, JSON),
@@ -123,6 +125,11 @@ async def _not_meant_so(_: Request, error: Exception) -> JSONResponse:
         for item in error.errors()[:MOST_ERRORS]
     ]
     return JSONResponse({"detail": rows}, 422)
+
+
+async def _not_now(_: Request, error: Exception) -> JSONResponse:
+    """Answer where the store cannot be used for a while."""
+    return JSONResponse({"detail": str(error)}, 503, {"retry-after": str(RETRY_S)})
 
 
 async def submit(body: Submission, request: Request, client: Asker, service: Ours) -> TaskView:

@@ -88,6 +88,7 @@ class Service:
 
         Raises:
             HTTPException: the request asks for what no client may, or its name is taken.
+            InfrastructureError: the store cannot be written.
         """
         request = self._admitted(given.request)
         key = digest_text(f"{request.digest()}\n{__version__}")
@@ -105,8 +106,6 @@ class Service:
             task = await asyncio.wrap_future(self.store.submit(row))
         except Conflict as error:
             raise HTTPException(409, str(error)) from error
-        except InfrastructureError as error:
-            raise HTTPException(503, str(error), {"retry-after": str(RETRY_S)}) from error
         self.dispatcher.add(task)
         self.figures.count("accepted_total")
         if task.submitted_at < now:
