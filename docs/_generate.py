@@ -24,6 +24,7 @@ import click
 from pydantic import BaseModel
 
 from tilewright import config, errors, records, registry
+from tilewright.serve import description
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -79,7 +80,9 @@ def pages() -> dict[Path, str]:
     found = {REFERENCE / name: BANNER + text for name, text in markdown.items() if text}
     for name, record in SCHEMAS.items():
         found[REFERENCE / "schema" / f"{name}.json"] = schema(name, record)
-    found[REFERENCE / "schema" / "openapi.json"] = json.dumps(openapi(), indent=1) + "\n"
+    found[REFERENCE / "schema" / "openapi.json"] = (
+        json.dumps(description.openapi(), indent=1) + "\n"
+    )
     return found
 
 
@@ -268,34 +271,10 @@ def is_exception(node: ast.AST) -> TypeGuard[ast.ClassDef]:
     return any(re.search(r"(Error|Exception|Closed|Exceeded|Exit)$", base) for base in bases)
 
 
-def openapi() -> dict[str, Any]:
-    """Return the description of the HTTP API, as a server gives it."""
-    from tilewright.serve.app import describe
-    from tilewright.serve.kernelgym import add_kernelgym
-
-    app = describe()
-    add_kernelgym(app)
-    return app.openapi()
-
-
 def http_page() -> str:
     """List the endpoints of `tilewright serve`."""
-    document = openapi()
-    text = "# HTTP\n\nThe endpoints of `tilewright serve` ([guide](../guides/serve.md)).\n"
-    text += "The whole description is [openapi.json](schema/openapi.json), which a server also "
-    text += "gives at `/openapi.json`, and shows at `/docs`.\n"
-    text += 'What is refused is answered with `{"detail": ...}`.\n\n'
-    doors: dict[str, list[tuple[str, ...]]] = {"Ours": [], "KernelGYM's": []}
-    for path, methods in document["paths"].items():
-        for method, found in methods.items():
-            door = "KernelGYM's" if found.get("tags") else "Ours"
-            doors[door].append((f"`{method.upper()} {path}`", summary(found["description"])))
-    for door, rows in doors.items():
-        text += f"## {door}\n\n" + table(("endpoint", "meaning"), rows)
-    answers = document["paths"]["/v1/tasks"]["post"]["responses"]
-    rows = [(code, item["description"]) for code, item in answers.items() if code >= "400"]
-    text += "## Refusals\n\n" + table(("status", "meaning"), rows)
-    return text.rstrip() + "\n"
+    parts = [f"## {t}\n\n{table(*rows)}" for t, rows in description.tables().items()]
+    return "".join([description.HEAD, *parts]).rstrip() + "\n"
 
 
 def plugins_page() -> str:
