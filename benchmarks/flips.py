@@ -40,7 +40,7 @@ class Row:
     name: str
     family: str
     strict: str
-    why: str
+    title: str
     kernelgym: str
     flips: bool
 
@@ -65,7 +65,7 @@ def judge(local: LocalExecutor, file: CorpusFile) -> Row:
         name=file.path.name,
         family=file.keys.get("family", ""),
         strict=strict.verdict,
-        why=_why(strict),
+        title=file.title,
         kernelgym=_words(theirs),
         flips=(strict.verdict == "correct") != accepted and theirs.code != "UNJUDGED",
     )
@@ -74,14 +74,6 @@ def judge(local: LocalExecutor, file: CorpusFile) -> Row:
 def _report(local: LocalExecutor, file: CorpusFile, settings: Config) -> EvalReport:
     language = file.keys.get("language")
     return local.evaluate(build_request(file.path, file.problem(), settings, language=language))
-
-
-def _why(report: EvalReport) -> str:
-    codes = [item.code for item in report.findings if item.weight == "decisive"]
-    if codes:
-        return ", ".join(dict.fromkeys(codes))
-    outcome = report.outcome
-    return str(getattr(outcome, "kind", "") or getattr(outcome, "reason", ""))
 
 
 def _words(found: KernelGym) -> str:
@@ -111,10 +103,10 @@ def page(rows: Sequence[Row], *, whole: bool) -> str:
     counts = Counter(row.kind for row in rows)
     for kind, count in counts.items():
         text += f"| {kind} | {count} | {sum(row.kind == kind for row in flips)} |\n"
-    text += "\n| file | family | strict | because | by KernelGYM's rules |\n"
+    text += "\n| file | family | what it does | strict | by KernelGYM's rules |\n"
     text += "| --- | --- | --- | --- | --- |\n"
     for row in flips:
-        text += f"| `{row.kind}/{row.name}` | {row.family} | {row.strict} | {row.why} | "
+        text += f"| `{row.kind}/{row.name}` | {row.family} | {row.title} | {row.strict} | "
         text += f"{row.kernelgym} |\n"
     return text
 

@@ -68,12 +68,14 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """Return every generated page by its path."""
+    tables = description.tables()
+    endpoints = [f"## {title}\n\n{table(*rows)}" for title, rows in tables.items()]
     markdown = {
         "cli.md": cli_page(),
         "config.md": config_page(),
         "errors.md": errors_page(),
         "hacks.md": hacks_page(),
-        "http.md": http_page(),
+        "http.md": "".join([description.HEAD, *endpoints]).rstrip() + "\n",
         "plugins.md": plugins_page(),
         "records.md": records_page(),
     }
@@ -269,12 +271,6 @@ def is_exception(node: ast.AST) -> TypeGuard[ast.ClassDef]:
         return False
     bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
     return any(re.search(r"(Error|Exception|Closed|Exceeded|Exit)$", base) for base in bases)
-
-
-def http_page() -> str:
-    """List the endpoints of `tilewright serve`."""
-    parts = [f"## {t}\n\n{table(*rows)}" for t, rows in description.tables().items()]
-    return "".join([description.HEAD, *parts]).rstrip() + "\n"
 
 
 def plugins_page() -> str:
