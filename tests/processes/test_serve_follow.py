@@ -105,12 +105,25 @@ def test_several_are_submitted_waited_for_and_one_that_runs_is_cancelled(server)
     assert next(following).kind == "state"
     client.cancel(keys[1])
     assert list(following)[-1].fields["state"] == "cancelled"
-    # It does not keep its place: another is judged long before its limits end it.
-    assert client.task(keys[2], 25.0)["verdict"] == "correct"
+    assert client.task(keys[2], 60.0)["verdict"] == "correct"
     with pytest.raises(InfrastructureError, match="cancelled"):
         client.report(keys[1])
     with pytest.raises(ConfigError, match="404"):
         list(client.events("nothing"))
+
+
+def test_what_runs_is_ended_at_once_when_nobody_wants_it(server):
+    client = Client(server.url)
+    key = client.submit(request(ENDLESS.format("ended")))
+    with contextlib.closing(client.events(key)) as events:
+        assert any(event.kind == "draw" for event in events)
+    start = time.monotonic()
+    client.cancel(key)
+    while client.queue()["running"]:
+        # Its own limit would be 30 s.
+        assert time.monotonic() - start < 15
+        time.sleep(0.05)
+    assert client.report(client.submit(request(GOOD.format("next")))).verdict == "correct"
 
 
 def test_figures_and_log_name_what_was_done(server):

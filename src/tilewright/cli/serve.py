@@ -96,6 +96,7 @@ def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str,
     model, devices = one_model(settings), settings.eval.devices
     try:
         from tilewright.serve.app import Service, create_app
+        from tilewright.serve.dispatcher import STILL
         from tilewright.serve.kernelgym import add_kernelgym
         from tilewright.serve.running import hold, listen
     except ImportError as error:
@@ -107,7 +108,7 @@ def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str,
         service = Service(
             settings,
             model,
-            lambda request, seen: executor.evaluate(request, seen),
+            lambda request, seen: executor.evaluate(request, seen, idle=lambda: seen(STILL, {})),
             home,
             2 * max(workers, len(devices)),
         )

@@ -175,7 +175,7 @@ def report(key: str, request: Request, client: Asker, service: Ours) -> EvalRepo
 
 
 async def cancel(key: str, request: Request, client: Asker, service: Ours) -> TaskView:
-    """Cancel a task that nobody else wants; what is being judged ends at its next step."""
+    """Cancel a task that nobody else wants; what is being judged on this machine ends at once."""
     needs(client, "submit")
     own = await asyncio.to_thread(own_key, key, request, client, service)
     return _shown(await service.cancel(client, own))

@@ -15,7 +15,10 @@ from tilewright.records import EvalReport, EvalRequest
 from tilewright.serve.store import Store, Task
 from tilewright.serve.tasks import Waiting, choose
 
-__all__ = ["Cancelled", "Dispatcher"]
+__all__ = ["STILL", "Cancelled", "Dispatcher"]
+
+STILL = "still"
+"""An event that says nothing but that an evaluation goes on, and so may be ended."""
 
 ATTEMPTS = 3
 """How often a task is judged in which our own side fails."""
@@ -148,7 +151,8 @@ class Dispatcher:
         def seen(event: str, fields: dict[str, Any]) -> None:
             if key in self._unwanted:
                 raise Cancelled(key)
-            self._heard(key, event, fields)
+            if event != STILL:
+                self._heard(key, event, fields)
 
         try:
             report = self._evaluate(EvalRequest.from_json(store.request(key)), seen)
