@@ -50,7 +50,8 @@ def serve(port: int, folder: Path) -> None:
 
     from tilewright.serve.app import Service, create_app
 
-    service = Service(load(environ={}), "none", _answer, folder, 8)
+    settings = load(overrides=[f"serve.log={folder}/log.jsonl"], environ={})
+    service = Service(settings, "none", _answer, folder, 8)
     app = create_app(service, None, most_waiting=STORED)
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
 

@@ -25,6 +25,7 @@ import click
 from pydantic import BaseModel
 
 from tilewright import config, errors, records, registry
+from tilewright.serve import description
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -68,11 +69,14 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """Return every generated page by its path."""
+    tables = description.tables()
+    endpoints = [f"## {title}\n\n{table(*rows)}" for title, rows in tables.items()]
     markdown = {
         "cli.md": cli_page(),
         "config.md": config_page(),
         "errors.md": errors_page(),
         "hacks.md": hacks_page(),
+        "http.md": "".join([description.HEAD, *endpoints]).rstrip() + "\n",
         "plugins.md": plugins_page(),
         "presets.md": _presets.page(table),
         "records.md": records_page(),
@@ -80,6 +84,9 @@ def pages() -> dict[Path, str]:
     found = {REFERENCE / name: BANNER + text for name, text in markdown.items() if text}
     for name, record in SCHEMAS.items():
         found[REFERENCE / "schema" / f"{name}.json"] = schema(name, record)
+    found[REFERENCE / "schema" / "openapi.json"] = (
+        json.dumps(description.openapi(), indent=1) + "\n"
+    )
     return found
 
 

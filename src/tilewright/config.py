@@ -31,6 +31,7 @@ __all__ = [
     "ModelSection",
     "RewardSection",
     "Section",
+    "ServeSection",
     "dump",
     "environment",
     "leaves",
@@ -151,6 +152,37 @@ class RewardSection(Section):
     """Replies that are judged at once."""
 
 
+class ServeSection(Section):
+    """What `tilewright serve` allows its clients, and how long it remembers."""
+
+    protocol: Literal["strict", "kernelgym"] = "strict"
+    """By whose rules KernelGYM's door answers: ours, or KernelGYM's over an `official` report."""
+    log: Path | None = None
+    """Where requests and tasks are logged, a JSON object a line; `null`: to stderr."""
+    most_waiting: int = Field(default=10_000, ge=1)
+    """Tasks that may wait; above that a submission is answered with 429."""
+    most_waiting_each: int = Field(default=5_000, ge=1)
+    """Tasks of one client with a token that may wait."""
+    requests_per_s: float = Field(default=200.0, gt=0)
+    """Of each client with a token, in the long run; also of each address without a valid one."""
+    burst: int = Field(default=2_000, ge=1)
+    """Requests that a client may make at once after a pause."""
+    body_bytes: int = Field(default=4 << 20, ge=1024)
+    """How large a request's body may be."""
+    body_s: float = Field(default=30.0, gt=0)
+    """How long it may take to arrive."""
+    headers_s: float = Field(default=10.0, gt=0)
+    """How long a connection may be open without a whole request line and its headers."""
+    connections: int = Field(default=1_000, ge=8)
+    """Open at once; what comes above is answered with 503."""
+    drain_s: float = Field(default=600.0, gt=0)
+    """How long a server that is to end waits for what it is judging."""
+    keep_days: float | None = Field(default=30.0, gt=0)
+    """Ended tasks that are older are forgotten, with their reports; `null`: none."""
+    keep_tasks: int | None = Field(default=200_000, ge=1)
+    """How many ended tasks are kept, the latest; `null`: all."""
+
+
 class Config(Section):
     """Every setting of tilewright."""
 
@@ -168,6 +200,7 @@ class Config(Section):
     model: ModelSection = ModelSection()
     loop: LoopSection = LoopSection()
     reward: RewardSection = RewardSection()
+    serve: ServeSection = ServeSection()
 
 
 @dataclass(frozen=True)

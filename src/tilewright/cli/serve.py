@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,9 +23,19 @@ from tilewright.config import LOCAL, RAY, Config
 from tilewright.errors import ConfigError
 from tilewright.executors.choose import Executor, is_cluster, open_cluster
 from tilewright.executors.local import LocalExecutor
-from tilewright.serve.access import SCOPES, Tokens, is_loopback, make_token
+from tilewright.records import EvalReport, EvalRequest
+from tilewright.serve.access import (
+    SCOPES,
+    Tokens,
+    is_loopback,
+    listed_tokens,
+    make_token,
+    revoke_token,
+)
 
 __all__ = ["command"]
+
+Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalReport]
 
 
 @click.command("serve")
@@ -46,7 +60,15 @@ __all__ = ["command"]
     help="Of that cluster, as `ray start --head` prints it; without it one is started here.",
 )
 @click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
+@click.option(
+    "--protocol",
+    type=click.Choice(["strict", "kernelgym"]),
+    help="By whose rules KernelGYM's door answers. (serve.protocol)",
+)
 @click.option("--make-token", "name", metavar="CLIENT", help="Print a new token, and end.")
+@click.option("--revoke-token", "revoked", metavar="CLIENT", help="Forget its token, and end.")
+@click.option("--list-tokens", "listed", is_flag=True, help="Print clients and scopes, and end.")
+@click.option("--json", "as_json", is_flag=True, help="With --list-tokens: as JSON.")
 @click.option(
     "--scope",
     "scopes",
@@ -55,63 +77,87 @@ __all__ = ["command"]
     help="What that token may do; default: submit and read. Repeatable.",
 )
 @settings_options
-def command(  # noqa: PLR0913 - the options above
-    host: str,
-    port: int,
-    workers: int,
-    where: str | None,
-    address: str | None,
-    device: str | None,
-    name: str | None,
-    scopes: tuple[str, ...],
-    file: str | None,
-    overrides: tuple[str, ...],
-) -> int:
+def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge what other programs submit. What is accepted is on the disk, and is judged.
 
     On the loopback address everybody on this machine may ask; anywhere else a token is wanted,
-    made by --make-token, sent as Bearer or as the password of http://x:TOKEN@host:port.
+    made by --make-token, sent as Bearer or as the password of http://x:TOKEN@host:port. A signal
+    ends it in order: it finishes what it is judging; what waits is kept for the next server.
     """
-    flags = {**device_flags(device), "executor": ("--executor", _executor_of(where, address))}
-    settings = load_settings(file, overrides, flags)
+    flags = {
+        **device_flags(given["device"]),
+        "executor": ("--executor", _executor_of(given["where"], given["address"])),
+        "serve.protocol": ("--protocol", given["protocol"]),
+    }
+    settings = load_settings(given["file"], given["overrides"], flags)
     home = usable_home(settings) / "serve"
-    if name is not None:
-        click.echo(make_token(home, name, scopes or ("submit", "read")))
+    if given["name"] is not None or given["revoked"] is not None or given["listed"]:
+        _tokens(home, given)
         return 0
     ready_to_judge(settings)
     if settings.executor != LOCAL and not is_cluster(settings.executor):
         raise ConfigError("executor: a server judges itself, or on a cluster; name no other server")
+    host = given["host"]
     tokens = None if is_loopback(host) else Tokens(home)
     if tokens is not None and not tokens:
         raise ConfigError(
             f"--host {host}: others reach that address, so a token is wanted, and there is none: "
             "tilewright serve --make-token CLIENT"
         )
-    try:
-        import uvicorn
+    _serve(settings, home, tokens, given)
+    return 0
 
+
+def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str, Any]) -> None:
+    """Serve until a signal."""
+    host, port = given["host"], given["port"]
+    try:
         from tilewright.serve.app import Service, create_app
         from tilewright.serve.kernelgym import add_kernelgym
+        from tilewright.serve.running import hold, listen
     except ImportError as error:
         raise ConfigError(
             f"the server needs {error.name}: pip install 'tilewright[serve]'"
         ) from error
-    executor, model, room = _opened(settings, workers)
-    try:
-        service = Service(
-            settings,
-            model,
-            lambda request, seen: executor.evaluate(request, seen),
-            home,
-            room,
-        )
-        say(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
+    with hold(home, say):
+        opened = _opened(settings, given["workers"])
+        service = Service(settings, opened.model, opened.evaluate, home, opened.room)
+        say(f"judging on {opened.model}; tasks are kept in {home}; http://{host}:{port}/docs")
         app = create_app(service, tokens)
         add_kernelgym(app)
-        uvicorn.run(app, host=host, port=port, log_level="warning")
-    finally:
-        executor.close()
-    return 0
+        try:
+            listen(app, service, (host, port), opened.executor.kill)
+        finally:
+            opened.executor.close()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Where the server judges."""
+
+    executor: Executor
+    evaluate: Evaluate
+    model: str
+    room: int | Callable[[], int]
+    """How many tasks may be under way."""
+
+
+def _opened(settings: Config, workers: int) -> Opened:
+    """Open this machine's devices, or a cluster's."""
+    if is_cluster(settings.executor):
+        # What was accepted waits for as long as there is no device.
+        cluster = open_cluster(settings, patience_s=None)
+        room = lambda: 2 * cluster.room()  # noqa: E731 - asked each time
+        return Opened(cluster, cluster.evaluate, cluster.device_model(), room)
+    from tilewright.serve.dispatcher import STILL
+
+    model, devices = one_model(settings), settings.eval.devices
+    local = LocalExecutor(settings.home, workers, devices)
+
+    def evaluate(request: EvalRequest, seen: Callable[[str, dict[str, Any]], None]) -> EvalReport:
+        return local.evaluate(request, seen, idle=lambda: seen(STILL, {}))
+
+    return Opened(local, evaluate, model, 2 * max(workers, len(devices)))
 
 
 def _executor_of(where: str | None, address: str | None) -> str | None:
@@ -127,12 +173,18 @@ def _executor_of(where: str | None, address: str | None) -> str | None:
     return f"{RAY}:{address}"
 
 
-def _opened(settings: Config, workers: int) -> tuple[Executor, str, int | Callable[[], int]]:
-    """Return the executor, the model of its devices, and how many tasks it has room for."""
-    if is_cluster(settings.executor):
-        # What was accepted waits for as long as there is no device.
-        cluster = open_cluster(settings, patience_s=None)
-        return cluster, cluster.device_model(), lambda: 2 * cluster.room()
-    model, devices = one_model(settings), settings.eval.devices
-    local = LocalExecutor(settings.home, workers, devices)
-    return local, model, 2 * max(workers, len(devices))
+def _tokens(home: Path, given: dict[str, Any]) -> None:
+    """Do what is asked for with tokens."""
+    name, revoked = given["name"], given["revoked"]
+    if revoked is not None:
+        revoke_token(home, revoked)
+        say(f"{revoked}: its token is worth nothing any more; a running server knows at once")
+    if name is not None:
+        click.echo(make_token(home, name, given["scopes"] or ("submit", "read")))
+    if revoked is None and name is None:
+        found = listed_tokens(home)
+        if given["as_json"]:
+            click.echo(json.dumps(found))
+            return
+        for client, may in found.items():
+            click.echo(f"{client}  {', '.join(may)}")

@@ -61,6 +61,7 @@ LAYERS = (
     "seccomp",
 )
 """The names of the layers, for whoever demands one; a test holds them against the contestant's."""
+PACKAGES = ("site-packages", "dist-packages")
 
 
 def python_paths() -> tuple[str, ...]:
@@ -72,6 +73,8 @@ def python_paths() -> tuple[str, ...]:
         *site.getsitepackages(),
         sysconfig.get_paths()["purelib"],
         sysconfig.get_paths()["platlib"],
+        # Of another environment, on whose packages this one stands by a .pth file.
+        *(path for path in sys.path if os.path.basename(path) in PACKAGES),
     }
     existing = {os.path.abspath(path) for path in candidates if os.path.isdir(path)}
     return tuple(sorted(path for path in existing if not _is_covered(path, existing)))

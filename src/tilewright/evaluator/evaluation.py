@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.contestant.frames import Frame
+from tilewright.contestant.frames import DeadlineExceeded, Frame
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.calibration import DEFAULT, Calibration
 from tilewright.evaluator.device_clock import calibrate
@@ -39,6 +39,8 @@ from tilewright.records import (
 __all__ = ["SLOTS", "Evaluation"]
 
 SLOTS = 3
+LEAST_PATIENCE_S = 30.0
+"""With the judge, however little time a candidate has."""
 """Addresses at which inputs arrive: a ring, and the same one again."""
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
 """Baselines that torch compiles, and how."""
@@ -136,7 +138,16 @@ class Evaluation:
         if self.judge is None:
             raise InfrastructureError("the judge is not running")
         kind = self.unanswered.pop(0)
-        frame: Frame = answer(self.judge, kind, timeout_s, self.watch)
+        timeout_s = min(timeout_s, max(self.request.limits.total_s, LEAST_PATIENCE_S))
+        try:
+            frame: Frame = answer(self.judge, kind, timeout_s, self.watch)
+        except InfrastructureError as error:
+            if not isinstance(error.__cause__, DeadlineExceeded):
+                raise
+            # It lives and is in the problem's code; another judge would not come out of it either.
+            raise ProblemError(
+                f"{self.request.problem.id}: its code did not come to an end within {timeout_s:g} s"
+            ) from error
         if frame.kind == "problem_failed":
             crowded = "out of memory" in frame.fields["message"].lower()
             if crowded and self.host.end_idle():

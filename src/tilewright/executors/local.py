@@ -75,14 +75,17 @@ class LocalExecutor:
         progress: Progress = _silent,
         *,
         checks: tuple[str, ...] | None = None,
+        idle: Callable[[], None] | None = None,
     ) -> EvalReport:
         """Judge one candidate and return the report.
+
+        `idle` is called every 50 ms while nothing is told; what it raises ends the evaluation.
 
         Raises:
             TilewrightError: the problem cannot be used, or our side failed.
         """
         with self._taken(request) as supervisor:
-            return supervisor.evaluate(request, progress, checks)
+            return supervisor.evaluate(request, progress, checks, idle)
 
     def lint(self, request: EvalRequest, progress: Progress = _silent) -> Health:
         """Find out which answers pass on a request's problem that do no work.
@@ -257,21 +260,30 @@ class Supervisor:
         return None if self._process is None else self._process.pid
 
     def evaluate(
-        self, request: EvalRequest, progress: Progress, checks: tuple[str, ...] | None
+        self,
+        request: EvalRequest,
+        progress: Progress,
+        checks: tuple[str, ...] | None,
+        idle: Callable[[], None] | None = None,
     ) -> EvalReport:
         """Judge one candidate, as `LocalExecutor.evaluate`."""
         fields = {"checks": None if checks is None else list(checks)}
-        return EvalReport.from_json(self._asked("evaluate", fields, request, progress))
+        return EvalReport.from_json(self._asked("evaluate", fields, request, progress, idle))
 
     def lint(self, request: EvalRequest, progress: Progress) -> Health:
         """Look at a problem, as `LocalExecutor.lint`."""
         return Health.from_json(self._asked("lint", {}, request, progress))
 
     def _asked(
-        self, kind: str, fields: dict[str, Any], request: EvalRequest, progress: Progress
+        self,
+        kind: str,
+        fields: dict[str, Any],
+        request: EvalRequest,
+        progress: Progress,
+        idle: Callable[[], None] | None = None,
     ) -> bytes:
         try:
-            return self._exchange(kind, fields, request, progress)
+            return self._exchange(kind, fields, request, progress, idle)
         except (ChannelClosed, DeadlineExceeded, FrameError) as error:
             self.stop()
             raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
@@ -282,14 +294,19 @@ class Supervisor:
             raise
 
     def _exchange(
-        self, kind: str, fields: dict[str, Any], request: EvalRequest, progress: Progress
+        self,
+        kind: str,
+        fields: dict[str, Any],
+        request: EvalRequest,
+        progress: Progress,
+        idle: Callable[[], None] | None,
     ) -> bytes:
         channel = self._channel or self._start()
         if self._place.device is not None:
             request = request.model_copy(update={"device": self._place.device})
         channel.send(kind, fields, request.to_json().encode())
         while True:
-            frame = channel.receive()
+            frame = channel.receive(None, idle)
             if frame.kind == "event":
                 event = frame.fields.pop("event")
                 progress(event, frame.fields)

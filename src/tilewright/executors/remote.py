@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from tilewright import errors
 from tilewright.records import EvalReport, EvalRequest
 
-__all__ = ["RemoteExecutor"]
+__all__ = ["RemoteExecutor", "refused"]
 
 WAIT_S = 30.0
 """How long one request waits at the server."""
@@ -68,8 +68,13 @@ class RemoteExecutor:
                 state = task["state"]
                 progress("waiting", {"message": f"{self._url}: {state}"})
             task = self._asked("GET", f"/v1/tasks/{quote(key)}?wait_s={WAIT_S}")
+        return self._report(task)
+
+    def _report(self, task: dict[str, Any]) -> EvalReport:
+        """Return the report of a task that has ended, or raise what kept it from one."""
         if task["state"] == "done":
-            return EvalReport.model_validate(self._asked("GET", f"/v1/tasks/{quote(key)}/report"))
+            path = f"/v1/tasks/{quote(task['key'])}/report"
+            return EvalReport.model_validate(self._asked("GET", path))
         said = task.get("error") or f"the task was {task['state']}"
         if said.startswith("ProblemError"):
             raise errors.ProblemError(said)
@@ -116,9 +121,10 @@ class RemoteExecutor:
             try:
                 return self._once(method, path, body)
             except urllib.error.HTTPError as error:
-                said = _body(error)
+                with error:
+                    said = _body(error)
                 if error.code not in (429, 502, 503, 504) or time.monotonic() > until:
-                    raise _refused(self._url, error.code, said) from error
+                    raise refused(self._url, error.code, said) from error
                 pause = max(pause, float(error.headers.get("retry-after") or 0.0))
             except (OSError, ValueError, http.client.HTTPException) as error:
                 # No connection, or one that broke in the middle of an answer.
@@ -130,14 +136,19 @@ class RemoteExecutor:
             pause *= 2
 
     def _once(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401 - JSON
+        with self._open(method, path, body, {}) as answer:
+            return json.load(answer)
+
+    def _open(self, method: str, path: str, body: object, more: dict[str, str]) -> Any:  # noqa: ANN401 - of urllib
         data = None if body is None else json.dumps(body).encode()
         asked = urllib.request.Request(f"{self._url}{path}", data=data, method=method)
         asked.add_header("content-type", "application/json")
         if self._token:
             word = base64.b64encode(f"x:{self._token}".encode()).decode()
             asked.add_header("authorization", f"Basic {word}")
-        with urllib.request.urlopen(asked, timeout=WAIT_S + 30) as answer:
-            return json.load(answer)
+        for name, value in more.items():
+            asked.add_header(name, value)
+        return urllib.request.urlopen(asked, timeout=WAIT_S + 30)
 
 
 def _body(error: urllib.error.HTTPError) -> str:
@@ -147,7 +158,8 @@ def _body(error: urllib.error.HTTPError) -> str:
         return ""
 
 
-def _refused(url: str, code: int, said: str) -> errors.TilewrightError:
+def refused(url: str, code: int, said: str) -> errors.TilewrightError:
+    """Return what a refusal means to who asked."""
     if code in (401, 403):
         return errors.ConfigError(f"{url}: it wants a token that may do this ({code}: {said})")
     if code < 500 and code != 429:

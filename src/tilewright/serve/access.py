@@ -19,7 +19,16 @@ from typing import Literal
 
 from tilewright.errors import ConfigError
 
-__all__ = ["LOCAL", "SCOPES", "Client", "Tokens", "is_loopback", "make_token"]
+__all__ = [
+    "LOCAL",
+    "SCOPES",
+    "Client",
+    "Tokens",
+    "is_loopback",
+    "listed_tokens",
+    "make_token",
+    "revoke_token",
+]
 
 Scope = Literal["submit", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("submit", "read", "admin")
@@ -64,6 +73,33 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
             raise ConfigError(f"no scope {scope!r}; there are {', '.join(SCOPES)}")
     token, rows = secrets.token_urlsafe(32), _read(home)
     rows[name] = {"sha256": _hashed(token), "scopes": list(scopes)}
+    _write(home, rows)
+    return token
+
+
+def revoke_token(home: Path, name: str) -> None:
+    """Take a client out of the file of tokens; its work stays.
+
+    Raises:
+        ConfigError: there is no such client, or the file cannot be read or written.
+    """
+    rows = _read(home)
+    if name not in rows:
+        raise ConfigError(f"no client {name!r}; there are {', '.join(sorted(rows)) or 'none'}")
+    del rows[name]
+    _write(home, rows)
+
+
+def listed_tokens(home: Path) -> dict[str, list[str]]:
+    """Return the scopes of each client.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    return {name: _scopes_of(row) for name, row in sorted(_read(home).items())}
+
+
+def _write(home: Path, rows: dict[str, dict[str, object]]) -> None:
     path = home / FILE
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -73,7 +109,6 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
         fresh.replace(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
-    return token
 
 
 def _read(home: Path) -> dict[str, dict[str, object]]:
@@ -89,23 +124,37 @@ def _read(home: Path) -> dict[str, dict[str, object]]:
     return rows
 
 
+def _scopes_of(row: dict[str, object]) -> list[str]:
+    scopes = row.get("scopes")
+    return [str(name) for name in scopes] if isinstance(scopes, list) else []
+
+
 class Tokens:
-    """Clients by token, read once. Lifetime: the server.
+    """Clients by token, as the file has them at the moment. Lifetime: the server.
 
     Raises:
         ConfigError: the file cannot be read.
     """
 
     def __init__(self, home: Path) -> None:
-        self._clients: dict[str, Client] = {}
-        for name, row in _read(home).items():
-            scopes = row.get("scopes")
-            names = scopes if isinstance(scopes, list) else []
-            self._clients[str(row.get("sha256"))] = Client(name, frozenset(map(str, names)))
+        self._home = home
+        self._state = _state_of(home)
+        self._clients = _clients_of(home)
 
     def __bool__(self) -> bool:
         """Tell whether there are any."""
         return bool(self._clients)
+
+    def _look_again(self) -> None:
+        """Read the file if it is another one than last time; one that is damaged lets nobody in."""
+        state = _state_of(self._home)
+        if state == self._state:
+            return
+        try:
+            self._clients = _clients_of(self._home)
+        except ConfigError:
+            self._clients = {}
+        self._state = state
 
     def client_of(self, headers: Mapping[str, str]) -> Client | None:
         """Return who sends these headers; `None`: nobody that we know.
@@ -113,6 +162,7 @@ class Tokens:
         A token comes as `Bearer TOKEN`, or as the password of `Basic`, so that a client of which
         only the address can be set is given `http://x:TOKEN@host:port`.
         """
+        self._look_again()
         kind, _, value = headers.get("authorization", "").partition(" ")
         token = value.strip()
         if kind.lower() == "basic":
@@ -126,6 +176,21 @@ class Tokens:
         # Each is compared, in the same time whatever comes of it.
         found = [client for known, client in self._clients.items() if _same(known, given)]
         return found[0] if found else None
+
+
+def _state_of(home: Path) -> tuple[int, int, int] | None:
+    try:
+        found = (home / FILE).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def _clients_of(home: Path) -> dict[str, Client]:
+    return {
+        str(row.get("sha256")): Client(name, frozenset(_scopes_of(row)))
+        for name, row in _read(home).items()
+    }
 
 
 def _same(one: str, other: str) -> bool:

@@ -1,262 +1,143 @@
-"""The HTTP API: submit, wait, look, cancel. OpenAPI at `/openapi.json`."""
+"""The HTTP API: submit, wait, look, follow, cancel. OpenAPI at `/openapi.json`."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from tilewright import __version__
-from tilewright.config import Config
 from tilewright.errors import InfrastructureError
-from tilewright.records import EvalReport, EvalRequest
-from tilewright.records.base import digest_text
-from tilewright.serve.access import LOCAL, Client, Tokens
+from tilewright.records import EvalReport
+from tilewright.serve.access import Tokens
+from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, needs, own_key
 from tilewright.serve.bounded import Bounded
-from tilewright.serve.dispatcher import Dispatcher, Evaluate
-from tilewright.serve.store import Conflict, Store, Submitted, Task
-from tilewright.serve.tasks import PRIORITIES
+from tilewright.serve.figures import exposition
+from tilewright.serve.gate import Gate
+from tilewright.serve.service import RETRY_S, Service
+from tilewright.serve.store import Task
+from tilewright.serve.stream import events
+from tilewright.serve.views import Alive, Queue, Submission, TaskView, Worker, view_of
 
-__all__ = ["NAME", "Asker", "Ours", "Service", "Submission", "admitted", "create_app"]
+__all__ = ["Service", "create_app", "describe"]
 
 MOST_WAIT_S = 60.0
 MOST_TOGETHER = 200
-RETRY_S = 5
-KEY = r"^[0-9a-f]{64}$"
-NAME = r"^[\w.:@/+\-]{1,100}$"
+MOST_ERRORS = 20
+LARGEST = 2**63 - 1
+JSON = "application/json"
+TEXT: dict[str, Any] = {"type": "string"}
+SHAPES: dict[str, dict[str, Any]] = {
+    "text/plain": TEXT,
+    # Of each event; the data is JSON.
+    "text/event-stream": {
+        "type": "object",
+        "properties": {"id": TEXT, "event": TEXT, "data": TEXT},
+        "required": ["id", "event", "data"],
+    },
+}
 
 
-class Submission(BaseModel):
-    """Work: a request as `EvalRequest`, and how it is to be treated."""
+class _App(FastAPI):
+    """The application, which also says how a token is sent. Lifetime: the server."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    request: EvalRequest
-    name: Annotated[str, Field(pattern=NAME)] | None = None
-    """What you call it. The same name with other work is a conflict."""
-    priority: Literal["low", "normal", "high"] = "normal"
-    deadline_s: Annotated[float, Field(gt=0)] | None = None
-    """Seconds from now after which it is not begun any more."""
-
-
-class TaskView(BaseModel):
-    """A task as its owner sees it."""
-
-    key: str
-    """Names the work by its content."""
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
-    verdict: str | None
-    error: str | None
-    attempts: int
-    priority: str
-    submitted_at: float
-    started_at: float | None
-    ended_at: float | None
-    sequence: int
-
-
-def view_of(task: Task) -> TaskView:
-    """Return what is shown of a task."""
-    names = {number: name for name, number in PRIORITIES.items()}
-    shown = {name: getattr(task, name) for name in TaskView.model_fields if name != "priority"}
-    return TaskView(priority=names[task.priority], **shown)
-
-
-class Service:
-    """Store, dispatcher, and who waits for what. Lifetime: the server."""
-
-    def __init__(
-        self,
-        settings: Config,
-        device: str,
-        evaluate: Evaluate,
-        folder: Path,
-        in_flight: int | Callable[[], int],
-    ) -> None:
-        self.settings = settings
-        self.device = device
-        """Its model."""
-        self.started = time.time()
-        self.store = Store(folder / "tasks.db")
-        self._lock = threading.Lock()
-        self._watched: dict[str, list[Callable[[], None]]] = {}
-        self.dispatcher = Dispatcher(self.store, evaluate, in_flight=in_flight, told=self._told)
-
-    def _told(self, key: str) -> None:
-        with self._lock:
-            waiting = self._watched.pop(key, [])
-        for call in waiting:
-            call()
-
-    async def submit(self, client: Client, given: Submission) -> Task:
-        """Accept work.
-
-        Raises:
-            HTTPException: the request asks for what no client may, or its name is taken.
-        """
-        request = self._admitted(given.request)
-        key = digest_text(f"{request.digest()}\n{__version__}")
-        deadline = None if given.deadline_s is None else time.time() + given.deadline_s
-        row = Submitted(
-            key=key,
-            client=client.name,
-            problem=request.problem.digest(),
-            priority=PRIORITIES[given.priority],
-            request=request.to_json().encode(),
-            name=given.name,
-            deadline=deadline,
-        )
-        try:
-            task = await asyncio.wrap_future(self.store.submit(row))
-        except Conflict as error:
-            raise HTTPException(409, str(error)) from error
-        except InfrastructureError as error:
-            raise HTTPException(503, str(error), {"retry-after": str(RETRY_S)}) from error
-        self.dispatcher.add(task)
-        return task
-
-    def _admitted(self, request: EvalRequest) -> EvalRequest:
-        """Return a request as it is judged here: on our device, within our limits."""
-        candidates = [request.candidate, *(b.candidate for b in request.baselines if b.candidate)]
-        if any(item.allow_imports for item in candidates):
-            raise HTTPException(422, "allow_imports: folders of the server are nobody's to mount")
-        if request.seed is not None:
-            raise HTTPException(422, "seed: it is drawn here, in secret")
-        ours, asked = self.settings.eval.limits, request.limits
-        least = {
-            name: min(getattr(ours, name), getattr(asked, name)) for name in type(ours).model_fields
+    def openapi(self) -> dict[str, Any]:
+        """Return the description; tokens are optional in it, as they are on the loopback."""
+        document = super().openapi()
+        document["security"] = [{}, {"bearer": []}, {"basic": []}]
+        document["components"]["securitySchemes"] = {
+            kind: {"type": "http", "scheme": kind, "description": said}
+            for kind, said in (
+                ("bearer", "A token of `tilewright serve --make-token`."),
+                ("basic", "The same as the password; whatever name."),
+            )
         }
-        return request.model_copy(
-            update={"device": self.settings.eval.device, "limits": ours.model_copy(update=least)}
-        )
-
-    async def ended(self, key: str, wait_s: float) -> Task | None:
-        """Return a task once it has ended, or as it is when the time is up."""
-        loop, done = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(done.set)
-
-        until = time.monotonic() + wait_s
-        while True:
-            with self._lock:
-                self._watched.setdefault(key, []).append(wake)
-            try:
-                # Looked at after it is watched: what ends in between is not missed.
-                task = await asyncio.to_thread(self.store.task, key)
-                left = until - time.monotonic()
-                if task is None or task.state not in ("queued", "running") or left <= 0:
-                    return task
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(done.wait(), left)
-                done.clear()
-            finally:
-                self._unwatch(key, wake)
-
-    def _unwatch(self, key: str, wake: Callable[[], None]) -> None:
-        with self._lock:
-            waiting = [call for call in self._watched.get(key, ()) if call is not wake]
-            if waiting:
-                self._watched[key] = waiting
-            else:
-                self._watched.pop(key, None)
-
-    def close(self) -> None:
-        """Begin nothing more, finish what is being judged, and close the store."""
-        self.dispatcher.close()
-        self.store.close()
+        return document
 
 
-def create_app(service: Service, tokens: Tokens | None, most_waiting: int = 10_000) -> FastAPI:
+def create_app(service: Service, tokens: Tokens | None, most_waiting: int | None = None) -> FastAPI:
     """Return the application; `tokens` are asked for unless they are `None`."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
+        pruning = asyncio.create_task(service.keep_pruning())
         yield
+        pruning.cancel()
         await asyncio.to_thread(service.close)
 
-    app = FastAPI(title="tilewright", version=__version__, lifespan=life)
-    app.state.service, app.state.tokens, app.state.most_waiting = service, tokens, most_waiting
-    app.add_middleware(Bounded)
-    app.add_exception_handler(InfrastructureError, unavailable)
-    for path, call, methods, status in (
-        ("/v1/tasks", submit, ["POST"], 202),
-        ("/v1/tasks/batch", submit_many, ["POST"], 202),
-        ("/v1/tasks", tasks, ["GET"], 200),
-        ("/v1/tasks/{key}", task, ["GET"], 200),
-        ("/v1/tasks/{key}/report", report, ["GET"], 200),
-        ("/v1/tasks/{key}", cancel, ["DELETE"], 200),
-        ("/v1/health", health, ["GET"], 200),
-        ("/v1/queue", waiting, ["GET"], 200),
-        ("/metrics", metrics, ["GET"], 200),
-    ):
-        app.add_api_route(path, call, methods=methods, status_code=status)
+    limits = service.settings.serve
+    app = describe(life)
+    app.state.service, app.state.tokens = service, tokens
+    app.state.most_waiting = most_waiting or limits.most_waiting
+    app.add_middleware(Bounded, most_bytes=limits.body_bytes, body_s=limits.body_s)
+    # Added last, it comes first.
+    app.add_middleware(Gate, service=service, tokens=tokens)
     return app
 
 
-def unavailable(_: Request, error: Exception) -> Response:
-    """Answer where the store cannot be used for now: ask again."""
-    said = {"detail": str(error)}
-    return JSONResponse(said, 503, {"retry-after": str(RETRY_S)})
+def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or none
+    """Return the endpoints without a service, as for their description."""
+    app = _App(title="tilewright", version=__version__, lifespan=life, redoc_url=None)
+    # A redirection would name whatever host a client says it asked.
+    app.router.redirect_slashes = False
+    app.add_exception_handler(RequestValidationError, _not_meant_so)
+    app.add_exception_handler(InfrastructureError, _not_now)
+    for path, call, method, status, kind in (
+        ("/v1/tasks", submit, "POST", 202, JSON),
+        ("/v1/tasks/batch", submit_many, "POST", 202, JSON),
+        ("/v1/tasks", tasks, "GET", 200, JSON),
+        ("/v1/tasks/{key}", task, "GET", 200, JSON),
+        ("/v1/tasks/{key}/report", report, "GET", 200, JSON),
+        ("/v1/tasks/{key}/events", events, "GET", 200, "text/event-stream"),
+        ("/v1/tasks/{key}", cancel, "DELETE", 200, JSON),
+        ("/v1/health", health, "GET", 200, JSON),
+        ("/v1/queue", waiting, "GET", 200, JSON),
+        ("/v1/workers", workers, "GET", 200, JSON),
+        ("/metrics", metrics, "GET", 200, "text/plain"),
+    ):
+        answers = REFUSALS
+        shown: type[Response] = JSONResponse
+        if kind != JSON:
+            shown = Response
+            answers = {200: {"content": {kind: {"schema": SHAPES[kind]}}}, **REFUSALS}
+        app.add_api_route(
+            path,
+            call,
+            methods=[method],
+            status_code=status,
+            responses=answers,
+            response_class=shown,
+        )
+    return app
 
 
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+async def _not_meant_so(_: Request, error: Exception) -> JSONResponse:
+    """Say what is wrong without sending it back: it may be large, or no JSON."""
+    assert isinstance(error, RequestValidationError)
+    rows = [
+        {"loc": [str(part) for part in item["loc"]], "msg": item["msg"], "type": item["type"]}
+        for item in error.errors()[:MOST_ERRORS]
+    ]
+    return JSONResponse({"detail": rows}, 422)
 
 
-def _client(request: Request) -> Client:
-    """Return who asks.
-
-    Raises:
-        HTTPException: a token is wanted, and there is none that we know.
-    """
-    tokens: Tokens | None = request.app.state.tokens
-    if tokens is None:
-        return LOCAL
-    client = tokens.client_of(request.headers)
-    if client is None:
-        raise HTTPException(401, "a token is wanted", {"www-authenticate": "Bearer"})
-    return client
-
-
-Asker = Annotated[Client, Depends(_client)]
-Ours = Annotated[Service, Depends(_service)]
-
-
-def _needs(client: Client, scope: Literal["submit", "read", "admin"]) -> None:
-    if not client.may(scope):
-        raise HTTPException(403, f"{client.name} may not {scope}")
-
-
-def _room(request: Request, service: Service, wanted: int) -> None:
-    if service.dispatcher.state()["waiting"] + wanted > request.app.state.most_waiting:
-        raise HTTPException(429, "too much is waiting", {"retry-after": str(RETRY_S)})
-
-
-def admitted(request: Request, client: Client, service: Service, wanted: int) -> None:
-    """Let a client submit.
-
-    Raises:
-        HTTPException: it may not, or too much is waiting.
-    """
-    _needs(client, "submit")
-    _room(request, service, wanted)
+async def _not_now(_: Request, error: Exception) -> JSONResponse:
+    """Answer where the store cannot be used for a while."""
+    return JSONResponse({"detail": str(error)}, 503, {"retry-after": str(RETRY_S)})
 
 
 async def submit(body: Submission, request: Request, client: Asker, service: Ours) -> TaskView:
     """Accept one piece of work. It is on the disk when this answers."""
     admitted(request, client, service, 1)
-    return view_of(await service.submit(client, body))
+    found = await service.submit(client, body)
+    request.state.task = found.key
+    return view_of(found)
 
 
 async def submit_many(
@@ -271,18 +152,20 @@ async def submit_many(
 
 
 async def task(
-    key: str, client: Asker, service: Ours, wait_s: Annotated[float, Query(ge=0)] = 0.0
+    key: str,
+    request: Request,
+    client: Asker,
+    service: Ours,
+    wait_s: Annotated[float, Query(ge=0)] = 0.0,
 ) -> TaskView:
     """Return a task, after at most `wait_s` seconds once it has ended. `key` may be your name."""
-    found = await service.ended(_own(key, client, service), min(wait_s, MOST_WAIT_S))
-    if found is None:
-        raise HTTPException(404, "no such task of yours")
-    return view_of(found)
+    own = await asyncio.to_thread(own_key, key, request, client, service)
+    return _shown(await service.ended(own, min(wait_s, MOST_WAIT_S)))
 
 
-def report(key: str, client: Asker, service: Ours) -> EvalReport:
+def report(key: str, request: Request, client: Asker, service: Ours) -> EvalReport:
     """Return the report of a task that is done."""
-    found = service.store.result(_own(key, client, service))
+    found = service.store.result(own_key(key, request, client, service))
     if not found:
         raise HTTPException(404, "there is no report, or not yet")
     try:
@@ -291,14 +174,14 @@ def report(key: str, client: Asker, service: Ours) -> EvalReport:
         raise HTTPException(500, "the stored report is damaged") from error
 
 
-async def cancel(key: str, client: Asker, service: Ours) -> TaskView:
-    """Cancel a task that nobody else wants; what is being judged ends at its next step."""
-    _needs(client, "submit")
-    own = _own(key, client, service)
-    before = service.store.task(own)
-    if await asyncio.wrap_future(service.store.cancel(client.name, own)):
-        service.dispatcher.forget(own)
-    found = service.store.task(own) or before
+async def cancel(key: str, request: Request, client: Asker, service: Ours) -> TaskView:
+    """Cancel a task that nobody else wants; what is being judged on this machine ends at once."""
+    needs(client, "submit")
+    own = await asyncio.to_thread(own_key, key, request, client, service)
+    return _shown(await service.cancel(client, own))
+
+
+def _shown(found: Task | None) -> TaskView:
     if found is None:
         raise HTTPException(404, "no such task of yours")
     return view_of(found)
@@ -308,58 +191,56 @@ def tasks(
     client: Asker,
     service: Ours,
     state: Literal["queued", "running", "done", "failed", "cancelled"] | None = None,
-    after: Annotated[int, Query(ge=0)] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> list[TaskView]:
     """Return your tasks in the order of acceptance, from after a sequence number on."""
-    _needs(client, "read")
+    needs(client, "read")
     whose = None if client.may("admin") else client.name
     return [view_of(found) for found in service.store.page(whose, state, after, limit)]
 
 
-def _own(key: str, client: Client, service: Service) -> str:
-    """Return the key of a task of a client's, given the key or the client's name for it."""
-    _needs(client, "read")
-    found = service.store.named(client.name, key) or key
-    if not client.may("admin") and not service.store.owns(client.name, found):
-        # Whether others have asked for it is nobody's business.
-        raise HTTPException(404, "no such task of yours")
-    return found
-
-
-def health(service: Ours) -> dict[str, Any]:
+def health(service: Ours) -> Alive:
     """Tell whether the server lives; nothing of its work."""
-    return {
-        "status": "ok",
-        "version": __version__,
-        "device": service.device,
-        "up_s": time.time() - service.started,
-    }
+    return Alive(
+        status="draining" if service.draining else "ok",
+        version=__version__,
+        device=service.device,
+        up_s=service.up_s,
+    )
 
 
-def waiting(client: Asker, service: Ours) -> dict[str, Any]:
+def waiting(client: Asker, service: Ours) -> Queue:
     """Return how much waits and is being judged."""
-    _needs(client, "read")
+    needs(client, "read")
     found = service.dispatcher.state()
     if not client.may("admin"):
         found["clients"] = {client.name: found["clients"].get(client.name, 0)}
-    return found
+    return Queue(**found)
+
+
+def workers(client: Asker, service: Ours) -> list[Worker]:
+    """Return what judges, as one worker for each task that may be under way."""
+    needs(client, "read")
+    return service.workers()
 
 
 def metrics(client: Asker, service: Ours) -> Response:
     """Return figures as Prometheus reads them."""
-    _needs(client, "read")
+    needs(client, "read")
     state = service.dispatcher.state()
+    ended, kept = dict(service.dispatcher.verdicts), service.store.counts()
+    unjudged = ended.get("unjudged", 0)
     lines = [
-        "# TYPE tilewright_waiting gauge",
-        f"tilewright_waiting {state['waiting']}",
-        "# TYPE tilewright_running gauge",
-        f"tilewright_running {state['running']}",
-        "# TYPE tilewright_ended_total counter",
+        *exposition("waiting", "gauge", "Tasks that wait.", state["waiting"]),
+        *exposition("running", "gauge", "Tasks that are being judged.", state["running"]),
+        *exposition("room", "gauge", "Tasks that may be under way at once.", state["room"]),
+        *exposition("tasks", "gauge", "Tasks in the store by state.", kept, "state"),
+        *exposition("ended_total", "counter", "Tasks ended since the start.", ended, "as"),
+        *exposition("unjudged_total", "counter", "Of them nobody could judge.", unjudged),
+        *exposition("listeners", "gauge", "Streams that are open.", service.feed.listeners),
+        *exposition("draining", "gauge", "1 where the server is about to end.", service.draining),
+        *exposition("up_seconds", "gauge", "Seconds since the start.", service.up_s),
+        *service.figures.text(),
     ]
-    ended = sorted(service.dispatcher.verdicts.items())
-    lines += [f'tilewright_ended_total{{as="{name}"}} {count}' for name, count in ended]
-    lines.append("# TYPE tilewright_tasks gauge")
-    counts = sorted(service.store.counts().items())
-    lines += [f'tilewright_tasks{{state="{name}"}} {count}' for name, count in counts]
     return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

@@ -15,7 +15,10 @@ from tilewright.records import EvalReport, EvalRequest
 from tilewright.serve.store import Store, Task
 from tilewright.serve.tasks import Waiting, choose
 
-__all__ = ["Cancelled", "Dispatcher"]
+__all__ = ["STILL", "Cancelled", "Dispatcher"]
+
+STILL = "still"
+"""An event that says nothing but that an evaluation goes on, and so may be ended."""
 
 ATTEMPTS = 3
 """How often a task is judged in which our own side fails."""
@@ -51,12 +54,14 @@ class Dispatcher:
         *,
         in_flight: int | Callable[[], int],
         told: Callable[[str], None] = lambda _: None,
+        heard: Callable[[str, str, dict[str, Any]], None] = lambda _, __, ___: None,
         pause_s: float = PAUSE_S,
     ) -> None:
         self._store = store
         self._evaluate = evaluate
         self._in_flight = in_flight
         self._told = told
+        self._heard = heard
         self._pause_s = pause_s
         self._changed = threading.Condition()
         self._waiting: dict[str, list[Waiting]] = {}
@@ -169,9 +174,14 @@ class Dispatcher:
             self._end("late", lambda: store.fail(key, "its deadline passed before its turn"))
             return False
 
-        def seen(_: str, __: dict[str, Any]) -> None:
+        waited_s = max(time.time() - task.submitted_at, 0.0)
+        self._heard(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
+
+        def seen(event: str, fields: dict[str, Any]) -> None:
             if key in self._unwanted:
                 raise Cancelled(key)
+            if event != STILL:
+                self._heard(key, event, fields)
 
         try:
             report = self._evaluate(EvalRequest.from_json(text), seen)
@@ -185,11 +195,16 @@ class Dispatcher:
             return self._failed(task, error)
         result = report.to_json().encode()
         self._end(report.verdict, lambda: store.finish(key, report.verdict, result))
+        stages = [(item.name, item.wall_s) for item in report.stages]
+        device = report.environment.device
+        self._heard(key, "judged", {"verdict": report.verdict, "stages": stages, "device": device})
         return False
 
     def _failed(self, task: Task, error: Exception) -> bool:
         store, said = self._store, f"{type(error).__name__}: {error}"
-        if task.attempts >= ATTEMPTS:
+        self._heard(task.key, "trouble", {"attempt": task.attempts, "message": said[:500]})
+        # What is ended together with the server was no failure; the next one judges it.
+        if task.attempts >= ATTEMPTS and not self._ending:
             said = f"unjudged after {task.attempts} attempts: {said}"
             self._end("unjudged", lambda: store.fail(task.key, said))
             return False

@@ -7,28 +7,26 @@ judge is `failed` with the code `UNJUDGED`, and is to be masked, not scored zero
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
+from tilewright.config import Config
 from tilewright.errors import ConfigError, ProblemError
 from tilewright.problems.reader import parse_problem
 from tilewright.problems.requests import build_request
-from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
+from tilewright.records import Correct, EvalReport, EvalRequest, Failed, Incorrect, Rejected
 from tilewright.records.base import digest_text
+from tilewright.scoring.kernelgym import by_kernelgym
 from tilewright.serve.access import Client
-from tilewright.serve.app import (
-    NAME,
-    Asker,
-    Ours,
-    Service,
-    Submission,
-    admitted,
-)
+from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted
+from tilewright.serve.service import OPEN, Service
 from tilewright.serve.store import Task
+from tilewright.serve.views import NAME, Submission
 
 __all__ = ["add_kernelgym", "answer_of"]
 
@@ -36,7 +34,7 @@ MOST_SOURCE = 100_000
 LONGEST_S = 3600.0
 READ = {
     *("task_id", "reference_code", "kernel_code", "entry_point", "backend", "timeout"),
-    *("priority",),
+    *("priority", "enable_profiling"),
 }
 """Fields that mean something here; the rest is listed back."""
 LANGUAGES = {"triton": "triton", "cuda": None, "torch": "torch", "pytorch": "torch"}
@@ -55,6 +53,8 @@ class GymTask(BaseModel):
     backend: str = "triton"
     timeout: Annotated[float, Field(ge=1, le=LONGEST_S)] = 300.0
     priority: Literal["low", "normal", "high"] = "normal"
+    enable_profiling: StrictBool | None = None
+    """On a GPU: count all kernels of a call, which takes seconds more."""
 
 
 class GymBatch(BaseModel):
@@ -73,7 +73,7 @@ def add_kernelgym(app: FastAPI) -> None:
         ("/health", health, ["GET"]),
         ("/workers/status", workers, ["GET"]),
     ):
-        app.add_api_route(path, call, methods=methods, tags=["KernelGYM"])
+        app.add_api_route(path, call, methods=methods, tags=["KernelGYM"], responses=REFUSALS)
 
 
 async def evaluate(body: GymTask, request: Request, client: Asker, service: Ours) -> dict[str, Any]:
@@ -82,11 +82,8 @@ async def evaluate(body: GymTask, request: Request, client: Asker, service: Ours
     key, broken = await _accepted(body, client, service)
     if broken is not None:
         return broken
-    until = time.monotonic() + LONGEST_S
-    task = await service.ended(key, 60.0)
-    while task is not None and task.state in ("queued", "running") and time.monotonic() < until:
-        task = await service.ended(key, 60.0)
-    return _answer(body.task_id, task, service, body)
+    task = await _ended(key, service, time.monotonic() + LONGEST_S)
+    return await asyncio.to_thread(_answer, body.task_id, task, service, body)
 
 
 async def evaluate_batch(
@@ -95,40 +92,64 @@ async def evaluate_batch(
     """Judge several; answers when all are judged."""
     admitted(request, client, service, len(body.tasks))
     accepted = [(item, *await _accepted(item, client, service)) for item in body.tasks]
-    found = []
+    found, until = [], time.monotonic() + LONGEST_S
     for item, key, broken in accepted:
-        task = None if broken else await service.ended(key, LONGEST_S)
-        found.append(broken or _answer(item.task_id, task, service, item))
+        if broken is None:
+            task = await _ended(key, service, until)
+            broken = await asyncio.to_thread(_answer, item.task_id, task, service, item)
+        found.append(broken)
     return {"results": found, "total": len(found)}
+
+
+async def _ended(key: str, service: Service, until: float) -> Task | None:
+    """Return a task when it has ended, or as it is when time or this server is up.
+
+    Then it is said to be `processing`, and the original's client goes on to ask for its status.
+    """
+    task = await service.ended(key, until - time.monotonic())
+    while task is not None and service.goes_on(task) and time.monotonic() < until:
+        task = await service.ended(key, until - time.monotonic())
+    return task
 
 
 async def _accepted(
     body: GymTask, client: Client, service: Service
 ) -> tuple[str, dict[str, Any] | None]:
     """Accept a task; return its key, or the answer for one that names no class."""
-    wanted = f"{body.entry_point}New"
     try:
-        name = digest_text(body.reference_code)[:16]
-        text = body.reference_code
-        if body.entry_point != "Model":
-            text += f"\n\nModel = {body.entry_point}\n"
-        problem = parse_problem(text, f"kernelgym/{name}", name, "kernelgym")
-        made = build_request(
-            f"{body.kernel_code}\n",
-            problem.model_copy(update={"entry": wanted}),
-            service.settings,
-            language=LANGUAGES.get(body.backend),
-        )
+        made = await asyncio.to_thread(_request_of, body, service)
     except (ProblemError, ConfigError, ValidationError) as error:
         said = {"error_message": str(error)[:2000], "error_code": "VALIDATION_ERROR"}
         return "", {**_empty(body.task_id), "status": "failed", **said}
-    limits = made.limits.model_copy(update={"total_s": min(made.limits.total_s, body.timeout)})
-    given = Submission(
-        request=made.model_copy(update={"limits": limits}),
-        name=body.task_id,
-        priority=body.priority,
-    )
+    given = Submission(request=made, name=body.task_id, priority=body.priority)
     return (await service.submit(client, given)).key, None
+
+
+def _request_of(body: GymTask, service: Service) -> EvalRequest:
+    name, settings = digest_text(body.reference_code)[:16], _settings(service)
+    text = body.reference_code
+    if body.entry_point != "Model":
+        text += f"\n\nModel = {body.entry_point}\n"
+    problem = parse_problem(text, f"kernelgym/{name}", name, "kernelgym")
+    made = build_request(
+        f"{body.kernel_code}\n",
+        problem.model_copy(update={"entry": f"{body.entry_point}New"}),
+        settings,
+        language=LANGUAGES.get(body.backend),
+    )
+    total_s = min(made.limits.total_s, body.timeout)
+    trace = bool(body.enable_profiling) and settings.eval.device != "cpu"
+    limits = made.limits.model_copy(update={"total_s": total_s})
+    return made.model_copy(update={"limits": limits, "trace": trace})
+
+
+def _settings(service: Service) -> Config:
+    """Return the settings of an evaluation; KernelGYM's rules are a view of an `official` one."""
+    settings = service.settings
+    if settings.serve.protocol == "strict":
+        return settings
+    section = settings.eval.model_copy(update={"protocol": "official"})
+    return settings.model_copy(update={"eval": section})
 
 
 def _empty(name: str) -> dict[str, Any]:
@@ -160,21 +181,32 @@ def _answer(
     if body is not None:
         extra = sorted(set(body.model_extra or {}) - READ)
         found["metadata"] = {"fields_without_effect": extra}
-    if task.state in ("queued", "running"):
+    if task.state in OPEN:
         return found
     found["completed_at"] = _stamp(task.ended_at)
     found["processing_time"] = (task.ended_at or 0.0) - task.submitted_at
     if task.state != "done":
         code = "UNJUDGED" if task.state == "failed" else "CANCELLED"
         return found | {"status": "failed", "error_code": code, "error_message": task.error}
-    report = EvalReport.model_validate_json(service.store.result(task.key))
-    said = answer_of(report)
+    stored = service.store.result(task.key)
+    if not stored:
+        # Forgotten between two looks.
+        raise HTTPException(404, "no such task of yours")
+    report = EvalReport.model_validate_json(stored)
+    said = answer_of(report, service.settings.serve.protocol)
     said["metadata"] |= found["metadata"]
     return found | said
 
 
-def answer_of(report: EvalReport) -> dict[str, Any]:
-    """Return a verdict in KernelGYM's fields; times in milliseconds, summed over cases."""
+def answer_of(report: EvalReport, protocol: str = "strict") -> dict[str, Any]:
+    """Return a verdict in KernelGYM's fields; times in milliseconds, summed over cases.
+
+    Args:
+        report: what came of it.
+        protocol: `strict`: our verdict; `kernelgym`: by its rules, over an `official` report.
+    """
+    if protocol == "kernelgym" and report.request.protocol == "official":
+        return _by_its_rules(report)
     outcome = report.outcome
     found: dict[str, Any] = {
         "status": "completed",
@@ -206,6 +238,23 @@ def answer_of(report: EvalReport) -> dict[str, Any]:
     return found
 
 
+def _by_its_rules(report: EvalReport) -> dict[str, Any]:
+    found = by_kernelgym(report)
+    said = str(getattr(report.outcome, "message", "")) or None
+    return {
+        "status": found.status,
+        "compiled": found.compiled,
+        "correctness": found.correctness,
+        "decoy_kernel": found.decoy_kernel,
+        "reference_runtime": found.reference_ms or 0.0,
+        "kernel_runtime": found.kernel_ms or 0.0,
+        "speedup": found.speedup or 0.0,
+        "error_code": found.code,
+        "error_message": said if found.code else None,
+        "metadata": _metadata(report),
+    }
+
+
 def _metadata(report: EvalReport) -> dict[str, Any]:
     profile = report.profile
     found: dict[str, Any] = {
@@ -220,8 +269,12 @@ def _metadata(report: EvalReport) -> dict[str, Any]:
         "custom_kernel_cuda_time_in_profiling_us": None,
         "total_kernel_run_time_in_profiling_us": None,
     }
-    if profile is not None and report.comparisons:
+    total = sum(item.total_us for item in report.kernels) if report.kernels else None
+    if report.kernels:
+        found["num_total_kernels"] = sum(item.launches for item in report.kernels)
+    elif report.comparisons:
         total = report.comparisons[-1].candidate.median_us
+    if profile is not None and total is not None:
         found |= {
             "num_custom_kernels": profile.launches,
             "custom_kernel_cuda_time_in_profiling_us": profile.coverage * total,

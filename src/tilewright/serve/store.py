@@ -6,6 +6,7 @@ slow disk makes batches larger and not the queue longer. Readers have connection
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -31,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tilewright.errors import InfrastructureError
-from tilewright.serve.tables import META, NAMES, OWNERS, SHOWN, TASKS, Submitted, Task
+from tilewright.serve.tables import BY_END, META, NAMES, OWNERS, SHOWN, TASKS, Submitted, Task
 from tilewright.serve.tasks import Waiting
 
 __all__ = ["Conflict", "Store", "Submitted", "Task"]
@@ -68,6 +69,8 @@ class Store:
             self._engine: Engine = create_engine(f"sqlite:///{path}")
             event.listen(self._engine, "connect", _connected)
             META.create_all(self._engine)
+            # A store of an earlier version has none.
+            BY_END.create(self._engine, checkfirst=True)
         except (OSError, SQLAlchemyError) as error:
             raise InfrastructureError(f"{path}: no store can be opened: {error}") from error
         self._path = path
@@ -228,15 +231,29 @@ class Store:
 
         return self._done(work)
 
-    def prune(self, before: float) -> Future[int]:
-        """Forget tasks that ended before a time; return how many."""
+    def prune(self, before: float, most: int | None = None, batch: int = 500) -> Future[int]:
+        """Forget tasks that ended before a time, and the oldest beyond the `most` that ended last.
+
+        At most `batch` of them, so that others write in between; return how many. What waits or is
+        being judged stays, however old.
+        """
 
         def work(connection: Connection) -> int:
-            old = (TASKS.c.ended_at != None) & (TASKS.c.ended_at < before)  # noqa: E711 - SQL
-            keys = select(TASKS.c.key).where(old)
-            for table in (NAMES, OWNERS):
+            # By exclusion, so that SQLite goes by the index of the times.
+            ended = TASKS.c.state.not_in(("queued", "running"))
+            limit = before
+            if most is not None:
+                has_ended = TASKS.c.ended_at != None  # noqa: E711 - SQL
+                times = select(TASKS.c.ended_at).where(has_ended)
+                times = times.order_by(TASKS.c.ended_at.desc())
+                # What ended just after the oldest that is kept too many.
+                spare = connection.execute(times.offset(most).limit(1)).scalar()
+                limit = before if spare is None else max(before, math.nextafter(spare, math.inf))
+            old = select(TASKS.c.key).where(ended & (TASKS.c.ended_at < limit)).limit(batch)
+            keys = [str(key) for key in connection.execute(old).scalars()]
+            for table in (NAMES, OWNERS, TASKS):
                 connection.execute(delete(table).where(table.c.key.in_(keys)))
-            return connection.execute(delete(TASKS).where(old)).rowcount
+            return len(keys)
 
         return self._done(work)
 

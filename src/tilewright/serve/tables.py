@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text
 
-__all__ = ["META", "NAMES", "OWNERS", "SHOWN", "TASKS", "Submitted", "Task"]
+__all__ = ["BY_END", "META", "NAMES", "OWNERS", "SHOWN", "TASKS", "Submitted", "Task"]
 
 META = MetaData()
 TASKS = Table(
@@ -29,6 +29,7 @@ TASKS = Table(
     Column("result", LargeBinary),
 )
 Index("by_state", TASKS.c.state, TASKS.c.sequence)
+BY_END = Index("by_end", TASKS.c.ended_at)
 NAMES = Table(
     "names",
     META,

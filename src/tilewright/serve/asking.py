@@ -1,0 +1,92 @@
+"""Who asks, and for what they may: what every endpoint depends on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, HTTPException, Request
+
+from tilewright.serve.access import Client
+from tilewright.serve.service import RETRY_S, Service
+from tilewright.serve.views import Trouble
+
+__all__ = ["REFUSALS", "Asker", "Ours", "Refusals", "admitted", "needs", "own_key"]
+
+Refusals = dict[int | str, dict[str, Any]]
+REFUSALS: Refusals = {
+    code: {"model": Trouble, "description": said}
+    for code, said in {
+        400: "no request that can be read",
+        401: "a token is wanted",
+        403: "this token may not do that",
+        404: "there is no such thing of yours",
+        408: "the body took too long",
+        409: "your name for it stands for other work",
+        413: "the body is too large",
+        422: "the request cannot be meant so",
+        429: "too much at once, or too much is waiting; `Retry-After` says when to try again",
+        431: "the headers are too large",
+        503: "the server is about to end, or cannot write; `Retry-After` says when to try again",
+    }.items()
+}
+"""What any endpoint may answer instead."""
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _client(request: Request) -> Client:
+    # The gate let it in, and wrote down who it is.
+    client: Client = request.state.client
+    return client
+
+
+Asker = Annotated[Client, Depends(_client)]
+Ours = Annotated[Service, Depends(_service)]
+
+
+def needs(client: Client, scope: Literal["submit", "read", "admin"]) -> None:
+    """Let a client do what a scope stands for.
+
+    Raises:
+        HTTPException: it may not.
+    """
+    if not client.may(scope):
+        raise HTTPException(403, f"{client.name} may not {scope}")
+
+
+def admitted(request: Request, client: Client, service: Service, wanted: int) -> None:
+    """Let a client submit.
+
+    Raises:
+        HTTPException: it may not, too much is waiting, or the server is about to end.
+    """
+    needs(client, "submit")
+    later = {"retry-after": str(RETRY_S)}
+    if service.draining:
+        raise HTTPException(503, "the server is about to end; ask again", later)
+    state = service.dispatcher.state()
+    own = state["clients"].get(client.name, 0)
+    if state["waiting"] + wanted > request.app.state.most_waiting:
+        raise HTTPException(429, "too much is waiting", later)
+    if request.app.state.tokens is not None and (
+        own + wanted > service.settings.serve.most_waiting_each
+    ):
+        raise HTTPException(429, f"too much of {client.name} is waiting", later)
+
+
+def own_key(key: str, request: Request, client: Client, service: Service) -> str:
+    """Return the key of a task of a client's, given the key or the client's name for it.
+
+    Raises:
+        HTTPException: it has no such task, or may not read.
+    """
+    needs(client, "read")
+    found = service.store.named(client.name, key) or key
+    if not client.may("admin") and not service.store.owns(client.name, found):
+        # Whether others have asked for it is nobody's business.
+        raise HTTPException(404, "no such task of yours")
+    request.state.task = found
+    return found

@@ -1,0 +1,234 @@
+"""The server without its doors: accepts work, knows who waits for what, forgets what is old."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import HTTPException
+
+from tilewright import __version__
+from tilewright.config import Config
+from tilewright.errors import InfrastructureError
+from tilewright.records import EvalRequest
+from tilewright.records.base import digest_text
+from tilewright.serve.access import Client
+from tilewright.serve.dispatcher import Dispatcher, Evaluate
+from tilewright.serve.events import Feed
+from tilewright.serve.figures import Figures
+from tilewright.serve.journal import Journal
+from tilewright.serve.store import Conflict, Store, Submitted, Task
+from tilewright.serve.tasks import PRIORITIES
+from tilewright.serve.views import Submission, Worker
+
+__all__ = ["OPEN", "RETRY_S", "Service"]
+
+RETRY_S = 5
+OPEN = ("queued", "running")
+"""States of a task that has not ended."""
+PRUNE_S = 60.0
+PRUNED_TOGETHER = 500
+
+
+class Service:
+    """Store, dispatcher, and who waits for what. Lifetime: the server."""
+
+    def __init__(
+        self,
+        settings: Config,
+        device: str,
+        evaluate: Evaluate,
+        folder: Path,
+        in_flight: int | Callable[[], int],
+    ) -> None:
+        self.settings = settings
+        self.device = device
+        """Its model."""
+        self.started = time.time()
+        self.draining = False
+        self.figures = Figures()
+        self.journal = Journal(settings.serve.log)
+        self.feed = Feed(secrets.token_hex(4))
+        self.store = Store(folder / "tasks.db")
+        self._lock = threading.Lock()
+        self._watched: dict[str, list[Callable[[], None]]] = {}
+        self.dispatcher = Dispatcher(
+            self.store, evaluate, in_flight=in_flight, told=self._told, heard=self._heard
+        )
+
+    @property
+    def up_s(self) -> float:
+        """Seconds since the server began."""
+        return time.time() - self.started
+
+    def _heard(self, key: str, event: str, fields: dict[str, Any]) -> None:
+        """Pass on what happens to a task, from whichever thread."""
+        if event == "running":
+            self.figures.took("wait_seconds", fields["waited_s"])
+        elif event == "trouble":
+            self.figures.count("trouble_total")
+        elif event == "judged":
+            self.figures.judged(fields["stages"], fields["device"])
+        if event in ("running", "trouble", "judged"):
+            said = {name: value for name, value in fields.items() if name != "stages"}
+            self.journal.write(event, task=key, **said)
+        self.feed.tell(key, event, fields)
+
+    def _told(self, key: str) -> None:
+        with self._lock:
+            waiting = self._watched.pop(key, [])
+        for call in waiting:
+            with contextlib.suppress(RuntimeError):
+                call()
+        self.feed.wake(key)
+
+    async def submit(self, client: Client, given: Submission) -> Task:
+        """Accept work.
+
+        Raises:
+            HTTPException: the request asks for what no client may, or its name is taken.
+            InfrastructureError: the store cannot be written.
+        """
+        request = self._admitted(given.request)
+        key = digest_text(f"{request.digest()}\n{__version__}")
+        now = time.time()
+        row = Submitted(
+            key=key,
+            client=client.name,
+            problem=request.problem.digest(),
+            priority=PRIORITIES[given.priority],
+            request=request.to_json().encode(),
+            name=given.name,
+            deadline=None if given.deadline_s is None else now + given.deadline_s,
+        )
+        try:
+            task = await asyncio.wrap_future(self.store.submit(row))
+        except Conflict as error:
+            raise HTTPException(409, str(error)) from error
+        self.dispatcher.add(task)
+        self.figures.count("accepted_total")
+        if task.submitted_at < now:
+            how = "done" if task.state == "done" else "in_flight"
+            self.figures.count("cache_hits_total", how=how)
+        return task
+
+    def _admitted(self, request: EvalRequest) -> EvalRequest:
+        """Return a request as it is judged here: on our device, within our limits."""
+        candidates = [request.candidate, *(b.candidate for b in request.baselines if b.candidate)]
+        if any(item.allow_imports for item in candidates):
+            raise HTTPException(422, "allow_imports: folders of the server are nobody's to mount")
+        if request.seed is not None:
+            raise HTTPException(422, "seed: it is drawn here, in secret")
+        ours, asked = self.settings.eval.limits, request.limits
+        least = {
+            name: min(getattr(ours, name), getattr(asked, name)) for name in type(ours).model_fields
+        }
+        return request.model_copy(
+            update={"device": self.settings.eval.device, "limits": ours.model_copy(update=least)}
+        )
+
+    def goes_on(self, task: Task) -> bool:
+        """Tell whether something is still to happen to a task at this server."""
+        return task.state == "running" or (task.state == "queued" and not self.draining)
+
+    async def ended(self, key: str, wait_s: float) -> Task | None:
+        """Return a task once it has ended, or as it is when the time or this server is up."""
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(done.set)
+
+        until = time.monotonic() + wait_s
+        while True:
+            with self._lock:
+                self._watched.setdefault(key, []).append(wake)
+            try:
+                # Looked at after it is watched: what ends in between is not missed.
+                task = await asyncio.to_thread(self.store.task, key)
+                left = until - time.monotonic()
+                if task is None or left <= 0 or not self.goes_on(task):
+                    return task
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(done.wait(), left)
+                done.clear()
+            finally:
+                self._unwatch(key, wake)
+
+    def _unwatch(self, key: str, wake: Callable[[], None]) -> None:
+        with self._lock:
+            waiting = [call for call in self._watched.get(key, ()) if call is not wake]
+            if waiting:
+                self._watched[key] = waiting
+            else:
+                self._watched.pop(key, None)
+
+    async def cancel(self, client: Client, key: str) -> Task | None:
+        """Cancel a task unless others want it too; return it as it is then."""
+        before = self.store.task(key)
+        if await asyncio.wrap_future(self.store.cancel(client.name, key)):
+            self.dispatcher.forget(key)
+            self.journal.write("cancelled", task=key, client=client.name)
+            self._told(key)
+        return self.store.task(key) or before
+
+    def workers(self) -> list[Worker]:
+        """Return what judges, one for each task that may be under way."""
+        state, devices = self.dispatcher.state(), self.settings.eval.devices
+        idle = "draining" if self.draining else "idle"
+        return [
+            Worker(
+                name=f"worker-{number}" + (f"@{devices[number % len(devices)]}" if devices else ""),
+                device=self.device,
+                state="busy" if number < state["running"] else idle,
+            )
+            for number in range(state["room"])
+        ]
+
+    def prune(self) -> int:
+        """Forget ended tasks that are too old or too many, with their reports; return how many."""
+        limits, pruned = self.settings.serve, 0
+        days = limits.keep_days
+        before = 0.0 if days is None else time.time() - days * 86_400.0
+        while not self.draining:
+            some = self.store.prune(before, limits.keep_tasks, PRUNED_TOGETHER).result()
+            pruned += some
+            if some < PRUNED_TOGETHER:
+                break
+        if pruned:
+            self.figures.count("pruned_total", pruned)
+            self.journal.write("pruned", tasks=pruned)
+        return pruned
+
+    async def keep_pruning(self) -> None:
+        """Prune now and then, for ever."""
+        while True:
+            # A store that cannot be written now may be writable in a minute.
+            with contextlib.suppress(InfrastructureError):
+                await asyncio.to_thread(self.prune)
+            await asyncio.sleep(PRUNE_S)
+
+    def drain(self) -> None:
+        """Begin nothing more, let go who waits for what will not begin, finish what is judged."""
+        self.draining = True
+        self.journal.write("draining", running=self.dispatcher.state()["running"])
+        with self._lock:
+            calls = [call for several in self._watched.values() for call in several]
+        for call in calls:
+            with contextlib.suppress(RuntimeError):
+                call()
+        self.feed.wake()
+        self.dispatcher.close()
+
+    def close(self) -> None:
+        """Begin nothing more, finish what is being judged, and close the store."""
+        self.draining = True
+        self.dispatcher.close()
+        self.store.close()
+        self.journal.write("ended")
+        self.journal.close()

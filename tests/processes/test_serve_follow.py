@@ -1,0 +1,242 @@
+"""Following, draining and limiting: a server as a process, its Python client, and its log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from tests.processes.test_serve import BAD, GOOD, Server, asked, request, submit, token_of
+from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.executors.client import Client
+
+pytest.importorskip("fastapi")
+pytest.importorskip("sqlalchemy")
+ENDLESS = "def softmax(x):\n    while True:\n        pass  # {}\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("follow") / "home"
+    made = Server(home, "--set", f"serve.log={home}/log.jsonl", "--set", "eval.limits.call_s=30")
+    made.log = home / "log.jsonl"
+    yield made
+    made.stop()
+
+
+def log_of(server):
+    return [json.loads(line) for line in server.log.read_text().splitlines()]
+
+
+def test_a_task_is_followed_from_its_acceptance_to_its_end_by_many(server):
+    client, found = Client(server.url), []
+    key = client.submit(request(GOOD.format("followed")), name="followed")
+
+    def follow() -> None:
+        found.append(list(client.events("followed")))
+
+    threads = [threading.Thread(target=follow) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    # One that never reads harms nobody.
+    idle = socket.create_connection(("127.0.0.1", server.port))
+    idle.sendall(f"GET /v1/tasks/{key}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    for thread in threads:
+        thread.join(60)
+    idle.close()
+    assert len(found) == 8
+    for events in found:
+        kinds = [event.kind for event in events]
+        assert (kinds[0], kinds[-1], kinds.count("running")) == ("state", "ended", 1)
+        stages = [event.fields["stage"] for event in events if event.kind == "stage"]
+        assert [s for s in stages if s != "prepare"][:3] == ["spawn", "load", "correctness"]
+        assert events[-1].fields["verdict"] == "correct"
+    story = found[0]
+    again = list(client.events(key))
+    assert [event.kind for event in again] == [event.kind for event in story]
+    rest = list(client.events(key, after=story[3].place))
+    assert [e.place for e in rest[1:]] == [e.place for e in story[4:]]
+    assert client.report(key).verdict == "correct"
+
+
+def test_the_async_client_follows_and_the_loop_goes_on(server):
+    client = Client(server.url)
+
+    async def follow() -> tuple[list[str], int]:
+        key, kinds, turns = client.submit(request(GOOD.format("async"))), [], 0
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0.01)
+
+        turning = asyncio.create_task(turn())
+        async for event in client.events_async(key):
+            kinds.append(event.kind)
+        turning.cancel()
+        with pytest.raises(ConfigError, match="404"):
+            async for _ in client.events_async("nobody's"):
+                pass
+        return kinds, turns
+
+    kinds, turns = asyncio.run(follow())
+    assert (kinds[0], kinds[-1]) == ("state", "ended")
+    assert turns > 3
+
+
+def test_several_are_submitted_waited_for_and_one_that_runs_is_cancelled(server):
+    client = Client(server.url)
+    texts = [BAD.format(0), ENDLESS.format("many"), GOOD.format("many")]
+    keys = client.submit_many([request(text) for text in texts])
+    assert client.task(keys[0], 60.0)["verdict"] == "incorrect"
+    limit = time.monotonic() + 30
+    while client.task(keys[1])["state"] != "running":
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    following = client.events(keys[1])
+    assert next(following).kind == "state"
+    client.cancel(keys[1])
+    assert list(following)[-1].fields["state"] == "cancelled"
+    assert client.task(keys[2], 60.0)["verdict"] == "correct"
+    with pytest.raises(InfrastructureError, match="cancelled"):
+        client.report(keys[1])
+    with pytest.raises(ConfigError, match="404"):
+        list(client.events("nothing"))
+
+
+def test_what_runs_is_ended_at_once_when_nobody_wants_it(server):
+    client = Client(server.url)
+    key = client.submit(request(ENDLESS.format("ended")))
+    with contextlib.closing(client.events(key)) as events:
+        assert any(event.kind == "draw" for event in events)
+    start = time.monotonic()
+    client.cancel(key)
+    while client.queue()["running"]:
+        # Its own limit would be 30 s.
+        assert time.monotonic() - start < 15
+        time.sleep(0.05)
+    assert client.report(client.submit(request(GOOD.format("next")))).verdict == "correct"
+
+
+def test_figures_and_log_name_what_was_done(server):
+    parser = pytest.importorskip("prometheus_client.parser")
+    client = Client(server.url)
+    key = client.submit(request(GOOD.format("figures")))
+    client.report(key)
+    assert client.submit(request(GOOD.format("figures"))) == key
+    made = urllib.request.Request(f"{server.url}/metrics", headers={"x-request-id": "mine-1"})
+    with urllib.request.urlopen(made, timeout=10) as answer:
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert answer.headers["x-request-id"] == "mine-1"
+        text = answer.read().decode()
+    value = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert value["tilewright_cache_hits_total", "done"] >= 1
+    assert value["tilewright_ended_total", "correct"] >= 1
+    assert value["tilewright_stage_seconds_sum", "correctness"] > 0
+    assert value["tilewright_device_busy_seconds_total", "cpu"] > 0
+    assert value["tilewright_wait_seconds_count",] >= 1
+    assert value["tilewright_tasks", "done"] >= 1
+    assert value["tilewright_waiting",] == 0
+    rows = [row for row in log_of(server) if row.get("task") == key]
+    assert {"running", "judged", "request"} <= {row["event"] for row in rows}
+    assert "mine-1" in {row.get("id") for row in log_of(server)}
+    workers = asked(f"{server.url}/v1/workers")[1]
+    assert len(workers) == client.queue()["room"]
+
+
+def test_pages_of_other_places_may_not_ask(server):
+    for headers in ({"origin": "http://evil.example"}, {"host": "evil.example:8477"}):
+        assert asked(f"{server.url}/v1/tasks", **headers)[0] == 403
+    for headers in ({"origin": "http://localhost:1"}, {"host": f"localhost:{server.port}"}):
+        assert asked(f"{server.url}/v1/tasks", **headers)[0] == 200
+    made = urllib.request.Request(f"{server.url}/v1/health", headers={"origin": "http://localhost"})
+    with urllib.request.urlopen(made, timeout=10) as answer:
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+def test_a_server_that_drains_refuses_finishes_and_hands_on_to_the_next(tmp_path):
+    home = tmp_path / "home"
+    first = Server(home, "--workers", "1", "--set", "eval.limits.call_s=4")
+    client = Client(first.url)
+    running = client.submit(request(ENDLESS.format("drained")))
+    with contextlib.closing(client.events(running)) as events:
+        assert any(event.kind == "draw" for event in events)
+    others = client.submit_many([request(GOOD.format(n)) for n in range(3)])
+    first.process.send_signal(signal.SIGTERM)
+    limit = time.monotonic() + 10
+    while asked(f"{first.url}/v1/health")[1]["status"] != "draining":
+        assert time.monotonic() < limit
+    made = urllib.request.Request(
+        f"{first.url}/v1/tasks",
+        json.dumps({"request": request(GOOD.format("late")).model_dump(mode="json")}).encode(),
+        {"content-type": "application/json"},
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(made, timeout=10)
+    assert (refused.value.code, refused.value.headers["retry-after"]) == (503, "5")
+    refused.value.close()
+    # The next server waits for the folder, then goes on with what waited.
+    second = Server(home, "--workers", "1", wait=False)
+    assert first.process.wait(60) == 0
+    second.wait()
+    try:
+        later = Client(second.url)
+        assert later.task(running, 60.0)["verdict"] == "failed"
+        assert later.task(running)["attempts"] == 1
+        assert [later.task(key, 60.0)["verdict"] for key in others] == ["correct"] * 3
+    finally:
+        second.stop()
+
+
+def test_a_client_with_a_token_has_its_rate_and_its_share_and_others_theirs(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    one, two = token_of(home, "one"), token_of(home, "two")
+    limits = ["serve.requests_per_s=0.5", "serve.burst=12", "serve.most_waiting_each=2"]
+    words = [word for limit in limits for word in ("--set", limit)]
+    server = Server(home, *words, host="0.0.0.0")
+    try:
+        address = f"{server.url}/v1/tasks"
+        body = [{"request": request(ENDLESS.format(n)).model_dump(mode="json")} for n in range(3)]
+        codes = [asked(f"{address}/batch", body, authorization=f"Bearer {one}")[0]]
+        codes += [asked(address, authorization=f"Bearer {one}")[0] for _ in range(12)]
+        assert (codes[0], codes[1], codes[-1]) == (429, 200, 429)
+        assert asked(address, authorization=f"Bearer {two}")[0] == 200
+        wrong = [asked(address, authorization=f"Bearer {n}")[0] for n in range(14)]
+        assert (wrong[0], wrong[-1]) == (401, 429)
+        assert asked(address, authorization=f"Bearer {two}")[0] == 200
+    finally:
+        server.stop()
+
+
+def test_what_ended_long_ago_or_too_much_is_forgotten_by_itself(tmp_path):
+    home = tmp_path / "home"
+    server = Server(home)
+    try:
+        for number in range(3):
+            submit(server, f"def softmax(x{number}:\n", name=f"n{number}")
+        for number in range(3):
+            assert asked(f"{server.url}/v1/tasks/n{number}?wait_s=60")[1]["state"] == "done"
+    finally:
+        server.stop()
+    server = Server(home, "--set", "serve.keep_tasks=1")
+    try:
+        limit = time.monotonic() + 20
+        while len(found := asked(f"{server.url}/v1/tasks")[1]) > 1:
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+        assert len(found) == 1
+    finally:
+        server.stop()

@@ -1,0 +1,84 @@
+"""Schemathesis against a server as a process: nothing breaks it, and it answers as it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes.test_serve import Server, asked, submit
+
+pytest.importorskip("fastapi")
+pytest.importorskip("schemathesis")
+pytest.importorskip("sqlalchemy")
+# Not `positive_data_acceptance`: a schema cannot say which paths and references are sound.
+CHECKS = (
+    *("not_a_server_error", "status_code_conformance", "content_type_conformance"),
+    *("response_schema_conformance", "response_headers_conformance", "unsupported_method"),
+    *("negative_data_rejection", "missing_required_header", "use_after_free"),
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    made = Server(tmp_path_factory.mktemp("schema") / "home")
+    yield made
+    made.stop()
+
+
+def schemathesis(server: Server, folder: Path, *words: str) -> None:
+    beside = Path(sys.executable).parent / "schemathesis"
+    program = str(beside) if beside.exists() else shutil.which("schemathesis")
+    assert program
+    command = [program, "run", f"{server.url}/openapi.json", "--checks", ",".join(CHECKS)]
+    command += ["--max-examples", "6", "--seed", "1", "--request-timeout", "30", "--no-color"]
+    done = subprocess.run(
+        [*command, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert asked(f"{server.url}/v1/health")[1]["status"] == "ok"
+
+
+def test_whatever_the_description_allows_or_not_is_answered_as_it_says(server, tmp_path):
+    schemathesis(server, tmp_path, "--phases", "coverage,fuzzing")
+
+
+def test_so_is_whatever_concerns_a_task_that_there_is(server, tmp_path):
+    # A candidate that cannot be parsed costs no judge.
+    assert submit(server, "def softmax(x:\n", name="known")[0] == 202
+    assert asked(f"{server.url}/v1/tasks/known?wait_s=60")[1]["state"] == "done"
+    config = '[parameters]\n"path.key" = "known"\n"path.name" = "known"\n'
+    (tmp_path / "schemathesis.toml").write_text(config)
+    words = ["--phases", "coverage,fuzzing", "--include-path-regex", r"\{(key|name)\}"]
+    schemathesis(server, tmp_path, *words)
+    assert asked(f"{server.url}/v1/tasks/known/report")[1]["verdict"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"request": NaN}', 422),
+        (b'{"request": {"device": "\\ud800"}, "name": "\\ud800"}', 422),
+        (b'{"a": 1e400, "b": -Infinity}', 422),
+        (b'{"deadline_s": NaN}', 422),
+        (b"\x00", 422),
+        (b"[" * 200_000, 400),
+        (b'"' + b"x" * 3_000_000 + b'"', 422),
+    ],
+)
+def test_no_json_breaks_it_and_nothing_large_comes_back(server, body, status):
+    for path in ("/v1/tasks", "/v1/tasks/batch", "/evaluate", "/evaluate/batch"):
+        found, text = asked(f"{server.url}{path}", body)
+        assert found == status
+        assert len(text) < 20_000
+
+
+def test_text_that_is_none_is_refused_wherever_it_stands(server):
+    fields = {"reference_code": "\ud800" * 20, "kernel_code": "\udfff" * 20, "task_id": "a"}
+    for body in (fields, {"tasks": [fields]}):
+        path = "/evaluate" if "task_id" in body else "/evaluate/batch"
+        assert asked(f"{server.url}{path}", json.dumps(body).encode())[0] == 422
