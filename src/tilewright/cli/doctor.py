@@ -74,9 +74,11 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     on_cluster = is_cluster(settings.executor)
     if on_cluster and given["calibrate"]:
         raise ConfigError("--calibrate: of one machine; run it on each node, while it is idle")
-    items = cluster_items(settings) if on_cluster else tool_items(settings.home)
     calibration: dict[str, Any] | None = None
     with Progress("doctor", verbose=given["verbose"]) as progress:
+        if on_cluster:
+            progress.about("leasing what the cluster has")
+        items = cluster_items(settings) if on_cluster else tool_items(settings.home)
         reports, trouble = _judge_self(settings, progress)
         if given["calibrate"] and not trouble:
             calibration = _calibrate(settings, given["runs"], progress)
