@@ -16,7 +16,7 @@ __all__ = ["VERBS", "cli", "main"]
 
 VERBS = (
     *("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "view", "mcp"),
-    *("report", "data", "serve"),
+    *("report", "data", "serve", "train"),
 )
 """Each is a module beside this one, imported when it is asked for."""
 INTERRUPTED = 130

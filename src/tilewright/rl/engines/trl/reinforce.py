@@ -1,0 +1,125 @@
+"""Learning from rewards: the run around the trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from tilewright.rl.engines.trl import models
+from tilewright.rl.engines.trl.arguments import rl_arguments
+from tilewright.rl.engines.trl.checkpoints import latest
+from tilewright.rl.engines.trl.sampler import TransformersSampler
+from tilewright.rl.engines.trl.trainer import Learned, TurnTrainer
+from tilewright.rl.health import Watch, line_of, scored
+from tilewright.rl.learning import Learning
+from tilewright.rl.training import TrainConfig
+from tilewright.rl.worlds import Seen
+
+__all__ = ["train_rl"]
+
+Told = Callable[[str], None]
+MODEL = "model"
+
+
+class Scores(TrainerCallback):  # type: ignore[misc]
+    """Scores held-out problems while the weights are those of a step. Lifetime: one sitting."""
+
+    def __init__(self, score: Callable[[int], None], every: int) -> None:
+        self._score = score
+        self._every = every
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
+        """Score, if it is time."""
+        step = int(state.global_step)
+        if step == state.max_steps or (self._every and step % self._every == 0):
+            self._score(step)
+
+
+def train_rl(config: TrainConfig, folder: Path, told: Told, seen: Seen) -> dict[str, Any]:
+    """Train until all steps are made; return what came of it.
+
+    The run goes on from its last whole checkpoint, and from the event log beyond it.
+
+    Raises:
+        ConfigError: the model or a setting cannot be used, or mismatch rejection leaves nothing.
+        InfrastructureError: the judge fails.
+    """
+    if config.machine.threads:
+        torch.set_num_threads(config.machine.threads)
+    learning = Learning(config, folder, seen)
+    try:
+        return _trained(learning, told)
+    finally:
+        learning.close()
+
+
+def _trained(learning: Learning, told: Told) -> dict[str, Any]:
+    config, preset, folder = learning.config, learning.preset, learning.folder
+    tokenizer = models.load_tokenizer(models.started(config))
+    watch = Watch(config.health, preset, told)
+    figures: dict[str, float | None] = {}
+
+    def observe(step: int, learned: Learned, logs: dict[str, float]) -> None:
+        found = watch.figures(learned, _measured(learned, logs))
+        learning.record(step, learned.played.trajectories, found)
+        figures.update(found)
+        told(f"step {step} of {preset.optimizer.steps}: {line_of(found)}")
+
+    trainer = TurnTrainer(
+        models.load_model(config.model.path),
+        rl_arguments(config, preset, folder),
+        tokenizer,
+        preset=preset,
+        seed=config.seed,
+        device=config.machine.device,
+        keep=config.checkpoints.keep,
+        source=lambda step: learning.play(step, sampler),
+        observer=observe,
+        peft_config=models.adapters(config.model.lora),
+    )
+    sampler = TransformersSampler(
+        trainer.accelerator.unwrap_model(trainer.model),
+        tokenizer,
+        together=config.machine.sampled_together,
+        device=config.machine.device,
+        autocast=trainer.accelerator.autocast,
+        name=f"local:{config.model.path}",
+    )
+    scores: dict[str, float | None] = {}
+
+    def score(step: int) -> None:
+        played = learning.score(step, sampler)
+        if played is not None:
+            found = scored(played, preset)
+            learning.record(step, played.trajectories, found)
+            scores.update(found)
+            told(f"held out, after step {step}: {line_of(found)}")
+
+    trainer.add_callback(Scores(score, config.scores.every))
+    whole = latest(folder / "checkpoints")
+    trainer.train(resume_from_checkpoint=str(whole[0]) if whole else None)
+    place = models.save(
+        trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / MODEL
+    )
+    return {
+        "run": str(folder),
+        "model": str(place),
+        "steps": int(trainer.state.global_step),
+        "last": figures,
+        "held_out": scores,
+    }
+
+
+def _measured(learned: Learned, logs: dict[str, float]) -> dict[str, float | None]:
+    """Return what the engine measured of a step, by our names."""
+    found: dict[str, float | None] = {
+        "loss": logs.get("loss"),
+        "gradient": logs.get("grad_norm"),
+        "entropy": learned.entropy,
+        "clipped": logs.get("clip_ratio/region_mean"),
+    }
+    return found | {f"seconds/{name}": value for name, value in learned.seconds.items()}

@@ -1,0 +1,178 @@
+"""The cold start: supervised learning of conversations, the loss on the assistant's turns alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import PrinterCallback
+from trl import SFTConfig, SFTTrainer
+
+from tilewright.errors import ConfigError, RecordError
+from tilewright.loop.files import parquet_rows
+from tilewright.records.events import Stepped
+from tilewright.records.log import EventLog
+from tilewright.rl.engines.trl import models
+from tilewright.rl.engines.trl.arguments import machine_arguments
+from tilewright.rl.engines.trl.checkpoints import complete, latest, prune
+from tilewright.rl.training import TrainConfig
+
+__all__ = ["read_conversations", "train_sft"]
+
+Told = Callable[[str], None]
+MODEL = "model"
+
+
+class Conversations(SFTTrainer):  # type: ignore[misc]
+    """Learns conversations, and says how far it is. Lifetime: one sitting."""
+
+    _tag_names = ("tilewright",)
+
+    def follow(self, record: Callable[[int, dict[str, float]], None], keep: int) -> None:
+        """Have each step recorded, and so many checkpoints kept."""
+        self.remove_callback(PrinterCallback)
+        self._record = record
+        self._keep = keep
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Record a step."""
+        super().log(logs, start_time)
+        if "grad_norm" in logs:
+            self._record(int(self.state.global_step), dict(logs))
+
+    def create_model_card(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
+        """Write none: a run folder says what was trained, and on what."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:  # noqa: ANN401
+        super()._save_checkpoint(model, trial)
+        folder = Path(self.args.output_dir)
+        complete(folder / f"checkpoint-{self.state.global_step}")
+        prune(folder, self._keep)
+
+
+def train_sft(config: TrainConfig, folder: Path, told: Told) -> dict[str, Any]:
+    """Train on conversations until all epochs are over; return what came of it.
+
+    A model is made where `model.path` is empty. The run goes on from its last whole checkpoint.
+
+    Raises:
+        ConfigError: the data or the model cannot be used.
+    """
+    rows = read_conversations(config.data.conversations)
+    if config.machine.threads:
+        torch.set_num_threads(config.machine.threads)
+    if config.model.path:
+        tokenizer = models.load_tokenizer(models.started(config))
+        model = models.load_model(config.model.path)
+    else:
+        texts = [message["content"] for row in rows for message in row["messages"]]
+        tokenizer = models.fresh_tokenizer(texts, config.model.fresh)
+        model = models.fresh_model(config.model.fresh, tokenizer, config.seed)
+    args = _arguments(config, folder, len(rows))
+    trainer = Conversations(
+        model=model,
+        args=args,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=tokenizer,
+        peft_config=models.adapters(config.model.lora),
+    )
+    whole = latest(folder / "checkpoints")
+    losses: list[float] = []
+    with EventLog(folder) as log:
+
+        def record(step: int, logs: dict[str, float]) -> None:
+            figures: dict[str, float | None] = {
+                name: logs.get(name) for name in ("loss", "grad_norm", "entropy", "learning_rate")
+            }
+            log.append(Stepped(step=step, batch="sft", figures=figures))
+            losses.append(logs["loss"])
+            told(f"step {step}, loss {logs['loss']:.4f}, gradient {logs['grad_norm']:.3f}")
+
+        trainer.follow(record, config.checkpoints.keep)
+        trainer.train(resume_from_checkpoint=str(whole[0]) if whole else None)
+    place = models.save(
+        trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / MODEL
+    )
+    return {
+        "run": str(folder),
+        "model": str(place),
+        "conversations": len(rows),
+        "steps": int(trainer.state.global_step),
+        "first_loss": losses[0] if losses else None,
+        "last_loss": losses[-1] if losses else None,
+    }
+
+
+def read_conversations(files: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return rows with `messages` of files of JSON lines or parquet.
+
+    Raises:
+        ConfigError: there are none, or a file is missing.
+        RecordError: a row has no messages.
+    """
+    found = []
+    for name in files:
+        path = Path(name)
+        if path.suffix == ".parquet":
+            rows = list(parquet_rows(path))
+        else:
+            try:
+                lines = path.read_text(encoding="utf-8").split("\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(f"data.conversations: {path}: {error}") from error
+            rows = [(f"{path}:{n}", _row(path, n, line)) for n, line in enumerate(lines, 1) if line]
+        found += [{"messages": _messages(where, row)} for where, row in rows]
+    if not found:
+        raise ConfigError("data.conversations names no file with a conversation in it")
+    return found
+
+
+def _row(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise RecordError(f"{path}:{number}: not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise RecordError(f"{path}:{number}: a row is an object with `messages`")
+    return row
+
+
+def _messages(where: str, row: dict[str, Any]) -> list[dict[str, str]]:
+    given = row.get("messages")
+    given = json.loads(given) if isinstance(given, str) else given
+    try:
+        said = [{"role": str(m["role"]), "content": str(m["content"])} for m in given or ()]
+    except (KeyError, TypeError) as error:
+        raise RecordError(f"{where}: a message has `role` and `content`") from error
+    if not any(message["role"] == "assistant" for message in said):
+        raise RecordError(f"{where}: no message of an assistant to learn from")
+    return said
+
+
+def _arguments(config: TrainConfig, folder: Path, count: int) -> SFTConfig:
+    section = config.estimator().sft
+    rows = min(config.machine.rows_together, section.batch)
+    whole = -(-section.batch // rows)
+    steps = -(-count // (rows * whole)) * section.epochs
+    return SFTConfig(
+        **machine_arguments(config, folder),
+        num_train_epochs=section.epochs,
+        per_device_train_batch_size=rows,
+        gradient_accumulation_steps=whole,
+        learning_rate=section.learning_rate,
+        # As the released recipe: a tenth of warm-up, then a cosine.
+        lr_scheduler_type="cosine",
+        warmup_steps=steps // 10,
+        weight_decay=0.01,
+        max_grad_norm=1.0,
+        assistant_only_loss=True,
+        packing=False,
+        max_length=config.data.longest,
+        dataset_num_proc=None,
+        loss_type="nll",
+        eos_token=None,
+    )
