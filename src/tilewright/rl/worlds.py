@@ -17,9 +17,11 @@ from tilewright.records import Problem
 from tilewright.records.events import Ask, Reply, Turn
 from tilewright.registry import catalogue, load
 
-__all__ = ["EVALUATOR", "Seen", "World", "open_world"]
+__all__ = ["EVALUATOR", "NOWHERE", "Seen", "World", "open_world"]
 
 EVALUATOR = "evaluator"
+NOWHERE = "none"
+"""The device of a world that has none."""
 MOST_WORKERS = 4
 Seen = Callable[[str, dict[str, object]], None]
 

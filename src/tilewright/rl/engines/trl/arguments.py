@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
+import torch
+import transformers
 from trl import GRPOConfig
 
 from tilewright.rl.presets import Preset
 from tilewright.rl.training import MachineSection, TrainConfig
 
-__all__ = ["machine_arguments", "pieces_of", "rl_arguments"]
+__all__ = ["machine_arguments", "pieces_of", "quiet", "rl_arguments"]
+
+
+def quiet(machine: MachineSection) -> None:
+    """Set up this process: its threads, and no bars beside our own progress."""
+    if machine.threads:
+        torch.set_num_threads(machine.threads)
+    transformers.utils.logging.disable_progress_bar()
+    # Its old name is the one that all versions in our range know.
+    warnings.filterwarnings("ignore", ".*gradient_checkpointing.*", FutureWarning)
 
 
 def pieces_of(preset: Preset, machine: MachineSection) -> int:

@@ -6,18 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from transformers import TrainerCallback
 
 from tilewright.rl.engines.trl import models
-from tilewright.rl.engines.trl.arguments import rl_arguments
+from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import latest
 from tilewright.rl.engines.trl.sampler import TransformersSampler
 from tilewright.rl.engines.trl.trainer import Learned, TurnTrainer
 from tilewright.rl.health import Watch, line_of, scored
 from tilewright.rl.learning import Learning
 from tilewright.rl.training import TrainConfig
-from tilewright.rl.worlds import Seen
+from tilewright.rl.worlds import NOWHERE, Seen
 
 __all__ = ["train_rl"]
 
@@ -48,8 +47,7 @@ def train_rl(config: TrainConfig, folder: Path, told: Told, seen: Seen) -> dict[
         ConfigError: the model or a setting cannot be used, or mismatch rejection leaves nothing.
         InfrastructureError: the judge fails.
     """
-    if config.machine.threads:
-        torch.set_num_threads(config.machine.threads)
+    quiet(config.machine)
     learning = Learning(config, folder, seen)
     try:
         return _trained(learning, told)
@@ -60,6 +58,8 @@ def train_rl(config: TrainConfig, folder: Path, told: Told, seen: Seen) -> dict[
 def _trained(learning: Learning, told: Told) -> dict[str, Any]:
     config, preset, folder = learning.config, learning.preset, learning.folder
     tokenizer = models.load_tokenizer(models.started(config))
+    # In a made-up world no time is measured that a model could disturb.
+    lease = config.machine.device if learning.world.device != NOWHERE else None
     watch = Watch(config.health, preset, told)
     figures: dict[str, float | None] = {}
 
@@ -75,7 +75,7 @@ def _trained(learning: Learning, told: Told) -> dict[str, Any]:
         tokenizer,
         preset=preset,
         seed=config.seed,
-        device=config.machine.device,
+        lease=lease,
         keep=config.checkpoints.keep,
         source=lambda step: learning.play(step, sampler),
         observer=observe,
@@ -85,7 +85,7 @@ def _trained(learning: Learning, told: Told) -> dict[str, Any]:
         trainer.accelerator.unwrap_model(trainer.model),
         tokenizer,
         together=config.machine.sampled_together,
-        device=config.machine.device,
+        lease=lease,
         autocast=trainer.accelerator.autocast,
         name=f"local:{config.model.path}",
     )

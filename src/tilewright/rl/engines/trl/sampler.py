@@ -24,8 +24,14 @@ __all__ = ["TransformersSampler", "leased"]
 
 
 @contextmanager
-def leased(device: str) -> Iterator[None]:
-    """Hold the lease of a device while computing on it, as an evaluation does."""
+def leased(device: str | None) -> Iterator[None]:
+    """Hold the lease of a device while computing on it, as an evaluation does.
+
+    `None`: nobody's time is measured beside this model.
+    """
+    if device is None:
+        yield
+        return
     name = lease_name(find_device(device), plan_cores(list(os.sched_getaffinity(0))))
     with open_lock(name) as lease:
         fcntl.flock(lease, fcntl.LOCK_EX)
@@ -41,7 +47,7 @@ class TransformersSampler:
         tokenizer: Any,  # noqa: ANN401
         *,
         together: int,
-        device: str,
+        lease: str | None,
         autocast: Callable[[], AbstractContextManager[Any]],
         name: str,
     ) -> None:
@@ -49,7 +55,7 @@ class TransformersSampler:
         self._model = model
         self._tokenizer = tokenizer
         self._together = together
-        self._device = device
+        self._lease = lease
         self._autocast = autocast
         ends = model.generation_config.eos_token_id
         listed = ends if isinstance(ends, list) else [ends]
@@ -82,11 +88,11 @@ class TransformersSampler:
         found: dict[int, Sample] = {}
         training = self._model.training
         self._model.eval()
-        devices = [] if self._device == "cpu" else [self._model.device]
+        devices = [] if self._model.device.type == "cpu" else [self._model.device]
         try:
             with (
                 boundary(PolicyError, f"sampling from {self.name}"),
-                leased(self._device),
+                leased(self._lease),
                 torch.random.fork_rng(devices=devices),
                 self._autocast(),
             ):

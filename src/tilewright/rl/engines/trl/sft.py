@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset
 from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
@@ -17,7 +16,7 @@ from tilewright.loop.files import parquet_rows
 from tilewright.records.events import Stepped
 from tilewright.records.log import EventLog
 from tilewright.rl.engines.trl import models
-from tilewright.rl.engines.trl.arguments import machine_arguments
+from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
 from tilewright.rl.engines.trl.checkpoints import complete, latest, prune
 from tilewright.rl.training import TrainConfig
 
@@ -63,8 +62,7 @@ def train_sft(config: TrainConfig, folder: Path, told: Told) -> dict[str, Any]:
         ConfigError: the data or the model cannot be used.
     """
     rows = read_conversations(config.data.conversations)
-    if config.machine.threads:
-        torch.set_num_threads(config.machine.threads)
+    quiet(config.machine)
     if config.model.path:
         tokenizer = models.load_tokenizer(models.started(config))
         model = models.load_model(config.model.path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -77,7 +78,7 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
         *,
         preset: Preset,
         seed: int,
-        device: str,
+        lease: str | None,
         keep: int,
         source: Source,
         observer: Observer,
@@ -97,7 +98,8 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
         self.remove_callback(PrinterCallback)
         self._preset = preset
         self._seed = seed
-        self._leased = device
+        self._device = lease
+        self._lease = ExitStack()
         self._keep = keep
         self._source = source
         self._observer = observer
@@ -131,8 +133,9 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
             for chosen in pieces([row.length for row in rows], count)
         ]
         middle = time.monotonic()
-        with leased(self._leased):
-            entropy = self._look(cut)
+        # Until the step is made.
+        self._lease.enter_context(leased(self._device))
+        entropy = self._look(cut)
         parts = {"rollouts": middle - start, "log_probs": time.monotonic() - middle}
         self._learned = learned = self._estimate(played, cut, entropy, parts)
         found = [self._scaled(piece, learned.rows) for piece in cut]
@@ -219,6 +222,7 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
         stepped = "grad_norm" in logs
         super().log(logs, start_time)
         if stepped and self._learned is not None:
+            self._lease.close()
             self._learned.seconds["update"] = time.monotonic() - self._updating
             self._observer(int(self.state.global_step), self._learned, dict(logs))
 
