@@ -160,9 +160,7 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
 def _installed() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise ConfigError(
-            f"training needs {', '.join(missing)}: pip install 'tilewright[train]'"
-        )
+        raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
 
 
 def _engine(name: str) -> Any:  # noqa: ANN401 - loaded late: it takes seconds

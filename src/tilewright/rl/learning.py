@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright import __version__
@@ -89,7 +89,9 @@ class Learning:
         )
         return self._rollouts.play(trajectories, section.turns, sampler, sampling)
 
-    def record(self, step: int, batch: Sequence[Trajectory], figures: dict[str, float | None]) -> None:
+    def record(
+        self, step: int, batch: Sequence[Trajectory], figures: dict[str, float | None]
+    ) -> None:
         """Write the figures of a batch into the event log."""
         self.log.append(Stepped(step=step, batch=batch[0].batch, figures=figures))
 
@@ -119,9 +121,6 @@ class Learning:
                 device=self.world.device,
             )
         )
-
-
-Told = Callable[[str], None]
 
 
 def _kept(path: Path) -> list[Problem]:

@@ -56,10 +56,7 @@ def turns_of(played: Played, preset: Preset, seed: int) -> Turns:
     """Return what the estimator wants to know of a batch, (B, T)."""
     groups = {name: n for n, name in enumerate(dict.fromkeys(t.group for t in played.trajectories))}
     said = [
-        [
-            turn.judgements[0] if turn is not None and not is_unjudged(turn) else None
-            for turn in row
-        ]
+        [turn.judgements[0] if turn is not None and not is_unjudged(turn) else None for turn in row]
         for row in played.turns
     ]
     count = len(said[0])

@@ -188,4 +188,5 @@ def _lay_over(tree: dict[str, Any], more: dict[str, Any], where: str) -> None:
                 raise ConfigError(f"{where}.{key} is a section, not {value!r}")
             _lay_over(tree[key], value, f"{where}.{key}")
         else:
-            tree[key] = value
+            # YAML reads a bare `off` as false.
+            tree[key] = "off" if value is False and isinstance(tree[key], str) else value

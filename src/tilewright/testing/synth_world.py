@@ -113,8 +113,4 @@ def _feedback(judgement: Judgement) -> str:
 
 def _problem(name: str) -> Problem:
     source = SourceFile(path="problem.py", text=REFERENCE_SOURCE)
-    return Problem(
-        id=name, kind="function", source=source, entry=ENTRY, cases=(Case(name="only"),)
-    )
-
-
+    return Problem(id=name, kind="function", source=source, entry=ENTRY, cases=(Case(name="only"),))

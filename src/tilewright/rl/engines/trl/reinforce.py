@@ -12,7 +12,7 @@ from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import latest
 from tilewright.rl.engines.trl.sampler import TransformersSampler
-from tilewright.rl.engines.trl.trainer import Learned, TurnTrainer
+from tilewright.rl.engines.trl.trainer import Learned, Lesson, TurnTrainer
 from tilewright.rl.health import Watch, line_of, scored
 from tilewright.rl.learning import Learning
 from tilewright.rl.training import TrainConfig
@@ -60,6 +60,8 @@ def _trained(learning: Learning, told: Told) -> dict[str, Any]:
     tokenizer = models.load_tokenizer(models.started(config))
     # In a made-up world no time is measured that a model could disturb.
     lease = config.machine.device if learning.world.device != NOWHERE else None
+    # Adapters can be switched off; without them the beginning is a model of its own.
+    copied = config.health.reference and not config.model.lora.rank
     watch = Watch(config.health, preset, told)
     figures: dict[str, float | None] = {}
 
@@ -69,17 +71,22 @@ def _trained(learning: Learning, told: Told) -> dict[str, Any]:
         figures.update(found)
         told(f"step {step} of {preset.optimizer.steps}: {line_of(found)}")
 
+    lesson = Lesson(
+        preset,
+        config.seed,
+        source=lambda step: learning.play(step, sampler),
+        observer=observe,
+        lease=lease,
+        keep=config.checkpoints.keep,
+        measures_reference=config.health.reference,
+    )
     trainer = TurnTrainer(
         models.load_model(config.model.path),
         rl_arguments(config, preset, folder),
         tokenizer,
-        preset=preset,
-        seed=config.seed,
-        lease=lease,
-        keep=config.checkpoints.keep,
-        source=lambda step: learning.play(step, sampler),
-        observer=observe,
-        peft_config=models.adapters(config.model.lora),
+        lesson,
+        adapters=models.adapters(config.model.lora),
+        reference=models.load_model(config.model.path) if copied else None,
     )
     sampler = TransformersSampler(
         trainer.accelerator.unwrap_model(trainer.model),
@@ -102,9 +109,7 @@ def _trained(learning: Learning, told: Told) -> dict[str, Any]:
     trainer.add_callback(Scores(score, config.scores.every))
     whole = latest(folder / "checkpoints")
     trainer.train(resume_from_checkpoint=str(whole[0]) if whole else None)
-    place = models.save(
-        trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / MODEL
-    )
+    place = models.save(trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / MODEL)
     return {
         "run": str(folder),
         "model": str(place),
@@ -120,6 +125,7 @@ def _measured(learned: Learned, logs: dict[str, float]) -> dict[str, float | Non
         "loss": logs.get("loss"),
         "gradient": logs.get("grad_norm"),
         "entropy": learned.entropy,
+        "kl": learned.divergence,
         "clipped": logs.get("clip_ratio/region_mean"),
     }
     return found | {f"seconds/{name}": value for name, value in learned.seconds.items()}

@@ -64,9 +64,7 @@ class TransformersSampler:
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """Return the ids of a prompt, as the model is shown it."""
         said = [{"role": item.role, "content": item.text} for item in messages]
-        text = self._tokenizer.apply_chat_template(
-            said, tokenize=False, add_generation_prompt=True
-        )
+        text = self._tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
         found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return found
 
@@ -103,6 +101,9 @@ class TransformersSampler:
                     found |= dict(zip(chosen, drawn, strict=True))
         finally:
             self._model.train(training)
+            if devices:
+                # What is judged on this device next has its own processes.
+                torch.cuda.empty_cache()
         return [found[place] for place in range(len(prompts))]
 
     def _drawn(self, prompts: list[Sequence[int]], sampling: Sampling) -> list[Sample]:

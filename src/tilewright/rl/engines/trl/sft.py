@@ -29,7 +29,7 @@ MODEL = "model"
 class Conversations(SFTTrainer):  # type: ignore[misc]
     """Learns conversations, and says how far it is. Lifetime: one sitting."""
 
-    _tag_names = ("tilewright",)
+    _tag_names = ["tilewright"]  # noqa: RUF012 - as in the base
 
     def follow(self, record: Callable[[int, dict[str, float]], None], keep: int) -> None:
         """Have each step recorded, and so many checkpoints kept."""
@@ -92,9 +92,7 @@ def train_sft(config: TrainConfig, folder: Path, told: Told) -> dict[str, Any]:
 
         trainer.follow(record, config.checkpoints.keep)
         trainer.train(resume_from_checkpoint=str(whole[0]) if whole else None)
-    place = models.save(
-        trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / MODEL
-    )
+    place = models.save(trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / MODEL)
     return {
         "run": str(folder),
         "model": str(place),
