@@ -20,13 +20,13 @@ preset: tilewright
 seed: 3
 overrides:
   reward: {speed: 0.1, most_speedup: 20}
-  sampling: {prompts: 2, rollouts: 4, turns: 2, context_tokens: 160, reply_tokens: 24}
+  sampling: {prompts: 2, rollouts: 4, turns: 2, context_tokens: 128, reply_tokens: 24}
   optimizer: {learning_rate: 0.003, steps: 4}
   loss: {scale: 10}
-  sft: {learning_rate: 0.01, batch: 16, epochs: 1}
+  sft: {learning_rate: 0.01, batch: 16, epochs: 3}
   evaluation: {samples: 2, turns: 2}
 model:
-  fresh: {hidden: 32, layers: 1, heads: 2, positions: 256, vocabulary: 420}
+  fresh: {hidden: 64, layers: 2, heads: 4, positions: 256, vocabulary: 420}
 data:
   conversations: [sft.jsonl]
   problems: synth
@@ -35,7 +35,7 @@ checkpoints: {every: 2}
 """
 
 
-def write_toy(folder: Path, rows: int = 64) -> Path:
+def write_toy(folder: Path, rows: int = 320) -> Path:
     """Write a configuration and its conversations into a folder; return the configuration."""
     text = TOY.replace("sft.jsonl", str(folder / "sft.jsonl"))
     (folder / "toy.yaml").write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.errors import InfrastructureError, RecordError
+from tilewright.errors import ConfigError, InfrastructureError, RecordError
 from tilewright.loop.budget import Spent
 from tilewright.loop.driver import drive, replay
 from tilewright.loop.player import History, Player
@@ -186,7 +186,7 @@ class Rollouts:
 
         Raises:
             InfrastructureError: the judge fails; what it did judge is in the log.
-            ConfigError: the run folder cannot be written.
+            ConfigError: the run folder cannot be written, or no prompt has room for a reply.
             RecordError: what is left of an earlier sitting is damaged.
         """
         batch = trajectories[0].batch
@@ -218,8 +218,14 @@ class Rollouts:
             if len(lost) > most:
                 playing.close()
                 raise _too_many(lost, planned)
-        for turn in range(len(strategy.levels)):
-            policy.have(turn)
+        if not told:
+            raise ConfigError(
+                f"no prompt of {batch} leaves room for a reply: sampling.reply_tokens is "
+                f"{sampling.reply_tokens}, sampling.context_tokens {sampling.context_tokens}"
+            )
+        for turn, asks in enumerate(strategy.levels):
+            if asks:
+                policy.have(turn)
         return _played(trajectories, turns, told, policy.samples)
 
     def _room(
