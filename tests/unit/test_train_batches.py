@@ -115,7 +115,7 @@ class Typist:
     def decode(self, reply):
         return "".join(map(chr, reply))
 
-    def sample(self, prompts, seed, sampling):
+    def sample(self, prompts, seed, sampling):  # noqa: ARG002
         self.sampled.append(len(prompts))
         texts = [render(OPTIMUM if n % 2 else REFERENCE) for n in range(len(prompts))]
         found = []
@@ -296,13 +296,13 @@ def test_the_settings_of_other_verbs_come_from_their_places_too(tmp_path, monkey
 
 
 def test_the_command_refuses_what_makes_no_sense(tmp_path, capsys):
-    for given, words in (
+    for arguments, words in (
         (["train", "rl"], "train wants a CONFIG"),
         (["train", "rl", "x", "--resume", "y"], "leave CONFIG and --out"),
         (["train", "sft", str(tmp_path / "none.yaml")], "cannot read the settings file"),
         (["train", "rl", "--resume", str(tmp_path)], "no event log"),
     ):
-        assert cli.main(given, standalone_mode=False) in (2, 6)
+        assert cli.main(arguments, standalone_mode=False) in (2, 6)
         assert words in capsys.readouterr().err
 
 

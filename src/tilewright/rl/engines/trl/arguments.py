@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import datasets
 import torch
 import transformers
 from trl import GRPOConfig
@@ -21,6 +22,7 @@ def quiet(machine: MachineSection) -> None:
     if machine.threads:
         torch.set_num_threads(machine.threads)
     transformers.utils.logging.disable_progress_bar()
+    datasets.disable_progress_bars()
     # Its old name is the one that all versions in our range know.
     warnings.filterwarnings("ignore", ".*gradient_checkpointing.*", FutureWarning)
 
