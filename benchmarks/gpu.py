@@ -24,6 +24,7 @@ from benchmarks import (
     gpu_memory,
     gpu_smoke,
     gpu_stream,
+    gpu_train,
 )
 from benchmarks.bars import Bar
 
@@ -34,6 +35,7 @@ PLAIN = {
     "liger": gpu_liger.run,
     "memory": gpu_memory.run,
     "climb": gpu_climb.run,
+    "train": gpu_train.run,
 }
 TIMED = {"aa": gpu_aa.run, "delta": gpu_delta.run, "agreement": gpu_agreement.run}
 PARTS = ("smoke", "corpus", "calibrate", *PLAIN, *TIMED)

@@ -15,13 +15,19 @@ from tilewright.rl.engines.trl.sampler import TransformersSampler
 from tilewright.rl.engines.trl.trainer import Learned, Lesson, TurnTrainer
 from tilewright.rl.health import Watch, line_of, scored
 from tilewright.rl.learning import Learning
+from tilewright.rl.tokens import Sampler
 from tilewright.rl.training import TrainConfig
 from tilewright.rl.worlds import NOWHERE, Seen
 
 __all__ = ["train_rl"]
 
 Told = Callable[[str], None]
+Wrap = Callable[[TransformersSampler], Sampler]
 MODEL = "model"
+
+
+def _as_it_is(sampler: TransformersSampler) -> Sampler:
+    return sampler
 
 
 class Scores(TrainerCallback):  # type: ignore[misc]
@@ -38,10 +44,13 @@ class Scores(TrainerCallback):  # type: ignore[misc]
             self._score(step)
 
 
-def train_rl(config: TrainConfig, folder: Path, told: Told, seen: Seen) -> dict[str, Any]:
+def train_rl(
+    config: TrainConfig, folder: Path, told: Told, seen: Seen, wrap: Wrap = _as_it_is
+) -> dict[str, Any]:
     """Train until all steps are made; return what came of it.
 
-    The run goes on from its last whole checkpoint, and from the event log beyond it.
+    The run goes on from its last whole checkpoint, and from the event log beyond it. `wrap` may put
+    a sampler of one's own before the engine's, say one that adds what others wrote.
 
     Raises:
         ConfigError: the model or a setting cannot be used, or mismatch rejection leaves nothing.
@@ -50,12 +59,12 @@ def train_rl(config: TrainConfig, folder: Path, told: Told, seen: Seen) -> dict[
     quiet(config.machine)
     learning = Learning(config, folder, seen)
     try:
-        return _trained(learning, told)
+        return _trained(learning, told, wrap)
     finally:
         learning.close()
 
 
-def _trained(learning: Learning, told: Told) -> dict[str, Any]:
+def _trained(learning: Learning, told: Told, wrap: Wrap) -> dict[str, Any]:
     config, preset, folder = learning.config, learning.preset, learning.folder
     tokenizer = models.load_tokenizer(models.started(config))
     # In a made-up world no time is measured that a model could disturb.
@@ -88,14 +97,16 @@ def _trained(learning: Learning, told: Told) -> dict[str, Any]:
         adapters=models.adapters(config.model.lora),
         reference=models.load_model(config.model.path) if copied else None,
     )
-    sampler = TransformersSampler(
-        trainer.accelerator.unwrap_model(trainer.model),
+    whole_model = trainer.accelerator.unwrap_model(trainer.model)
+    own = TransformersSampler(
+        whole_model,
         tokenizer,
         together=config.machine.sampled_together,
         lease=lease,
         autocast=trainer.accelerator.autocast,
         name=f"local:{config.model.path}",
     )
+    sampler = wrap(own)
     scores: dict[str, float | None] = {}
 
     def score(step: int) -> None:
@@ -109,7 +120,7 @@ def _trained(learning: Learning, told: Told) -> dict[str, Any]:
     trainer.add_callback(Scores(score, config.scores.every))
     whole = latest(folder / "checkpoints")
     trainer.train(resume_from_checkpoint=str(whole[0]) if whole else None)
-    place = models.save(trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / MODEL)
+    place = models.save(whole_model, tokenizer, folder / MODEL)
     return {
         "run": str(folder),
         "model": str(place),

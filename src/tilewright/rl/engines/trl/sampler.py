@@ -106,6 +106,19 @@ class TransformersSampler:
                 torch.cuda.empty_cache()
         return [found[place] for place in range(len(prompts))]
 
+    def scored(self, prompt: Sequence[int], reply: Sequence[int]) -> Sample:
+        """Return a reply that somebody else wrote, with this model's log-probabilities of it."""
+        ids = torch.tensor([[*prompt, *reply]], device=self._model.device)
+        training = self._model.training
+        self._model.eval()
+        try:
+            with torch.no_grad(), self._autocast():
+                logits = self._model(input_ids=ids, logits_to_keep=len(reply) + 1).logits[0, :-1]
+        finally:
+            self._model.train(training)
+        chosen = logits.float().log_softmax(-1).gather(-1, ids[0, len(prompt) :, None])[:, 0]
+        return Sample(tuple(prompt), tuple(reply), tuple(chosen.tolist()), "stop")
+
     def _drawn(self, prompts: list[Sequence[int]], sampling: Sampling) -> list[Sample]:
         longest = max(map(len, prompts))
         pad = self._tokenizer.pad_token_id
