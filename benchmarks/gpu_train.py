@@ -58,8 +58,8 @@ overrides:
               reply_tokens: {reply}}}
   optimizer: {{steps: {steps}}}
 data: {{problems: bundled}}
-machine: {{device: {device}, precision: {precision}, rows_together: 8, sampled_together: 64, threads: {threads},
-           recompute: {recompute}}}
+machine: {{device: {device}, precision: {precision}, rows_together: 8, sampled_together: 64,
+           threads: {threads}, recompute: {recompute}}}
 checkpoints: {{every: 1000}}
 health: {{stop_unjudged: 1.0}}
 settings:
@@ -72,7 +72,7 @@ MOST_S = 480.0
 class Mixed:
     """The engine's sampler, with a bundled candidate in place of some replies. Lifetime: a run."""
 
-    def __init__(self, own: Any, written: dict[str, str]) -> None:
+    def __init__(self, own: Any, written: dict[str, str]) -> None:  # noqa: ANN401 - loaded late
         self.name = own.name
         self.seconds: list[float] = []
         self.tokens: list[int] = []
@@ -155,7 +155,7 @@ def run(out: Path, *, tiny: bool = False) -> list[Bar]:
     settings = _settings(folder, device, tiny=tiny)
     mixed: list[Mixed] = []
 
-    def wrap(own: Any) -> Mixed:
+    def wrap(own: Any) -> Mixed:  # noqa: ANN401
         mixed.append(Mixed(own, written(device)))
         return mixed[0]
 

@@ -15,7 +15,7 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -24,7 +24,7 @@ import click
 from pydantic import BaseModel
 
 from tilewright import config, errors, records, registry
-from tilewright.rl.presets import TILEWRIGHT, Preset
+from tilewright.rl.presets import Preset
 from tilewright.rl.training import TrainConfig
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -184,14 +184,15 @@ def schema(name: str, record: type[BaseModel]) -> str:
     return json.dumps({**head, **document}, indent=2) + "\n"
 
 
-def setting_rows(leaves: Iterable[config.Leaf]) -> list[tuple[str, ...]]:
-    """Return path, type, default and meaning of settings."""
+def settings_table(owner: type[BaseModel], without: str = "none") -> str:
+    """List every setting of a tree with its type and default."""
     rows = []
-    for leaf in leaves:
+    for leaf in config.leaves(owner):
         doc = field_docs(leaf.owner)[leaf.field][1]
         default = default_text(leaf.owner, leaf.field)
-        rows.append((f"`{leaf.path}`", f"`{leaf.annotation}`", default, doc))
-    return rows
+        if not leaf.path.startswith(without):
+            rows.append((f"`{leaf.path}`", f"`{leaf.annotation}`", default, doc))
+    return table(("path", "type", "default", "meaning"), rows)
 
 
 def config_page() -> str:
@@ -200,35 +201,16 @@ def config_page() -> str:
     text += "One tree. Sources, lowest first: these defaults, one YAML file, `--set path=value`.\n"
     text += "A value after `--set` is YAML, for example `--set 'eval.require_layers=[seccomp]'`.\n"
     text += "An unknown key is an error that names the nearest known one.\n\n"
-    head = ("path", "type", "default", "meaning")
-    text += table(head, setting_rows(config.leaves()))
-    text += "The environment gives two defaults:\n\n"
-    text += table(
-        ("variable", "setting", "form"),
-        [
-            (f"`{config.HOME_VARIABLE}`", "`home`", "a folder"),
-            (f"`{config.PLUGINS_VARIABLE}`", "`plugins`", "names of packages, joined by commas"),
-        ],
-    )
-    text += "\n## Training\n\n"
+    text += settings_table(config.Config) + "The environment gives two defaults:\n\n"
+    names = (f"`{config.PLUGINS_VARIABLE}`", "`plugins`", "names of packages, joined by commas")
+    home = (f"`{config.HOME_VARIABLE}`", "`home`", "a folder")
+    text += table(("variable", "setting", "form"), [home, names])
+    text += "\n## Training\n\nThe file of `tilewright train` is a tree of its own, in which the\n"
     text += (
-        "The file that `tilewright train` is given is a tree of its own, in which all settings\n"
+        "settings above are the section `settings`. `overrides` changes the preset: the second\n"
     )
-    text += (
-        "above stand below `settings`, as `settings.eval.device`. What `overrides` may hold is\n"
-    )
-    text += "the second table; its defaults are those of the preset `tilewright`.\n\n"
-    own = [leaf for leaf in config.leaves(TrainConfig) if not leaf.path.startswith("settings.")]
-    text += table(head, setting_rows(own))
-    chosen = []
-    for leaf in config.leaves(Preset):
-        value: object = TILEWRIGHT
-        for name in leaf.path.split("."):
-            value = getattr(value, name)
-        if leaf.path != "name":
-            doc = field_docs(leaf.owner)[leaf.field][1]
-            chosen.append((f"`{leaf.path}`", f"`{leaf.annotation}`", f"`{value}`", doc))
-    text += table(head, chosen)
+    text += "table, whose defaults a preset may differ from.\n\n"
+    text += settings_table(TrainConfig, without="settings.") + settings_table(Preset)
     return text.rstrip() + "\n"
 
 

@@ -69,16 +69,22 @@ def _trained(learning: Learning, told: Told, wrap: Wrap) -> dict[str, Any]:
     tokenizer = models.load_tokenizer(models.started(config))
     # In a made-up world no time is measured that a model could disturb.
     lease = config.machine.device if learning.world.device != NOWHERE else None
-    # Adapters can be switched off; without them the beginning is a model of its own.
-    copied = config.health.reference and not config.model.lora.rank
     watch = Watch(config.health, preset, told)
-    figures: dict[str, float | None] = {}
+    figures: dict[str, dict[str, float | None]] = {"last": {}, "held_out": {}}
 
     def observe(step: int, learned: Learned, logs: dict[str, float]) -> None:
         found = watch.figures(learned, _measured(learned, logs))
         learning.record(step, learned.played.trajectories, found)
-        figures.update(found)
+        figures["last"] = found
         told(f"step {step} of {preset.optimizer.steps}: {line_of(found)}")
+
+    def score(step: int) -> None:
+        played = learning.score(step, sampler)
+        if played is not None:
+            found = scored(played, preset)
+            learning.record(step, played.trajectories, found)
+            figures["held_out"] = found
+            told(f"held out, after step {step}: {line_of(found)}")
 
     lesson = Lesson(
         preset,
@@ -89,17 +95,10 @@ def _trained(learning: Learning, told: Told, wrap: Wrap) -> dict[str, Any]:
         keep=config.checkpoints.keep,
         measures_reference=config.health.reference,
     )
-    trainer = TurnTrainer(
-        models.load_model(config.model.path),
-        rl_arguments(config, preset, folder),
-        tokenizer,
-        lesson,
-        adapters=models.adapters(config.model.lora),
-        reference=models.load_model(config.model.path) if copied else None,
-    )
-    whole_model = trainer.accelerator.unwrap_model(trainer.model)
+    trainer = _trainer(config, folder, tokenizer, lesson)
+    model = trainer.accelerator.unwrap_model(trainer.model)
     own = TransformersSampler(
-        whole_model,
+        model,
         tokenizer,
         together=config.machine.sampled_together,
         lease=lease,
@@ -107,27 +106,31 @@ def _trained(learning: Learning, told: Told, wrap: Wrap) -> dict[str, Any]:
         name=f"local:{config.model.path}",
     )
     sampler = wrap(own)
-    scores: dict[str, float | None] = {}
-
-    def score(step: int) -> None:
-        played = learning.score(step, sampler)
-        if played is not None:
-            found = scored(played, preset)
-            learning.record(step, played.trajectories, found)
-            scores.update(found)
-            told(f"held out, after step {step}: {line_of(found)}")
-
     trainer.add_callback(Scores(score, config.scores.every))
     whole = latest(folder / "checkpoints")
     trainer.train(resume_from_checkpoint=str(whole[0]) if whole else None)
-    place = models.save(whole_model, tokenizer, folder / MODEL)
-    return {
-        "run": str(folder),
-        "model": str(place),
-        "steps": int(trainer.state.global_step),
-        "last": figures,
-        "held_out": scores,
-    }
+    place = models.save(model, tokenizer, folder / MODEL)
+    made = {"run": str(folder), "model": str(place), "steps": int(trainer.state.global_step)}
+    return {**made, **figures}
+
+
+def _trainer(
+    config: TrainConfig,
+    folder: Path,
+    tokenizer: Any,  # noqa: ANN401 - untyped package
+    lesson: Lesson,
+) -> TurnTrainer:
+    path = config.model.path
+    # Adapters can be switched off; without them the beginning is a model of its own.
+    copied = config.health.reference and not config.model.lora.rank
+    return TurnTrainer(
+        models.load_model(path),
+        rl_arguments(config, lesson.preset, folder),
+        tokenizer,
+        lesson,
+        adapters=models.adapters(config.model.lora),
+        reference=models.load_model(path) if copied else None,
+    )
 
 
 def _measured(learned: Learned, logs: dict[str, float]) -> dict[str, float | None]:
