@@ -52,6 +52,7 @@ TINY = {
 }
 SETTINGS = """
 preset: paper
+own_kernels: {own_kernels}
 overrides:
   mismatch: {{level: trajectory}}
   sampling: {{prompts: {prompts}, rollouts: {rollouts}, turns: {turns}, context_tokens: {context},
@@ -185,6 +186,7 @@ def _settings(folder: Path, device: str, *, tiny: bool) -> TrainConfig:
         reply=400 if tiny else 1024,
         steps=1 if tiny else 3,
         threads=1 if tiny else 0,
+        own_kernels="false" if tiny else "true",
         device=device,
         precision="fp32" if tiny else "bf16",
         recompute="false" if tiny else "true",

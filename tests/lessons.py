@@ -30,6 +30,7 @@ model:
 data:
   conversations: [sft.jsonl]
   problems: synth
+  held_out: synth/5-6
 machine: {rows_together: 4, threads: 1, sampled_together: 8}
 checkpoints: {every: 2}
 """

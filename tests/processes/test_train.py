@@ -117,7 +117,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(place, whole, where, count,
     train_rl(settings(place), folder, print, silent)
     after = [turn.ask.id for turn in told(folder)]
     assert after[: len(before)] == before
-    assert len(set(after)) == len(after) == 4 * TURNS
+    assert len(set(after)) == len(after) == 4 * TURNS + 8
     assert all(path.stat().st_mtime_ns == then for path, then in sampled.items())
     assert weights(folder) == weights(whole)
 
@@ -125,7 +125,11 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(place, whole, where, count,
 def test_every_step_leaves_its_figures(whole):
     events = list(read_events(whole))
     stepped = [event for event in events if isinstance(event, Stepped)]
-    assert [event.step for event in stepped] == [1, 2, 3, 4]
+    assert [event.step for event in stepped if event.batch.startswith("step")] == [1, 2, 3, 4]
+    scores = [event for event in stepped if event.batch.startswith("score")]
+    assert [event.step for event in scores] == [4]
+    assert scores[0].figures["turns"] == 8
+    stepped = [event for event in stepped if event not in scores]
     assert any(event.figures["gradient"] for event in stepped), "else equal weights say nothing"
     figures = stepped[0].figures
     for name in (
@@ -182,7 +186,7 @@ def test_a_dead_judge_stops_the_run_which_then_goes_on(place, whole, monkeypatch
 
 def test_a_step_with_few_unjudged_turns_warns_and_goes_on(place, monkeypatch):
     lines = []
-    overrides = ("health.stop_unjudged=0.2", "overrides.optimizer.steps=1")
+    overrides = ("health.stop_unjudged=0.2", "overrides.optimizer.steps=1", "data.held_out=''")
     folder = begun(place, "few", *overrides)
     monkeypatch.setattr(learning, "open_world", lambda *_: Dying(TURNS - 1, raises=False))
     train_rl(settings(place, *overrides), folder, lines.append, silent)
@@ -215,3 +219,17 @@ def test_the_command_trains(place):
     assert document["steps"] == 1
     assert (place / document["model"] / "model.safetensors").is_file()
     assert "step 1 of 1: reward" in answer.stderr
+
+
+def test_figures_go_to_tensorboard_too(place):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    overrides = ("health.log=tensorboard", "overrides.optimizer.steps=1", "data.held_out=''")
+    folder = begun(place, "board", *overrides)
+    train_rl(settings(place, *overrides), folder, print, silent)
+    (file,) = folder.rglob("events.out.tfevents*")
+    board = EventAccumulator(str(file))
+    board.Reload()
+    names = board.Tags()["scalars"]
+    assert any(name.endswith("tilewright/reward") for name in names), names

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from tests.lessons import played, toy, write_toy
 from tilewright.cli.main import cli
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, ProblemError, RecordError
 from tilewright.loop.driver import replay
 from tilewright.loop.policies.base import Message
 from tilewright.records.events import Ask, Asked, Judgement, Reply, Told, Turn
 from tilewright.records.log import EventLog
 from tilewright.rl.batches import Lockstep, drawn_problems, trajectories_of
 from tilewright.rl.health import line_of, reward_noise, scored
+from tilewright.rl.learning import Learning
 from tilewright.rl.presets import PAPER, PRESETS, RELEASED_CODE, TILEWRIGHT, RewardSection
 from tilewright.rl.rollouts import Past, Rollouts
 from tilewright.rl.rows import pieces, reward_of, rows_of, table, turns_of
@@ -313,6 +314,17 @@ def test_the_world_of_the_toy_says_what_it_has():
         "synth/1",
         "synth/2",
     ]
+    assert [problem.id for problem in world.problems("synth/5-6")] == ["synth/5", "synth/6"]
+    with pytest.raises(ProblemError, match="this world has synth"):
+        world.problems("rmsnorm")
     assert world.prompt(world.problems("synth")[0], ()) == (
         Message(role="user", text="Write a fast kernel."),
     )
+
+
+def test_what_is_held_out_is_not_trained_on(tmp_path):
+    config = toy(tmp_path, "data.problems=synth/6")
+    with pytest.raises(
+        ConfigError, match=r"data\.held_out has synth/5, whose reference is that of"
+    ):
+        Learning(config, tmp_path, lambda *_: None)

@@ -53,7 +53,7 @@ def trainer_of(folder, *overrides, batch=None, observed=None, adapters=None, ref
         preset,
         config.seed,
         source=lambda _: batch or played(VERDICTS, groups=2),
-        observer=lambda step, learned, logs: seen.append((step, learned, logs)),
+        observer=lambda step, learned, logs: seen.append((step, learned, logs)) or {},
         measures_reference=adapters is not None or reference is not None,
     )
     path = str(folder / "model")
@@ -138,7 +138,7 @@ def test_the_gradient_of_a_real_step_is_that_of_our_loss(folder):
     trainer.add_callback(Capture())
     observed = []
     object.__setattr__(
-        trainer._lesson, "observer", lambda step, _, logs: observed.append((step, logs))
+        trainer._lesson, "observer", lambda step, _, logs: observed.append((step, logs)) or {}
     )
     trainer.train()
     before.update(dict(twin.named_parameters()))

@@ -136,7 +136,7 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
         if not given["file"]:
             raise ConfigError("train wants a CONFIG, or --resume RUN")
         settings = load_training(Path(given["file"]), overrides)
-        _installed()
+        _installed(settings)
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
         raise ConfigError("--resume goes on with what the run was given; leave CONFIG and --out")
@@ -153,11 +153,14 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
             raise ConfigError(
                 f"{folder} was begun with {leaf.path} {then!r}; a run that goes on keeps it"
             )
-    _installed()
+    _installed(settings)
     return settings, folder
 
 
-def _installed() -> None:
+def _installed(settings: TrainConfig) -> None:
+    log = settings.health.log
+    if log != "none" and importlib.util.find_spec(log) is None:
+        raise ConfigError(f"health.log is {log}, which is not installed: pip install {log}")
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")

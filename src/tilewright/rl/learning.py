@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright import __version__
+from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.sitting import PROBLEMS, lines_of
 from tilewright.records import Problem
@@ -39,7 +40,7 @@ class Learning:
         self.config = config
         self.preset: Preset = config.estimator()
         self.folder = folder
-        self.world: World = open_world(config.world, config.settings, folder, seen)
+        self.world: World = open_world(config.world, _ruled(config), folder, seen)
         begun = (folder / EVENTS).exists()
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
@@ -121,6 +122,15 @@ class Learning:
                 device=self.world.device,
             )
         )
+
+
+def _ruled(config: TrainConfig) -> Config:
+    """Return the settings of the judge, with the rule that training adds."""
+    section = config.settings.eval
+    own = section.rules.require_own_kernel or config.own_kernels
+    rules = section.rules.model_copy(update={"require_own_kernel": own})
+    section = section.model_copy(update={"rules": rules})
+    return config.settings.model_copy(update={"eval": section})
 
 
 def _kept(path: Path) -> list[Problem]:

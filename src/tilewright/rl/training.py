@@ -97,6 +97,7 @@ class CheckpointSection(Section):
     every: int = Field(default=10, ge=1)
     """Steps."""
     keep: int = Field(default=2, ge=1)
+    """How many are kept; older ones go."""
 
 
 class ScoreSection(Section):
@@ -126,8 +127,11 @@ class TrainConfig(Section):
     overrides: dict[str, Any] = Field(default_factory=dict)
     """Settings of the preset that are to differ, by section."""
     seed: int = Field(default=0, ge=0)
+    """Of the order of problems, of what is sampled, of PRS, and of fresh weights."""
     world: str = "evaluator"
     """Who judges: the `evaluator`, or a made-up landscape by its name."""
+    own_kernels: bool = True
+    """Reject what launches no kernel of its own, also in plain torch, whatever the rules say."""
     model: StartSection = StartSection()
     data: DataSection = DataSection()
     machine: MachineSection = MachineSection()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ __all__ = ["SynthWorld", "conversations", "make"]
 NAME = "synth"
 QUESTION = f"Write a fast {ENTRY}."
 AGAIN = "Write a faster one."
-REFERENCE_SOURCE = "def reference(*inputs):\n    return inputs\n"
+REFERENCE_SOURCE = "# number {}\ndef reference(*inputs):\n    return inputs\n"
+_ADDRESS = re.compile(rf"^{NAME}(?:/(\d+)(?:-(\d+))?)?$")
 
 
 class SynthWorld:
@@ -28,15 +30,17 @@ class SynthWorld:
     device = "none"
 
     def problems(self, address: str) -> list[Problem]:
-        """Return the problem; more of them, with equal verdicts, at `synth/COUNT`.
+        """Return the problem, or several of equal verdicts: `synth`, `synth/4`, `synth/4-7`.
 
         Raises:
-            ProblemError: the address is neither.
+            ProblemError: the address is none of these.
         """
-        name, _, count = address.partition("/")
-        if name != NAME or (count and not count.isdecimal()):
-            raise ProblemError(f"{address}: this world has {NAME} and {NAME}/COUNT")
-        return [_problem(f"{NAME}/{number}") for number in range(int(count or 1))]
+        match = _ADDRESS.match(address)
+        if match is None:
+            raise ProblemError(f"{address}: this world has {NAME}, {NAME}/COUNT, {NAME}/FIRST-LAST")
+        first, last = (int(part) if part else None for part in match.groups())
+        numbers = range(first or 1) if last is None else range(first or 0, last + 1)
+        return [_problem(number) for number in numbers]
 
     def prompt(
         self,
@@ -111,6 +115,12 @@ def _feedback(judgement: Judgement) -> str:
     return f"{'Wrong' if judgement.verdict == 'incorrect' else 'Failed'}.\n{AGAIN}"
 
 
-def _problem(name: str) -> Problem:
-    source = SourceFile(path="problem.py", text=REFERENCE_SOURCE)
-    return Problem(id=name, kind="function", source=source, entry=ENTRY, cases=(Case(name="only"),))
+def _problem(number: int) -> Problem:
+    source = SourceFile(path="problem.py", text=REFERENCE_SOURCE.format(number))
+    return Problem(
+        id=f"{NAME}/{number}",
+        kind="function",
+        source=source,
+        entry=ENTRY,
+        cases=(Case(name="only"),),
+    )

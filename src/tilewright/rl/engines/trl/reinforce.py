@@ -72,11 +72,12 @@ def _trained(learning: Learning, told: Told, wrap: Wrap) -> dict[str, Any]:
     watch = Watch(config.health, preset, told)
     figures: dict[str, dict[str, float | None]] = {"last": {}, "held_out": {}}
 
-    def observe(step: int, learned: Learned, logs: dict[str, float]) -> None:
+    def observe(step: int, learned: Learned, logs: dict[str, float]) -> dict[str, float | None]:
         found = watch.figures(learned, _measured(learned, logs))
         learning.record(step, learned.played.trajectories, found)
         figures["last"] = found
         told(f"step {step} of {preset.optimizer.steps}: {line_of(found)}")
+        return found
 
     def score(step: int) -> None:
         played = learning.score(step, sampler)
@@ -140,6 +141,6 @@ def _measured(learned: Learned, logs: dict[str, float]) -> dict[str, float | Non
         "gradient": logs.get("grad_norm"),
         "entropy": learned.entropy,
         "kl": learned.divergence,
-        "clipped": logs.get("clip_ratio/region_mean"),
+        "clipped": logs.get("clipped"),
     }
     return found | {f"seconds/{name}": value for name, value in learned.seconds.items()}

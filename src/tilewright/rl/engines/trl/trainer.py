@@ -35,7 +35,8 @@ __all__ = ["Learned", "Lesson", "Source", "TurnTrainer"]
 
 Source = Callable[[int], Played]
 """Plays the rollout batch of a step, from 0."""
-Observer = Callable[[int, "Learned", dict[str, float]], None]
+Observer = Callable[[int, "Learned", dict[str, float]], dict[str, float | None]]
+"""Takes a step, what it was made of, and what TRL measured; returns all figures of it."""
 
 
 @dataclass(frozen=True)
@@ -265,12 +266,15 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Pass on what TRL measured of a step, with what we did."""
-        stepped = "grad_norm" in logs
-        super().log(logs, start_time)
-        if stepped and self._learned is not None:
+        if "grad_norm" in logs and self._learned is not None:
             self._lease.close()
             self._learned.seconds["update"] = time.monotonic() - self._updating
-            self._lesson.observer(int(self.state.global_step), self._learned, dict(logs))
+            clipped = self._metrics["train"].get("clip_ratio/region_mean", [])
+            given = logs | {"clipped": sum(clipped) / len(clipped)} if clipped else logs
+            figures = self._lesson.observer(int(self.state.global_step), self._learned, given)
+            # Under a name of ours, so that none is taken for one of TRL's.
+            logs |= {f"tilewright/{n}": v for n, v in figures.items() if v is not None}
+        super().log(logs, start_time)
 
     def create_model_card(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
         """Write none: a run folder says what was trained, and on what."""
