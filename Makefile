@@ -71,7 +71,7 @@ bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
 
-gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|liger|faults|agreement|memory|climb|scale
+gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|liger|faults|agreement|memory|climb|scale|train
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 
 coverage: $(STAMP)  ## branch coverage, with the floors that we promise

@@ -26,6 +26,7 @@ from benchmarks import (
     gpu_scale,
     gpu_smoke,
     gpu_stream,
+    gpu_train,
 )
 from benchmarks.bars import Bar
 
@@ -37,6 +38,7 @@ PLAIN = {
     "liger": gpu_liger.run,
     "memory": gpu_memory.run,
     "climb": gpu_climb.run,
+    "train": gpu_train.run,
 }
 TIMED = {"aa": gpu_aa.run, "delta": gpu_delta.run, "agreement": gpu_agreement.run}
 PARTS = ("smoke", "corpus", "calibrate", "scale", *PLAIN, *TIMED)

@@ -25,6 +25,8 @@ import click
 from pydantic import BaseModel
 
 from tilewright import config, errors, records, registry
+from tilewright.rl.presets import Preset
+from tilewright.rl.training import TrainConfig
 from tilewright.serve import description
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -191,26 +193,33 @@ def schema(name: str, record: type[BaseModel]) -> str:
     return json.dumps({**head, **document}, indent=2) + "\n"
 
 
-def config_page() -> str:
-    """List every setting with its type and default."""
+def settings_table(owner: type[BaseModel], without: str = "none") -> str:
+    """List every setting of a tree with its type and default."""
     rows = []
-    for leaf in config.leaves():
+    for leaf in config.leaves(owner):
         doc = field_docs(leaf.owner)[leaf.field][1]
         default = default_text(leaf.owner, leaf.field)
-        rows.append((f"`{leaf.path}`", f"`{leaf.annotation}`", default, doc))
+        if not leaf.path.startswith(without):
+            rows.append((f"`{leaf.path}`", f"`{leaf.annotation}`", default, doc))
+    return table(("path", "type", "default", "meaning"), rows)
+
+
+def config_page() -> str:
+    """List every setting with its type and default."""
     text = "# Settings\n\n"
     text += "One tree. Sources, lowest first: these defaults, one YAML file, `--set path=value`.\n"
     text += "A value after `--set` is YAML, for example `--set 'eval.require_layers=[seccomp]'`.\n"
     text += "An unknown key is an error that names the nearest known one.\n\n"
-    text += table(("path", "type", "default", "meaning"), rows)
-    text += "The environment gives two defaults:\n\n"
-    text += table(
-        ("variable", "setting", "form"),
-        [
-            (f"`{config.HOME_VARIABLE}`", "`home`", "a folder"),
-            (f"`{config.PLUGINS_VARIABLE}`", "`plugins`", "names of packages, joined by commas"),
-        ],
+    text += settings_table(config.Config) + "The environment gives two defaults:\n\n"
+    names = (f"`{config.PLUGINS_VARIABLE}`", "`plugins`", "names of packages, joined by commas")
+    home = (f"`{config.HOME_VARIABLE}`", "`home`", "a folder")
+    text += table(("variable", "setting", "form"), [home, names])
+    text += "\n## Training\n\nThe file of `tilewright train` is a tree of its own, in which the\n"
+    text += (
+        "settings above are the section `settings`. `overrides` changes the preset: the second\n"
     )
+    text += "table, whose defaults a preset may differ from.\n\n"
+    text += settings_table(TrainConfig, without="settings.") + settings_table(Preset)
     return text.rstrip() + "\n"
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -32,10 +32,13 @@ __all__ = [
     "RewardSection",
     "Section",
     "ServeSection",
+    "at_home",
     "dump",
     "environment",
     "leaves",
     "load",
+    "load_around",
+    "load_tree",
 ]
 
 HOME_VARIABLE = "TILEWRIGHT_HOME"
@@ -48,6 +51,9 @@ class Section(BaseModel):
     """Base of every section: immutable, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+Tree = TypeVar("Tree", bound=Section)
 
 
 class EvalSection(Section):
@@ -247,11 +253,47 @@ def load(
     Raises:
         ConfigError: a file or a value is wrong; the message names it and what would be right.
     """
+    return at_home(load_tree(Config, _layers(file, overrides, _given(environ))))
+
+
+def load_tree(owner: type[Tree], layers: Iterable[tuple[str, dict[str, Any]]]) -> Tree:
+    """Return a tree of settings after layers are laid over its defaults, each with its source.
+
+    Raises:
+        ConfigError: a value is wrong; the message names it and what would be right.
+    """
     tree: dict[str, Any] = {}
-    config = Config()
-    for source, layer in _layers(file, overrides, os.environ if environ is None else environ):
+    found = _validate(owner, tree, "the defaults")
+    for source, layer in layers:
         _merge(tree, layer)
-        config = _validate(tree, source)
+        found = _validate(owner, tree, source)
+    return found
+
+
+def load_around(
+    owner: type[Tree],
+    name: str,
+    file: Path,
+    overrides: Sequence[str] = (),
+    *,
+    environ: Mapping[str, str] | None = None,
+) -> Tree:
+    """Return a larger tree, in which the settings of tilewright are the section `name`.
+
+    Raises:
+        ConfigError: a file or a value is wrong; the message names it and what would be right.
+    """
+    first, *rest = _layers(file, overrides, _given(environ))
+    tree = load_tree(owner, [(first[0], {name: first[1]}), *rest])
+    return tree.model_copy(update={name: at_home(getattr(tree, name))})
+
+
+def at_home(config: Config) -> Config:
+    """Return settings whose `home` is a path from the root.
+
+    Raises:
+        ConfigError: it is the home of a user whom nobody knows.
+    """
     try:
         home = config.home.expanduser()
     except RuntimeError as error:
@@ -259,7 +301,7 @@ def load(
     return config.model_copy(update={"home": home})
 
 
-def dump(config: Config) -> str:
+def dump(config: Section) -> str:
     """Return YAML that `load` turns back into an equal tree."""
     text: str = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
     return text
@@ -268,6 +310,10 @@ def dump(config: Config) -> str:
 def environment(names: Iterable[str]) -> dict[str, str]:
     """Return those of the named variables of this process that are set."""
     return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _given(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environ is None else environ
 
 
 def _layers(
@@ -345,23 +391,23 @@ def _merge(tree: dict[str, Any], more: dict[str, Any]) -> None:
             tree[key] = value
 
 
-def _validate(tree: dict[str, Any], source: str) -> Config:
+def _validate(owner: type[Tree], tree: dict[str, Any], source: str) -> Tree:
     try:
-        return Config.model_validate(tree)
+        return owner.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(error)}") from error
+        raise ConfigError(f"{source}: {_explain(owner, error)}") from error
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(owner: type[BaseModel], error: ValidationError) -> str:
     first = error.errors()[0]
     path = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"{path}: no such setting{_suggest(path)}"
+        return f"{path}: no such setting{_suggest(owner, path)}"
     return f"{path or 'the settings'}: {first['msg']} (got {first['input']!r})"
 
 
-def _suggest(path: str) -> str:
-    settings = [leaf.path for leaf in leaves()]
+def _suggest(owner: type[BaseModel], path: str) -> str:
+    settings = [leaf.path for leaf in leaves(owner)]
     sections = {leaf.rpartition(".")[0] for leaf in settings} - {""}
     known = [*settings, *sorted(sections)]
     near = difflib.get_close_matches(path, known, n=1, cutoff=0.6)

@@ -16,7 +16,7 @@ from tilewright.errors import PluginError, boundary
 
 __all__ = ["KINDS", "OWN_PACKAGE", "Plugin", "catalogue", "load"]
 
-KINDS = ("checks", "languages", "problem_sets", "strategies")
+KINDS = ("checks", "languages", "problem_sets", "strategies", "worlds")
 OWN_PACKAGE = "tilewright"
 
 _EXTRAS = {"ninja": "cpp", "numpy": "judge", "torch": "judge", "triton": "triton"}

@@ -1,17 +1,174 @@
-"""`tilewright train`: learning from verdicts."""
+"""`tilewright train`: a model learns to write kernels, from conversations and from verdicts."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
 import click
 
+from tilewright import __version__, config
+from tilewright.cli.common import ready_to_judge, usable_home
+from tilewright.cli.lines import say
+from tilewright.cli.progress import Progress
 from tilewright.cli.train_replay import command as replay
+from tilewright.errors import ConfigError, RecordError
+from tilewright.records.events import Begun
+from tilewright.records.log import EVENTS, EventLog
+from tilewright.records.runs import create_run
+from tilewright.rl.training import TrainConfig, load_training
+from tilewright.rl.worlds import EVALUATOR
 
 __all__ = ["command"]
+
+ENGINE = "tilewright.rl.engines.trl"
+NEEDED = ("trl", "transformers", "datasets", "peft")
+MAY_CHANGE = ("machine.", "health.", "checkpoints.", "settings.home", "settings.executor")
+"""Settings that a run does not depend on, by the beginning of their path."""
 
 
 @click.group("train")
 def command() -> None:
-    """Train a model on verdicts."""
+    """Train a model to write kernels: first from conversations, then from verdicts."""
 
 
 command.add_command(replay)
+
+
+def _options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
+    for option in (
+        click.argument("file", required=False, metavar="CONFIG"),
+        click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that ended."),
+        click.option("--out", metavar="DIR", help="Where the run folder is made. (settings.runs)"),
+        click.option("--device", metavar="NAME", help="cpu or cuda. (machine.device)"),
+        click.option(
+            "--set",
+            "overrides",
+            metavar="PATH=VALUE",
+            multiple=True,
+            help="Set one setting, after the file, for example seed=1. Repeatable.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print the outcome as one document."),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("sft")
+@_options
+def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Teach a model from conversations: what a reply looks like, before any reward.
+
+    CONFIG is a YAML file; docs/reference/config.md lists its settings. The loss is on what the
+    assistant said. The model is left in RUN/model, where `train rl` and `local:RUN/model` find it.
+    """
+    settings, folder = _opened(given)
+    engine = _engine("sft")
+    if not (folder / EVENTS).exists():
+        begun = Begun(
+            kind="train",
+            name="cold start",
+            problems=", ".join(settings.data.conversations),
+            protocols=("strict",),
+            evaluator=__version__,
+            device="none",
+        )
+        with EventLog(folder) as log:
+            log.append(begun)
+    with Progress("train sft") as progress, _Resumable(progress, "sft", folder):
+        document = engine.train_sft(settings, folder, progress.note)
+    if given["as_json"]:
+        click.echo(json.dumps(document, indent=1))
+    say(f"model {document['model']}; next: tilewright train rl CONFIG --set model.path=...")
+    return 0
+
+
+@command.command("rl")
+@_options
+def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
+    """Train a model on the verdicts that its own replies get.
+
+    CONFIG is a YAML file; docs/reference/config.md lists its settings. Every turn is in the event
+    log, which `tilewright view` shows. A run that was killed goes on with --resume: nothing is
+    sampled or judged twice.
+    """
+    settings, folder = _opened(given)
+    engine = _engine("reinforce")
+    if settings.world == EVALUATOR:
+        ready_to_judge(settings.settings)
+        usable_home(settings.settings)
+    with Progress("train rl") as progress, _Resumable(progress, "rl", folder):
+        document = engine.train_rl(settings, folder, progress.note, progress)
+    if given["as_json"]:
+        click.echo(json.dumps(document, indent=1))
+    say(
+        f"model {document['model']}, as a policy: local:{document['model']}; "
+        f"next: tilewright view {folder}"
+    )
+    return 0
+
+
+class _Resumable:
+    """Says how to go on with a run that ends early. Lifetime: one sitting."""
+
+    def __init__(self, progress: Progress, verb: str, folder: Path) -> None:
+        self._progress = progress
+        self._line = f"to go on: tilewright train {verb} --resume {folder}"
+
+    def __enter__(self) -> None:
+        """Do nothing yet."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Say it, if something failed."""
+        if kind is not None:
+            self._progress.note(self._line)
+
+
+def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
+    """Return the settings of a run, and its folder: made now, or there already.
+
+    Raises:
+        ConfigError: options are missing, or contradict what the run was begun with.
+    """
+    overrides = list(given["overrides"])
+    overrides += [f"machine.device={given['device']}"] if given["device"] else []
+    overrides += [f"settings.runs={given['out']}"] if given["out"] else []
+    if not given["resumed"]:
+        if not given["file"]:
+            raise ConfigError("train wants a CONFIG, or --resume RUN")
+        settings = load_training(Path(given["file"]), overrides)
+        _installed(settings)
+        return settings, create_run(settings.settings.runs, config.dump(settings))
+    if given["file"] or given["out"]:
+        raise ConfigError("--resume goes on with what the run was given; leave CONFIG and --out")
+    folder = Path(given["resumed"])
+    if not (folder / EVENTS).exists():
+        raise RecordError(f"{folder / EVENTS}: no event log can be read here")
+    before = load_training(folder / "run.yaml")
+    settings = load_training(folder / "run.yaml", overrides)
+    for leaf in config.leaves(TrainConfig):
+        then, now = before, settings
+        for name in leaf.path.split("."):
+            then, now = getattr(then, name), getattr(now, name)
+        if then != now and not leaf.path.startswith(MAY_CHANGE):
+            raise ConfigError(
+                f"{folder} was begun with {leaf.path} {then!r}; a run that goes on keeps it"
+            )
+    _installed(settings)
+    return settings, folder
+
+
+def _installed(settings: TrainConfig) -> None:
+    log = settings.health.log
+    if log != "none" and importlib.util.find_spec(log) is None:
+        raise ConfigError(f"health.log is {log}, which is not installed: pip install {log}")
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
+
+
+def _engine(name: str) -> Any:  # noqa: ANN401 - loaded late: it takes seconds
+    return importlib.import_module(f"{ENGINE}.{name}")

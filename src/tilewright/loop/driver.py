@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
 from tilewright.errors import RecordError
-from tilewright.records.events import Ask, Asked, Begun, Told, Turn
+from tilewright.records.events import Ask, Asked, Begun, Stepped, Told, Turn
 from tilewright.records.log import EventLog
 
 __all__ = ["Play", "Strategy", "drive", "replay"]
@@ -28,7 +28,7 @@ class Strategy(Protocol):
         """Take in what came of an ask."""
 
 
-def replay(strategy: Strategy, events: Iterable[Begun | Asked | Told]) -> list[Ask]:
+def replay(strategy: Strategy, events: Iterable[Begun | Asked | Told | Stepped]) -> list[Ask]:
     """Bring a fresh strategy to where a log ends; return what was asked and never told.
 
     Raises:
@@ -59,7 +59,7 @@ def drive(
     waiting: Iterable[Ask] = (),
     admit: Callable[[Ask], bool] = lambda _: True,
     stop: Callable[[], None] = lambda: None,
-) -> Iterator[Turn]:
+) -> Generator[Turn]:
     """Play until the strategy is done, or nothing more is admitted; yield turns from the disk.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol as Interface
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError
@@ -20,7 +21,30 @@ from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, Judgement, Reply, Turn
 from tilewright.scoring.rewards import REWARDS
 
-__all__ = ["Environment", "Step", "judged", "requested", "unusable", "within_turn"]
+__all__ = [
+    "Asking",
+    "Environment",
+    "Step",
+    "judged",
+    "requested",
+    "unusable",
+    "within_turn",
+]
+
+
+class Asking(Interface):
+    """What a player needs of an environment: its prompts, and what it says of replies."""
+
+    def prompt(
+        self, problem: Problem, shown: Sequence[Turn], directive: str = ""
+    ) -> tuple[Message, ...]:
+        """Return the messages that ask for an answer."""
+
+    def answered(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
+        """Judge a reply."""
+
+    def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
+        """Return the turn of an ask that its policy refused."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tilewright.errors import RecordError, ReplyRefused
 from tilewright.loop.budget import Budget, Spent, spent_on
 from tilewright.loop.driver import Strategy
-from tilewright.loop.environment import Environment
+from tilewright.loop.environment import Asking
 from tilewright.loop.policies.base import Message, Policy, digest_of, estimated_tokens
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Turn
@@ -42,7 +42,7 @@ class Player:
 
     def __init__(
         self,
-        environment: Environment,
+        environment: Asking,
         policy: Policy,
         problems: Mapping[str, Problem],
         turns: Mapping[str, Turn],

@@ -19,6 +19,7 @@ __all__ = [
     "Judgement",
     "Reply",
     "Role",
+    "Stepped",
     "Told",
     "Turn",
 ]
@@ -152,5 +153,17 @@ class Told(Record):
     turn: Turn
 
 
-Event = Annotated[Begun | Asked | Told, Field(discriminator="event")]
-EVENT: TypeAdapter[Begun | Asked | Told] = TypeAdapter(Event)
+class Stepped(Record):
+    """A model was trained on a batch of turns, or scored on one."""
+
+    event: Literal["stepped"] = "stepped"
+    step: int = Field(ge=0)
+    """Optimizer steps that were made by then."""
+    batch: str
+    """With which the ids of its asks begin."""
+    figures: dict[str, float | None]
+    """The health of the run; `None` where there was nothing to measure."""
+
+
+Event = Annotated[Begun | Asked | Told | Stepped, Field(discriminator="event")]
+EVENT: TypeAdapter[Begun | Asked | Told | Stepped] = TypeAdapter(Event)

@@ -12,7 +12,7 @@ from typing import IO, Self
 from pydantic import ValidationError
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.records.events import EVENT, Asked, Begun, Told
+from tilewright.records.events import EVENT, Asked, Begun, Stepped, Told
 
 __all__ = ["EVENTS", "EventLog", "read_events"]
 
@@ -47,7 +47,7 @@ class EventLog:
             self._file.truncate(whole)
         self._file.seek(0, os.SEEK_END)
 
-    def append(self, event: Begun | Asked | Told) -> None:
+    def append(self, event: Begun | Asked | Told | Stepped) -> None:
         """Write an event.
 
         Raises:
@@ -55,7 +55,7 @@ class EventLog:
         """
         self.extend([event])
 
-    def extend(self, events: Iterable[Begun | Asked | Told]) -> None:
+    def extend(self, events: Iterable[Begun | Asked | Told | Stepped]) -> None:
         """Write events that come together: all are on the disk when this returns.
 
         Raises:
@@ -87,7 +87,7 @@ class EventLog:
         self.close()
 
 
-def read_events(folder: Path, *, asked: bool = True) -> Iterator[Begun | Asked | Told]:
+def read_events(folder: Path, *, asked: bool = True) -> Iterator[Begun | Asked | Told | Stepped]:
     """Yield the events of a run in order; a last line without an end is left out.
 
     Args:

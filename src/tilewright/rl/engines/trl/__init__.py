@@ -1,0 +1,1 @@
+"""The adapter of TRL: no other room imports it."""

@@ -1,0 +1,111 @@
+"""Every setting of TRL on which an estimator depends, said in full: its defaults move."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import datasets
+import torch
+import transformers
+from trl import GRPOConfig
+
+from tilewright.rl.presets import Preset
+from tilewright.rl.training import MachineSection, TrainConfig
+
+__all__ = ["machine_arguments", "pieces_of", "quiet", "rl_arguments"]
+
+
+def quiet(machine: MachineSection) -> None:
+    """Set up this process: its threads, and no bars beside our own progress."""
+    if machine.threads:
+        torch.set_num_threads(machine.threads)
+    transformers.utils.logging.disable_progress_bar()
+    datasets.disable_progress_bars()
+    # Its old name is the one that all versions in our range know.
+    warnings.filterwarnings("ignore", ".*gradient_checkpointing.*", FutureWarning)
+
+
+def pieces_of(preset: Preset, machine: MachineSection) -> int:
+    """Return into how many forward and backward passes a batch is cut."""
+    sampling = preset.sampling
+    rows = sampling.prompts * sampling.rollouts * sampling.turns
+    return -(-rows // machine.rows_together)
+
+
+def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
+    """Return what the trainers of the cold start and of RL have in common."""
+    machine = config.machine
+    return {
+        "output_dir": str(folder / "checkpoints"),
+        "use_cpu": machine.device == "cpu",
+        "bf16": machine.precision == "bf16",
+        "fp16": False,
+        "gradient_checkpointing": machine.recompute,
+        "optim": "adamw_torch",
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.999,
+        "adam_epsilon": 1e-8,
+        "seed": config.seed,
+        "data_seed": config.seed,
+        "disable_tqdm": True,
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "report_to": [] if config.health.log == "none" else [config.health.log],
+        "save_strategy": "steps",
+        "save_steps": config.checkpoints.every,
+        # Old checkpoints go when the new one is complete, and not before.
+        "save_total_limit": None,
+        "dataloader_num_workers": 0,
+        "dataloader_pin_memory": False,
+        "push_to_hub": False,
+    }
+
+
+def rl_arguments(config: TrainConfig, preset: Preset, folder: Path) -> GRPOConfig:
+    """Return the arguments of a training by rewards."""
+    count = pieces_of(preset, config.machine)
+    sampling, loss, optimizer = preset.sampling, preset.loss, preset.optimizer
+    return GRPOConfig(
+        **machine_arguments(config, folder),
+        max_steps=optimizer.steps,
+        learning_rate=optimizer.learning_rate,
+        lr_scheduler_type="constant",
+        warmup_steps=0,
+        weight_decay=optimizer.weight_decay,
+        max_grad_norm=optimizer.max_grad_norm,
+        # One rollout batch is one optimizer step; its pieces are ours, whatever their sizes.
+        gradient_accumulation_steps=count,
+        steps_per_generation=count,
+        per_device_train_batch_size=2,
+        num_generations=2,
+        num_iterations=1,
+        max_completion_length=sampling.reply_tokens,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        min_p=None,
+        repetition_penalty=1.0,
+        # Token sums over rows times the longest reply: a constant, which advantages undo.
+        loss_type="dr_grpo",
+        importance_sampling_level="token",
+        epsilon=loss.clip_low,
+        epsilon_high=loss.clip_high,
+        delta=loss.dual_clip,
+        beta=0.0,
+        scale_rewards="none",
+        mask_truncated_completions=False,
+        top_entropy_quantile=1.0,
+        entropy_coef=0.0,
+        use_adaptive_entropy=False,
+        off_policy_mask_threshold=None,
+        disable_dropout=True,
+        use_vllm=False,
+        vllm_importance_sampling_correction=False,
+        cast_lm_head_to_fp32=False,
+        shuffle_dataset=False,
+        log_completions=False,
+        ignore_data_skip=True,
+    )

@@ -1,0 +1,143 @@
+"""Models and tokenizers: loaded from a folder, or made on the spot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from tilewright.errors import ConfigError, boundary
+from tilewright.rl.training import FreshSection, LoraSection, TrainConfig
+
+__all__ = ["adapters", "fresh_model", "fresh_tokenizer", "load_model", "load_tokenizer", "save"]
+
+END, PAD = "<|end|>", "<|pad|>"
+ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
+TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>"
+    "{% if message['role'] != 'assistant' %}{{ message['content'] }}"
+    "{% elif message.get('weight', 1) %}"
+    "{% generation %}{{ message['content'] }}<|end|>{% endgeneration %}"
+    "{% else %}{{ message['content'] }}<|end|>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+"""Marks what the model is to learn to write, the end of a reply included, for the cold start."""
+
+
+def fresh_tokenizer(texts: Iterable[str], section: FreshSection) -> Any:  # noqa: ANN401 - untyped package
+    """Return a tokenizer of bytes, merged as these texts suggest."""
+    made = Tokenizer(models.BPE())
+    cut: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    if section.tokens == "lines":
+        # What is merged never goes beyond the end of a line.
+        lines = pre_tokenizers.Split(Regex("\n"), "merged_with_previous")
+        cut = [lines, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    made.pre_tokenizer = pre_tokenizers.Sequence(cut)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=section.vocabulary,
+        special_tokens=[PAD, END, *ROLES],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(texts, trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token=END, pad_token=PAD
+    )
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def fresh_model(section: FreshSection, tokenizer: Any, seed: int) -> Any:  # noqa: ANN401
+    """Return a model of Qwen3's shape with random weights, fp32.
+
+    Raises:
+        ConfigError: the width is no multiple of the heads.
+    """
+    if section.hidden % section.heads:
+        raise ConfigError(
+            f"model.fresh.hidden {section.hidden} is no multiple of heads {section.heads}"
+        )
+    config = transformers.Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=section.hidden,
+        intermediate_size=3 * section.hidden,
+        num_hidden_layers=section.layers,
+        num_attention_heads=section.heads,
+        num_key_value_heads=section.heads,
+        head_dim=section.hidden // section.heads,
+        max_position_embeddings=section.positions,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return transformers.Qwen3ForCausalLM(config)
+
+
+def load_tokenizer(path: str) -> Any:  # noqa: ANN401
+    """Return the tokenizer in a folder.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    with boundary(ConfigError, f"model.path {path}"):
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path)
+    if tokenizer.chat_template is None:
+        raise ConfigError(f"model.path {path}: its tokenizer has no chat template")
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_model(path: str) -> Any:  # noqa: ANN401
+    """Return the model in a folder, its weights in fp32 whatever they are stored in.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    with boundary(ConfigError, f"model.path {path}"):
+        return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+
+
+def adapters(section: LoraSection) -> Any:  # noqa: ANN401
+    """Return what adapters are trained; `None`: all weights are."""
+    if not section.rank:
+        return None
+    from peft import LoraConfig
+
+    names = [name.strip() for name in section.targets.split(",")]
+    return LoraConfig(
+        r=section.rank,
+        lora_alpha=section.alpha,
+        lora_dropout=0.0,
+        target_modules=names[0] if len(names) == 1 else names,
+        task_type="CAUSAL_LM",
+    )
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> Path:  # noqa: ANN401
+    """Write a model that `local:FOLDER` answers with; adapters are merged into its weights."""
+    whole = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+    whole.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def started(config: TrainConfig) -> str:
+    """Return the folder of the model that a training begins with.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    if not Path(config.model.path).is_dir():
+        raise ConfigError(
+            f"model.path {config.model.path!r} is no folder; train sft leaves one in RUN/model"
+        )
+    return config.model.path

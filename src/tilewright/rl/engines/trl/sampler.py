@@ -1,0 +1,172 @@
+"""Sampling with transformers, from the weights that are being trained."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+import transformers
+
+from tilewright.errors import PolicyError, boundary
+from tilewright.evaluator.armed import open_lock
+from tilewright.evaluator.devices import find_device
+from tilewright.evaluator.host import lease_name, plan_cores
+from tilewright.loop.policies.base import Message
+from tilewright.loop.policies.local import Heard
+from tilewright.rl.tokens import Sample, Sampling
+
+__all__ = ["TransformersSampler", "leased"]
+
+
+@contextmanager
+def leased(device: str | None) -> Iterator[None]:
+    """Hold the lease of a device while computing on it, as an evaluation does.
+
+    `None`: nobody's time is measured beside this model.
+    """
+    if device is None:
+        yield
+        return
+    name = lease_name(find_device(device), plan_cores(list(os.sched_getaffinity(0))))
+    with open_lock(name) as lease:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        yield
+
+
+class TransformersSampler:
+    """Samples by `generate`, several prompts at once. Lifetime: one sitting of a training."""
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401 - any model of transformers
+        tokenizer: Any,  # noqa: ANN401
+        *,
+        together: int,
+        lease: str | None,
+        autocast: Callable[[], AbstractContextManager[Any]],
+        name: str,
+    ) -> None:
+        self.name = name
+        self._model = model
+        self._tokenizer = tokenizer
+        self._together = together
+        self._lease = lease
+        self._autocast = autocast
+        ends = model.generation_config.eos_token_id
+        listed = ends if isinstance(ends, list) else [ends]
+        self._ends = sorted({*listed, tokenizer.eos_token_id} - {None})
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """Return the ids of a prompt, as the model is shown it."""
+        said = [{"role": item.role, "content": item.text} for item in messages]
+        text = self._tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    def decode(self, reply: Sequence[int]) -> str:
+        """Return the text of a reply."""
+        text: str = self._tokenizer.decode(list(reply), skip_special_tokens=True)
+        return text
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], seed: str, sampling: Sampling
+    ) -> list[Sample]:
+        """Return a reply to each prompt: the same ones for the same prompts, weights and seed.
+
+        Raises:
+            PolicyError: memory ran out, or the model fails otherwise.
+        """
+        # Prompts of like lengths go together: less padding.
+        order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
+        found: dict[int, Sample] = {}
+        training = self._model.training
+        self._model.eval()
+        devices = [] if self._model.device.type == "cpu" else [self._model.device]
+        try:
+            with (
+                boundary(PolicyError, f"sampling from {self.name}"),
+                leased(self._lease),
+                torch.random.fork_rng(devices=devices),
+                self._autocast(),
+            ):
+                for start in range(0, len(order), self._together):
+                    chosen = order[start : start + self._together]
+                    torch.manual_seed(_number(f"{seed}/{start}"))
+                    drawn = self._drawn([prompts[place] for place in chosen], sampling)
+                    found |= dict(zip(chosen, drawn, strict=True))
+        finally:
+            self._model.train(training)
+            if devices:
+                # What is judged on this device next has its own processes.
+                torch.cuda.empty_cache()
+        return [found[place] for place in range(len(prompts))]
+
+    def scored(self, prompt: Sequence[int], reply: Sequence[int]) -> Sample:
+        """Return a reply that somebody else wrote, with this model's log-probabilities of it."""
+        ids = torch.tensor([[*prompt, *reply]], device=self._model.device)
+        training = self._model.training
+        self._model.eval()
+        try:
+            with torch.no_grad(), self._autocast():
+                logits = self._model(input_ids=ids, logits_to_keep=len(reply) + 1).logits[0, :-1]
+        finally:
+            self._model.train(training)
+        chosen = logits.float().log_softmax(-1).gather(-1, ids[0, len(prompt) :, None])[:, 0]
+        return Sample(tuple(prompt), tuple(reply), tuple(chosen.tolist()), "stop")
+
+    def _drawn(self, prompts: list[Sequence[int]], sampling: Sampling) -> list[Sample]:
+        longest = max(map(len, prompts))
+        pad = self._tokenizer.pad_token_id
+        ids = [[pad] * (longest - len(row)) + list(row) for row in prompts]
+        seen = [[0] * (longest - len(row)) + [1] * len(row) for row in prompts]
+        device = self._model.device
+        heard = Heard(sampling.temperature)
+        sequences = self._model.generate(
+            input_ids=torch.tensor(ids, device=device),
+            attention_mask=torch.tensor(seen, device=device),
+            generation_config=self._said_in_full(sampling),
+            logits_processor=[heard],
+        )
+        scores = heard.logprobs(sequences)
+        return [
+            self._cut(prompt, row[longest:].tolist(), probs)
+            for prompt, row, probs in zip(prompts, sequences, scores, strict=True)
+        ]
+
+    def _said_in_full(self, sampling: Sampling) -> Any:  # noqa: ANN401
+        """Say all that a model's own defaults would otherwise cut or penalise."""
+        greedy = sampling.temperature == 0
+        drawn: dict[str, Any] = {
+            "temperature": sampling.temperature,
+            "top_k": sampling.top_k,
+            "top_p": sampling.top_p,
+        }
+        return transformers.GenerationConfig(
+            max_new_tokens=sampling.reply_tokens,
+            do_sample=not greedy,
+            repetition_penalty=1.0,
+            no_repeat_ngram_size=0,
+            eos_token_id=self._ends,
+            pad_token_id=self._tokenizer.pad_token_id,
+            **({} if greedy else drawn),
+        )
+
+    def _cut(self, prompt: Sequence[int], reply: list[int], logprobs: list[float]) -> Sample:
+        stop = next((place for place, token in enumerate(reply) if token in self._ends), None)
+        count = len(reply) if stop is None else stop + 1
+        return Sample(
+            tuple(prompt),
+            tuple(reply[:count]),
+            tuple(logprobs[:count]),
+            "length" if stop is None else "stop",
+        )
+
+
+def _number(name: str) -> int:
+    """Return a seed of a name: of what is sampled, and not of what was sampled before."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")

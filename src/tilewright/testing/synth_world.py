@@ -1,0 +1,126 @@
+"""SynthKernel-1 as a world to train in: real prompts and replies, exact verdicts, no device."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.config import Config
+from tilewright.errors import ProblemError
+from tilewright.loop.policies.base import Message
+from tilewright.records import Case, Problem, SourceFile
+from tilewright.records.base import digest_text
+from tilewright.records.events import Ask, Judgement, Reply, Turn
+from tilewright.testing.synth import ENTRY, LEVELS, Program, judge, render
+
+__all__ = ["SynthWorld", "conversations", "make"]
+
+NAME = "synth"
+QUESTION = f"Write a fast {ENTRY}."
+AGAIN = "Write a faster one."
+REFERENCE_SOURCE = "# number {}\ndef reference(*inputs):\n    return inputs\n"
+_ADDRESS = re.compile(rf"^{NAME}(?:/(\d+)(?:-(\d+))?)?$")
+
+
+class SynthWorld:
+    """One problem, SynthKernel-1. Lifetime: one run; it holds nothing."""
+
+    device = "none"
+
+    def problems(self, address: str) -> list[Problem]:
+        """Return the problem, or several of equal verdicts: `synth`, `synth/4`, `synth/4-7`.
+
+        Raises:
+            ProblemError: the address is none of these.
+        """
+        match = _ADDRESS.match(address)
+        if match is None:
+            raise ProblemError(f"{address}: this world has {NAME}, {NAME}/COUNT, {NAME}/FIRST-LAST")
+        first, last = (int(part) if part else None for part in match.groups())
+        numbers = range(first or 1) if last is None else range(first or 0, last + 1)
+        return [_problem(number) for number in numbers]
+
+    def prompt(
+        self,
+        problem: Problem,  # noqa: ARG002 - one signature
+        shown: Sequence[Turn],
+        directive: str = "",
+    ) -> tuple[Message, ...]:
+        """Return the messages that ask for an answer."""
+        messages = [Message(role="user", text=f"{QUESTION}{directive}")]
+        for turn in shown:
+            if turn.reply is not None:
+                messages.append(Message(role="assistant", text=turn.reply.text))
+                messages.append(Message(role="user", text=turn.feedback))
+        return tuple(messages)
+
+    def answered(
+        self,
+        ask: Ask,
+        problem: Problem,  # noqa: ARG002 - one signature
+        reply: Reply,
+        prompt: str = "",
+    ) -> Turn:
+        """Judge a reply."""
+        judgement = judge(reply.text)
+        return Turn(
+            ask=ask,
+            source=digest_text(reply.text),
+            prompt=prompt,
+            reply=reply,
+            feedback=_feedback(judgement),
+            judgements=(judgement,),
+        )
+
+    def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
+        """Return the turn of an ask that its policy refused."""
+        said = Judgement(protocol="strict", verdict="unjudged", reason=reason[:400])
+        return Turn(ask=ask, prompt=prompt, judgements=(said,))
+
+    def stop(self) -> None:
+        """Do nothing: nothing takes any time."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def make(settings: Config) -> SynthWorld:  # noqa: ARG001 - one signature
+    """Return SynthKernel-1: a header of eight fields decides whether it is right, and fast."""
+    return SynthWorld()
+
+
+def conversations(count: int, turns: int, seed: int) -> list[dict[str, Any]]:
+    """Return rows for a cold start: programs drawn at random, and what is said of them.
+
+    They teach what a program looks like, and nothing of what makes one fast.
+    """
+    draw = random.Random(f"synth/{seed}")
+    rows = []
+    for _ in range(count):
+        said: list[dict[str, str]] = []
+        told = QUESTION
+        for _ in range(turns):
+            text = render(Program(*(draw.choice(levels) for levels in LEVELS.values())))
+            said += [{"role": "user", "content": told}, {"role": "assistant", "content": text}]
+            told = _feedback(judge(text))
+        rows.append({"messages": said})
+    return rows
+
+
+def _feedback(judgement: Judgement) -> str:
+    if judgement.speedup is not None:
+        return f"Correct.\n{judgement.speedup:.0f}x\n{AGAIN}"
+    return f"{'Wrong' if judgement.verdict == 'incorrect' else 'Failed'}.\n{AGAIN}"
+
+
+def _problem(number: int) -> Problem:
+    source = SourceFile(path="problem.py", text=REFERENCE_SOURCE.format(number))
+    return Problem(
+        id=f"{NAME}/{number}",
+        kind="function",
+        source=source,
+        entry=ENTRY,
+        cases=(Case(name="only"),),
+    )

@@ -1,0 +1,100 @@
+"""A tiny model and rollout batches made by hand, for tests of training."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from pathlib import Path
+
+from tilewright.records.events import Ask, Judgement, Reply, Turn
+from tilewright.rl.batches import trajectories_of
+from tilewright.rl.rollouts import Played
+from tilewright.rl.tokens import Sample
+from tilewright.rl.training import TrainConfig, load_training
+from tilewright.testing.synth_world import conversations
+
+TOY = """
+world: synth
+preset: tilewright
+seed: 3
+overrides:
+  reward: {speed: 0.1, most_speedup: 20}
+  sampling: {prompts: 2, rollouts: 4, turns: 2, context_tokens: 128, reply_tokens: 24}
+  optimizer: {learning_rate: 0.003, steps: 4}
+  loss: {scale: 10}
+  sft: {learning_rate: 0.01, batch: 16, epochs: 3}
+  evaluation: {samples: 2, turns: 2}
+model:
+  fresh: {hidden: 64, layers: 2, heads: 4, positions: 256, vocabulary: 420}
+data:
+  conversations: [sft.jsonl]
+  problems: synth
+  held_out: synth/5-6
+machine: {rows_together: 4, threads: 1, sampled_together: 8}
+checkpoints: {every: 2}
+"""
+
+
+def write_toy(folder: Path, rows: int = 320) -> Path:
+    """Write a configuration and its conversations into a folder; return the configuration."""
+    text = TOY.replace("sft.jsonl", str(folder / "sft.jsonl"))
+    (folder / "toy.yaml").write_text(text, encoding="utf-8")
+    lines = "".join(json.dumps(row) + "\n" for row in conversations(rows, 2, 0))
+    (folder / "sft.jsonl").write_text(lines, encoding="utf-8")
+    return folder / "toy.yaml"
+
+
+def toy(folder: Path, *overrides: str) -> TrainConfig:
+    """Return the settings of the toy."""
+    return load_training(write_toy(folder), [f"settings.runs={folder / 'runs'}", *overrides])
+
+
+def write_model(config: TrainConfig, folder: Path) -> Path:
+    """Write an untrained model and its tokenizer into a folder."""
+    from tilewright.rl.engines.trl import models
+
+    texts = [m["content"] for row in conversations(64, 2, 0) for m in row["messages"]]
+    tokenizer = models.fresh_tokenizer(texts, config.model.fresh)
+    return models.save(models.fresh_model(config.model.fresh, tokenizer, 1), tokenizer, folder)
+
+
+def played(
+    verdicts: list[list[str | None]], *, groups: int, vocabulary: int = 300, seed: int = 0
+) -> Played:
+    """Return a batch with these verdicts, (B, T), `None` for a turn without room.
+
+    Replies are random tokens of random lengths; what is correct has a random speed-up.
+    """
+    draw = random.Random(seed)
+    count = len(verdicts) // groups
+    items = trajectories_of("step00000", ["p"] * groups, count, 0)
+    turns, samples = [], []
+    for item, row in zip(items, verdicts, strict=True):
+        made: list[Turn | None] = []
+        wrote: list[Sample | None] = []
+        for number, verdict in enumerate(row):
+            if verdict is None:
+                made.append(None)
+                wrote.append(None)
+                continue
+            speed = draw.uniform(0.5, 3) if verdict == "correct" else None
+            said = Judgement(
+                protocol="strict", verdict=verdict, speedup=speed, low=speed, high=speed
+            )
+            ask = Ask(id=item.ask_id(number), problem="p", sample=item.sample, turn=number)
+            made.append(Turn(ask=ask, reply=Reply(text="x"), judgements=(said,)))
+            reply = tuple(draw.randrange(10, vocabulary) for _ in range(draw.randint(1, 9)))
+            prompt = tuple(draw.randrange(10, vocabulary) for _ in range(draw.randint(3, 12)))
+            wrote.append(Sample(prompt, reply, tuple(-1.0 for _ in reply), "stop"))
+        turns.append(tuple(made))
+        samples.append(tuple(wrote))
+    return Played(tuple(items), tuple(turns), tuple(samples))
+
+
+def known_warnings() -> None:
+    """Ignore what the packages warn of among themselves."""
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", category=UserWarning)
+    warnings.filterwarnings("ignore", category=ResourceWarning)

@@ -1,0 +1,235 @@
+"""Training from end to end: real kills, a judge that dies, and a model that answers afterwards."""
+
+# ruff: noqa: E402 - a machine without trl skips all of it
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
+
+from tests.lessons import toy
+from tilewright import config as house
+from tilewright.config import ModelSection
+from tilewright.errors import InfrastructureError
+from tilewright.loop.policies.base import Message
+from tilewright.loop.policies.choose import choose_policy
+from tilewright.records.events import Ask, Asked, Judgement, Stepped, Told
+from tilewright.records.log import read_events
+from tilewright.rl import learning
+from tilewright.rl.engines.trl.checkpoints import COMPLETE, latest
+from tilewright.rl.engines.trl.reinforce import train_rl
+from tilewright.rl.engines.trl.sft import train_sft
+from tilewright.testing.synth_world import SynthWorld
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tilewright.rl.engines.trl import trainer
+from tilewright.rl.engines.trl.reinforce import train_rl
+from tilewright.rl.training import load_training
+from tilewright.testing.synth_world import SynthWorld
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+folder, where, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+answered, seen = SynthWorld.answered, []
+
+def counted(self, *given, **named):
+    seen.append(1)
+    return die() if len(seen) == count else answered(self, *given, **named)
+
+if where == "judging":
+    SynthWorld.answered = counted
+elif where == "saving":
+    complete = trainer.complete
+    trainer.complete = lambda path: die() if path.name == f"checkpoint-{count}" else complete(path)
+train_rl(load_training(folder / "run.yaml"), folder, print, print)
+"""
+TURNS = 16
+"""Of a step: two prompts, four rollouts, two turns."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    made = tmp_path_factory.mktemp("train")
+    (made / "cold").mkdir()
+    train_sft(toy(made), made / "cold", silent)
+    (made / "cold" / "model").rename(made / "model")
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole(place):
+    """Return a run that nothing interrupted."""
+    folder = begun(place, "whole")
+    train_rl(settings(place), folder, print, silent)
+    return folder
+
+
+def settings(place, *overrides):
+    return toy(place, f"model.path={place / 'model'}", *overrides)
+
+
+def begun(place, name, *overrides):
+    folder = place / name
+    folder.mkdir()
+    (folder / "run.yaml").write_text(house.dump(settings(place, *overrides)), encoding="utf-8")
+    return folder
+
+
+def silent(*_):
+    pass
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def told(folder):
+    return [event.turn for event in read_events(folder) if isinstance(event, Told)]
+
+
+@pytest.mark.parametrize(
+    ("where", "count", "from_step"),
+    [("judging", 2 * TURNS + 5, 2), ("judging", 3 * TURNS + 13, 2), ("saving", 4, 2)],
+)
+def test_a_killed_run_goes_on_as_if_nothing_had_been(place, whole, where, count, from_step):
+    folder = begun(place, f"{where}{count}")
+    command = [sys.executable, "-c", KILLED, str(folder), where, str(count)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert answer.returncode == -9, answer.stderr[-2000:]
+    before = [turn.ask.id for turn in told(folder)]
+    sampled = {path: path.stat().st_mtime_ns for path in (folder / "rollouts").iterdir()}
+    if where == "saving":
+        half = folder / "checkpoints" / "checkpoint-4"
+        assert half.is_dir()
+        assert not (half / COMPLETE).exists()
+    found = latest(folder / "checkpoints")
+    assert found is not None
+    assert found[1] == from_step
+    train_rl(settings(place), folder, print, silent)
+    after = [turn.ask.id for turn in told(folder)]
+    assert after[: len(before)] == before
+    assert len(set(after)) == len(after) == 4 * TURNS + 8
+    assert all(path.stat().st_mtime_ns == then for path, then in sampled.items())
+    assert weights(folder) == weights(whole)
+
+
+def test_every_step_leaves_its_figures(whole):
+    events = list(read_events(whole))
+    stepped = [event for event in events if isinstance(event, Stepped)]
+    assert [event.step for event in stepped if event.batch.startswith("step")] == [1, 2, 3, 4]
+    scores = [event for event in stepped if event.batch.startswith("score")]
+    assert [event.step for event in scores] == [4]
+    assert scores[0].figures["turns"] == 8
+    stepped = [event for event in stepped if event not in scores]
+    assert any(event.figures["gradient"] for event in stepped), "else equal weights say nothing"
+    figures = stepped[0].figures
+    for name in (
+        *("reward", "unjudged", "unique", "entropy", "gradient", "kl", "kept_mismatch"),
+        *("turn1/pass@4", "turn2/fast@1.2", "mismatch/most_log", "seconds/update", "rejected"),
+    ):
+        assert figures[name] is not None, name
+    assert figures["kl"] == pytest.approx(0.0, abs=1e-9)
+    assert abs(figures["mismatch/most_log"]) < 1e-4
+    assert all(turn.reply is not None and not turn.reply.tokens for turn in told(whole))
+
+
+def test_another_seed_is_another_run(place, whole):
+    folder = begun(place, "seed", "seed=4")
+    train_rl(settings(place, "seed=4"), folder, print, silent)
+    assert weights(folder) != weights(whole)
+
+
+class Dying(SynthWorld):
+    """Judges so often, and then no more."""
+
+    def __init__(self, count, *, raises):
+        self.left = count
+        self.raises = raises
+
+    def answered(self, ask, problem, reply, prompt=""):
+        self.left -= 1
+        if self.left >= 0:
+            return super().answered(ask, problem, reply, prompt)
+        if self.raises:
+            raise InfrastructureError("the judge is gone")
+        said = Judgement(protocol="strict", verdict="unjudged", reason="the judge is gone")
+        return (
+            super().answered(ask, problem, reply, prompt).model_copy(update={"judgements": (said,)})
+        )
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_dead_judge_stops_the_run_which_then_goes_on(place, whole, monkeypatch, raises):
+    folder = begun(place, f"dead{raises}")
+    with monkeypatch.context() as patch:
+        world = Dying(TURNS + 11, raises=raises)
+        patch.setattr(learning, "open_world", lambda *_: world)
+        with pytest.raises(InfrastructureError, match="the judge is gone") as error:
+            train_rl(settings(place), folder, print, silent)
+    if not raises:
+        assert "of 16 turns" in str(error.value)
+        assert "resume" in str(error.value)
+    asks = [a.id for e in read_events(folder) if isinstance(e, Asked) for a in e.asks]
+    assert len(set(asks)) == len(asks)
+    train_rl(settings(place), folder, print, silent)
+    assert weights(folder) == weights(whole)
+
+
+def test_a_step_with_few_unjudged_turns_warns_and_goes_on(place, monkeypatch):
+    lines = []
+    overrides = ("health.stop_unjudged=0.2", "overrides.optimizer.steps=1", "data.held_out=''")
+    folder = begun(place, "few", *overrides)
+    monkeypatch.setattr(learning, "open_world", lambda *_: Dying(TURNS - 1, raises=False))
+    train_rl(settings(place, *overrides), folder, lines.append, silent)
+    assert any("6.2% of the turns could not be judged" in line for line in lines)
+
+
+def test_the_cold_start_teaches_and_what_it_leaves_is_a_policy(place):
+    folder = place / "sft"
+    folder.mkdir()
+    document = train_sft(toy(place, "overrides.sft.epochs=1"), folder, silent)
+    assert document["last_loss"] < document["first_loss"]
+    policy = choose_policy(f"local:{document['model']}", ModelSection(max_tokens=20, seed=1))
+    try:
+        message = Message(role="user", text="Write a fast kernel.")
+        reply = policy.answer([message], Ask(id="p#0.0", problem="p"))
+        assert 0 < len(reply.tokens) <= 20
+    finally:
+        policy.close()
+
+
+def test_the_command_trains(place):
+    tool = [sys.executable, "-m", "tilewright", "train", "rl"]
+    command = [
+        *(*tool, str(place / "toy.yaml"), "--json", "--set", f"model.path={place / 'model'}"),
+        *("--set", "overrides.optimizer.steps=1"),
+    ]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=200)
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    document = json.loads(answer.stdout)
+    assert document["steps"] == 1
+    assert (place / document["model"] / "model.safetensors").is_file()
+    assert "step 1 of 1: reward" in answer.stderr
+
+
+def test_figures_go_to_tensorboard_too(place):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    overrides = ("health.log=tensorboard", "overrides.optimizer.steps=1", "data.held_out=''")
+    folder = begun(place, "board", *overrides)
+    train_rl(settings(place, *overrides), folder, print, silent)
+    (file,) = folder.rglob("events.out.tfevents*")
+    board = EventAccumulator(str(file))
+    board.Reload()
+    names = board.Tags()["scalars"]
+    assert any(name.endswith("tilewright/reward") for name in names), names
