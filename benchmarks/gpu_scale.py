@@ -54,6 +54,8 @@ class Plan:
     warm_s: float
     aa_s: float
     counts: tuple[int, ...]
+    queued: int
+    """Under way and waiting, for each worker."""
 
     @property
     def kind(self) -> str:
@@ -64,10 +66,10 @@ class Plan:
 def _plan(*, cpu: bool) -> Plan:
     if cpu:
         overrides = ("eval.device=cpu", *QUICK)
-        return Plan(("cpu", "cpu"), _on_cpu, overrides, 8.0, 20.0, 8.0, (1, 2))
+        return Plan(("cpu", "cpu"), _on_cpu, overrides, 5.0, 10.0, 4.0, (1, 2), 1)
     devices = tuple(gpu_names())
     counts = tuple(count for count in COUNTS if count <= len(devices))
-    return Plan(devices, _on_gpu, tuple(OVERRIDES), ARM_S, WARM_S, AA_S, counts)
+    return Plan(devices, _on_gpu, tuple(OVERRIDES), ARM_S, WARM_S, AA_S, counts, 4)
 
 
 def _on_gpu() -> Iterator[EvalRequest]:
@@ -77,7 +79,7 @@ def _on_gpu() -> Iterator[EvalRequest]:
 
 
 def _on_cpu() -> Iterator[EvalRequest]:
-    settings = load(overrides=["eval.device=cpu", *QUICK], environ={})
+    settings = load(overrides=["eval.device=cpu", "eval.timing.enabled=false"], environ={})
     mark = time.monotonic_ns()
     for number in itertools.count():
         yield build_request(CPU_SOURCE.format(mark, number), "softmax", settings)
@@ -144,7 +146,7 @@ def _arm(plan: Plan, through: str, count: int, home: Path) -> Arm:
     else:
         executor = LocalExecutor(home, WORKERS * count, devices)
     try:
-        load_ = Load(executor, plan.stream(), 4 * WORKERS * count)
+        load_ = Load(executor, plan.stream(), plan.queued * WORKERS * count)
         rate, found = load_.rate(6 * WORKERS * count, plan.warm_s, plan.arm_s)
         wrong = load_.stop()
     finally:
@@ -183,7 +185,7 @@ def _neighbours(plan: Plan, home: Path) -> tuple[list[float], list[float]]:
             LocalExecutor(home, WORKERS, (name,), cores=part)
             for name, part in zip(plan.devices[1:], parts[1:], strict=True)
         ]
-        loads = [Load(other, plan.stream(), 2 * WORKERS) for other in others]
+        loads = [Load(other, plan.stream(), plan.queued * WORKERS) for other in others]
         for item in loads:
             item.rate(2, plan.warm_s, 0.0)
         busy = _noise(first, plan, plan.aa_s)
