@@ -14,7 +14,7 @@ def reads() -> set[str]:
     """Return the names that the package reads as an attribute or by a literal key."""
     found = set()
     for path in python_files(under=SOURCE):
-        if path == SOURCE / "config.py" or path.is_relative_to(SOURCE / "records"):
+        if path.is_relative_to(SOURCE / "config") or path.is_relative_to(SOURCE / "records"):
             continue
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):

@@ -1,0 +1,92 @@
+"""The catalogue of hacks, from the headers of the corpus."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "tests" / "corpus"
+HACKS = {"hacks": "honest", "gpu_hacks": "gpu_honest"}
+"""Folders of hacks, each with the folder of its twins."""
+FAMILIES = {
+    "A": "The claimed kernel is not what does the work",
+    "B": "Output forged, reused, aliased or partial",
+    "C": "The clock is wrong or fooled",
+    "D": "Inputs, numerics, tolerance",
+    "E": "Harness, process, operating system",
+    "G": "On a GPU",
+}
+Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
+
+
+def page(table: Table) -> str | None:
+    """Build the catalogue from the headers of the corpus, or None while there is none."""
+    found = (path for folder in HACKS for path in sorted((CORPUS / folder).glob("*")))
+    files = [path for path in found if path.suffix in {".py", ".cpp", ".cu"}]
+    if not files:
+        return None
+    heads = sorted(((header(path), path) for path in files), key=lambda item: order(*item))
+    text = f"# Hack catalogue\n\n{len(heads)} programs that cheat, each with what must be said "
+    text += "of it; `make corpus` judges them all, but for those of family G, which need a GPU.\n"
+    text += "A twin looks like the hack and is honest.\n\n"
+    letters = sorted({head["family"][:1] for head, _ in heads})
+    for letter in letters:
+        rows = [hack_row(head, path) for head, path in heads if head["family"][:1] == letter]
+        text += f"## {letter}: {FAMILIES.get(letter, 'Other')}\n\n"
+        text += table(("id", "hack", "problem", "verdict", "seen as", "twin", "source"), rows)
+    return text.rstrip() + "\n"
+
+
+def hack_row(head: dict[str, str], path: Path) -> tuple[str, ...]:
+    """Return one line of the catalogue."""
+    seen = [f"{kind} `{head[kind]}`" for kind in ("finding", "label") if kind in head]
+    if head.get("speedup") == "none":
+        seen.append("no speed-up")
+    base = "../../tests/corpus"
+    twin = head.get("twin")
+    return (
+        head["family"],
+        f"[{head['title'].rstrip('.')}]({base}/{path.parent.name}/{path.name})",
+        head.get("problem", ""),
+        head.get("expect", ""),
+        ", ".join(seen),
+        f"[{twin}]({base}/{HACKS[path.parent.name]}/{twin})" if twin else "",
+        head.get("source", ""),
+    )
+
+
+def order(head: dict[str, str], path: Path) -> tuple[str, int, str]:
+    """Sort A2 before A10."""
+    match = re.match(r"([A-Z]+)(\d+)", head["family"])
+    letter, number = match.groups() if match else (head["family"], "0")
+    return letter, int(number), path.name
+
+
+def header(path: Path) -> dict[str, str]:
+    """Read a corpus file's header: the title and the `key: value` lines under it."""
+    text = path.read_text(encoding="utf-8")
+    python = path.suffix == ".py"
+    doc = (ast.get_docstring(ast.parse(text)) or "") if python else first_comment(text)
+    title, _, rest = doc.strip().partition("\n")
+    pairs = (line.partition(":") for line in rest.splitlines() if ":" in line)
+    found = {"title": title.strip(), **{key.strip(): value.strip() for key, _, value in pairs}}
+    if "family" not in found:
+        raise SystemExit(f"{path.relative_to(ROOT)}: the header names no family")
+    return found
+
+
+def first_comment(text: str) -> str:
+    """Return the first comment of C++ source without its markers."""
+    text = text.lstrip()
+    if text.startswith("/*"):
+        inside = text[2:].partition("*/")[0]
+        return "\n".join(re.sub(r"^\s*\*? ?", "", line) for line in inside.splitlines())
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("//"):
+            break
+        lines.append(line[2:].removeprefix(" "))
+    return "\n".join(lines)

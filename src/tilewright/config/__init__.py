@@ -1,0 +1,53 @@
+"""One frozen tree of settings, and the only reader of the process environment.
+
+Sources, lowest first: the defaults below, one YAML file, `--set path=value`. The environment
+gives two defaults: `TILEWRIGHT_HOME` for `home`, `TILEWRIGHT_PLUGINS` for `plugins`.
+"""
+
+from __future__ import annotations
+
+from tilewright.config.reading import (
+    HOME_VARIABLE,
+    PLUGINS_VARIABLE,
+    Leaf,
+    at_home,
+    dump,
+    environment,
+    leaves,
+    load,
+    load_around,
+    load_tree,
+)
+from tilewright.config.sections import (
+    LOCAL,
+    RAY,
+    Config,
+    EvalSection,
+    LoopSection,
+    ModelSection,
+    RewardSection,
+    Section,
+    ServeSection,
+)
+
+__all__ = [
+    "HOME_VARIABLE",
+    "LOCAL",
+    "PLUGINS_VARIABLE",
+    "RAY",
+    "Config",
+    "EvalSection",
+    "Leaf",
+    "LoopSection",
+    "ModelSection",
+    "RewardSection",
+    "Section",
+    "ServeSection",
+    "at_home",
+    "dump",
+    "environment",
+    "leaves",
+    "load",
+    "load_around",
+    "load_tree",
+]
