@@ -142,6 +142,7 @@ def test_every_step_leaves_its_figures(whole):
         *("turn1/pass@4", "turn2/fast@1.2", "mismatch/most_log", "seconds/update", "rejected"),
     ):
         assert figures[name] is not None, name
+    assert figures["mismatch/within_0.001"] == 1.0
     assert figures["kl"] == pytest.approx(0.0, abs=1e-9)
     assert abs(figures["mismatch/most_log"]) < 1e-4
     assert all(turn.reply is not None and not turn.reply.tokens for turn in told(whole))
