@@ -22,6 +22,7 @@ LIGHT = [
     "tilewright.problems",
     "tilewright.executors",
     "tilewright.rl.explain",
+    "tilewright.rl.training",
     "tilewright.evaluator.supervisor",
     "tilewright.cli.main",
 ]
@@ -60,5 +61,17 @@ def test_torch_is_imported_only_beside_the_devices_and_to_learn():
         if not any(path.is_relative_to(folder) for folder in allowed)
         for module in sorted(imports(path))
         if module.partition(".")[0] in HEAVY
+    ]
+    assert not wrong
+
+
+def test_trl_is_imported_only_by_its_adapter():
+    theirs = {"trl", "peft", "accelerate", "datasets", "tokenizers"}
+    wrong = [
+        f"{name_of(path)}: {module}"
+        for path in python_files(under=SOURCE / "rl")
+        if not path.is_relative_to(SOURCE / "rl" / "engines" / "trl")
+        for module in sorted(imports(path))
+        if module.partition(".")[0] in theirs | {"transformers"}
     ]
     assert not wrong
