@@ -54,7 +54,7 @@ SETTINGS = """
 preset: paper
 own_kernels: {own_kernels}
 overrides:
-  mismatch: {{level: trajectory}}
+  mismatch: {{low: 0.5, high: 2.0}}
   sampling: {{prompts: {prompts}, rollouts: {rollouts}, turns: {turns}, context_tokens: {context},
               reply_tokens: {reply}}}
   optimizer: {{steps: {steps}}}
@@ -227,6 +227,8 @@ def _table(folder: Path, mixed: Mixed, settings: TrainConfig) -> dict[str, Any]:
                 "unjudged": figures["unjudged"],
                 "correct": figures["correct"],
                 "kept_mismatch": figures["kept_mismatch"],
+                "within_0.001": figures["mismatch/within_0.001"],
+                "mean_log": figures["mismatch/mean_log"],
                 "most_log": figures["mismatch/most_log"],
             }
         )

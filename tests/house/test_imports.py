@@ -24,6 +24,7 @@ LIGHT = [
     "tilewright.rl.data.exports",
     "tilewright.rl.episodes",
     "tilewright.rl.explain",
+    "tilewright.rl.training",
     "tilewright.rl.trl_reward",
     "tilewright.rl.verl_score",
     "tilewright.evaluator.supervisor",
@@ -64,5 +65,17 @@ def test_torch_is_imported_only_beside_the_devices_and_to_learn():
         if not any(path.is_relative_to(folder) for folder in allowed)
         for module in sorted(imports(path))
         if module.partition(".")[0] in HEAVY
+    ]
+    assert not wrong
+
+
+def test_trl_is_imported_only_by_its_adapter():
+    theirs = {"trl", "peft", "accelerate", "datasets", "tokenizers"}
+    wrong = [
+        f"{name_of(path)}: {module}"
+        for path in python_files(under=SOURCE / "rl")
+        if not path.is_relative_to(SOURCE / "rl" / "engines" / "trl")
+        for module in sorted(imports(path))
+        if module.partition(".")[0] in theirs | {"transformers"}
     ]
     assert not wrong

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
+from tests.house.tree import SOURCE
 from tests.lessons import toy
 from tilewright import config as house
 from tilewright.config import ModelSection
@@ -25,6 +26,8 @@ from tilewright.rl import learning
 from tilewright.rl.engines.trl.checkpoints import COMPLETE, latest
 from tilewright.rl.engines.trl.reinforce import train_rl
 from tilewright.rl.engines.trl.sft import train_sft
+from tilewright.rl.rows import turns_of
+from tilewright.rl.tokens import Sample
 from tilewright.testing.synth_world import SynthWorld
 
 KILLED = """
@@ -33,6 +36,8 @@ from pathlib import Path
 from tilewright.rl.engines.trl import trainer
 from tilewright.rl.engines.trl.reinforce import train_rl
 from tilewright.rl.training import load_training
+from tilewright.rl.rows import turns_of
+from tilewright.rl.tokens import Sample
 from tilewright.testing.synth_world import SynthWorld
 
 def die(*_, **__):
@@ -137,6 +142,7 @@ def test_every_step_leaves_its_figures(whole):
         *("turn1/pass@4", "turn2/fast@1.2", "mismatch/most_log", "seconds/update", "rejected"),
     ):
         assert figures[name] is not None, name
+    assert figures["mismatch/within_0.001"] == 1.0
     assert figures["kl"] == pytest.approx(0.0, abs=1e-9)
     assert abs(figures["mismatch/most_log"]) < 1e-4
     assert all(turn.reply is not None and not turn.reply.tokens for turn in told(whole))
@@ -233,3 +239,60 @@ def test_figures_go_to_tensorboard_too(place):
     board.Reload()
     names = board.Tags()["scalars"]
     assert any(name.endswith("tilewright/reward") for name in names), names
+
+
+class Copyist:
+    """Writes a bundled candidate, then nothing usable. Lifetime: one test."""
+
+    name = "copyist"
+
+    def __init__(self, text):
+        self.text = text
+        self.shown = []
+        self.sampled = []
+
+    def encode(self, messages):
+        self.shown.append(messages)
+        return list("".join(item.text for item in messages).encode())
+
+    def decode(self, reply):
+        return bytes(reply).decode()
+
+    def sample(self, prompts, seed, sampling):
+        texts = [
+            self.text if place == 0 else "I would rather not." for place in range(len(prompts))
+        ]
+        assert (seed, sampling.temperature) == (f"3/step00000/{len(self.sampled)}", 1.0)
+        self.sampled.append(len(prompts))
+        return [
+            Sample(tuple(prompt), tuple(text.encode()), (-1.0,) * len(text.encode()), "stop")
+            for prompt, text in zip(prompts, texts, strict=True)
+        ]
+
+
+def test_real_kernels_are_judged_where_the_world_is_the_evaluator(tmp_path):
+    bundled = SOURCE / "problems" / "bundled" / "rmsnorm"
+    source = bundled / "candidates" / "torch_functional.py"
+    copyist = Copyist(f"```python\n{source.read_text(encoding='utf-8')}\n```\n")
+    config = toy(
+        tmp_path,
+        *("world=evaluator", "data.problems=rmsnorm", "data.held_out=''", "own_kernels=false"),
+        *("overrides.sampling.context_tokens=30000", "overrides.sampling.reply_tokens=4000"),
+        *("overrides.sampling.prompts=1", "overrides.sampling.rollouts=2"),
+        *("settings.eval.timing.enabled=false", f"settings.home={tmp_path / 'home'}"),
+    )
+    folder = tmp_path / "run"
+    folder.mkdir()
+    made = learning.Learning(config, folder, silent)
+    try:
+        played = made.play(0, copyist)
+    finally:
+        made.close()
+    verdicts = [[turn.judgements[0].verdict for turn in row] for row in played.turns]
+    assert verdicts == [["correct", "correct"], ["failed", "failed"]]
+    assert (folder / played.turns[0][0].judgements[0].report).is_file()
+    turns = turns_of(played, made.preset, seed=0)
+    assert turns.rewards.values.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+    second = [messages for messages in copyist.shown if len(messages) == 3]
+    assert any("Verdict: correct" in messages[2].text for messages in second)
+    assert any("there is no code" in messages[2].text for messages in second)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 
 import pytest
 import torch
@@ -18,9 +19,12 @@ from torch.nn.functional import log_softmax
 
 from tests.lessons import played, toy, write_model
 from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.evaluator.armed import locked, open_lock
+from tilewright.evaluator.devices import find_device
+from tilewright.evaluator.host import lease_name, plan_cores
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import pieces_of, rl_arguments
-from tilewright.rl.engines.trl.sampler import TransformersSampler
+from tilewright.rl.engines.trl.sampler import TransformersSampler, leased
 from tilewright.rl.engines.trl.trainer import Lesson, TurnTrainer
 from tilewright.rl.loss import policy_loss
 from tilewright.rl.tokens import Sampling
@@ -45,7 +49,9 @@ def folder(tmp_path_factory):
     return made
 
 
-def trainer_of(folder, *overrides, batch=None, observed=None, adapters=None, reference=None):
+def trainer_of(
+    folder, *overrides, batch=None, observed=None, adapters=None, reference=None, lease=None
+):
     config = toy(folder, f"model.path={folder / 'model'}", OFF, *overrides)
     preset = config.estimator()
     seen = [] if observed is None else observed
@@ -54,6 +60,7 @@ def trainer_of(folder, *overrides, batch=None, observed=None, adapters=None, ref
         config.seed,
         source=lambda _: batch or played(VERDICTS, groups=2),
         observer=lambda step, learned, logs: seen.append((step, learned, logs)) or {},
+        lease=lease,
         measures_reference=adapters is not None or reference is not None,
     )
     path = str(folder / "model")
@@ -272,3 +279,22 @@ def test_the_sampler_agrees_with_the_trainer(folder):
         worst = max(worst, float((chosen - torch.tensor(sample.logprobs)).abs().max()))
     assert worst < 1e-4
     assert trainer.model.training
+
+
+def test_the_device_is_held_while_a_step_is_made_and_free_before_anybody_scores(folder):
+    trainer = trainer_of(folder, "overrides.optimizer.steps=2", lease="cpu")
+    name = lease_name(find_device("cpu"), plan_cores(list(os.sched_getaffinity(0))))
+    found = []
+
+    class Look(transformers.TrainerCallback):
+        def on_pre_optimizer_step(self, *_, **__):
+            with open_lock(name) as lock:
+                found.append(locked(lock))
+
+        def on_step_end(self, *_, **__):
+            with leased("cpu"):
+                found.append("free")
+
+    trainer.add_callback(Look())
+    trainer.train()
+    assert found == [False, "free"] * 2

@@ -14,6 +14,7 @@ from torch import Tensor
 from tilewright.records.events import Turn
 from tilewright.rl.estimator import Rows, TurnEstimate, Turns
 from tilewright.rl.masked import Masked
+from tilewright.rl.mismatch import mean_log_ratios, ratios
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import Played, is_unjudged
 from tilewright.rl.rows import reward_of
@@ -203,7 +204,10 @@ def _mismatch(learned: Learned) -> Figures:
     """Compare the sampler's log-probabilities with the trainer's, token by token."""
     wrote = learned.generated
     logs = (learned.before.double() - learned.sampler.double())[wrote]
+    whole = mean_log_ratios(ratios(learned.before, learned.sampler, wrote), level="trajectory")
     return {
+        # What the bounds of Dr. Kernel would keep, whatever those of this run are.
+        "mismatch/within_0.001": float((whole.values[whole.known].abs() <= 1e-3).double().mean()),
         "mismatch/mean_log": float(logs.mean()),
         "mismatch/most_log": float(logs.abs().max()),
         "mismatch/ratio_std": float(torch.exp(logs).std(correction=0)),

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from torch import Tensor
-from transformers import PrinterCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
@@ -84,6 +84,17 @@ class Lesson:
     measures_reference: bool = False
 
 
+class _Ends(TrainerCallback):  # type: ignore[misc]
+    """Says that the optimizer has made its step. Lifetime: that of its trainer."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:  # noqa: ANN401
+        """Say it."""
+        self._end()
+
+
 class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
     """Trains on rollout batches, one optimizer step each. Lifetime: one sitting."""
 
@@ -115,6 +126,7 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
                 f"this trainer runs in one process, not in {self.accelerator.num_processes}"
             )
         self.remove_callback(PrinterCallback)
+        self.add_callback(_Ends(self._end_step))
         self._lesson = lesson
         self._pad = int(tokenizer.pad_token_id)
         self._adapted = adapters is not None
@@ -264,11 +276,17 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
             "tool_mask": found.tokens[at][:, :wide].to(torch.int64).to(device),
         }
 
+    def _end_step(self) -> None:
+        """Let go of the device, before anybody samples or judges on it."""
+        self._lease.close()
+        if self._learned is not None:
+            self._learned.seconds["update"] = time.monotonic() - self._updating
+        if self.accelerator.device.type == "cuda":
+            torch.cuda.empty_cache()
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Pass on what TRL measured of a step, with what we did."""
         if "grad_norm" in logs and self._learned is not None:
-            self._lease.close()
-            self._learned.seconds["update"] = time.monotonic() - self._updating
             clipped = self._metrics["train"].get("clip_ratio/region_mean", [])
             given = logs | {"clipped": sum(clipped) / len(clipped)} if clipped else logs
             figures = self._lesson.observer(int(self.state.global_step), self._learned, given)
