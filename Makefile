@@ -4,8 +4,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 EXTRAS ?= judge,triton,cpp,dev
-# Tests beside each other; those that watch processes, memory or the clock run alone.
+# Tests beside each other; those of services share one with the others of their file; those that
+# watch processes, memory or the clock run alone.
 JOBS   ?= auto
+SERVED := tests/services
 ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
@@ -41,7 +43,8 @@ demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
 test: $(STAMP)  ## run all tests that this machine can
-	$(PYTEST) -n $(JOBS) $(ALONE:%=--ignore=%) $(ARGS)
+	$(PYTEST) -n $(JOBS) --ignore=$(SERVED) $(ALONE:%=--ignore=%) $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
 	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
 
 check: $(STAMP)  ## lint, types, import contracts, generated pages

@@ -266,10 +266,15 @@ def wait_for(path: Path, wanted: int, timeout_s: float = 200.0) -> None:
         time.sleep(0.1)
 
 
+def interruptible() -> None:
+    """Take interrupts, also where whoever runs the tests ignores them, as a shell's `&` does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_watch_judges_again_at_each_save_until_interrupted(folder):
     words = ["eval", "honest.py", "-p", "double.py", "--watch", *UNTIMED]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*COMMAND, *words], **pipes) as process:
+    with subprocess.Popen([*COMMAND, *words], **pipes, preexec_fn=interruptible) as process:
         try:
             wait_for(folder / "runs", 1)
             time.sleep(0.5)
@@ -278,7 +283,10 @@ def test_watch_judges_again_at_each_save_until_interrupted(folder):
             time.sleep(0.5)
         finally:
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert out.startswith("correct  ")
     assert "\nincorrect  " in out
@@ -297,7 +305,11 @@ def test_an_interrupt_leaves_neither_a_process_nor_a_run_folder(folder, send):
     )
     words = ["eval", "slow.py", "-p", "double.py", "-v"]
     process = subprocess.Popen(
-        [*COMMAND, *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*COMMAND, *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=interruptible,
     )
     assert process.stderr is not None
     for line in process.stderr:

@@ -22,6 +22,7 @@ from tilewright.cli.lines import say
 from tilewright.config import LOCAL, RAY, Config
 from tilewright.errors import ConfigError
 from tilewright.executors.choose import Executor, is_cluster, open_cluster
+from tilewright.executors.cluster import RayExecutor
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.serve.access import (
@@ -148,16 +149,20 @@ def _opened(settings: Config, workers: int) -> Opened:
         # What was accepted waits for as long as there is no device.
         cluster = open_cluster(settings, patience_s=None)
         room = lambda: 2 * cluster.room()  # noqa: E731 - asked each time
-        return Opened(cluster, cluster.evaluate, cluster.device_model(), room)
-    from tilewright.serve.dispatcher import STILL
-
+        return Opened(cluster, _watched(cluster), cluster.device_model(), room)
     model, devices = one_model(settings), settings.eval.devices
     local = LocalExecutor(settings.home, workers, devices)
+    return Opened(local, _watched(local), model, 2 * max(workers, len(devices)))
+
+
+def _watched(executor: LocalExecutor | RayExecutor) -> Evaluate:
+    """Return how it evaluates, asking in each pause whether anybody wants the task still."""
+    from tilewright.serve.dispatcher import STILL
 
     def evaluate(request: EvalRequest, seen: Callable[[str, dict[str, Any]], None]) -> EvalReport:
-        return local.evaluate(request, seen, idle=lambda: seen(STILL, {}))
+        return executor.evaluate(request, seen, idle=lambda: seen(STILL, {}))
 
-    return Opened(local, evaluate, model, 2 * max(workers, len(devices)))
+    return evaluate
 
 
 def _executor_of(where: str | None, address: str | None) -> str | None:

@@ -126,8 +126,11 @@ class RayExecutor:
         progress: Progress = _silent,
         *,
         checks: tuple[str, ...] | None = None,
+        idle: Callable[[], None] | None = None,
     ) -> EvalReport:
         """Judge one candidate and return the report.
+
+        `idle` is called now and then while nothing is told; what it raises ends the evaluation.
 
         Raises:
             ProblemError: the problem cannot be used.
@@ -138,7 +141,7 @@ class RayExecutor:
         while len(lost) <= MOST_LOSSES:
             with self._taken(request, progress) as member:
                 try:
-                    return self._exchange(member, request, progress, checks)
+                    return self._exchange(member, request, progress, checks, idle)
                 except _Lost as error:
                     self._forget(member)
                     lost.append(f"{member.where}: {error}")
@@ -153,6 +156,7 @@ class RayExecutor:
         request: EvalRequest,
         progress: Progress,
         checks: tuple[str, ...] | None,
+        idle: Callable[[], None] | None,
     ) -> EvalReport:
         number = next(self._numbers)
         fields: dict[str, Any] = {}
@@ -162,6 +166,8 @@ class RayExecutor:
             for kind, fields in answers:
                 if kind == "event":
                     progress(fields["event"], fields["fields"])
+                elif kind == "still" and idle is not None:
+                    idle()
         except raylink.lost_errors() as error:
             if self._over:
                 raise errors.InfrastructureError("the executor was ended") from error

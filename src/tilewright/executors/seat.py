@@ -25,6 +25,7 @@ from tilewright.records import EvalRequest
 __all__ = ["Seat", "described"]
 
 Said = tuple[str, dict[str, Any]]
+STILL_S = 0.5
 
 
 class _Dropped(Exception):
@@ -75,17 +76,24 @@ class Seat:
         self._dropped: set[int] = set()
 
     def evaluate(self, number: int, request: str, checks: tuple[str, ...] | None) -> Iterator[Said]:
-        """Yield the events of an evaluation, and last `report`, `failed` or `broken`."""
+        """Yield the events of an evaluation, `still` in long pauses, and last what became of it.
+
+        That is `report`, `failed` or `broken`.
+        """
         said: queue.SimpleQueue[Said] = queue.SimpleQueue()
 
-        def seen(event: str, fields: dict[str, Any]) -> None:
+        def still() -> None:
             if number in self._dropped:
                 raise _Dropped
+
+        def seen(event: str, fields: dict[str, Any]) -> None:
+            still()
             said.put(("event", {"event": event, "fields": fields}))
 
         def judge() -> None:
             try:
-                report = self._local.evaluate(EvalRequest.from_json(request), seen, checks=checks)
+                given = EvalRequest.from_json(request)
+                report = self._local.evaluate(given, seen, checks=checks, idle=still)
                 said.put(("report", {"text": report.to_json()}))
             except TilewrightError as error:
                 said.put(("failed", {"type": type(error).__name__, "message": str(error)}))
@@ -96,16 +104,24 @@ class Seat:
 
         thread = threading.Thread(target=judge, daemon=True)
         thread.start()
-        while True:
-            item = said.get()
-            yield item
-            if item[0] != "event":
-                self._dropped.discard(number)
-                return
+        yield from _until_over(said)
+        self._dropped.discard(number)
 
     def drop(self, number: int) -> None:
         """End an evaluation at its next step."""
         self._dropped.add(number)
+
+
+def _until_over(said: queue.SimpleQueue[Said]) -> Iterator[Said]:
+    while True:
+        try:
+            item = said.get(timeout=STILL_S)
+        except queue.Empty:
+            # Whoever waits may have had enough, and is asked.
+            item = ("still", {})
+        yield item
+        if item[0] not in ("event", "still"):
+            return
 
 
 def _cores(device: str) -> tuple[int, ...]:

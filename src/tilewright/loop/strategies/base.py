@@ -11,7 +11,7 @@ from tilewright.loop.driver import Strategy
 from tilewright.records.base import Record
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["Factory", "Plan", "Score", "ask_id", "ranks_before"]
+__all__ = ["Factory", "Plan", "Score", "next_ask", "ranks_before"]
 
 Score = Callable[[Turn], float | None]
 """What a strategy maximises; `None` for a turn that was not judged, which is never the best."""
@@ -39,9 +39,25 @@ class Factory(Protocol):
         """
 
 
-def ask_id(plan: Plan, turn: int) -> str:
-    """Return the id of a turn: the same in every sitting of a run."""
-    return f"{plan.problem}#{plan.sample}.{turn}"
+def next_ask(
+    plan: Plan, turn: int, shown: tuple[str, ...] = (), parents: tuple[str, ...] | None = None
+) -> Ask:
+    """Return the ask of a turn, whose id is the same in every sitting of a run.
+
+    Args:
+        plan: what it belongs to.
+        turn: its number.
+        shown: asks that its prompt shows, oldest first.
+        parents: asks that it goes on from; default: `shown`.
+    """
+    return Ask(
+        id=f"{plan.problem}#{plan.sample}.{turn}",
+        problem=plan.problem,
+        sample=plan.sample,
+        turn=turn,
+        parents=shown if parents is None else parents,
+        shown=shown,
+    )
 
 
 def ranks_before(one: tuple[float, Ask] | None, score: float | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from tilewright.loop.driver import Strategy
-from tilewright.loop.strategies.base import Plan, Score, ask_id
+from tilewright.loop.strategies.base import Plan, Score, next_ask
 from tilewright.loop.strategies.options import Options
 from tilewright.records.events import Ask, Turn
 
@@ -43,16 +43,7 @@ class Beam:
         while len(asks) < limit and self._round and self._next < self._plan.turns:
             plan, number, shown = self._plan, self._next, self._round.pop(0)
             self._next += 1
-            asks.append(
-                Ask(
-                    id=ask_id(plan, number),
-                    problem=plan.problem,
-                    sample=plan.sample,
-                    turn=number,
-                    parents=shown,
-                    shown=shown,
-                )
-            )
+            asks.append(next_ask(plan, number, shown))
         self._open += len(asks)
         return asks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.loop.driver import Strategy
-from tilewright.loop.strategies.base import Plan, Score, ask_id
+from tilewright.loop.strategies.base import Plan, Score, next_ask
 from tilewright.loop.strategies.options import Options
 from tilewright.records.events import Ask, Turn
 
@@ -22,10 +22,7 @@ class BestOfN:
         numbers = range(self._next, min(self._next + limit, self._plan.turns))
         self._next += len(numbers)
         plan = self._plan
-        return [
-            Ask(id=ask_id(plan, n), problem=plan.problem, sample=plan.sample, turn=n)
-            for n in numbers
-        ]
+        return [next_ask(plan, n) for n in numbers]
 
     def tell(self, turn: Turn) -> None:
         """Do nothing: no ask depends on an answer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.loop.driver import Strategy
-from tilewright.loop.strategies.base import Plan, Score, ask_id, ranks_before
+from tilewright.loop.strategies.base import Plan, Score, next_ask, ranks_before
 from tilewright.loop.strategies.options import Options
 from tilewright.records.events import Ask, Turn
 
@@ -27,16 +27,7 @@ class Greedy:
         plan, number = self._plan, self._next
         self._next, self._waits = number + 1, True
         shown = (self._best[1].id,) if self._best else ()
-        return [
-            Ask(
-                id=ask_id(plan, number),
-                problem=plan.problem,
-                sample=plan.sample,
-                turn=number,
-                parents=shown,
-                shown=shown,
-            )
-        ]
+        return [next_ask(plan, number, shown)]
 
     def tell(self, turn: Turn) -> None:
         """Keep the better one."""

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from tilewright.loop.contexts import CONTEXTS
 from tilewright.loop.driver import Strategy
-from tilewright.loop.strategies.base import Plan, Score, ask_id
+from tilewright.loop.strategies.base import Plan, Score, next_ask
 from tilewright.loop.strategies.options import Options
 from tilewright.records.events import Ask, Turn
 
@@ -55,13 +55,11 @@ class Sequential:
         self._waits = True
         places = self._choose(self._rewards, self._w)
         return [
-            Ask(
-                id=ask_id(plan, number),
-                problem=plan.problem,
-                sample=plan.sample,
-                turn=number,
-                parents=tuple(ask.id for ask in self._told[-1:]),
-                shown=tuple(self._told[place].id for place in places),
+            next_ask(
+                plan,
+                number,
+                tuple(self._told[place].id for place in places),
+                tuple(ask.id for ask in self._told[-1:]),
             )
         ]
 

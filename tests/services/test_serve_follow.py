@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from tests.processes.test_serve import BAD, GOOD, Server, asked, request, submit, token_of
+from tests.services.test_serve import BAD, GOOD, Server, asked, request, submit, token_of
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.executors.client import Client
 

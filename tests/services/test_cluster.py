@@ -135,6 +135,19 @@ def test_whoever_has_had_enough_ends_the_evaluation_there(cluster):
     assert cluster.evaluate(request(GOOD.format(4)), lambda *_: None).verdict == "correct"
 
 
+def test_who_waits_for_a_silent_evaluation_is_asked(cluster):
+    begun = time.monotonic()
+
+    def idle() -> None:
+        if time.monotonic() - begun > 3:
+            raise InterruptedError
+
+    sleeps = GOOD.format(5).replace("    return", "    __import__('time').sleep(15)\n    return")
+    with pytest.raises(InterruptedError):
+        cluster.evaluate(request(sleeps), lambda *_: None, idle=idle)
+    assert time.monotonic() - begun < 12
+
+
 def test_a_node_that_joins_gets_work_and_what_a_lost_one_judged_ends_elsewhere(nodes, cluster):
     first = cluster.members()[0]["node"]
     nodes.nodes.append(nodes.add())

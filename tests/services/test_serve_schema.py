@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.test_serve import Server, asked, submit
+from tests.services.test_serve import Server, asked, submit
 
 pytest.importorskip("fastapi")
 pytest.importorskip("schemathesis")

@@ -195,7 +195,7 @@ def test_a_reward_without_checks_pays_for_what_was_only_rejected(settings):
 
 
 def test_a_server_judges_for_a_trainer(tmp_path):
-    from tests.processes.test_serve import Server
+    from tests.services.test_serve import Server
 
     server = Server(tmp_path / "home")
     try:

@@ -8,8 +8,8 @@ import urllib.request
 
 import pytest
 
-from tests.processes.test_kernelgym import GOOD, KERNEL, task
-from tests.processes.test_serve import Server, asked, free_port
+from tests.services.test_kernelgym import GOOD, KERNEL, task
+from tests.services.test_serve import Server, asked, free_port
 from tilewright.config import load
 from tilewright.errors import InfrastructureError
 

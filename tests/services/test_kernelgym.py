@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processes.test_serve import Server, asked
+from tests.services.test_serve import Server, asked
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
