@@ -4,8 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 EXTRAS ?= judge,triton,cpp,dev
-# Tests beside each other; those of services share one with the others of their file; those that
-# watch processes, memory or the clock run alone.
+# Tests beside each other; those of services, which mostly wait, by files; those that watch
+# processes, memory or the clock run alone.
 JOBS   ?= auto
 SERVED := tests/services
 ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
@@ -44,7 +44,7 @@ demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 
 test: $(STAMP)  ## run all tests that this machine can
 	$(PYTEST) -n $(JOBS) --ignore=$(SERVED) $(ALONE:%=--ignore=%) $(ARGS)
-	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
+	$(PYTEST) -n 4 --dist loadfile $(SERVED) $(ARGS)
 	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
 
 check: $(STAMP)  ## lint, types, import contracts, generated pages

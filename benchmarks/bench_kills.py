@@ -42,20 +42,22 @@ def verdicts(run: Path) -> dict[str, list[str]]:
     return found
 
 
-def _candidates(folder: Path) -> Path:
+def _candidates(folder: Path, count: int) -> Path:
     path = folder / "candidates.jsonl"
     rows = [
         {"problem": "softmax", "code": (BAD if n % 3 == 0 else GOOD).format(n=n + 2)}
-        for n in range(CANDIDATES)
+        for n in range(count)
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return path
 
 
-def killed(folder: Path, kills: int, seed: int) -> tuple[dict[str, list[str]], int]:
+def killed(
+    folder: Path, kills: int, seed: int, count: int = CANDIDATES
+) -> tuple[dict[str, list[str]], int]:
     """Kill a run so often, each time at a random moment; return its verdicts and the kills made."""
     choices, made = random.Random(seed), 0
-    first = ("softmax", "--candidates", str(_candidates(folder)), "--out", "runs", *WORDS)
+    first = ("softmax", "--candidates", str(_candidates(folder, count)), "--out", "runs", *WORDS)
     process = _start(folder, *first)
     while True:
         if made < kills:
