@@ -4,10 +4,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 EXTRAS ?= judge,triton,cpp,dev
-# Tests beside each other; those of services, which mostly wait, by files; those that watch
+# Tests beside each other, one more than there are cores since some wait; those that watch
 # processes, memory or the clock run alone.
-JOBS   ?= auto
-SERVED := tests/services
+JOBS   ?= $(shell expr $$(nproc) + 1)
 ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
@@ -43,8 +42,7 @@ demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
 test: $(STAMP)  ## run all tests that this machine can
-	$(PYTEST) -n $(JOBS) --ignore=$(SERVED) $(ALONE:%=--ignore=%) $(ARGS)
-	$(PYTEST) -n 4 --dist loadfile $(SERVED) $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadgroup $(ALONE:%=--ignore=%) $(ARGS)
 	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
 
 check: $(STAMP)  ## lint, types, import contracts, generated pages
