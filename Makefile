@@ -4,9 +4,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 EXTRAS ?= judge,triton,cpp,dev
-# Tests beside each other, one more than there are cores since some wait; those that watch
-# processes, memory or the clock run alone.
-JOBS   ?= $(shell expr $$(nproc) + 1)
+# Tests beside each other; those that watch processes, memory or the clock run alone.
+JOBS   ?= auto
+# Servers, clusters, trainers: `make services` has them, by files, since those of a file share one.
+SERVED := tests/services
 ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
@@ -21,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test check fix docs corpus bars bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check fix docs corpus bars bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -41,9 +42,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## judge the bundled candidates and show the verdicts
 	$(BIN)/tilewright demo
 
-test: $(STAMP)  ## run all tests that this machine can
-	$(PYTEST) -n $(JOBS) --dist loadgroup $(ALONE:%=--ignore=%) $(ARGS)
+test: $(STAMP)  ## run the tests that this machine can, but for those of services
+	$(PYTEST) -n $(JOBS) --ignore=$(SERVED) $(ALONE:%=--ignore=%) $(ARGS)
 	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
+
+services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
+	$(PYTEST) -n 4 --dist loadfile $(SERVED) $(ARGS)
 
 check: $(STAMP)  ## lint, types, import contracts, generated pages
 	$(BIN)/ruff check $(SOURCE)

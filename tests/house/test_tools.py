@@ -53,7 +53,7 @@ def test_every_configured_tool_is_run(tool):
 def test_continuous_integration_runs_the_same_targets():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "set -euo pipefail" in script
-    for target in ("make install", "make check", "make test"):
+    for target in ("make install", "make check", "make test", "make services"):
         assert f"\nstep {target}\n" in script
 
 
