@@ -47,7 +47,7 @@ test: $(STAMP)  ## run the tests that this machine can, but for those of service
 	$(if $(ALONE),$(PYTEST) $(ALONE) $(ARGS))
 
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
-	$(PYTEST) -n 4 --dist loadfile $(SERVED) $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
 
 check: $(STAMP)  ## lint, types, import contracts, generated pages
 	$(BIN)/ruff check $(SOURCE)

@@ -96,7 +96,7 @@ def test_several_are_submitted_waited_for_and_one_that_runs_is_cancelled(server)
     client = Client(server.url)
     texts = [BAD.format(0), ENDLESS.format("many"), GOOD.format("many")]
     keys = client.submit_many([request(text) for text in texts])
-    # Looked at first: on a busy machine it would have reached its limit while another is waited for.
+    # Looked at first: it would reach its limit while another is waited for on a busy machine.
     limit = time.monotonic() + 30
     while client.task(keys[1])["state"] != "running":
         assert time.monotonic() < limit
