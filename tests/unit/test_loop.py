@@ -102,7 +102,8 @@ def test_who_fails_stops_the_others_and_keeps_what_ended(tmp_path):
 
     with EventLog(folder) as log, pytest.raises(ConfigError, match="disk"):
         list(drive(resume(folder).strategy, play, log, in_flight=2, stop=stopped.set))
-    assert set(told(folder)) <= {"p0#0", "p1#0"}
+    # The fourth may have been under way, and ends when it is stopped: what ended is kept.
+    assert set(told(folder)) <= {"p0#0", "p1#0", "p3#0"}
     assert stopped.is_set()
 
 
