@@ -13,7 +13,7 @@ from benchmarks.bars import Bar
 
 BARS = (
     *("corpus", "sabotage", "faults", "aa", "cost", "fuzz", "bad_input", "bench_kills"),
-    *("loop", "synth", "serve", "serve_faults", "serve_hostile", "data", "train"),
+    *("loop", "synth", "climb", "serve", "serve_faults", "serve_hostile", "data", "train"),
 )
 
 

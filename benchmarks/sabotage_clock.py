@@ -55,7 +55,7 @@ BUGS = (
         UNIT + "test_sabotage_timing.py",
         (
             "CPU use in the baseline's turn is ignored",
-            "(candidate.child.cpu_s() - before)",
+            "(candidate.child.tree.cpu_s() - before)",
             "(before - before)",
         ),
         (
@@ -131,20 +131,20 @@ BUGS = (
         SIDES,
         (
             "nobody is stopped before memory is read",
-            "self.child.freeze()",
+            "self.child.tree.freeze()",
             "pass",
             "test_a_side_stands_still_while_its_outputs_are_read",
         ),
         (
             "the snapshot is taken after the thaw",
-            "snapshot()\n        self.child.thaw()",
-            "self.child.thaw()\n        snapshot()",
+            "snapshot()\n        self.child.tree.thaw()",
+            "self.child.tree.thaw()\n        snapshot()",
             "test_a_side_stands_still_while_its_outputs_are_read",
         ),
         (
             "work between two calls is nobody's",
-            "before, armed = self._cpu_before, self.child.cpu_s()",
-            "before = armed = self.child.cpu_s()",
+            "before, armed = self._cpu_before, self.child.tree.cpu_s()",
+            "before = armed = self.child.tree.cpu_s()",
             "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
         ),
         (
@@ -161,8 +161,8 @@ BUGS = (
         ),
         (
             "the clock of a side is read while it runs",
-            "self.child.freeze()\n        self._cpu_before = self.child.cpu_s()",
-            "self._cpu_before = self.child.cpu_s()\n        self.child.freeze()",
+            "self.child.tree.freeze()\n        self._cpu_before = self.child.tree.cpu_s()",
+            "self._cpu_before = self.child.tree.cpu_s()\n        self.child.tree.freeze()",
             "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
         ),
         (
@@ -193,12 +193,12 @@ BUGS = (
         ),
     ),
     *planted(
-        "evaluator/processes.py",
+        "evaluator/process_tree.py",
         "tests/processes/test_sabotage_tree.py",
         (
             "only the first process of a tree is stopped",
-            "for pid in self._pids[1:]:",
-            "for pid in self._pids[:0]:",
+            "for pid in self.pids[1:]:",
+            "for pid in self.pids[:0]:",
         ),
         (
             "the CPU time of child processes is not counted",

@@ -26,6 +26,8 @@ from tilewright.records import Correct, Environment, EvalReport, EvalRequest
 from tilewright.scoring.statistics import quantile
 
 CLIENTS, TASKS = 50, 3000
+RATE, PACED_S = 200, 15
+"""Submissions a second that all clients make together when latency is measured, and how long."""
 STORED = 100_000
 SOURCE = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)  # {}\n"
 
@@ -76,35 +78,46 @@ class Caller:
         return json.loads(text)
 
 
-def _bodies() -> list[bytes]:
+def _bodies(first: int, count: int) -> list[bytes]:
     problem = find_problem("softmax")
     settings = load(environ={})
     made = build_request(SOURCE.format(0), problem, settings).model_dump(mode="json")
     bodies = []
-    for number in range(TASKS):
+    for number in range(first, first + count):
         made["candidate"]["files"][0]["text"] = SOURCE.format(number)
         bodies.append(json.dumps({"request": made, "name": f"n{number}"}).encode())
     return bodies
 
 
-def _load(port: int) -> tuple[float, list[float]]:
-    """Submit everything from many clients; return tasks a second until all ended, and latencies."""
-    bodies, latencies, lock = _bodies(), list[float](), threading.Lock()
+def _submitted(port: int, bodies: list[bytes], every_s: float = 0.0) -> list[float]:
+    """Submit from many clients at once; return seconds from when each was due to its answer.
 
-    def work(own: list[bytes]) -> None:
+    With `every_s` one is due so often, whoever is late; else a client's next one is due when its
+    last is answered.
+    """
+    latencies, lock, begun = list[float](), threading.Lock(), time.monotonic()
+
+    def work(first: int) -> None:
         caller = Caller(port)
-        for body in own:
-            start = time.monotonic()
-            caller.ask("POST", "/v1/tasks", body)
+        for place in range(first, len(bodies), CLIENTS):
+            due = begun + place * every_s if every_s else time.monotonic()
+            time.sleep(max(due - time.monotonic(), 0.0))
+            caller.ask("POST", "/v1/tasks", bodies[place])
             with lock:
-                latencies.append(time.monotonic() - start)
+                latencies.append(time.monotonic() - due)
 
-    start = time.monotonic()
-    threads = [threading.Thread(target=work, args=(bodies[n::CLIENTS],)) for n in range(CLIENTS)]
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(CLIENTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    return latencies
+
+
+def _load(port: int) -> tuple[float, list[float]]:
+    """Submit everything as fast as it goes; return tasks a second until all ended, latencies."""
+    bodies, start = _bodies(0, TASKS), time.monotonic()
+    latencies = _submitted(port, bodies)
     watcher = Caller(port)
     while True:
         state = watcher.ask("GET", "/v1/queue")
@@ -112,6 +125,23 @@ def _load(port: int) -> tuple[float, list[float]]:
             break
         time.sleep(0.05)
     return TASKS / (time.monotonic() - start), latencies
+
+
+def _paced(port: int, first: int) -> list[float]:
+    return _submitted(port, _bodies(first, RATE * PACED_S), 1 / RATE)
+
+
+def _in_memory() -> list[float]:
+    """Return latencies where no disk is waited for."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        port = _free_port()
+        process = _started(port, Path(place))
+        try:
+            _load(port)
+            return _paced(port, TASKS)
+        finally:
+            process.kill()
+            process.wait()
 
 
 def _resident_mib(pid: int) -> float:
@@ -169,7 +199,8 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
         process = _started(port, folder)
         try:
             before = _resident_mib(process.pid)
-            rate, latencies = _load(port)
+            rate, flooded = _load(port)
+            paced = _paced(port, TASKS)
             grown = _resident_mib(process.pid) - before
             pages, caller = [], Caller(port)
             for after in range(0, STORED, STORED // 20):
@@ -179,10 +210,14 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
         finally:
             process.kill()
             process.wait()
-    p99, slowest = quantile(latencies, 0.99) * 1e3, max(pages) * 1e3
+    flood, p99 = quantile(flooded, 0.99) * 1e3, quantile(paced, 0.99) * 1e3
+    in_memory = quantile(_in_memory(), 0.99) * 1e3
+    slowest = max(pages) * 1e3
     return [
         Bar("serve: accepted and finished", ">= 200 a second", f"{rate:.0f}", rate >= 200),
-        Bar(f"serve: submit, {CLIENTS} clients, p99", "< 100 ms", f"{p99:.0f} ms", p99 < 100),
+        Bar(f"serve: submit, {CLIENTS} clients, {RATE} a second, p99", "< 100 ms",
+            f"{p99:.0f} ms on this disk, {in_memory:.0f} ms with the store in memory "
+            f"(all at once: {flood:.0f} ms)", p99 < 100),
         Bar(f"serve: memory over {TASKS} tasks, {STORED} stored", "< 60 MiB more",
             f"{grown:+.0f} MiB", grown < 60),
         Bar("serve: slowest page of 100", "< 100 ms", f"{slowest:.0f} ms", slowest < 100),

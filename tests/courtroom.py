@@ -98,6 +98,11 @@ class ThreadChild:
         with sock, contextlib.suppress(SystemExit):
             MAINS[self.role](sock, applied)
 
+    @property
+    def tree(self) -> ThreadChild:
+        """Stop, clock and memory of a thread are its own."""
+        return self
+
     def wait_ready(self, timeout_s: float = 20.0) -> None:
         self.applied = self.channel.receive(time.monotonic() + timeout_s).fields["applied"]
 

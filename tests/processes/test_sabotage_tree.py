@@ -55,7 +55,8 @@ class Tree:
         return list(self._words[:3])
 
     def close(self) -> None:
-        for pid in self.child._descendants(self._init.pid):
+        self.child.tree.look()
+        for pid in self.child.tree.pids:
             os.kill(pid, signal.SIGKILL)
         self.child.kill()
         self._init.wait()
@@ -81,30 +82,30 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
 
 
 def test_a_frozen_tree_does_nothing_until_it_is_thawed(tree):
-    tree.child.freeze()
+    tree.child.tree.freeze()
     time.sleep(0.05)
     before = tree.counts()
     time.sleep(0.2)
     assert tree.counts() == before
 
-    tree.child.thaw()
+    tree.child.tree.thaw()
     within(20.0, lambda: all(new > old for new, old in zip(tree.counts(), before, strict=True)))
 
 
 def test_the_cpu_time_of_every_process_is_counted(tree):
-    before = tree.child.cpu_s()
-    within(20.0, lambda: tree.child.cpu_s() - before > 0.2)
+    before = tree.child.tree.cpu_s()
+    within(20.0, lambda: tree.child.tree.cpu_s() - before > 0.2)
 
-    pids = tree.child._descendants(tree.child.pid)
+    pids = tree.child.tree.pids
     assert len(pids) == 3
     ticks = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         ticks += int(fields[11]) + int(fields[12])
-    assert tree.child.cpu_s() == pytest.approx(ticks / os.sysconf("SC_CLK_TCK"), abs=0.3)
+    assert tree.child.tree.cpu_s() == pytest.approx(ticks / os.sysconf("SC_CLK_TCK"), abs=0.3)
 
 
 def test_the_memory_of_every_process_is_counted(tree):
-    own = tree.child.resident_bytes()
+    own = tree.child.tree.resident_bytes()
 
     assert own > 3 * (4 << 20)

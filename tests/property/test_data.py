@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tilewright.loop.tables import RowWriter, read_rows
@@ -161,6 +161,8 @@ PROGRAM = st.lists(st.sampled_from(["x = f(y)", "y += 2", "z = x @ y", "g(z)"]),
 
 
 @given(text=PROGRAM | TEXT)
+@example(text="\x1f")
+@example(text="x = 1 \x1f\n\n")
 def test_canonical_text_is_a_fixed_point_and_has_no_comments(text):
     assert canonical(canonical(text)) == canonical(text)
     seen = Seen(SAME)

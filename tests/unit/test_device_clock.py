@@ -37,11 +37,8 @@ class ScriptedSide(DeviceSide):
         self.said = said
         self.inputs_bytes = 1 << 30
         self.limits: Any = SimpleNamespace(call_s=5.0)
-        self.child: Any = SimpleNamespace(
-            freeze=lambda: log.append("freeze"),
-            thaw=lambda: log.append("thaw"),
-            kill=lambda: log.append("kill"),
-        )
+        tree = SimpleNamespace(freeze=lambda: log.append("freeze"), thaw=lambda: log.append("thaw"))
+        self.child: Any = SimpleNamespace(tree=tree, kill=lambda: log.append("kill"))
 
     def arm(self, fields: dict[str, Any], sequence: int) -> None:
         self.log.append(("arm", sequence, fields.get("profile", False)))

@@ -317,7 +317,7 @@ def test_a_native_kernel_is_missed_when_it_is_knocked_out(court):
 
 def test_a_process_that_ends_next_is_knocked_out_itself(court):
     small = '{"name": "small", "n": 16}, '
-    large = PROBLEM.replace(small, "").replace('"n": 48', '"n": 70_000')
+    large = PROBLEM.replace(small, "").replace('"n": 48', '"n": 200_000')
     report = court.judge(a_request(large, CPP, language="cpp", **timed(4)))
 
     assert report.verdict == "correct"

@@ -96,15 +96,9 @@ class Mute:
     def __init__(self, resident: int = 0) -> None:
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
-        self.resident = resident
+        self.tree = SimpleNamespace(resident_bytes=lambda: resident, cpu_s=lambda: 0.0)
         self.applied = {"namespaces": "", "landlock": "not in this kernel"}
         self.killed = False
-
-    def resident_bytes(self) -> int:
-        return self.resident
-
-    def cpu_s(self) -> float:
-        return 0.0
 
     def kill(self) -> None:
         self.killed = True

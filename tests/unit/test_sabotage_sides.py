@@ -98,7 +98,7 @@ def test_a_mute_side_is_late(opened):
         with pytest.raises(Ended) as ended:
             ask()
         assert ended.value.outcome.reason == "timeout"
-        child.thaw()
+        child.tree.thaw()
         child.channel.receive()
 
 
@@ -120,9 +120,8 @@ def test_an_address_is_one_that_a_process_can_have(model, fields, address):
 
 def test_the_first_word_on_mirror_and_memory_is_the_only_one():
     ours, theirs = socket.socketpair()
-    child: Any = SimpleNamespace(
-        channel=Channel(ours), resident_bytes=lambda: 0, kill=ours.close, cpu_s=lambda: 0.0
-    )
+    tree = SimpleNamespace(resident_bytes=lambda: 0, cpu_s=lambda: 0.0)
+    child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, kill=ours.close)
     side = Side("candidate", child, Limits(), lambda: None, float("inf"), 1)
     contestant, taken = Channel(theirs), []
     for mirror, inputs in ((1 << 20, 4096), (1 << 30, 8192)):

@@ -22,7 +22,7 @@ from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
 from tilewright.evaluator.times import CaseTimes, compare, is_short
-from tilewright.evaluator.timing import MORE, time_case
+from tilewright.evaluator.timing import MORE, _wants_another_pair, time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -58,7 +58,8 @@ class ScriptedSide:
     def __init__(self, name: str, script: Any, log: list[Any]) -> None:
         self.name = name
         self.stage = "load"
-        self.child = SimpleNamespace(cpu_s=lambda: self.cpu, look=lambda: None)
+        tree = SimpleNamespace(cpu_s=lambda: self.cpu, look=lambda: None)
+        self.child = SimpleNamespace(tree=tree)
         self.cpu = 0.0
         self.others: list[ScriptedSide] = []
         self.burns = 0.0
@@ -334,3 +335,15 @@ def test_without_a_way_to_open_others_there_is_one_pair():
     evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     evaluation.moved = 16 << 20
     assert time_case(evaluation, Case(name="one"), NAMES).pair_starts == [0]
+
+
+@pytest.mark.parametrize(("ratio", "again"), [(1.0, False), (1.2, True), (0.8, True)])
+def test_on_a_device_a_difference_is_looked_at_in_a_second_pair(ratio, again):
+    evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
+    evaluation.deadline = float("inf")
+    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0])
+    times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
+    assert _wants_another_pair(evaluation, times, NAMES, 1, 0.1) is again
+
+    times.pair_starts = [0, 4]
+    assert not _wants_another_pair(evaluation, times, NAMES, 1, 0.1)

@@ -40,7 +40,7 @@ from tilewright.loop.strategies.base import Score
 from tilewright.problems.store import find_problems
 from tilewright.records import Problem
 from tilewright.records.events import Begun, Turn
-from tilewright.records.log import EVENTS
+from tilewright.records.log import EVENTS, read_events
 from tilewright.records.runs import create_run
 from tilewright.scoring.words import speed_text
 
@@ -182,6 +182,8 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
     folder = Path(given["resumed"])
     if not (folder / EVENTS).exists():
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
+    # A log that is damaged from the start is told of before files that lie beside one.
+    next(read_events(folder), None)
     settings = load_settings(str(folder / "run.yaml"), given["overrides"], _flags(given))
     ready_to_judge(settings)
     _refuse_changes(folder, settings)

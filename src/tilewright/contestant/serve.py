@@ -280,7 +280,9 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in sys.modules
     """Tell whether a module was loaded from the candidate's own files."""
-    return str(getattr(module, "__file__", "") or "").startswith(ROOT)
+    # Not `getattr`: a lazy module of some library would begin to load.
+    said = getattr(module, "__dict__", {}).get("__file__")
+    return isinstance(said, str) and said.startswith(ROOT)
 
 
 def main(

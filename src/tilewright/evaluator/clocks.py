@@ -90,11 +90,11 @@ class SupervisorClock:
         side, candidate = evaluation.sides[turn.name], evaluation.sides["candidate"]
         fields = evaluation.fields_of(turn.drawn, turn.slot)
         # Its processes as they were at its last stamp: what came since is found below, and counts.
-        before = candidate.child.cpu_s()
+        before = candidate.child.tree.cpu_s()
         timed = side.timed_call(fields, partial(_snapshot, evaluation, times, turn, after))
         if turn.name != "candidate":
-            candidate.child.look()
-            times.disturbed.append((candidate.child.cpu_s() - before) / timed.total_s)
+            candidate.child.tree.look()
+            times.disturbed.append((candidate.child.tree.cpu_s() - before) / timed.total_s)
         return timed
 
     def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:

@@ -88,14 +88,14 @@ def gated(
             evaluation.ask("open", {})
             if not side.is_queued(limit):
                 raise side.late()
-            side.child.freeze()
+            side.child.tree.freeze()
         places = side.output_addresses(len(fields["expected"]))
         draw = asked["draw"] if asked else None
         collected = {"side": name, "draw": draw, "keep": keep, "addresses": places}
         evaluation.tell("collect", collected)
         if early:
             evaluation.answered()
-            side.child.thaw()
+            side.child.tree.thaw()
         result = side.result()
         if not early:
             evaluation.answered()

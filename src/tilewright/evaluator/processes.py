@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import select
 import signal
@@ -19,6 +18,7 @@ from typing import Any
 from tilewright.contestant.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.confinement import forkserver_environment
+from tilewright.evaluator.process_tree import ProcessTree
 
 ROLES = (
     "contestant=tilewright.contestant.serve",
@@ -35,9 +35,6 @@ COMPILER_ROLES = ("compiler=tilewright.contestant.ahead",)
 """Apart: what it imports takes as long as all the rest, and the first candidate needs none."""
 START_S = 120.0
 _STATUS = struct.Struct("<i")
-_TICKS = os.sysconf("SC_CLK_TCK")
-_CPUCLOCK_SCHED = 2
-"""The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
 
 
 class Printed:
@@ -91,9 +88,7 @@ class Child:
         self.pid = init_pid
         self._status_fd = status_fd
         self._status: int | None = None
-        self._reaped_s = 0.0
-        self._pids: list[int] = []
-        """Processes of the tree when it was last looked at, the payload first."""
+        self.tree = ProcessTree(init_pid)
         self.closed = False
         self._ready = False
         self.begun = False
@@ -109,7 +104,7 @@ class Child:
             self.kill()
             raise InfrastructureError(f"the {self.role} does not say which layers it has")
         self.applied, self._ready = applied, True
-        self.look()
+        self.tree.look()
 
     def begin(self, timeout_s: float = 20.0) -> None:
         """Have a contestant open its GPU, once: it makes a context, and holds no candidate yet."""
@@ -132,59 +127,6 @@ class Child:
             said = frame.fields.get("message", "")
             raise InfrastructureError(f"the {self.role} started with {frame.kind!r}: {said}")
         return frame
-
-    def look(self) -> None:
-        """Find out anew which processes the tree has; the methods below act on these."""
-        self._pids = self._descendants(self.pid)
-        self._reaped_s = sum(_children_s(pid) for pid in (self.pid, *self._pids))
-
-    def cpu_s(self) -> float:
-        """Return the CPU seconds that the tree, init excluded, has used, with what has ended."""
-        total = self._reaped_s
-        for pid in self._pids:
-            with contextlib.suppress(OSError):
-                total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
-        return total
-
-    def freeze(self) -> None:
-        """Stop every process of the tree, the payload first; what is written stays as it is."""
-        for pid in self._pids[:1]:
-            self._signal(pid, signal.SIGSTOP)
-        self.look()
-        for pid in self._pids[1:]:
-            self._signal(pid, signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let the tree run on."""
-        for pid in self._pids:
-            self._signal(pid, signal.SIGCONT)
-
-    def _signal(self, pid: int, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-    def resident_bytes(self) -> int:
-        """Return the resident memory of the tree, init excluded, shared pages counted each time."""
-        self.look()
-        total = 0
-        for pid in self._pids:
-            try:
-                with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-                    total += int(file.read().split()[1]) * mmap.PAGESIZE
-            except (OSError, IndexError):
-                continue
-        return total
-
-    def _descendants(self, pid: int) -> list[int]:
-        """Return the living processes below `pid`; orphans hang below the init itself."""
-        children: list[int] = []
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                    children += [int(word) for word in file.read().split()]
-        except OSError:
-            return children
-        return children + [below for child in children for below in self._descendants(child)]
 
     def wait_status(self, timeout_s: float) -> int | None:
         """Return the wait status of the child's payload, or `None` while it lives."""
@@ -218,20 +160,11 @@ class Child:
         select.select([self._init_pidfd], [], [], 5.0)
         self.wait_status(0)
         self.closed = True
+        self.tree.close()
         self.channel.close()
         os.close(self._init_pidfd)
         os.close(self._status_fd)
         self.printed.close()
-
-
-def _children_s(pid: int) -> float:
-    """Return the CPU seconds of the children that a process has waited for (proc(5), stat)."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[13]) + int(fields[14])) / _TICKS
 
 
 class Forkserver:

@@ -218,19 +218,19 @@ class Side:
         fields = {**fields, "sequence": sequence, "wait_s": self.limits.call_s}
         self._send("arm", fields)
         self._spin(TokenPage.ARMED, sequence, limit)
-        before, armed = self._cpu_before, self.child.cpu_s()
+        before, armed = self._cpu_before, self.child.tree.cpu_s()
         start = time.perf_counter()
         words[TokenPage.GO] = sequence
         self._spin(TokenPage.DONE, sequence, limit)
         done = time.perf_counter()
-        self.child.freeze()
-        self._cpu_before = self.child.cpu_s()
+        self.child.tree.freeze()
+        self._cpu_before = self.child.tree.cpu_s()
         # The clock of a process is exact only when it stands still. With one thread a call cannot
         # use more of it than its own duration; with several, a running one must be asked.
         used = self._cpu_before - (done - start) if self._threads == 1 else armed
         outside = used - before
         snapshot()
-        self.child.thaw()
+        self.child.tree.thaw()
         frame = self.receive(limit)
         self._expect("result", frame)
         return Timed(done - start, outside, self._read_result(frame))
@@ -274,14 +274,11 @@ class Side:
             message = f"the whole evaluation took longer than {self.limits.total_s:g} s"
             raise Ended(Failed(stage=self.stage, reason="timeout", message=message))
         allowed = self.limits.memory_bytes + self.inputs_bytes
-        used = self.child.resident_bytes()
+        used = self.child.tree.resident_bytes()
         if used > allowed + LIBRARY_BYTES:
             self.child.kill()
             message = f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
             raise self._failed("out of memory", message)
-
-    def _cpu(self) -> float:
-        return self.child.cpu_s()
 
     def _read_result(self, frame: Frame) -> Result:
         try:

@@ -11,7 +11,7 @@ from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
 from tilewright.scoring.pairs import pairs_interval
 
-__all__ = ["CaseTimes", "compare", "hideable_s", "is_short", "net"]
+__all__ = ["CaseTimes", "compare", "differs", "hideable_s", "is_short", "net"]
 
 HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
 """Work beside a call that is not charged: this, and this share of what the harness does there."""
@@ -161,6 +161,12 @@ def pairs_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
     """Return half the width of the 95 % interval of the log ratio over all pairs of processes."""
     found = _interval(by_pair(times, _rows(times, baseline)), sigma)
     return math.log(found.high / found.low) / 2
+
+
+def differs(times: CaseTimes, baseline: str, sigma: float) -> bool:
+    """Tell whether the pairs of processes so far say that candidate and baseline differ."""
+    found = _interval(by_pair(times, _rows(times, baseline)), sigma)
+    return statistics.decide(found) != "no measurable difference"
 
 
 def compare(

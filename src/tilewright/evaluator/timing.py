@@ -2,7 +2,7 @@
 
 In a block each side is called once in order and once in reverse (ABBA for two sides). Before each
 call the judge writes fresh contents into one of a ring of slots, so neither timed side refreshes
-anything. The stop rule sees the width of the interval and nothing else.
+anything. When to stop within a pair of processes is decided by the width of the interval alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tilewright.evaluator.evaluation import SLOTS, Evaluation
 from tilewright.evaluator.sides import Side, Timed
 from tilewright.evaluator.times import (
     CaseTimes,
+    differs,
     half_width,
     hideable_s,
     pairs_half_width,
@@ -78,10 +79,11 @@ def time_case(
         times.pair_starts.append(times.blocks)
         _time_pair(clock, evaluation, times, names, draws, slots, pairs)
         took = time.monotonic() - begun
-        if times.wrong or not _wants_another_pair(evaluation, times, names, pairs, took):
+        if times.wrong or reopen is None:
             break
-        if reopen:
-            reopen()
+        if not _wants_another_pair(evaluation, times, names, pairs, took):
+            break
+        reopen()
         _make_ready(clock, evaluation, names, draws[0], slots)
     if on_gpu and not times.wrong:
         look_beside(evaluation, times, names, draws[0])
@@ -93,18 +95,24 @@ def time_case(
 def _wants_another_pair(
     evaluation: Evaluation, times: CaseTimes, names: list[str], pairs: int, took_s: float
 ) -> bool:
-    """Tell whether a pair of processes is missing: planned, or since those so far disagree."""
+    """Tell whether a pair of processes is missing.
+
+    Some are planned. More are made where those so far disagree, and on a device, where a process
+    costs more than the blocks that it makes, where the only one says that the sides differ: it may
+    be these two processes that do (ADR 27).
+    """
     made = len(times.pair_starts)
     if made < pairs:
         return True
     if time.monotonic() + TIME_FOR_MORE * took_s > evaluation.deadline:
         # Nobody fails for an interval that we want narrower.
         return False
-    if pairs == 1 or made >= MORE * pairs or times.on_device:
-        # On a device a process costs more than the blocks that it makes.
-        return False
     call_us = statistics.median(times.totals[names[0]]) * 1e6
     sigma = evaluation.calibration.sigma(call_us, times.moved_bytes)
+    if times.on_device:
+        return made == 1 and any(differs(times, name, sigma) for name in names[:-1])
+    if pairs == 1 or made >= MORE * pairs:
+        return False
     return any(pairs_half_width(times, name, sigma) > WIDE for name in names[:-1])
 
 

@@ -32,12 +32,13 @@ REFUSALS: Refusals = {
 """What any endpoint may answer instead."""
 
 
-def _service(request: Request) -> Service:
+# Both are coroutines: what is none would be sent to a thread and back, for each request.
+async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
-def _client(request: Request) -> Client:
+async def _client(request: Request) -> Client:
     # The gate let it in, and wrote down who it is.
     client: Client = request.state.client
     return client

@@ -21,17 +21,18 @@ from typing import Any, TypeVar
 from sqlalchemy import (
     Connection,
     Engine,
+    Update,
     create_engine,
     delete,
     event,
     func,
-    insert,
     select,
     update,
 )
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tilewright.errors import InfrastructureError
+from tilewright.serve import statements as sql
 from tilewright.serve.tables import BY_END, META, NAMES, OWNERS, SHOWN, TASKS, Submitted, Task
 from tilewright.serve.tasks import Waiting
 
@@ -132,15 +133,15 @@ class Store:
 
         def work(connection: Connection) -> Task:
             if given.name is not None:
-                own = (NAMES.c.client == given.client) & (NAMES.c.name == given.name)
-                known = connection.execute(select(NAMES.c.key).where(own)).scalar()
+                own = {"of_client": given.client, "of_name": given.name}
+                known = connection.execute(sql.NAMED, own).scalar()
                 if known not in (None, given.key):
                     raise Conflict(f"{given.name!r} stands for other work of this client")
                 if known is None:
                     row = {"client": given.client, "name": given.name, "key": given.key}
-                    connection.execute(insert(NAMES), row)
+                    connection.execute(sql.ADD_NAME, row)
             owner = {"client": given.client, "key": given.key}
-            connection.execute(insert(OWNERS).prefix_with("OR IGNORE"), owner)
+            connection.execute(sql.ADD_OWNER, owner)
             found = _task(connection, given.key)
             if found is not None and found.state not in ("failed", "cancelled"):
                 return found
@@ -163,7 +164,7 @@ class Store:
                 return replace(found, **fields)
             fields |= {"key": given.key, "problem": given.problem}
             packed = zlib.compress(given.request, 1)
-            inserted = connection.execute(insert(TASKS), {**fields, "request": packed})
+            inserted = connection.execute(sql.ADD_TASK, {**fields, "request": packed})
             return Task(**fields, sequence=inserted.lastrowid)
 
         return self._done(work)
@@ -175,10 +176,7 @@ class Store:
         """
 
         def work(connection: Connection) -> tuple[Task, bytes] | None:
-            waits = (TASKS.c.key == key) & (TASKS.c.state == "queued")
-            values = {"state": "running", "started_at": time.time()}
-            found = update(TASKS).where(waits).values(attempts=TASKS.c.attempts + 1, **values)
-            row = connection.execute(found.returning(*SHOWN, TASKS.c.request)).first()
+            row = connection.execute(sql.BEGIN, {"of_key": key, "now": time.time()}).first()
             if row is None:
                 return None
             return Task(*row[:-1]), zlib.decompress(row[-1])
@@ -193,17 +191,15 @@ class Store:
     def finish(self, key: str, verdict: str, result: bytes) -> Future[None]:
         """Store a result; what was cancelled meanwhile stays cancelled."""
         packed = zlib.compress(result, 1)
-        return self._end(key, {"state": "done", "verdict": verdict, "result": packed})
+        return self._end(sql.DONE, key, {"said": verdict, "packed": packed})
 
     def fail(self, key: str, error: str) -> Future[None]:
         """Note that our own side could not judge a task."""
-        return self._end(key, {"state": "failed", "error": error[:4000]})
+        return self._end(sql.FAILED, key, {"said": error[:4000]})
 
-    def _end(self, key: str, values: dict[str, Any]) -> Future[None]:
+    def _end(self, statement: Update, key: str, values: dict[str, Any]) -> Future[None]:
         def work(connection: Connection) -> None:
-            open_ = (TASKS.c.key == key) & TASKS.c.state.in_(("queued", "running"))
-            values["ended_at"] = time.time()
-            connection.execute(update(TASKS).where(open_).values(values))
+            connection.execute(statement, {**values, "of_key": key, "now": time.time()})
 
         return self._done(work)
 
@@ -225,7 +221,7 @@ class Store:
             if connection.execute(others).scalar():
                 connection.execute(delete(OWNERS).where(mine))
                 return False
-            open_ = (TASKS.c.key == key) & TASKS.c.state.in_(("queued", "running"))
+            open_ = (TASKS.c.key == key) & sql.IS_OPEN
             values = {"state": "cancelled", "ended_at": time.time()}
             return bool(connection.execute(update(TASKS).where(open_).values(values)).rowcount)
 
@@ -294,9 +290,9 @@ class Store:
 
     def named(self, client: str, name: str) -> str | None:
         """Return the key of what a client calls so."""
-        own = (NAMES.c.client == client) & (NAMES.c.name == name)
+        own = {"of_client": client, "of_name": name}
         with self._read() as connection:
-            found: str | None = connection.execute(select(NAMES.c.key).where(own)).scalar()
+            found: str | None = connection.execute(sql.NAMED, own).scalar()
         return found
 
     def request(self, key: str) -> bytes:
@@ -364,5 +360,5 @@ def _owns(connection: Connection, client: str, key: str) -> bool:
 
 
 def _task(connection: Connection, key: str) -> Task | None:
-    row = connection.execute(select(*SHOWN).where(TASKS.c.key == key)).first()
+    row = connection.execute(sql.TASK, {"of_key": key}).first()
     return None if row is None else Task(**row._mapping)

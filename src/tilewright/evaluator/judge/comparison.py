@@ -17,6 +17,8 @@ is certain of them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +33,8 @@ SWAY_CAP = 1e-4
 rounding, and a few huge elements say nothing of the others."""
 PERCENTILE = 0.999
 SAMPLE = 1 << 20
+AT_ONCE = 1 << 26
+"""Elements that are compared at once: half a gigabyte for each float64 that is made of them."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,15 @@ def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
         return Expected(value, None, 0.0, certain=certain)
     if oracle is None:
         return Expected(value, None, 0.0)
-    error = (value.double() - oracle).abs().reshape(-1)
-    error = error[torch.isfinite(error)]
+    error = (value.double() - oracle).abs_().reshape(-1)
+    if not all_finite(error):
+        error = error[torch.isfinite(error)]
     return Expected(value, oracle, percentile(error, PERCENTILE))
+
+
+def all_finite(value: torch.Tensor) -> bool:
+    """Tell whether every element is finite, in one pass: else their sum is not."""
+    return math.isfinite(float(value.sum())) or bool(torch.isfinite(value).all())
 
 
 def percentile(values: torch.Tensor, q: float) -> float:
@@ -80,26 +90,32 @@ def percentile(values: torch.Tensor, q: float) -> float:
         return 0.0
     step = -(-values.numel() // SAMPLE)
     sample = values[::step]
-    rank = min(int(q * sample.numel()), sample.numel() - 1)
-    return float(sample.kthvalue(rank + 1).values)
+    above = sample.numel() - min(int(q * sample.numel()), sample.numel() - 1)
+    # The last few are found without the others being put in order.
+    return float(sample.topk(above).values[-1])
 
 
 def bound(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
     """Return the allowed error per element around `center`, float64, same shape."""
     eps = torch.finfo(expected.value.dtype).eps
-    finite = torch.where(torch.isfinite(center), center, torch.zeros_like(center))
+    finite = _zero_where_infinite(center)
     size = finite.abs()
     if finite.dim() > 0:
         rms = finite.square().mean(-1, keepdim=True).sqrt()
-        size = torch.maximum(size, rms.expand_as(size))
-    floor = torch.full_like(size, REFERENCE_ERROR_FACTOR * expected.own_error * slack)
+        size = torch.maximum(size, rms)
+    floor = REFERENCE_ERROR_FACTOR * expected.own_error * slack
+    allowed = (EPS_FACTOR * slack * eps * size).clamp_min_(max(floor, 1e-300))
     if expected.oracle is not None and center is expected.oracle:
-        own = OWN_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs()
-        floor = torch.maximum(floor, torch.where(torch.isfinite(own), own, floor))
+        own = OWN_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs_()
+        allowed = torch.maximum(allowed, _zero_where_infinite(own))
         if expected.sway is not None:
             most = SWAY_CAP * percentile(finite.abs().reshape(-1), 0.5)
-            floor = torch.maximum(floor, SWAY_FACTOR * expected.sway.clamp_max(most))
-    return torch.maximum(floor, EPS_FACTOR * slack * eps * size).clamp_min(1e-300)
+            allowed = torch.maximum(allowed, SWAY_FACTOR * expected.sway.clamp_max(most))
+    return allowed
+
+
+def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
+    return value if all_finite(value) else torch.where(torch.isfinite(value), value, 0.0)
 
 
 def describe_mismatch(expected: Expected, item: dict[str, Any]) -> Difference | None:
@@ -131,50 +147,104 @@ def compare(
     floor = REFERENCE_ERROR_FACTOR * expected.own_error * slack
     if center is not None and output.numel() and float((output - center).abs_().max()) <= floor:
         return RIGHT
-    oracle = expected.oracle if center is None and expected.oracle is not None else value.double()
-    got = output.double()
-    kind = _nonfinite(value, oracle, got)
-    if kind:
-        return Difference("nonfinite", kind, None)
-    both = torch.isfinite(got) & torch.isfinite(oracle)
-    error = torch.where(both, (got - oracle).abs(), torch.zeros_like(got))
-    ratio = error / bound(expected, oracle, slack)
-    if ratio.numel() == 0:
+    if value.numel() == 0:
         return RIGHT
-    worst = float(ratio.max())
+    found = [_look(*part, slack) for part in _parts(expected, output, center)]
+    odd = [item for item in found if item.nonfinite]
+    if odd:
+        first, wrong = odd[0], sum(item.wrong for item in odd)
+        message = (
+            f"at {_place(first.index, value.shape)}: expected {first.want}, got {first.got}; "
+            f"{wrong} elements disagree"
+        )
+        return Difference("nonfinite", message, None)
+    item = max(found, key=lambda each: each.worst)
+    worst = item.worst
     if worst <= 1.0:
         return Difference("", "", worst)
-    # On the host: a device loads what these need, which takes a second, for one message.
-    ratio = ratio.cpu()
-    index = int(ratio.argmax())
-    place = _place(index, ratio.shape)
-    wrong = int((ratio > 1).sum())
     message = (
-        f"at {place}: expected {float(oracle.reshape(-1)[index]):.8g}, "
-        f"got {float(got.reshape(-1)[index]):.8g}; error {worst:.3g} times the allowed one; "
-        f"{wrong} of {ratio.numel()} elements are wrong"
+        f"at {_place(item.index, value.shape)}: expected {item.want:.8g}, "
+        f"got {item.got:.8g}; error {worst:.3g} times the allowed one; "
+        f"{sum(each.wrong for each in found)} of {value.numel()} elements are wrong"
     )
     return Difference("values", message, worst)
 
 
-def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> str:
-    """Describe the first disagreement on NaN or infinity; empty when there is none.
+@dataclass(frozen=True)
+class _Found:
+    """What a stretch of an output comes to, by its worst element."""
+
+    nonfinite: bool
+    worst: float
+    """Its error in units of the allowed one."""
+    index: int
+    want: float
+    got: float
+    wrong: int
+
+
+def _parts(
+    expected: Expected, output: torch.Tensor, center: torch.Tensor | None
+) -> Iterator[tuple[int, Expected, torch.Tensor, torch.Tensor | None]]:
+    """Yield stretches of whole slices of the last dimension, each with its first flat index.
+
+    What is made while comparing is several times an output in float64: of one that fills a device,
+    there is no room for it at once.
+    """
+    if output.numel() <= AT_ONCE or output.dim() == 0:
+        yield 0, expected, output, center
+        return
+    width = output.shape[-1]
+    rows, step = output.numel() // width, max(AT_ONCE // width, 1)
+    whole = (expected.value, expected.oracle, expected.sway, output, center)
+    flat = [None if item is None else item.reshape(rows, width) for item in whole]
+    for first in range(0, rows, step):
+        some = [None if item is None else item[first : first + step] for item in flat]
+        value, oracle, sway, got, middle = some
+        assert value is not None
+        assert got is not None
+        part = Expected(value, oracle, expected.own_error, sway=sway)
+        yield first * width, part, got, middle
+
+
+def _look(
+    start: int, expected: Expected, output: torch.Tensor, center: torch.Tensor | None, slack: float
+) -> _Found:
+    """Compare a stretch that begins at the flat index `start`."""
+    value = expected.value if center is None else center
+    oracle = expected.oracle if center is None and expected.oracle is not None else value.double()
+    got = output.double()
+    error = (got - oracle).abs_()
+    if not (all_finite(error) and all_finite(value)):
+        odd = _nonfinite(value, oracle, got)
+        if bool(odd.any()):
+            # On the host: a device loads what this needs, which takes a second, for one message.
+            odd = odd.cpu().reshape(-1)
+            index = int(odd.int().argmax())
+            want = float(value.reshape(-1)[index])
+            wrong = int(odd.sum())
+            return _Found(True, 0.0, start + index, want, float(got.reshape(-1)[index]), wrong)
+        both = torch.isfinite(got) & torch.isfinite(oracle)
+        error = torch.where(both, error, 0.0)
+    ratio = error.div_(bound(expected, oracle, slack))
+    highest = float(ratio.max())
+    if highest <= 1.0:
+        return _Found(False, highest, start, 0.0, 0.0, 0)
+    ratio = ratio.cpu().reshape(-1)
+    index = int(ratio.argmax())
+    want, seen = float(oracle.reshape(-1)[index]), float(got.reshape(-1)[index])
+    return _Found(False, highest, start + index, want, seen, int((ratio > 1).sum()))
+
+
+def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> torch.Tensor:
+    """Tell where NaN or infinity disagree.
 
     Where the reference overflows but the oracle does not, a finite answer is allowed too.
     """
     want = value.double()
     same = (torch.isnan(want) & torch.isnan(got)) | (want == got)
     finite = torch.isfinite(got)
-    wrong = torch.where(torch.isfinite(want), ~finite, ~same & ~(finite & torch.isfinite(oracle)))
-    if not bool(wrong.any()):
-        return ""
-    wrong = wrong.cpu()
-    index = int(wrong.reshape(-1).int().argmax())
-    place = _place(index, wrong.shape)
-    return (
-        f"at {place}: expected {float(want.reshape(-1)[index])}, "
-        f"got {float(got.reshape(-1)[index])}; {int(wrong.sum())} elements disagree"
-    )
+    return torch.where(torch.isfinite(want), ~finite, ~same & ~(finite & torch.isfinite(oracle)))
 
 
 def _place(index: int, shape: torch.Size) -> list[int]:

@@ -30,15 +30,17 @@ def is_structured(value: torch.Tensor) -> bool:
     """
     if not value.is_floating_point() or value.numel() == 0:
         return True
-    flat = value.reshape(-1)[: 1 << 20].double()
-    if not torch.isfinite(flat).all() or (flat == 0).double().mean() > 0.01:
+    flat = value.reshape(-1)[: 1 << 20]
+    zeros = flat.numel() - int(flat.count_nonzero())
+    finite = bool(torch.isfinite(flat.double().sum())) or bool(torch.isfinite(flat).all())
+    if not finite or zeros > 0.01 * flat.numel():
         return True
-    sample = flat[: 1 << 12]
+    sample = flat[: 1 << 12].double()
     if sample.numel() > 8 and torch.unique(sample).numel() < sample.numel() // 4:
         return True
     if value.dim() == 2 and value.shape[0] == value.shape[1] > 1 and torch.equal(value, value.T):
         return True
-    if value.dim() >= 1 and value.shape[-1] > 1 and bool((flat >= 0).all()):
+    if value.dim() >= 1 and value.shape[-1] > 1 and bool(flat.min() >= 0):
         sums = value.double().sum(-1)
         return bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-4))
     return False

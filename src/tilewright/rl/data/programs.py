@@ -39,7 +39,9 @@ def canonical(text: str) -> str:
     try:
         return ast.unparse(_bare(parse_tree(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+        plain = "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+        # What was in the way may have been at the end of a line.
+        return plain if plain == text else canonical(plain)
 
 
 def _bare(tree: ast.Module) -> ast.Module:

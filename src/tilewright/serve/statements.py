@@ -1,0 +1,54 @@
+"""What the store says for every task, made once: to build a statement takes longer than to run it.
+
+Parameters are named apart from columns (`of_key`), as an UPDATE wants it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, insert, select, update
+
+from tilewright.serve.tables import NAMES, OWNERS, SHOWN, TASKS
+
+__all__ = [
+    "ADD_NAME",
+    "ADD_OWNER",
+    "ADD_TASK",
+    "BEGIN",
+    "DONE",
+    "FAILED",
+    "IS_OPEN",
+    "NAMED",
+    "TASK",
+]
+
+_KEY = TASKS.c.key == bindparam("of_key")
+IS_OPEN = (TASKS.c.state == "queued") | (TASKS.c.state == "running")
+"""That a task has not ended."""
+TASK = select(*SHOWN).where(_KEY)
+NAMED = select(NAMES.c.key).where(
+    NAMES.c.client == bindparam("of_client"), NAMES.c.name == bindparam("of_name")
+)
+ADD_NAME = insert(NAMES)
+ADD_OWNER = insert(OWNERS).prefix_with("OR IGNORE")
+ADD_TASK = insert(TASKS)
+BEGIN = (
+    update(TASKS)
+    .where(_KEY, TASKS.c.state == "queued")
+    .values(state="running", started_at=bindparam("now"), attempts=TASKS.c.attempts + 1)
+    .returning(*SHOWN, TASKS.c.request)
+)
+DONE = (
+    update(TASKS)
+    .where(_KEY, IS_OPEN)
+    .values(
+        state="done",
+        verdict=bindparam("said"),
+        result=bindparam("packed"),
+        ended_at=bindparam("now"),
+    )
+)
+FAILED = (
+    update(TASKS)
+    .where(_KEY, IS_OPEN)
+    .values(state="failed", error=bindparam("said"), ended_at=bindparam("now"))
+)

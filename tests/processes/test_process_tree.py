@@ -1,0 +1,107 @@
+"""Which processes live below an init: real ones, of other threads too, and ones that have gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilewright.evaluator.process_tree import MOST_HELD, ProcessTree
+
+INIT = """
+import subprocess, sys
+payload = '''
+import os, subprocess, sys, threading, time
+sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+made = []
+def other():
+    made.append(subprocess.Popen(sleep))
+    time.sleep(60)
+threading.Thread(target=other, daemon=True).start()
+made.append(subprocess.Popen(sleep))
+time.sleep(60)
+'''
+subprocess.Popen([sys.executable, "-c", payload]).wait()
+"""
+
+
+def fds() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture
+def tree() -> Iterator[tuple[ProcessTree, subprocess.Popen[bytes]]]:
+    init = subprocess.Popen([sys.executable, "-c", INIT])
+    made = ProcessTree(init.pid)
+    limit = time.monotonic() + 20
+    while len(made.pids) < 3:
+        assert time.monotonic() < limit, made.pids
+        time.sleep(0.02)
+        made.look()
+    yield made, init
+    for pid in made.pids:
+        os.kill(pid, signal.SIGKILL)
+    init.kill()
+    init.wait()
+    made.close()
+
+
+def test_a_child_of_any_thread_is_found_and_the_payload_comes_first(tree):
+    made, init = tree
+    payload, *children = made.pids
+
+    threads = os.listdir(f"/proc/{payload}/task")
+    of_main = Path(f"/proc/{payload}/task/{payload}/children").read_text(encoding="ascii").split()
+    assert len(threads) == 2
+    assert len(of_main) == 1
+    assert set(map(int, of_main)) < set(children)
+    assert all(os.path.exists(f"/proc/{pid}") for pid in (init.pid, *made.pids))
+
+
+def test_looking_leaves_no_descriptors_but_those_that_it_holds(tree):
+    made, _ = tree
+    made.close()
+    before = fds()
+    for _ in range(20):
+        made.look()
+    assert fds() == before + 2 * MOST_HELD
+    made.close()
+    assert fds() == before
+
+
+def test_what_has_gone_is_left_out_and_nothing_is_raised(tree):
+    made, init = tree
+    payload, *children = made.pids
+    for pid in (*children, payload):
+        os.kill(pid, signal.SIGKILL)
+    init.wait()
+    made.look()
+    assert made.pids == []
+    made.freeze()
+    made.thaw()
+    assert made.resident_bytes() == 0
+
+
+def test_looking_while_processes_come_and_go_raises_nothing():
+    made, stop = ProcessTree(os.getpid()), threading.Event()
+
+    def churn() -> None:
+        while not stop.is_set():
+            subprocess.run(["true"], check=True)
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        for _ in range(3000):
+            made.look()
+    finally:
+        stop.set()
+        thread.join()
+        made.close()
