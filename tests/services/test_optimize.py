@@ -79,7 +79,7 @@ def test_a_run_ends_with_a_winner_that_runs_by_itself(place):
     document = json.loads(out)
     assert (document["turns"], document["ended_for"]) == (3, None)
     (winner,) = document["winners"].values()
-    assert winner["verdict"] == "correct"
+    assert (winner["verdict"], winner["reason"]) == ("correct", None)
     path = place / winner["file"]
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("agrees; "), done.stderr

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.unit.test_player import CODE, play
 from tilewright.cli.main import cli
+from tilewright.cli.optimize import _say_end
 
 
 def invoke(*words):
@@ -68,3 +70,10 @@ def test_view_prints_turns_and_writes_a_page(tmp_path):
     assert invoke("view", str(tmp_path / "run"), "--export", str(target)).exit_code == 0
     assert "def softmax" in target.read_text()
     assert target.stat().st_size < 8_000_000
+
+
+def test_a_winner_that_no_longer_holds_is_named_with_the_reason(capsys):
+    winner = {"file": "w.py", "verdict": "rejected", "speedup": None, "reason": "it burned CPU"}
+    _say_end({"winners": {"p": winner}, "ended_for": None}, Path("runs/r"))
+
+    assert "p: measured once more: rejected (it burned CPU); w.py" in capsys.readouterr().err

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.times import CaseTimes, compare, hideable_s, is_short, net
+from tilewright.evaluator.times import (
+    CaseTimes,
+    compare,
+    excess_outside_s,
+    hideable_s,
+    is_short,
+    net,
+)
 from tilewright.scoring import statistics
 
 BESIDE_S = 1e-4
@@ -149,6 +156,31 @@ def test_a_baseline_that_waits_in_its_calls_lowers_nothing_below_zero():
 
     assert hideable_s(given_times) == pytest.approx(1e-5)
     assert net(given_times, "candidate") == pytest.approx([1e-3] * 8)
+
+
+def test_calls_in_which_a_baseline_waited_for_a_core_do_not_say_what_is_usual():
+    # On a busy machine its longer calls wait more often than the candidate's; both do the same.
+    given_times = times([2e-3] * 8, [1e-3] * 8, outside=[-1e-3] + [1.2e-3] * 7)
+    given_times.outside["eager"] = [-1e-3] * 5 + [1.2e-3] * 3
+
+    assert excess_outside_s(given_times) == 0
+    assert net(given_times, "candidate") == given_times.totals["candidate"]
+
+
+def test_where_every_call_of_the_baselines_waited_nobody_is_accused_and_all_is_charged():
+    given_times = times([2e-2] * 8, [1e-3] * 8, outside=[1.2e-3] * 8)
+    given_times.outside["eager"] = [-1e-3] * 7 + [0.0]
+
+    assert excess_outside_s(given_times) == 0
+    assert net(given_times, "candidate") == pytest.approx([2.2e-3 - 1e-5] * 8)
+
+
+def test_what_one_baseline_cannot_tell_another_can():
+    given_times = times([2e-3] * 8, [1e-3] * 8, outside=[1.2e-3] * 8, compile=[2e-3] * 8)
+    given_times.outside["eager"] = [-1e-3] * 8
+
+    assert excess_outside_s(given_times) == pytest.approx(1.2e-3 - BESIDE_S)
+    assert hideable_s(given_times) == pytest.approx(HIDEABLE_S)
 
 
 # Short calls --------------------------------------------------------------------------------------

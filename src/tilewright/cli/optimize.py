@@ -22,6 +22,7 @@ from tilewright.cli.common import (
 from tilewright.cli.lines import say
 from tilewright.cli.play import Played, crown, play
 from tilewright.cli.progress import Progress
+from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
@@ -273,6 +274,7 @@ def _document(
         name: {
             "file": path,
             "verdict": report.verdict,
+            "reason": None if report.verdict == "correct" else reason(report),
             "speedup": report.speedup,
             "speedup_low": report.speedup_low,
             "speedup_high": report.speedup_high,
@@ -290,7 +292,7 @@ def _document(
 
 def _say_end(document: dict[str, Any], folder: Path) -> None:
     for name, item in document["winners"].items():
-        text = item["verdict"]
+        text = f"{item['verdict']} ({item['reason']})" if item["reason"] else item["verdict"]
         if item["speedup"] is not None:
             text = speed_text(item["speedup"], item["speedup_low"], item["speedup_high"])
         say(f"{name}: measured once more: {text}; {item['file']}")

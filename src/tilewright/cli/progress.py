@@ -31,7 +31,7 @@ def describe(event: str, fields: dict[str, Any]) -> str:
     if event == "waiting":
         return str(fields["message"])
     if event == "retry":
-        return f"our side failed, judging once more: {fields['because']}"
+        return f"judging once more: {fields['because']}"
     return ""
 
 

@@ -11,10 +11,12 @@ from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
 from tilewright.scoring.pairs import pairs_interval
 
-__all__ = ["CaseTimes", "compare", "differs", "hideable_s", "is_short", "net"]
+__all__ = ["CaseTimes", "compare", "differs", "excess_outside_s", "hideable_s", "is_short", "net"]
 
 HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
 """Work beside a call that is not charged: this, and this share of what the harness does there."""
+TELLING_SHARE = 0.25
+"""How many of a side's calls must tell what it did beside them, for a finding to rest on it."""
 SHORT_SHARE = 0.05
 """A call is `short` when more than this share of it could be hidden."""
 TESTIMONY_BAND_S, TESTIMONY_SLACK_S = 12e-6, 4e-6
@@ -76,9 +78,30 @@ def hideable_s(times: CaseTimes) -> float:
 
 
 def _usual_outside(times: CaseTimes) -> float:
+    return min((statistics.median(calls) for calls in _telling(times) if calls), default=0.0)
+
+
+def excess_outside_s(times: CaseTimes) -> float:
+    """Return a candidate's CPU seconds beside a call beyond the baselines', 0 where none can tell.
+
+    The lower quartile, since on a busy machine a side spins longer until it is released, never
+    shorter. What it does in fewer calls than that is charged to them.
+    """
+    ours = times.outside.get("candidate", [])
+    least = TELLING_SHARE * len(ours)
+    usual = [statistics.median(calls) for calls in _telling(times) if len(calls) >= max(least, 1)]
+    return max(statistics.quantile(ours, 0.25) - max(usual), 0.0) if ours and usual else 0.0
+
+
+def _telling(times: CaseTimes) -> list[list[float]]:
+    """Return what each baseline did beside those of its calls that tell it, in seconds.
+
+    In a call in which it waited for a busy core it used less than the call was long, which comes
+    out as less than nothing beside it. A candidate that made it wait would have disturbed it.
+    """
     # By name, not by place: under the published rules the candidate is timed first.
     baselines = [calls for name, calls in times.outside.items() if name != "candidate"]
-    return max(min(statistics.median(calls) for calls in baselines), 0.0)
+    return [[value for value in calls if value >= 0] for calls in baselines]
 
 
 def refined(times: CaseTimes, name: str) -> list[float]:

@@ -13,7 +13,7 @@ from tilewright.evaluator.calibration import Calibration
 from tilewright.evaluator.correctness import Seen
 from tilewright.evaluator.environment import environment
 from tilewright.evaluator.evaluation import Evaluation
-from tilewright.evaluator.times import CaseTimes, compare, is_short
+from tilewright.evaluator.times import CaseTimes, compare, excess_outside_s, is_short
 from tilewright.languages.source import static_features
 from tilewright.records import (
     Comparison,
@@ -135,7 +135,7 @@ def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
         alias=seen.alias,
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
-        outside_s=max((_excess_outside(case) for case in times), default=0.0),
+        outside_s=max((excess_outside_s(case) for case in times), default=0.0),
         disturbed=_median(largest.disturbed) if largest and largest.disturbed else 0.0,
         lacking_weights=tuple(collected.lacking_weights),
         right_when_seeded=collected.right_when_seeded,
@@ -144,19 +144,6 @@ def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
 
 def _median(values: list[float]) -> float:
     return statistics.median(values) if values else 0.0
-
-
-def _excess_outside(case: CaseTimes) -> float:
-    """Return the candidate's CPU seconds beside its calls beyond the baseline's, per call.
-
-    The lower quartile, since on a busy machine a side spins longer until it is released, never
-    shorter. What it does in fewer calls than that is charged to them.
-    """
-    baselines = [values for name, values in case.outside.items() if name != "candidate"]
-    # A baseline that waits in its calls, as on a busy core, uses less than they take.
-    usual = max([0.0, *(_median(values) for values in baselines)])
-    ours = case.outside.get("candidate", [])
-    return max(statistics.quantile(ours, 0.25) - usual, 0.0) if ours else 0.0
 
 
 def _comparisons(
