@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 
-def open_baselines(evaluation: Evaluation) -> list[str]:
-    """Open a side for each baseline, or take one that was kept; return their names."""
+def open_baselines(evaluation: Evaluation) -> None:
+    """Open a side for each baseline, or take one that was kept."""
     for baseline in evaluation.request.baselines:
         candidate = baseline.candidate or reference_candidate(evaluation)
         with blamed_on_baseline(baseline.name):
@@ -37,7 +37,6 @@ def open_baselines(evaluation: Evaluation) -> list[str]:
             elif evaluation.has_weights:
                 match_weights(evaluation, baseline.name)
                 publish_weights(evaluation, baseline.name)
-    return [baseline.name for baseline in evaluation.request.baselines]
 
 
 def put_away(evaluation: Evaluation, names: list[str]) -> None:

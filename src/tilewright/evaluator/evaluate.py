@@ -255,17 +255,22 @@ def _warm_key(evaluation: Evaluation) -> str:
 
 
 def _time(evaluation: Evaluation, collected: Collected) -> None:
-    names = open_baselines(evaluation)
+    names = [baseline.name for baseline in evaluation.request.baselines]
+    official = evaluation.request.protocol == "official"
 
     def reopen() -> None:
         if _has_own_work(evaluation) and not collected.own_work_seen:
             look_at_own_work(evaluation, collected, last=True)
             evaluation.close_side(KNOCKED_OUT)
-        put_away(evaluation, [*names, "candidate"])
+        put_away(evaluation, [name for name in (*names, "candidate") if name in evaluation.sides])
         open_baselines(evaluation)
         open_again(evaluation, "candidate", evaluation.request.candidate)
 
-    official = evaluation.request.protocol == "official"
+    if evaluation.host.device.is_gpu and not official:
+        # On a device a process that was judged before it is timed differs from one that was not.
+        reopen()
+    else:
+        open_baselines(evaluation)
     for case in evaluation.request.problem.cases:
         evaluation.emit("timing", {"case": case.name})
         try:
