@@ -19,7 +19,7 @@ from tilewright.evaluator.evaluation import SLOTS, Evaluation
 from tilewright.evaluator.sides import Side, Timed
 from tilewright.evaluator.times import (
     CaseTimes,
-    differs,
+    doubtful,
     half_width,
     hideable_s,
     pairs_half_width,
@@ -98,8 +98,8 @@ def _wants_another_pair(
     """Tell whether a pair of processes is missing.
 
     Some are planned. More are made where those so far disagree, and on a device, where a process
-    costs more than the blocks that it makes, where the only one says that the sides differ: it may
-    be these two processes that do (ADR 27).
+    costs more than the blocks that it makes, where the only one says that the sides differ by no
+    more than two processes of one function have: it may be these two that do (ADR 27).
     """
     made = len(times.pair_starts)
     if made < pairs:
@@ -110,7 +110,7 @@ def _wants_another_pair(
     call_us = statistics.median(times.totals[names[0]]) * 1e6
     sigma = evaluation.calibration.sigma(call_us, times.moved_bytes)
     if times.on_device:
-        return made == 1 and any(differs(times, name, sigma) for name in names[:-1])
+        return made == 1 and any(doubtful(times, name, sigma) for name in names[:-1])
     if pairs == 1 or made >= MORE * pairs:
         return False
     return any(pairs_half_width(times, name, sigma) > WIDE for name in names[:-1])
