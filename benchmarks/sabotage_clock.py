@@ -14,6 +14,21 @@ BUGS = (
             '_paired(net(times, "candidate"), net(times, baseline))',
         ),
         (
+            "CPU use outside the calls accuses nobody",
+            "statistics.quantile(ours, 0.25) - max(usual)",
+            "max(usual) - max(usual)",
+        ),
+        (
+            "a baseline that waits makes others look busy",
+            "[value for value in calls if value >= 0]",
+            "calls[:]",
+        ),
+        (
+            "few calls that tell are enough",
+            "len(calls) >= max(least, 1)",
+            "len(calls) >= 1",
+        ),
+        (
             "pairs of processes are taken for one",
             "edges = [*(times.pair_starts or [0]), len(rows)]",
             "edges = [0, len(rows)]",
@@ -94,7 +109,7 @@ BUGS = (
             'times.outside.items() if name != "candidate"]',
             'times.outside.items() if name == "candidate"]',
         ),
-        ("the busiest baseline is usual", "max(min(statistics", "max(max(statistics"),
+        ("the busiest baseline is usual", "return min((statistics", "return max((statistics"),
         (
             "the slack of short calls is dropped",
             "if is_short(times, baseline):",

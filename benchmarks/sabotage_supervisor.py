@@ -9,11 +9,6 @@ VERDICT = (
         "evaluator/verdict.py",
         UNIT + "test_verdict.py",
         (
-            "CPU use outside the calls is ignored",
-            "statistics.quantile(ours, 0.25) - usual",
-            "usual - usual",
-        ),
-        (
             "a decisive finding does not reject",
             "if isinstance(outcome, Correct) and decisive:",
             "if outcome is None:",
@@ -27,16 +22,6 @@ VERDICT = (
             "denied labels are allowed",
             "if label.name in request.rules.deny_labels]",
             "if label is None]",
-        ),
-    ),
-    *planted(
-        "evaluator/verdict.py",
-        PIPELINE,
-        (
-            "a baseline that waits makes others look busy",
-            "usual = max([0.0, *(",
-            "usual = max([*(",
-            "test_a_baseline_that_waits_in_its_calls_makes_nobodys_work_suspicious",
         ),
     ),
     *planted(
