@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,24 @@ def test_every_exception_is_documented():
     ours = {node.name for node in classes} & known
     assert ours
     assert not [name for name in sorted(ours) if name[0] != "_" and f"| `{name}` |" not in page]
+
+
+def test_the_tests_that_pages_name_are_there():
+    functions = {
+        node.name
+        for path in python_files(under=ROOT / "tests")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef)
+    }
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)[`\[]", text_of(page))}
+    assert named
+    assert named <= functions
+
+
+def test_the_rooms_of_the_contributing_page_are_those_of_the_contract():
+    contracts = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    rooms = next(item["layers"] for item in contracts if item["type"] == "layers")
+    assert "```text\n" + "\n".join(rooms) + "\n```" in text_of(ROOT / "CONTRIBUTING.md")
 
 
 def is_builtin_exception(name: str) -> bool:

@@ -26,6 +26,13 @@ def run(tmp_path, monkeypatch):
     return run
 
 
+def test_a_workspace_judges_where_it_was_told_to(run):
+    done = run("--problem", "softmax", "--init", "desk", "--executor", "http://127.0.0.1:1")
+    assert done.exit_code == 0, done.stderr
+    (server,) = json.loads(Path("desk/.mcp.json").read_text())["mcpServers"].values()
+    assert server["args"][-2:] == ["--executor", "http://127.0.0.1:1"]
+
+
 def test_a_workspace_tells_the_agent_and_its_client(run, tmp_path):
     done = run("--problem", "softmax", "--init", "desk", "--device", "cpu", "--set", "home=here")
     assert done.exit_code == 0, done.stderr

@@ -27,6 +27,7 @@ from tilewright.records import (
     Problem,
     Record,
     Rejected,
+    Rules,
     SourceFile,
     Timing,
     TimingPlan,
@@ -231,3 +232,17 @@ def test_a_report_follows_the_published_schema():
     jsonschema.validate(json.loads(made.to_json()), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**json.loads(made.to_json()), "verdict": "fine"}, schema)
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem", "allowed"),
+    [("tf32", "tf32", True), ("fp32", "tf32", False), ("tf32", "fp32", False)],
+)
+def test_tf32_is_allowed_where_neither_the_run_nor_the_problem_forbids_it(rule, problem, allowed):
+    request = REQUEST.model_copy(
+        update={
+            "rules": Rules(precision=rule),
+            "problem": PROBLEM.model_copy(update={"precision": problem}),
+        }
+    )
+    assert request.allows_tf32 is allowed

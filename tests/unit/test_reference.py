@@ -282,3 +282,22 @@ def test_drawing_leaves_a_generator_that_others_may_seed():
     load(FUNCTION).arguments({"n": 3}, 9)
 
     assert first == random.random()
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ("", None),
+        ("FLOPS = 7", 7),
+        ("FLOPS = 1e3", 1000),
+        ("def FLOPS(case): return 2 * case['n']", 10),
+    ],
+)
+def test_a_problem_says_what_a_case_asks_for(said, count):
+    assert load(f"{FUNCTION}\n{said}\n").declared("FLOPS", {"n": 5}) == count
+
+
+@pytest.mark.parametrize("said", ["'many'", "True", "-1", "float('nan')", "lambda case: 1 / 0"])
+def test_what_is_no_count_is_the_problems_failure(said):
+    with pytest.raises(ProblemFailure, match="BYTES"):
+        load(f"{FUNCTION}\nBYTES = {said}\n").declared("BYTES", {"n": 5})

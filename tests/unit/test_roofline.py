@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.cli_reports import correct
+from tilewright.evaluator.roofline import note_work
 from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
 from tilewright.scoring.advice import advice
 from tilewright.scoring.roofline import least_us, lights
@@ -139,3 +141,12 @@ def test_a_device_that_was_held_back_is_named(reasons, held):
 )
 def test_numbers_are_short(value, shown):
     assert engineering(value, "B") == shown
+
+
+@pytest.mark.parametrize(("said", "moved"), [(None, 60), (12, 12)])
+def test_what_a_problem_says_of_its_traffic_stands_above_what_is_counted(said, moved):
+    found = {"inputs": 10, "weights": 20, "outputs": 30, "moved": said}
+    evaluation = SimpleNamespace(work=[])
+    note_work(evaluation, "main", {**found, "precision": "fp32", "flops": 1, "peak": 0})
+
+    assert [item.moved_bytes for item in evaluation.work] == [moved]

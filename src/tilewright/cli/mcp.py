@@ -125,7 +125,11 @@ def _init(given: dict[str, Any], settings: Config) -> int:
     words = [sys.executable, "-P", "-m", "tilewright", "mcp", "--problem"]
     path = Path(given["problem"])
     words.append(str(path.resolve()) if path.exists() else given["problem"])
-    for flag, name in (("--language", "language"), ("--device", "device")):
+    for flag, name in (
+        ("--language", "language"),
+        ("--device", "device"),
+        ("--executor", "executor"),
+    ):
         if given[name] is not None:
             words += [flag, given[name]]
     for flag, name in (("--out", "out"), ("--config", "file")):

@@ -229,7 +229,7 @@ def open_judge(evaluation: Evaluation) -> None:
         "init_seed": evaluation.seed("init") & 0x7FFFFFFF,
         "threads": 1,
         "rule": rule_of(problem, request.protocol),
-        "tf32": request.rules.precision == "tf32",
+        "tf32": request.allows_tf32,
     }
     answer = evaluation.ask("problem", fields, body=problem.source.text.encode())
     evaluation.init_tree, evaluation.init_bytes = answer["init"], answer["init_bytes"]

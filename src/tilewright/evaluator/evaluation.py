@@ -180,7 +180,7 @@ class Evaluation:
         fields = {"side": side.name, "inputs": inputs, "reserve": self.reserve_bytes}
         shared = self.ask("share", {**fields, "pool": self.pool_bytes})
         library = str(pool_library(self.host.home))
-        base = side.map(shared, library, tf32=self.request.rules.precision == "tf32")
+        base = side.map(shared, library, tf32=self.request.allows_tf32)
         if first:
             self.ask("mapped", {"side": side.name, "base": base})
             with self.host.timed():

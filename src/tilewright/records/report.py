@@ -76,16 +76,17 @@ class Ceilings(Record):
 
 
 class Work(Record):
-    """What a case asks for, counted on its reference."""
+    """What a case asks for, as its problem says or as counted on its reference."""
 
     case: str
     precision: Literal["fp32", "tf32", "fp16", "bf16"]
     """Whose ceiling its products are held against."""
     moved_bytes: int = Field(ge=0)
-    """Inputs, weights and outputs, each once."""
+    """What the problem's `BYTES` says, else inputs, weights and outputs, each once."""
     output_bytes: int = Field(ge=0)
     flops: int | None = Field(default=None, ge=0)
-    """Of matrix products, convolutions and attention; `None` where they cannot be counted."""
+    """What the problem's `FLOPS` says, else of matrix products, convolutions and attention; `None`
+    where they cannot be counted."""
     peak_bytes: int = Field(ge=0)
     """Memory that the reference allocates at its peak."""
 

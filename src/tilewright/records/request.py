@@ -69,3 +69,8 @@ class EvalRequest(Record):
     """Isolation layers without which nothing of the candidate is run."""
     seed: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     """The 128-bit root seed in hexadecimal; `None`: drawn in secret."""
+
+    @property
+    def allows_tf32(self) -> bool:
+        """Tell whether products of float32 may be rounded to tf32, for every side and the judge."""
+        return self.rules.precision == "tf32" and self.problem.precision != "fp32"

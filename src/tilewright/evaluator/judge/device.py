@@ -67,14 +67,17 @@ class DeviceJudge(Judge):
         (outputs, _), flops = ceilings.counted(lambda: reference.run(self.reference, args, [], 0))
         peak = torch.cuda.max_memory_allocated() - before
         size = sum(value.numel() * value.element_size() for value in outputs)
+        said = self.reference.declared("FLOPS", fields["params"])
+        # Gradients are not asked for here, so theirs are not counted.
+        counted = None if self.reference.grads else flops
         return {
+            "moved": self.reference.declared("BYTES", fields["params"]),
             "inputs": layout.size,
             "weights": self._weights_bytes(),
             "outputs": size,
             "count": len(outputs),
             "peak": peak,
-            # Gradients are not asked for here, so theirs are not counted.
-            "flops": None if self.reference.grads else flops,
+            "flops": counted if said is None else said,
             "precision": ceilings.precision_of(list(outputs)),
         }
 

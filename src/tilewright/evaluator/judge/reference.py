@@ -110,6 +110,27 @@ class Reference:
             known = list(inspect.signature(target).parameters)
             return [known.index(name) for name in names]
 
+    def declared(self, name: str, params: dict[str, Any]) -> int | None:
+        """Return what the problem itself says of a case, a number or a function of it.
+
+        Args:
+            name: `BYTES` or `FLOPS`; `None` is returned where the problem has no such name.
+            params: the case's parameters.
+
+        Raises:
+            ProblemFailure: it raises, or says what is no count.
+        """
+        said = getattr(self.module, name, None)
+        if said is None:
+            return None
+        with problem_step(f"asking for {name}"):
+            count = said(dict(params)) if callable(said) else said
+            if isinstance(count, bool) or not isinstance(count, int | float):
+                raise TypeError(f"{type(count).__name__} is no count")
+            if not 0 <= count < 1 << 63:
+                raise ValueError(f"{count} is no count")
+            return int(count)
+
     def forget_double(self) -> None:
         """Drop the float64 twin: the weights have changed."""
         self.double = None
