@@ -83,9 +83,10 @@ def test_integers_have_no_error_in_the_fallback():
 
 
 def test_a_reference_that_draws_random_numbers_is_found():
-    drawn = draw(load(RAND, "torch.nn.functional.dropout(x, 0.5)"))
+    reference = load(RAND, "torch.nn.functional.dropout(x, 0.5)")
+    drawn = draw(reference)
 
-    assert drawn.random
+    assert (drawn.random, reference.stateful) == (True, False)
     assert drawn.oracle == "float32"
     assert [item.own_error for item in drawn.expected] == [0.0]
 

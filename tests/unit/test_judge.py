@@ -84,7 +84,7 @@ def test_the_answer_to_a_draw_holds_no_values(judge):
             "structure",
             "oracle",
         ),
-        *("random", "skipped", "call_s", "movable", "aliases"),
+        *("random", "stateful", "skipped", "call_s", "movable", "aliases"),
     }
 
 

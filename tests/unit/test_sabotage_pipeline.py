@@ -176,6 +176,14 @@ def test_a_random_reference_is_unjudged_and_not_wrong(court):
     assert report.outcome.reason == "random problem"
 
 
+def test_a_reference_that_keeps_a_state_is_named_as_such(court):
+    counting = PROBLEM.replace("x * 3 + 1", "x * 3 + len(KEPT.append(0) or KEPT)") + "\nKEPT = []\n"
+    report = court.judge(a_request(counting, HONEST))
+
+    assert isinstance(report.outcome, Unjudged)
+    assert report.outcome.reason == "stateful problem"
+
+
 @pytest.mark.parametrize("source", ["raise OSError", "def work(x):\n    raise OSError\n"])
 def test_a_baseline_that_fails_is_not_the_candidates_fault(court, source):
     broken = Candidate(

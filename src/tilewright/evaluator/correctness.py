@@ -159,6 +159,12 @@ def _slot(evaluation: Evaluation, case: Case, contents: str, repeat: int, seen: 
 
 def _wrong(drawn: Drawn, answer: Answer) -> Unjudged | Incorrect:
     where = f"{drawn.case}, {drawn.contents}"
+    if drawn.stateful and answer.wrong in ("values", "nonfinite"):
+        message = (
+            f"{where}: the reference answers the same inputs and seed differently from call to "
+            "call, and the candidate answers otherwise: what it keeps cannot be held against it"
+        )
+        return Unjudged(reason="stateful problem", message=message)
     if drawn.random and answer.wrong in ("values", "nonfinite"):
         message = (
             f"{where}: the reference draws random numbers and the candidate does not reproduce "

@@ -25,6 +25,8 @@ class Drawn:
     outputs: list[dict[str, Any]]
     oracle: str
     random: bool
+    stateful: bool
+    """Whether what is random is what the reference keeps from call to call."""
     skipped: str
     call_s: float
     aliases: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -130,7 +131,10 @@ def _expect(reference: Reference, drawn: Draw, *, double: bool) -> None:
     values, drawn.structure = refs.run(reference, args, grad_outputs, drawn.forward_seed)
     if reference.random is not False:
         again, _ = refs.run(reference, args, grad_outputs, drawn.forward_seed + 1)
-        reference.random = any(not _equal(a, b) for a, b in zip(values, again, strict=True))
+        reference.random = _differ(values, again)
+        if reference.random:
+            once_more, _ = refs.run(reference, args, grad_outputs, drawn.forward_seed + 1)
+            reference.stateful = _differ(again, once_more)
     drawn.random = bool(reference.random)
     oracles: list[torch.Tensor] | None = None
     if double and not drawn.random:
@@ -229,6 +233,10 @@ def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
         return value
     signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
     return value.double() * (1 + torch.finfo(torch.float32).eps * signs.double())
+
+
+def _differ(values: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    return any(not _equal(a, b) for a, b in zip(values, others, strict=True))
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:

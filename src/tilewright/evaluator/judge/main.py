@@ -207,6 +207,7 @@ class Judge:
             "structure": drawn.structure,
             "oracle": drawn.oracle,
             "random": drawn.random,
+            "stateful": self.reference.stateful,
             "skipped": drawn.skipped,
             "call_s": self.reference.call_s,
             "aliases": self.reference.aliases or bool(self.donated),

@@ -55,6 +55,8 @@ class Reference:
     call_s: float = 0.0
     random: bool | None = None
     """Whether two forward seeds give two outputs; `None` until that has been tried."""
+    stateful: bool = False
+    """Whether one forward seed gives two outputs too: it keeps something from call to call."""
     aliases: bool = False
     """Whether its last call returned a view of an input."""
 
