@@ -198,7 +198,7 @@ def test_signals_environment_and_streams_are_fresh() -> None:
     assert answer.endswith(f"{['/dev/null'] * 3}]")
 
 
-def test_a_full_tmp_is_an_error_and_nothing_reaches_the_host(tmp_path: Path) -> None:
+def test_a_full_tmp_is_an_error_and_nothing_reaches_the_host() -> None:
     def fill() -> None:
         for number in range(10):
             Path(f"/tmp/{number}").write_bytes(bytes(8 << 20))
@@ -206,7 +206,3 @@ def test_a_full_tmp_is_an_error_and_nothing_reaches_the_host(tmp_path: Path) -> 
     assert run(WHOLE, fill) == "OSError"
     assert not Path("/tmp/0").exists()
     assert run(WHOLE, lambda: os.listdir("/tmp")) != str(os.listdir("/tmp"))
-    shared = replace(WHOLE, writable=((str(tmp_path), "/dev/shm"),))
-    tmp_path.chmod(0o777)
-    run(shared, lambda: Path("/dev/shm/note").write_text("for the judge"))
-    assert (tmp_path / "note").read_text() == "for the judge"

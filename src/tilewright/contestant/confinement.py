@@ -50,13 +50,10 @@ class Confinement:
     layers: frozenset[str] = field(default=frozenset(LAYERS))
     """The layers that are wanted."""
     devices: tuple[str, ...] = ()
+    """Device files (or folders of them) under /dev that it may use, beyond null, zero and so on."""
     skipped_pids: int = 0
     """Process ids that are used up first: CUDA opens no memory of a process that has its own id,
     as judge and contestant would, each the first in a namespace."""
-    """Device files (or folders of them) under /dev that it may use, beyond null, zero and so on."""
-    writable: tuple[tuple[str, str], ...] = ()
-    """(path on the host, path in the view) of more folders to write in. One at /dev/shm or /tmp
-    replaces the private one: a judge and its contestants share their /dev/shm that way."""
 
     def __post_init__(self) -> None:
         """Refuse names that are no layer, which would be off without a word.

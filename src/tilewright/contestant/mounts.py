@@ -45,8 +45,6 @@ class View:
 
     read_only: tuple[str, ...]
     devices: tuple[str, ...]
-    writable: tuple[tuple[str, str], ...]
-    """(path on the host, path in the view); one at /tmp or /dev/shm replaces the private tmpfs."""
     tmp_bytes: int
     own_proc: bool
     """The process is in a PID namespace of its own, so that /proc can be mounted afresh."""
@@ -104,23 +102,21 @@ def _collect(view: View, sources: list[_Source]) -> None:
     for path in sorted({os.path.normpath(path) for path in view.read_only}):
         if any(path == done or path.startswith(done + "/") for done in seen):
             continue
-        if _append(sources, path, path, MS_RDONLY | MS_NOSUID | MS_NODEV):
+        if _append(sources, path, MS_RDONLY | MS_NOSUID | MS_NODEV):
             seen.add(path)
     for path in (*DEVICES, *view.devices):
-        _append(sources, path, path, MS_NOSUID | MS_NOEXEC)
-    for path, target in view.writable:
-        _append(sources, path, os.path.normpath(target), MS_NOSUID | MS_NODEV)
+        _append(sources, path, MS_NOSUID | MS_NOEXEC)
 
 
-def _append(sources: list[_Source], path: str, target: str, flags: int) -> bool:
+def _append(sources: list[_Source], path: str, flags: int) -> bool:
     try:
-        link = os.readlink(path) if os.path.islink(path) and path == target else ""
+        link = os.readlink(path) if os.path.islink(path) else ""
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if link else 0))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return False
         raise
-    sources.append(_Source(target, fd, link, flags))
+    sources.append(_Source(path, fd, link, flags))
     return True
 
 

@@ -122,7 +122,6 @@ class Sandbox:
             mounts.View(
                 wanted.read_only,
                 wanted.devices,
-                wanted.writable,
                 wanted.writable_tmp_bytes,
                 own_proc=self._has(syscalls.CLONE_NEWPID),
             )
@@ -205,7 +204,6 @@ class Sandbox:
         rules.append(("/dev/null", landlock.WRITE))
         rules += [(path, landlock.DEVICE) for path in wanted.devices]
         rules += [(path, landlock.WRITE) for path in mounts.WRITABLE]
-        rules += [(pair[viewed], landlock.WRITE) for pair in wanted.writable]
         if viewed:
             rules.append(("/", landlock.READ_DIR))
         return rules
