@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -63,6 +66,29 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
     yield visit
     for run in runs:
         run.close()
+
+
+def test_a_turn_that_stands_in_the_log_is_known(visit, monkeypatch):
+    run = visit(reports.correct())
+    run.evaluate(CODE)
+    sync = os.fsync
+
+    def slowly(fd: int) -> None:
+        time.sleep(0.3)
+        sync(fd)
+
+    # What is written can be read before it is safe on the disk.
+    monkeypatch.setattr(os, "fsync", slowly)
+    thread = threading.Thread(target=run.evaluate, args=(CODE,))
+    thread.start()
+    limit = time.monotonic() + 60
+    while (run.folder / "events.jsonl").read_text().count('"told"') < 2:
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    history = run.history()
+    thread.join()
+
+    assert "turn 2:" in history
 
 
 def test_a_run_is_made_with_the_first_answer(visit):

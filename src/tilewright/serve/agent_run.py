@@ -54,6 +54,8 @@ class AgentRun:
         self._asked: list[Ask] = []
         self._turns: dict[int, Turn] = {}
         """By the number that the agent knows, from 1. One that raised is missing."""
+        self._telling = threading.Lock()
+        """So that whoever has seen a turn in the log finds it here."""
         self._over = threading.Event()
         self._log: EventLog | None = None
         self._judge: Judge | None = None
@@ -79,8 +81,9 @@ class AgentRun:
         if self._over.is_set():
             # What was cut off says nothing of the answer.
             raise InfrastructureError(f"turn {number} was not judged: the server ends")
-        log.append(Told(turn=turn))
-        self._turns[number] = turn
+        with self._telling:
+            log.append(Told(turn=turn))
+            self._turns[number] = turn
         verdict = turn.judgements[0]
         if verdict.verdict == "unjudged":
             raise InfrastructureError(
@@ -97,9 +100,10 @@ class AgentRun:
             ConfigError: there is no such turn.
             RecordError: its report cannot be read.
         """
-        turn = self._turns.get(number)
+        turns = self._told()
+        turn = turns.get(number)
         if turn is None or self.folder is None:
-            known = ", ".join(str(item) for item in list(self._turns)[-10:]) or "none yet"
+            known = ", ".join(str(item) for item in list(turns)[-10:]) or "none yet"
             raise ConfigError(f"there is no turn {number}; the last ones are: {known}")
         path = turn.judgements[0].report
         report = read_report(self.folder / path) if path else None
@@ -111,7 +115,7 @@ class AgentRun:
 
     def history(self) -> str:
         """Return a line a turn."""
-        return history_text(dict(self._turns), self._best())
+        return history_text(self._told(), self._best())
 
     def stop(self) -> None:
         """Repeat nothing from now on, and write nothing of what is under way."""
@@ -148,9 +152,13 @@ class AgentRun:
             parents=tuple(ask.id for ask in self._asked[-1:]),
         )
 
+    def _told(self) -> dict[int, Turn]:
+        with self._telling:
+            return dict(self._turns)
+
     def _best(self) -> tuple[int, Turn] | None:
         """Return the number of the best correct turn, and the turn."""
-        turns = dict(self._turns)
+        turns = self._told()
         best = best_of(list(turns.values()), self._score).get(self._problem.id)
         if best is None:
             return None
