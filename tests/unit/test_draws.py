@@ -91,6 +91,19 @@ def test_a_reference_that_draws_random_numbers_is_found():
     assert [item.own_error for item in drawn.expected] == [0.0]
 
 
+def test_a_reference_whose_state_has_settled_is_judged_again():
+    # It counts to five, and says the same from then on: a wrong candidate is wrong then.
+    reference = load(RAND, "x + min(len(KEPT.append(0) or KEPT), 5)")
+    reference.module.KEPT = []
+    seen = []
+    for _ in range(3):
+        drawn = draw(reference)
+        seen.append((drawn.random, reference.stateful))
+
+    assert seen[0] == (True, True)
+    assert seen[-1] == (False, False)
+
+
 @pytest.mark.parametrize(
     "reference", ["(x > 0, x)", "x[:0]", "x / 0.0", "x.log()", "x + 1e-9 * torch.rand(1)"]
 )

@@ -132,6 +132,7 @@ def _expect(reference: Reference, drawn: Draw, *, double: bool) -> None:
     if reference.random is not False:
         again, _ = refs.run(reference, args, grad_outputs, drawn.forward_seed + 1)
         reference.random = _differ(values, again)
+        reference.stateful = False
         if reference.random:
             once_more, _ = refs.run(reference, args, grad_outputs, drawn.forward_seed + 1)
             reference.stateful = _differ(again, once_more)
