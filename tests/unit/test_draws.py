@@ -92,8 +92,8 @@ def test_a_reference_that_draws_random_numbers_is_found():
 
 
 def test_a_reference_whose_state_has_settled_is_judged_again():
-    # It counts to five, and says the same from then on: a wrong candidate is wrong then.
-    reference = load(RAND, "x + min(len(KEPT.append(0) or KEPT), 5)")
+    # It counts to three, and says the same from then on: a wrong candidate is wrong then.
+    reference = load(RAND, "x + min(len(KEPT.append(0) or KEPT), 3)")
     reference.module.KEPT = []
     seen = []
     for _ in range(3):
