@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
+import os
 import tempfile
 import threading
 import time
@@ -34,8 +35,10 @@ from tilewright.scoring import statistics
 COUNTS = (1, 2, 4)
 WANTED = {2: 1.9, 4: 3.6}
 MOST_NOISE = 2.0
-ARM_S, WARM_S = 55.0, 40.0
-AA_S = 45.0
+SHARE = float(os.environ.get("SHARE", "1"))
+"""Of the time that all of it takes: where less of it is left, each part is shorter."""
+ARM_S, WARM_S = SHARE * 55.0, SHARE * 40.0
+AA_S = SHARE * 45.0
 TOTAL_S = 510.0
 """After which no further arm is begun."""
 AA_PROBLEMS = ("add_relu", "softmax", "matmul_bias_gelu")

@@ -1,7 +1,8 @@
 """What a step of RL takes: a randomly initialised model of Qwen3-0.6B's shape, all weights trained.
 
-Random weights write nonsense, which is judged without a device; so every fourth reply is a bundled
-candidate instead, with the model's own log-probabilities, and is judged for real on the same GPU.
+Random weights write nonsense, which is judged without a device; so some replies are a bundled
+candidate instead, with the model's own log-probabilities, and are judged for real on the same GPU.
+Stopped by SIGINT, it shows the steps that are done.
 `python -m benchmarks.gpu_train --tiny` rehearses all of it on a CPU.
 """
 
@@ -13,7 +14,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tilewright.rl.tokens import Sample, Sampling
 from tilewright.rl.training import TrainConfig, load_training
 
 BUNDLED = Path(__file__).parent.parent / "src/tilewright/problems/bundled"
-EVERY = 4
+EVERY, EVERY_TINY = 16, 4
 """Of so many replies one is a bundled candidate."""
 QWEN3 = {
     "vocab_size": 151_936,
@@ -73,8 +74,9 @@ MOST_S = 480.0
 class Mixed:
     """The engine's sampler, with a bundled candidate in place of some replies. Lifetime: a run."""
 
-    def __init__(self, own: Any, written: dict[str, str]) -> None:  # noqa: ANN401 - loaded late
+    def __init__(self, own: Any, written: dict[str, str], every: int) -> None:  # noqa: ANN401
         self.name = own.name
+        self.every = every
         self.seconds: list[float] = []
         self.tokens: list[int] = []
         self._own = own
@@ -97,7 +99,8 @@ class Mixed:
         found: list[Sample] = self._own.sample(prompts, seed, sampling)
         self.seconds.append(time.monotonic() - start)
         self.tokens.append(sum(len(item.reply) for item in found))
-        for place in range(0, len(found), EVERY):
+        _say(f"sampled {self.tokens[-1]} tokens in {self.seconds[-1]:.1f} s")
+        for place in range(0, len(found), self.every):
             shown = self.decode(prompts[place])
             reply = next((ids for text, ids in self._written.items() if text in shown), None)
             if reply is not None and len(reply) <= sampling.reply_tokens:
@@ -157,7 +160,7 @@ def run(out: Path, *, tiny: bool = False) -> list[Bar]:
     mixed: list[Mixed] = []
 
     def wrap(own: Any) -> Mixed:  # noqa: ANN401
-        mixed.append(Mixed(own, written(device)))
+        mixed.append(Mixed(own, written(device), EVERY_TINY if tiny else EVERY))
         return mixed[0]
 
     print(f"model made after {time.monotonic() - start:.0f} s", flush=True)
@@ -165,7 +168,10 @@ def run(out: Path, *, tiny: bool = False) -> list[Bar]:
     run_folder.mkdir()
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    train_rl(settings, run_folder, _say, lambda *_: None, wrap)
+    try:
+        train_rl(settings, run_folder, _say, _told(start), wrap)
+    except KeyboardInterrupt:
+        _say("stopped: what follows is of the steps that are done")
     seconds = time.monotonic() - start
     table = _table(run_folder, mixed[0], settings)
     table["whole_s"] = seconds
@@ -181,10 +187,10 @@ def _settings(folder: Path, device: str, *, tiny: bool) -> TrainConfig:
     text = SETTINGS.format(
         prompts=2 if tiny else 4,
         turns=1 if tiny else 2,
-        rollouts=4 if tiny else 16,
+        rollouts=4 if tiny else 8,
         context=4096 if tiny else 6144,
-        reply=400 if tiny else 1024,
-        steps=1 if tiny else 3,
+        reply=400 if tiny else 512,
+        steps=1 if tiny else 2,
         threads=1 if tiny else 0,
         own_kernels="false" if tiny else "true",
         device=device,
@@ -198,6 +204,16 @@ def _settings(folder: Path, device: str, *, tiny: bool) -> TrainConfig:
 
 def _say(text: str) -> None:
     print(text, flush=True)
+
+
+def _told(start: float) -> Callable[..., None]:
+    """Return what prints the stages of the evaluations."""
+
+    def told(kind: str, shown: object) -> None:
+        if kind == "stage":
+            print(f"{time.monotonic() - start:6.1f} s {shown}", flush=True)
+
+    return told
 
 
 def _table(folder: Path, mixed: Mixed, settings: TrainConfig) -> dict[str, Any]:

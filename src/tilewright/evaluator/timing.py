@@ -37,8 +37,9 @@ MAX_WARM_UP_CALLS = 10
 STEADY = 0.05
 CHECK_SHARE = 0.3
 RING_BYTES = 1 << 30
-SOUGHT_SHARE = 0.25
-"""No interval is sought that is narrower than this share of what could be hidden beside a call."""
+SOUGHT_SHARE = 0.5
+"""No interval is sought that is narrower than this share of what could be hidden beside a call;
+where that is more than the plan's own width, half its blocks are enough to see it."""
 ALONE_CALLS = 9
 MORE, WIDE = 2, 0.03
 """How many times as many pairs of processes as planned are made at most, and the half width of the
@@ -151,11 +152,13 @@ def _time_pair(
         late = time.monotonic() - start > plan.max_s / pairs
         if late and made >= MIN_BLOCKS_AT_LIMIT:
             break
-        if made >= least and made % 4 == 0:
-            widths = [half_width(times, name) for name in names[:-1]]
+        if made >= max(least // 2, MIN_BLOCKS_AT_LIMIT) and made % 4 == 0:
+            target = plan.target_half_width * math.sqrt(pairs)
             sought = SOUGHT_SHARE * hideable_s(times) / shortest(times)
-            if max(widths) <= max(plan.target_half_width * math.sqrt(pairs), sought):
-                break
+            if made >= least or sought > target:
+                widths = [half_width(times, name) for name in names[:-1]]
+                if max(widths) <= max(target, sought):
+                    break
         if times.wrong:
             break
 
