@@ -1,8 +1,9 @@
 """What of a process makes the same call faster or slower? `python -m benchmarks.gpu_luck`.
 
-Several processes share one input and get a block each of the parent's memory, as sides do. Each
-calls a function with its output at several places, with other events, and on other streams, in
-turn with the others. What is varied within a process and changes nothing is not its luck.
+Several processes share one input and get a block each of the parent's memory, as sides do. The
+parent flushes the cache and opens a gate, behind which one of them has queued its call. Each calls
+a function with its output at several places, on other streams, and behind a kernel of its own that
+stands between gate and call. What is varied within a process and changes nothing is not its luck.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from statistics import mean, median, pstdev
 import torch
 import torch.multiprocessing as mp
 
-PROCESSES, ROUNDS, CALLS = 8, 4, 21
-BLOCK, STEP, FLUSH = 256 << 20, 6 << 20, 192 << 20
-PLACES = 6
+from tilewright.contestant.cuda import Driver
+
+PROCESSES, ROUNDS, CALLS = 8, 3, 15
+BLOCK, STEP, FLUSH = 192 << 20, 6 << 20, 192 << 20
+PLACES = 4
+BEFORE_CYCLES = 20_000
+KINDS = ("offset", "stream", "blocking stream", "kernel before", "both", "nothing")
 Setting = tuple[str, int]
 SETTINGS: list[Setting] = [
-    *(("offset", place) for place in range(PLACES)),
-    *(("own block", place) for place in range(PLACES)),
-    *(("events", place) for place in range(PLACES)),
-    *(("stream", place) for place in range(PLACES)),
-    *(("nothing", place) for place in range(PLACES)),
+    *((kind, place) for kind in KINDS for place in range(PLACES)),
 ]
 OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
     "relu 1 MiB": lambda x, out: torch.clamp(x[: 1 << 18], min=0, out=out[: 1 << 18]),
@@ -37,47 +38,67 @@ OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
     "product": lambda x, out: torch.mm(
         x[: 1 << 18].view(512, 512), x[: 1 << 18].view(512, 512), out=out[: 1 << 18].view(512, 512)
     ),
+    "five kernels": lambda x, out: _five(x, out),
 }
+
+
+def _five(x: torch.Tensor, out: torch.Tensor) -> None:
+    part, to = x[: 1 << 18], out[: 1 << 18]
+    for _ in range(5):
+        torch.add(part, 1.0, out=to)
+        part = to
 
 
 class Contestant:
     """One process: where it may write, its events and its streams."""
 
-    def __init__(self, shared: torch.Tensor, block: torch.Tensor) -> None:
+    def __init__(self, shared: torch.Tensor, block: torch.Tensor, words: torch.Tensor) -> None:
         self.shared, self.block = shared, block
-        self.blocks = [torch.empty(STEP, device="cuda") for _ in range(PLACES)]
-        self.events = [
-            [torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(PLACES)
-        ]
+        self.words = words
+        self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        self.driver = Driver()
         self.streams = [torch.cuda.Stream() for _ in range(PLACES)]
-        self.flush = torch.zeros(FLUSH // 4, device="cuda")
+        self.sequence = 0
 
-    def measure(self, operation: str, setting: Setting) -> float:
+    def measure(self, operation: str, setting: Setting, pipe: Connection) -> float:
         """Return the median microseconds of a call with cold caches."""
         kind, place = setting
         at = place * STEP if kind == "offset" else 0
-        out = self.blocks[place] if kind == "own block" else self.block[at : at + STEP]
-        begin, end = self.events[place if kind == "events" else 0]
-        stream = self.streams[place] if kind == "stream" else torch.cuda.current_stream()
+        out = self.block[at : at + STEP]
+        begin, end = self.events
+        stream = torch.cuda.current_stream()
+        if kind in ("stream", "both"):
+            stream = self.streams[place]
+        elif kind == "blocking stream":
+            stream = self.driver.stream(place + 1)
         call, found = OPERATIONS[operation], []
         with torch.cuda.stream(stream):
+            # What is loaded or allocated at a first call may wait for the device, behind the gate.
+            torch.cuda._sleep(1)
+            call(self.shared, out)
+            torch.cuda.synchronize()
             for _ in range(CALLS):
-                self.flush.sum()
-                torch.cuda._sleep(300_000)
+                self.sequence += 1
+                self.driver.await_word(stream.cuda_stream, self.words.data_ptr(), self.sequence)
+                if kind in ("kernel before", "both"):
+                    torch.cuda._sleep(BEFORE_CYCLES)
                 begin.record(stream)
                 call(self.shared, out)
                 end.record(stream)
+                pipe.send(self.sequence)
                 end.synchronize()
                 found.append(begin.elapsed_time(end) * 1e3)
         return float(median(found))
 
 
-def contest(pipe: Connection, shared: torch.Tensor, block: torch.Tensor) -> None:
+def contest(
+    pipe: Connection, shared: torch.Tensor, block: torch.Tensor, words: torch.Tensor
+) -> None:
     """Measure what is asked for, until nothing is."""
-    made = Contestant(shared, block)
+    made = Contestant(shared, block, words)
     pipe.send("ready")
     while (asked := pipe.recv()) is not None:
-        pipe.send([made.measure(asked, setting) for setting in SETTINGS])
+        pipe.send([made.measure(asked, setting, pipe) for setting in SETTINGS])
 
 
 def main() -> None:
@@ -85,10 +106,12 @@ def main() -> None:
     context = mp.get_context("spawn")
     shared = torch.randn(1 << 22, device="cuda")
     blocks = [torch.empty(BLOCK // 4, device="cuda") for _ in range(PROCESSES)]
+    words = [torch.zeros(1024, dtype=torch.int32, device="cuda") for _ in range(PROCESSES)]
+    flush, driver = torch.zeros(FLUSH // 4, device="cuda"), Driver()
     pipes = []
-    for block in blocks:
+    for block, word in zip(blocks, words, strict=True):
         ours, theirs = context.Pipe()
-        context.Process(target=contest, args=(theirs, shared, block), daemon=True).start()
+        context.Process(target=contest, args=(theirs, shared, block, word), daemon=True).start()
         pipes.append(ours)
     for pipe in pipes:
         pipe.recv()
@@ -97,9 +120,13 @@ def main() -> None:
         rows[operation] = []
         for _ in range(ROUNDS):
             rows[operation].append([])
-            for pipe in pipes:
+            for pipe, word in zip(pipes, words, strict=True):
                 pipe.send(operation)
-                rows[operation][-1].append(pipe.recv())
+                while not isinstance(said := pipe.recv(), list):
+                    flush.sum()
+                    stream = torch.cuda.current_stream().cuda_stream
+                    driver.write_word(stream, word.data_ptr(), said)
+                rows[operation][-1].append(said)
         report(operation, rows[operation])
     for pipe in pipes:
         pipe.send(None)
@@ -118,15 +145,16 @@ def report(operation: str, rounds: list[list[list[float]]]) -> None:
     print(f"{operation}: {whole:.2f} us; processes {100 * pstdev(alike) / whole:.2f} %", end="")
     for kind in dict(SETTINGS):
         places = [place for place, setting in enumerate(SETTINGS) if setting[0] == kind]
+        middle = median(row[place] for row in settled for place in places)
         scatter = mean(pstdev([row[place] for place in places]) for row in settled)
         means = pstdev([mean(row[place] for place in places) for row in settled])
         print(
-            f"; {kind}: within {100 * scatter / whole:.2f} %, "
+            f"\n    {kind}: {middle:.2f} us, within {100 * scatter / whole:.2f} %, "
             f"processes {100 * means / whole:.2f} %",
             end="",
         )
     print(flush=True)
-    print("   ", " ".join(f"{value:.2f}" for value in alike), flush=True)
+    print("\n   ", " ".join(f"{value:.2f}" for value in alike), flush=True)
 
 
 if __name__ == "__main__":

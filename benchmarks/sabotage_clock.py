@@ -30,8 +30,8 @@ BUGS = (
         ),
         (
             "pairs of processes are taken for one",
-            "edges = [*(times.pair_starts or [0]), len(rows)]",
-            "edges = [0, len(rows)]",
+            "edges = [*(starts or [0]), end]",
+            "edges = [0, end]",
         ),
         (
             "the sides of the published ratio are swapped",
@@ -49,8 +49,13 @@ BUGS = (
         ),
         (
             "long calls are timed in one pair of processes",
-            "pairs_needed(steady * 1e6, moved, on_gpu=on_gpu)",
+            "pairs_needed(steady * 1e6, moved, on_gpu=on_gpu, lanes=lanes)",
             "1",
+        ),
+        (
+            "CUDA sources are timed on other streams",
+            "languages <= {\"torch\", \"triton\"}",
+            "languages",
         ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
         (
@@ -129,6 +134,22 @@ BUGS = (
             '"look": _windows(evaluation, times, turn)',
             '"look": []',
             "test_inputs_may_not_be_overwritten_only_when_timed",
+        ),
+    ),
+    *planted(
+        "scoring/pairs.py",
+        UNIT + "test_pairs.py",
+        ("a lucky stream moves the ratio", "ratio - middle + mean for", "ratio for"),
+        ("a long lane has more voices", "math.fsum(medians) / len(medians)", "medians[0]"),
+    ),
+    *planted(
+        "evaluator/knockout.py",
+        PIPELINE,
+        (
+            "who is right without its launches is not asked again",
+            "if found.right:",
+            "if False:",
+            "test_who_replays_what_it_captured_is_knocked_out_from_its_start",
         ),
     ),
     *planted(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.courtroom import ROOT, a_request
+from tilewright.evaluator import timing
 from tilewright.evaluator.calibration import PAIRS
 from tilewright.evaluator.clocks import LOOK_SHARE, WINDOW_BYTES
 from tilewright.evaluator.devices import CPU
@@ -22,7 +23,13 @@ from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
 from tilewright.evaluator.times import CaseTimes, compare, is_short
-from tilewright.evaluator.timing import MORE, _wants_another_pair, time_case
+from tilewright.evaluator.timing import (
+    LANES,
+    MORE,
+    _wants_another_pair,
+    lanes_of,
+    time_case,
+)
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -335,6 +342,41 @@ def test_without_a_way_to_open_others_there_is_one_pair():
     evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     evaluation.moved = 16 << 20
     assert time_case(evaluation, Case(name="one"), NAMES).pair_starts == [0]
+
+
+@pytest.mark.parametrize(
+    ("device", "languages", "lanes"),
+    [
+        ("cpu", ("torch", None), 1),
+        ("gpu", ("torch", None), LANES),
+        ("gpu", ("triton", "torch"), LANES),
+        ("gpu", ("cuda", None), 1),
+        ("gpu", ("triton", "cuda"), 1),
+    ],
+)
+def test_who_compiles_cuda_is_timed_on_the_usual_stream(device, languages, lanes):
+    own, other = languages
+    request = SimpleNamespace(
+        candidate=SimpleNamespace(language=own),
+        baselines=[SimpleNamespace(candidate=other and SimpleNamespace(language=other))],
+    )
+    host = SimpleNamespace(device=SimpleNamespace(is_gpu=device == "gpu"))
+    evaluation: Any = SimpleNamespace(host=host, request=request)
+    assert lanes_of(evaluation) == lanes
+
+
+def test_each_pair_makes_its_blocks_on_every_lane_in_turn(monkeypatch):
+    monkeypatch.setattr(timing, "lanes_of", lambda _: 2)
+    evaluation = Scripted.of(plan(40), steady(2e-3), steady(2e-3))
+    evaluation.moved = 1 << 20
+    opened: list[str] = []
+    times = time_case(evaluation, Case(name="one"), NAMES, lambda: opened.append("again"))
+
+    assert len(opened) == PAIRS - 1
+    assert times.pair_starts == times.lane_starts[::2]
+    assert len(times.lane_starts) == 2 * PAIRS
+    item = compare(times, "eager", 0.0, (), official=False)
+    assert sum(item.lanes) == sum(item.pairs) == times.blocks
 
 
 @pytest.mark.parametrize(

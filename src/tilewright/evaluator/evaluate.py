@@ -35,7 +35,7 @@ from tilewright.evaluator.knockout import KNOCKED_OUT, look_at_own_work, trace
 from tilewright.evaluator.published import rule_of
 from tilewright.evaluator.roofline import measure_ceilings
 from tilewright.evaluator.seeds import draw_root
-from tilewright.evaluator.sides import Ended
+from tilewright.evaluator.sides import Ended, Side
 from tilewright.evaluator.verdict import Collected, report
 from tilewright.evaluator.warm import Warm
 from tilewright.evaluator.weights import apply_weights, load_weights, match_weights
@@ -173,6 +173,7 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     with evaluation.stage("correctness"):
         side = evaluation.sides["candidate"]
         correctness.judge_correctness(evaluation, side, collected.seen)
+        side.judged = True
         keep_sketch(evaluation, collected.seen.calls)
         if request.protocol == "official" and evaluation.is_module:
             _label_folded_weights(evaluation, collected)
@@ -183,8 +184,8 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
         with evaluation.stage("timing"), evaluation.host.timed():
             _time(evaluation, collected)
             evaluation.note_conditions("after timing")
-    if _has_own_work(evaluation) and not collected.own_work_seen:
-        look_at_own_work(evaluation, collected, last=False)
+    if request.candidate.language in ("triton", "cpp", "cuda"):
+        look_at_own_work(evaluation, collected)
     with evaluation.stage("exit"):
         _exit(evaluation, collected)
     return Correct()
@@ -204,10 +205,6 @@ def _may_time(evaluation: Evaluation, collected: Collected) -> bool:
     if reason:
         collected.labels.append(Label(name="not timed", detail=reason))
     return not reason
-
-
-def _has_own_work(evaluation: Evaluation) -> bool:
-    return evaluation.request.candidate.language in ("triton", "cpp", "cuda")
 
 
 def open_judge(evaluation: Evaluation) -> None:
@@ -259,18 +256,11 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
     official = evaluation.request.protocol == "official"
 
     def reopen() -> None:
-        if _has_own_work(evaluation) and not collected.own_work_seen:
-            look_at_own_work(evaluation, collected, last=True)
-            evaluation.close_side(KNOCKED_OUT)
         put_away(evaluation, [name for name in (*names, "candidate") if name in evaluation.sides])
         open_baselines(evaluation)
         open_again(evaluation, "candidate", evaluation.request.candidate)
 
-    if evaluation.host.device.is_gpu and not official:
-        # On a device a process that was judged before it is timed differs from one that was not.
-        reopen()
-    else:
-        open_baselines(evaluation)
+    open_baselines(evaluation)
     for case in evaluation.request.problem.cases:
         evaluation.emit("timing", {"case": case.name})
         try:
@@ -292,13 +282,16 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
 
 def _exit(evaluation: Evaluation, collected: Collected) -> None:
     """Let the candidate's process end; death by a signal there is memory corruption."""
-    side = evaluation.sides["candidate"]
-    side.stage = "exit"
-
-    status = side.end(evaluation.request.limits.exit_s)
+    side: Side | None = evaluation.sides.get("candidate")
+    status: int | None = 0
+    if side is not None:
+        side.stage = "exit"
+        status = side.end(evaluation.request.limits.exit_s)
     if evaluation.host.device.is_gpu and collected.times:
-        evaluation.note_printed("candidate")
-        evaluation.close_side("candidate")
+        if side is not None:
+            evaluation.note_printed("candidate")
+        for name in ("candidate", KNOCKED_OUT):
+            evaluation.close_side(name)
         baseline = evaluation.request.baselines[0].name
         with blamed_on_baseline(baseline), evaluation.host.timed():
             look_for_disturbance(evaluation, collected)

@@ -42,22 +42,21 @@ class OwnCalls:
     """Of a call without events."""
 
 
-def look_at_own_work(evaluation: Evaluation, collected: Collected, *, last: bool) -> None:
+def look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
     """Find out whether the candidate's own launches matter, and on a device how much.
 
-    `last`: its process ends next, and so is knocked out itself. Only who is right all the same
-    gets a fresh one: a graph that it captured before, say, holds launches that nobody suppresses.
+    Its process, which ends next, is knocked out itself. Only who is right all the same gets a
+    fresh one: a graph that it captured before, say, holds launches that nobody suppresses.
 
     Raises:
         Ended: it failed with its launches.
     """
-    collected.own_work_seen = True
     case = evaluation.request.problem.cases[-1]
     with evaluation.stage("profile"), evaluation.host.timed():
         own = _own_calls(evaluation, case)
     with evaluation.stage("knockout"):
-        found = _knocked_out_here(evaluation, case) if last else None
-        if found is None or found.right:
+        found = _knocked_out_here(evaluation, case)
+        if found.right:
             found = _knocked_out_afresh(evaluation, case)
     collected.right_when_knocked_out = found.right
     if own is not None and not found.right:
@@ -71,6 +70,9 @@ def _knocked_out_here(evaluation: Evaluation, case: Case) -> KnockedOut:
         side.knock_out()
         return _without_launches(evaluation, side, case)
     except Ended:
+        # How it ends after that says nothing of it.
+        evaluation.note_printed("candidate")
+        evaluation.close_side("candidate")
         return KnockedOut(None)
 
 

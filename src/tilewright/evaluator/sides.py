@@ -64,6 +64,8 @@ class Side:
         self.child = child
         self.limits = limits
         self.stage: Stage = "load"
+        self.judged = False
+        """Whether its process answered the calls by which correctness is judged."""
         self.kept = False
         """Whether it served in an earlier evaluation."""
         self.entries = b""

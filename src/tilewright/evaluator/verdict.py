@@ -42,8 +42,6 @@ class Collected:
     seen: Seen = field(default_factory=Seen)
     times: list[CaseTimes] = field(default_factory=list)
     right_when_knocked_out: bool | None = None
-    own_work_seen: bool = False
-    """Whether the candidate was knocked out, whatever came of it."""
     lacking_weights: list[str] = field(default_factory=list)
     right_when_seeded: bool | None = None
     profile: Profile | None = None
