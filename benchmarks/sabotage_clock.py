@@ -54,7 +54,7 @@ BUGS = (
         ),
         (
             "CUDA sources are timed on other streams",
-            "languages <= {\"torch\", \"triton\"}",
+            'languages <= {"torch", "triton"}',
             "languages",
         ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
