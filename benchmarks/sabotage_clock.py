@@ -30,8 +30,8 @@ BUGS = (
         ),
         (
             "pairs of processes are taken for one",
-            "edges = [*(starts or [0]), end]",
-            "edges = [0, end]",
+            "edges = [*(times.pair_starts or [0]), len(rows)]",
+            "edges = [0, len(rows)]",
         ),
         (
             "the sides of the published ratio are swapped",
@@ -49,13 +49,13 @@ BUGS = (
         ),
         (
             "long calls are timed in one pair of processes",
-            "pairs_needed(steady * 1e6, moved, on_gpu=on_gpu, lanes=lanes)",
+            "pairs_needed(steady * 1e6, moved, on_gpu=on_gpu)",
             "1",
         ),
         (
-            "CUDA sources are timed on other streams",
-            'languages <= {"torch", "triton"}',
-            "languages",
+            "a process with a past is timed for short calls",
+            "(pairs > 1 and evaluation.sides",
+            "(pairs > 9 and evaluation.sides",
         ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
         (
@@ -137,19 +137,13 @@ BUGS = (
         ),
     ),
     *planted(
-        "scoring/pairs.py",
-        UNIT + "test_pairs.py",
-        ("a lucky stream moves the ratio", "ratio - middle + mean for", "ratio for"),
-        ("a long lane has more voices", "math.fsum(medians) / len(medians)", "medians[0]"),
-    ),
-    *planted(
         "evaluator/knockout.py",
         PIPELINE,
         (
-            "who is right without its launches is not asked again",
-            "if found.right:",
-            "if False:",
-            "test_who_replays_what_it_captured_is_knocked_out_from_its_start",
+            "who is right in a process knocked out late is not asked again",
+            "if found is None or found.right:",
+            "if found is None:",
+            "test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends",
         ),
     ),
     *planted(

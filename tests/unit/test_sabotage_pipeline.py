@@ -17,6 +17,7 @@ import pytest
 
 from tests.courtroom import ROOT, Courtroom, a_request, timed
 from tilewright.errors import ProblemError
+from tilewright.evaluator import knockout
 from tilewright.evaluator.seeds import derive
 from tilewright.records import Baseline, Candidate, Incorrect, Rules, SourceFile, Unjudged
 
@@ -305,11 +306,28 @@ CAPTURED = KERNELS.replace("import shim", "import shim\n\nseen = []").replace(
 )
 
 
-def test_who_replays_what_it_captured_is_knocked_out_from_its_start(court):
-    report = court.judge(a_request(PROBLEM, CAPTURED.replace("{answer}", "y"), language="triton"))
+LOST = KERNELS.replace("return {answer}", "return y if y[0].any() else 1 // 0")
 
-    assert report.verdict == "correct"
-    assert '"knockout": true' in court.told()
+
+@pytest.mark.parametrize(
+    ("source", "verdict", "again", "labels"),
+    [
+        (KERNELS.replace("{answer}", "y"), "correct", False, []),
+        (KERNELS.replace("{answer}", "x * 3 + 1, x.sum(-1)"), "rejected", True, []),
+        (CAPTURED.replace("{answer}", "y"), "correct", True, []),
+        (LOST, "correct", False, ["exit not seen"]),
+    ],
+    ids=["honest", "decoy", "replays what it captured", "fails without"],
+)
+def test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends(
+    court, monkeypatch, source, verdict, again, labels
+):
+    monkeypatch.setattr(knockout, "_ends_alike", lambda _: True)
+    report = court.judge(a_request(PROBLEM, source, language="triton"))
+
+    assert report.verdict == verdict
+    assert ('"knockout": true' in court.told()) is again
+    assert [item.name for item in report.labels if item.name == "exit not seen"] == labels
 
 
 def test_a_kernel_that_is_never_launched_is_a_decoy(court):
@@ -332,8 +350,8 @@ def test_a_native_kernel_is_missed_when_it_is_knocked_out(court):
     report = court.judge(a_request(PROBLEM, CPP, language="cpp"))
 
     assert report.verdict == "correct"
-    assert [item.name for item in report.stages][-3:] == ["knockout", "exit", "total"]
-    assert '"knockout": true' not in court.told(), "its process ends next, so no other is needed"
+    assert '"knockout": true' in court.told()
+    assert report.stages[-1].name == "total"
 
 
 def test_the_published_protocol_makes_five_trials_a_case(court):

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.courtroom import ROOT, a_request
-from tilewright.evaluator import timing
 from tilewright.evaluator.calibration import PAIRS
 from tilewright.evaluator.clocks import LOOK_SHARE, WINDOW_BYTES
 from tilewright.evaluator.devices import CPU
@@ -23,13 +22,7 @@ from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
 from tilewright.evaluator.times import CaseTimes, compare, is_short
-from tilewright.evaluator.timing import (
-    LANES,
-    MORE,
-    _wants_another_pair,
-    lanes_of,
-    time_case,
-)
+from tilewright.evaluator.timing import MORE, _has_a_past, _wants_another_pair, time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -345,38 +338,20 @@ def test_without_a_way_to_open_others_there_is_one_pair():
 
 
 @pytest.mark.parametrize(
-    ("device", "languages", "lanes"),
+    ("pairs", "judged", "traced", "past"),
     [
-        ("cpu", ("torch", None), 1),
-        ("gpu", ("torch", None), LANES),
-        ("gpu", ("triton", "torch"), LANES),
-        ("gpu", ("cuda", None), 1),
-        ("gpu", ("triton", "cuda"), 1),
+        (1, True, False, False),
+        (2, True, False, True),
+        (2, False, False, False),
+        (1, False, True, True),
     ],
 )
-def test_who_compiles_cuda_is_timed_on_the_usual_stream(device, languages, lanes):
-    own, other = languages
-    request = SimpleNamespace(
-        candidate=SimpleNamespace(language=own),
-        baselines=[SimpleNamespace(candidate=other and SimpleNamespace(language=other))],
+def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, traced, past):
+    evaluation: Any = SimpleNamespace(
+        request=SimpleNamespace(trace=traced),
+        sides={"candidate": SimpleNamespace(judged=judged)},
     )
-    host = SimpleNamespace(device=SimpleNamespace(is_gpu=device == "gpu"))
-    evaluation: Any = SimpleNamespace(host=host, request=request)
-    assert lanes_of(evaluation) == lanes
-
-
-def test_each_pair_makes_its_blocks_on_every_lane_in_turn(monkeypatch):
-    monkeypatch.setattr(timing, "lanes_of", lambda _: 2)
-    evaluation = Scripted.of(plan(40), steady(2e-3), steady(2e-3))
-    evaluation.moved = 1 << 20
-    opened: list[str] = []
-    times = time_case(evaluation, Case(name="one"), NAMES, lambda: opened.append("again"))
-
-    assert len(opened) == PAIRS - 1
-    assert times.pair_starts == times.lane_starts[::2]
-    assert len(times.lane_starts) == 2 * PAIRS
-    item = compare(times, "eager", 0.0, (), official=False)
-    assert sum(item.lanes) == sum(item.pairs) == times.blocks
+    assert _has_a_past(evaluation, pairs) is past
 
 
 @pytest.mark.parametrize(

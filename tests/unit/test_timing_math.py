@@ -313,17 +313,5 @@ def test_a_pair_that_is_cut_short_still_counts():
     assert compared(made).pairs == (6, 7)
 
 
-def test_a_comparison_says_which_blocks_share_a_stream_and_levels_them():
-    made = in_pairs([1.1, 1.2])
-    made.lane_starts = [0, 2, 6, 9]
-    # A lane of the first pair that is half again as fast has one voice of two there.
-    made.totals["candidate"][:4] = [2e-3 / 1.65] * 4
-    item = compared(made)
-
-    assert (item.pairs, item.lanes) == ((6, 6), (2, 4, 3, 3))
-    assert item.speedup == pytest.approx((1.65 * 1.1) ** 0.25 * 1.2**0.5)
-    assert compared(in_pairs([1.1])).lanes == ()
-
-
 def test_without_pairs_on_record_there_was_one():
     assert compared(times([2e-3] * 8, [1e-3] * 8)).pairs == (4,)

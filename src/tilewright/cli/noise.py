@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate, pairwise
 from typing import Any
 
 from tilewright.config import Config
@@ -13,7 +13,6 @@ from tilewright.evaluator.calibration import class_of, default
 from tilewright.problems.reader import find_problem
 from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
 from tilewright.scoring import statistics
-from tilewright.scoring.pairs import pair_ratios
 
 __all__ = ["Sample", "Scatter", "calibrated", "samples_of", "scatter_of", "self_request"]
 
@@ -73,27 +72,22 @@ def self_request(name: str, settings: Config, cases: Sequence[str] = ()) -> Eval
 def samples_of(report: EvalReport) -> list[Sample]:
     """Return one sample for each pair of processes of each case that was timed."""
     return [
-        _sample(report, item, ratios, said)
+        _sample(report, item, slice(start, stop))
         for item in report.comparisons
         if item.raw_us
-        for ratios, said in zip_longest(_ratios(item, item.raw_us), _ratios(item, item.said_us))
+        for start, stop in pairwise([0, *accumulate(item.pairs or (len(item.raw_us),))])
     ]
 
 
-def _ratios(item: Comparison, rows: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
-    return pair_ratios(rows, item.pairs, item.lanes) if rows else []
-
-
-def _sample(
-    report: EvalReport, item: Comparison, ratios: Sequence[float], said: Sequence[float] | None
-) -> Sample:
+def _sample(report: EvalReport, item: Comparison, pair: slice) -> Sample:
+    ratios = statistics.paired_log_ratios(item.raw_us[pair])
     low, high = statistics.bootstrap_median_interval(ratios)
     return Sample(
         problem=report.request.problem.id,
         case=item.case,
         call_us=item.reference.median_us,
         moved_bytes=item.moved_bytes,
-        log_ratio=_nearest(statistics.median(ratios), said),
+        log_ratio=_nearest(statistics.median(ratios), item.said_us[pair]),
         on_gpu=_on_gpu(item),
         within=(high - low) / (2 * NORMAL_95),
     )
@@ -103,14 +97,14 @@ def _on_gpu(item: Comparison) -> bool:
     return item.reference.method != "supervisor_clock"
 
 
-def _nearest(judged: float, said: Sequence[float] | None) -> float:
+def _nearest(judged: float, said: Sequence[Sequence[float]]) -> float:
     """Return what the interval of a comparison has to reach beyond.
 
     On a GPU it holds what the judge's clock says, and what the sides' own events refine it to.
     """
     if not said:
         return judged
-    refined = statistics.median(said)
+    refined = statistics.median(statistics.paired_log_ratios(said))
     return 0.0 if judged * refined < 0 else min(judged, refined, key=abs)
 
 

@@ -40,7 +40,6 @@ class Driver:
         torch.cuda.current_stream()
         torch.zeros(1, device="cuda")
         self._library = ctypes.CDLL("libcuda.so.1")
-        self._streams = [torch.cuda.current_stream()]
 
     def call(self, name: str, *values: Any) -> None:  # noqa: ANN401 - ctypes values
         """Call the driver.
@@ -77,18 +76,6 @@ class Driver:
         value = _Handle.from_buffer_copy(bytes.fromhex(handle))
         self.call("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), value, ctypes.c_uint(1))
         return Block(pointer.value, size)
-
-    def stream(self, number: int) -> torch.cuda.Stream:
-        """Return a stream: 0 is torch's own, others are made when they are first asked for.
-
-        They and the default stream wait for each other, as torch's other streams do not, so that
-        what a candidate launches there by name is behind the gate too.
-        """
-        while len(self._streams) <= number:
-            made = ctypes.c_void_p()
-            self.call("cuStreamCreate", ctypes.byref(made), ctypes.c_uint(0))
-            self._streams.append(torch.cuda.ExternalStream(made.value))
-        return self._streams[number]
 
     def write_word(self, stream: int, address: int, value: int) -> None:
         """Have a stream write a 32-bit word once all before it is done."""

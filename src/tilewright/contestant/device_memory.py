@@ -32,7 +32,6 @@ GRAIN = 512
 MAX_KERNELS, MAX_NAME = 64, 300
 KNOWN_KERNEL_CYCLES = 20_000
 _disable_gc, _enable_gc = gc.disable, gc.enable
-_set_stream = torch.cuda.set_stream
 _synchronize = torch.cuda.synchronize
 _allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
 _reset_peak = torch.cuda.reset_peak_memory_stats
@@ -40,7 +39,6 @@ _binding: Any = torch._C
 _begin_pool = _binding._cuda_beginAllocateToPool
 _end_pool = _binding._cuda_endAllocateToPool
 _release_pool = _binding._cuda_releasePool
-_clear_workspaces = _binding._cuda_clearCublasWorkspaces
 
 
 class DeviceMemory:
@@ -56,16 +54,13 @@ class DeviceMemory:
         self.reserve = (0, 0)
         """Offset and bytes, in the work block, of the room for outputs that lie elsewhere."""
         self.token: memoryview | None = None
-        self.pool: Any = None
-        self.graph_pools: list[Any] = []
-        self.lane = 0
+        self.pools: list[Any] = []
         self.routes = 0
         self._events: list[torch.cuda.Event] = []
 
     def begin(self) -> None:
         """Make the context of this process."""
         self.driver = Driver()
-        self._default = torch.cuda.current_stream()
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
@@ -87,7 +82,7 @@ class DeviceMemory:
         own.tw_pool_open(ctypes.c_uint64(self.work.address + start), ctypes.c_uint64(size))
         kind = torch.cuda.memory.CUDAPluggableAllocator
         self._allocator = kind(library, "tw_pool_allocate", "tw_pool_release").allocator()
-        self.pool = torch.cuda.MemPool(self._allocator)
+        self.pools.append(torch.cuda.MemPool(self._allocator))
         _hook_graphs(self)
         _hook_empty_cache(self)
 
@@ -122,15 +117,15 @@ class DeviceMemory:
 
     def begin_route(self) -> None:
         """Let all allocations of this process fall into the pool."""
-        _begin_pool(torch.cuda.current_device(), self.pool.id)
+        _begin_pool(torch.cuda.current_device(), self.pools[0].id)
         self.routes += 1
 
     def end_route(self) -> None:
         """Let them fall where torch would put them."""
         self.routes -= 1
         device = torch.cuda.current_device()
-        _end_pool(device, self.pool.id)
-        _release_pool(device, self.pool.id)
+        _end_pool(device, self.pools[0].id)
+        _release_pool(device, self.pools[0].id)
 
     @contextmanager
     def unrouted(self) -> Iterator[None]:
@@ -197,17 +192,15 @@ class DeviceMemory:
     ) -> tuple[calls.Call, list[Any], str, float | None]:
         """Queue a call behind the judge's gate, say that it is queued, and wait for its end.
 
-        `lane` says on which stream. Returns microseconds by this process's own events too:
-        testimony.
+        Returns microseconds by this process's own events too: testimony.
         """
         token = self.token
         if token is None:
             raise RuntimeError("no token page is mapped")
         call = calls.prepare(fields, self.inputs)
         sequence, (begin, end) = fields["sequence"], self._events
-        stream = self._change_to(fields.get("lane", 0))
+        stream = torch.cuda.current_stream()
         _disable_gc()
-        _set_stream(stream)
         self.driver.await_word(stream.cuda_stream, self.work.address + GATE_WORD, sequence)
         begin.record(stream)
         for _ in range(fields.get("times", 1) - 1):
@@ -215,7 +208,6 @@ class DeviceMemory:
         _, leaves, structure = self._called(function, call, nullcontext())
         end.record(stream)
         self.driver.write_word(stream.cuda_stream, self.work.address + DONE_WORD, sequence)
-        _set_stream(self._default)
         for place, address in enumerate(calls.addresses(leaves)):
             token[OUTPUTS + place] = address
         token[DONE] = sequence
@@ -245,18 +237,10 @@ class DeviceMemory:
         _enable_gc()
         return call, leaves, structure, max(_peak() - held, 0)
 
-    def _change_to(self, lane: int) -> torch.cuda.Stream:
-        """Return the stream of a lane. Memory is kept for a stream, so the last one's is let go."""
-        if lane != self.lane:
-            self.lane = lane
-            _clear_workspaces()
-            self.pool = torch.cuda.MemPool(self._allocator)
-        return self.driver.stream(lane)
-
     def graph_pool(self) -> tuple[int, int]:
         """Return a pool of its own, inside the work block, for one captured graph."""
-        self.graph_pools.append(torch.cuda.MemPool(self._allocator))
-        pool: tuple[int, int] = self.graph_pools[-1].id
+        self.pools.append(torch.cuda.MemPool(self._allocator))
+        pool: tuple[int, int] = self.pools[-1].id
         return pool
 
 

@@ -44,17 +44,15 @@ def class_of(call_us: float, moved_bytes: int, *, on_gpu: bool = False) -> int:
     return 0 if call_us <= 100 else 1 if call_us <= 1000 else 2
 
 
-def pairs_needed(call_us: float, moved_bytes: int, *, on_gpu: bool = False, lanes: int = 1) -> int:
+def pairs_needed(call_us: float, moved_bytes: int, *, on_gpu: bool = False) -> int:
     """Return in how many pairs of processes a call is to be timed.
 
     One, unless processes differ by more than what more blocks of one pair could show: on a CPU
-    where a call is long or moves much, on a GPU where it is short; with several lanes only where
-    it is shorter still.
+    where a call is long or moves much, on a GPU where it is short.
     """
     kind = class_of(call_us, moved_bytes, on_gpu=on_gpu)
     if on_gpu:
-        enough = GPU_CLASSES[1] if lanes > 1 else GPU_CLASSES[2]
-        return GPU_PAIRS if kind < GPU_CLASSES.index(enough) else 1
+        return GPU_PAIRS if kind == GPU_CLASSES.index("up to 20 us") else 1
     return PAIRS if kind >= CLASSES.index("over 1 ms") else 1
 
 

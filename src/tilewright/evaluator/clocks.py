@@ -32,8 +32,6 @@ class Turn:
     slot: int
     stir: int | None
     checked: bool
-    lane: int
-    """Which stream of its side it is made on; 0 is the usual one."""
     last: bool
     """Whether it is the last call with these contents, after which outputs can be compared."""
 
@@ -68,9 +66,7 @@ class Clock(Protocol):
     ) -> Timed:
         """Make one call, have its outputs kept and compared, and note what the judge saw."""
 
-    def warm_up(
-        self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int, lane: int = 0
-    ) -> float:
+    def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:
         """Make one call that does not count; return its seconds."""
 
     def publicly(self, evaluation: Evaluation, side: Side, drawn: Drawn) -> Timed:
@@ -101,14 +97,7 @@ class SupervisorClock:
             times.disturbed.append((candidate.child.tree.cpu_s() - before) / timed.total_s)
         return timed
 
-    def warm_up(
-        self,
-        evaluation: Evaluation,
-        side: Side,
-        drawn: Drawn,
-        slot: int,
-        lane: int = 0,  # noqa: ARG002
-    ) -> float:
+    def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:
         """Make one call that does not count."""
         evaluation.publish(side, drawn, slot)
         return side.timed_call(evaluation.fields_of(drawn, slot)).total_s

@@ -185,7 +185,7 @@ class DeviceClock:
     ) -> Timed:
         """Make one call on fresh inputs, and have its outputs compared."""
         side = _on_device(evaluation.sides[turn.name])
-        fields = {**evaluation.fields_of(turn.drawn, turn.slot), "lane": turn.lane}
+        fields = evaluation.fields_of(turn.drawn, turn.slot)
         own = turn.name == "candidate"
         checked = own and turn.checked
         asked = {"draw": turn.drawn.name, "side": turn.name, "base": turn.base}
@@ -197,15 +197,12 @@ class DeviceClock:
             times.early += call.early
         return _timed(side, call)
 
-    def warm_up(
-        self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int, lane: int = 0
-    ) -> float:
+    def warm_up(self, evaluation: Evaluation, side: Side, drawn: Drawn, slot: int) -> float:
         """Make one call that does not count."""
         own = _on_device(side)
         base = slot * drawn.slot_bytes
         publish = {"draw": drawn.name, "side": side.name, "base": base, "stir": None}
-        fields = {**evaluation.fields_of(drawn, slot), "lane": lane}
-        call = gated(evaluation, own, fields, publish)
+        call = gated(evaluation, own, evaluation.fields_of(drawn, slot), publish)
         return _timed(own, call).total_s
 
     def publicly(self, evaluation: Evaluation, side: Side, drawn: Drawn) -> Timed:

@@ -295,6 +295,9 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
         baseline = evaluation.request.baselines[0].name
         with blamed_on_baseline(baseline), evaluation.host.timed():
             look_for_disturbance(evaluation, collected)
+    if side is None:
+        detail = "its process was lost when it was called without its own launches"
+        collected.labels.append(Label(name="exit not seen", detail=detail))
     if status is None:
         detail = f"its process did not end within {evaluation.request.limits.exit_s:g} s"
         collected.labels.append(Label(name="hangs at exit", detail=detail))

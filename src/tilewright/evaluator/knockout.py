@@ -45,8 +45,9 @@ class OwnCalls:
 def look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
     """Find out whether the candidate's own launches matter, and on a device how much.
 
-    Its process, which ends next, is knocked out itself. Only who is right all the same gets a
-    fresh one: a graph that it captured before, say, holds launches that nobody suppresses.
+    A fresh process is knocked out, or its own, which ends next (`_ends_alike`). Who is right all
+    the same in that one gets a fresh one too: a graph that it captured before, say, holds launches
+    that nobody suppresses.
 
     Raises:
         Ended: it failed with its launches.
@@ -55,12 +56,21 @@ def look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
     with evaluation.stage("profile"), evaluation.host.timed():
         own = _own_calls(evaluation, case)
     with evaluation.stage("knockout"):
-        found = _knocked_out_here(evaluation, case)
-        if found.right:
+        found = _knocked_out_here(evaluation, case) if _ends_alike(evaluation) else None
+        if found is None or found.right:
             found = _knocked_out_afresh(evaluation, case)
     collected.right_when_knocked_out = found.right
     if own is not None and not found.right:
         collected.profile = _profile(case, own, found)
+
+
+def _ends_alike(evaluation: Evaluation) -> bool:
+    """Tell whether a process may be knocked out before it ends, to save another.
+
+    On a GPU, where one more takes as long as all calls, and in Triton: native code that meets what
+    its launches did not write may corrupt its memory, and would be blamed for how it ends.
+    """
+    return evaluation.host.device.is_gpu and evaluation.request.candidate.language == "triton"
 
 
 def _knocked_out_here(evaluation: Evaluation, case: Case) -> KnockedOut:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
-from tilewright.scoring.pairs import pair_ratios, pairs_interval
+from tilewright.scoring.pairs import pairs_interval
 
 __all__ = ["CaseTimes", "compare", "doubtful", "excess_outside_s", "hideable_s", "is_short", "net"]
 
@@ -48,8 +48,6 @@ class CaseTimes:
     blocks: int = 0
     pair_starts: list[int] = field(default_factory=list)
     """The first block of each pair of processes; none: one pair made them all."""
-    lane_starts: list[int] = field(default_factory=list)
-    """The first block of each stream on which a pair made blocks; none: each pair had one."""
     moved_bytes: int = 0
     """Bytes of the inputs and outputs of one call."""
     on_device: bool = False
@@ -172,29 +170,28 @@ def shortest(times: CaseTimes) -> float:
     return min(min(net(times, name)) for name in list(times.totals)[:-1])
 
 
-def _sizes(starts: list[int], end: int) -> tuple[int, ...]:
-    """Return how many blocks each part has that begins at one of `starts`."""
-    edges = [*(starts or [0]), end]
-    return tuple(stop - start for start, stop in pairwise(edges) if stop > start)
+def by_pair(times: CaseTimes, rows: list[Row]) -> list[list[Row]]:
+    """Return the blocks of each pair of processes."""
+    edges = [*(times.pair_starts or [0]), len(rows)]
+    return [rows[start:stop] for start, stop in pairwise(edges) if stop > start]
 
 
 def half_width(times: CaseTimes, baseline: str) -> float:
-    """Return half the width of the 95 % interval of the log ratio in the newest lane."""
-    newest = max(times.pair_starts[-1:] + times.lane_starts[-1:], default=0)
-    ratios = statistics.paired_log_ratios(_rows(times, baseline)[newest:])
+    """Return half the width of the 95 % interval of the log ratio in the newest pair."""
+    ratios = statistics.paired_log_ratios(by_pair(times, _rows(times, baseline))[-1])
     low, high = statistics.bootstrap_median_interval(ratios)
     return (high - low) / 2
 
 
 def pairs_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
     """Return half the width of the 95 % interval of the log ratio over all pairs of processes."""
-    found = _interval(times, _rows(times, baseline), sigma)
+    found = _interval(by_pair(times, _rows(times, baseline)), sigma)
     return math.log(found.high / found.low) / 2
 
 
 def doubtful(times: CaseTimes, baseline: str, sigma: float) -> bool:
     """Tell whether the pairs so far show a difference that may be one of two processes alone."""
-    found = _interval(times, _rows(times, baseline), sigma)
+    found = _interval(by_pair(times, _rows(times, baseline)), sigma)
     seen = abs(math.log(found.estimate))
     return statistics.decide(found) != "no measurable difference" and seen < PROCESS_LUCK
 
@@ -232,10 +229,11 @@ def compare(
             labels=labels,
             raw_us=raw,
         )
-    interval = _interval(times, rows, sigma)
+    groups = by_pair(times, rows)
+    interval = _interval(groups, sigma)
     if times.on_device:
         judged = _paired(times.totals[baseline], times.totals["candidate"])
-        alone = _interval(times, judged, sigma)
+        alone = _interval(by_pair(times, judged), sigma)
         low, high = min(interval.low, alone.low), max(interval.high, alone.high)
         interval = statistics.Interval(interval.estimate, low, high)
         raw = tuple(tuple(round(value, 3) for value in row) for row in judged)
@@ -254,17 +252,15 @@ def compare(
         moved_bytes=times.moved_bytes,
         decision=statistics.decide(interval),
         labels=labels,
-        pairs=_sizes(times.pair_starts, len(rows)),
-        lanes=_sizes(times.lane_starts, len(rows)) if times.lane_starts else (),
+        pairs=tuple(len(group) for group in groups),
         raw_us=raw,
         said_us=_said_rows(times, baseline),
     )
 
 
-def _interval(times: CaseTimes, rows: list[Row], sigma: float) -> statistics.Interval:
+def _interval(groups: list[list[Row]], sigma: float) -> statistics.Interval:
     """Return the geometric mean of what each pair of processes says, with its interval."""
-    pairs, lanes = (_sizes(starts, len(rows)) for starts in (times.pair_starts, times.lane_starts))
-    return pairs_interval(pair_ratios(rows, pairs, lanes if times.lane_starts else ()), sigma)
+    return pairs_interval([statistics.paired_log_ratios(group) for group in groups], sigma)
 
 
 def _said_rows(times: CaseTimes, baseline: str) -> tuple[tuple[float, ...], ...]:

@@ -46,11 +46,6 @@ MORE, WIDE = 2, 0.03
 interval over them above which one more is made."""
 TIME_FOR_MORE = 3.0
 """How many times as long as the last pair took must be left for one that was not planned."""
-LANES = 3
-"""Streams of a device on which a pair of processes makes its blocks, one after the other: a call
-is faster on one than on the next by up to some percent, in each process on others (ADR 29)."""
-LOOK_EVERY, LOOK_EVERY_OF_LANE = 4, 2
-"""After how many further blocks is looked again whether there are enough."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -65,8 +60,7 @@ def time_case(
 
     A call that differs from one process to the next by more than its blocks scatter is timed in
     several pairs of processes (`pairs_needed`), each with a part of the blocks, and in more where
-    these disagree; `reopen` replaces all sides by fresh ones. On a device each pair makes its
-    blocks on several streams (`lanes_of`).
+    these disagree; `reopen` replaces all sides by fresh ones.
 
     Raises:
         Ended: a side crashed, hung or raised.
@@ -80,14 +74,13 @@ def time_case(
         times.totals[name], times.outside[name] = [], []
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
-    lanes = lanes_of(evaluation)
-    pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu, lanes=lanes) if reopen else 1
-    if reopen and on_gpu and (pairs > 1 or lanes == 1) and evaluation.sides["candidate"].judged:
-        # Calls that short differ more in a process that has a past (ADR 28).
+    pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu) if reopen else 1
+    if reopen and on_gpu and _has_a_past(evaluation, pairs):
         reopen()
         _make_ready(clock, evaluation, names, draws[0], slots)
     while True:
         begun = time.monotonic()
+        times.pair_starts.append(times.blocks)
         _time_pair(clock, evaluation, times, names, draws, slots, pairs)
         took = time.monotonic() - begun
         if times.wrong or reopen is None:
@@ -103,15 +96,12 @@ def time_case(
     return times
 
 
-def lanes_of(evaluation: Evaluation) -> int:
-    """Return on how many streams of a side calls are made, one after the other.
+def _has_a_past(evaluation: Evaluation, pairs: int) -> bool:
+    """Tell whether the candidate's process did something before that shows in its times.
 
-    One on a CPU, and where somebody compiles CUDA: such code launches on the default stream, if it
-    names none, and would wait for it at both ends of a call on another.
+    Calls that need several pairs are so short that the calls of correctness do (ADR 28).
     """
-    own = {item.candidate.language for item in evaluation.request.baselines if item.candidate}
-    languages = own | {evaluation.request.candidate.language}
-    return LANES if evaluation.host.device.is_gpu and languages <= {"torch", "triton"} else 1
+    return evaluation.request.trace or (pairs > 1 and evaluation.sides["candidate"].judged)
 
 
 def _wants_another_pair(
@@ -139,12 +129,7 @@ def _wants_another_pair(
 
 
 def _make_ready(
-    clock: Clock,
-    evaluation: Evaluation,
-    names: list[str],
-    drawn: Drawn,
-    slots: int,
-    lane: int = 0,
+    clock: Clock, evaluation: Evaluation, names: list[str], drawn: Drawn, slots: int
 ) -> float:
     """Give every side room and warm it up; return the seconds of a call of the first one."""
     steady = []
@@ -152,7 +137,7 @@ def _make_ready(
         side = evaluation.sides[name]
         side.stage = "timing"
         evaluation.make_room(side, slots * drawn.slot_bytes)
-        steady.append(_warm_up(clock, evaluation, side, drawn, slots, lane))
+        steady.append(_warm_up(clock, evaluation, side, drawn, slots))
     return steady[0]
 
 
@@ -165,45 +150,21 @@ def _time_pair(
     slots: int,
     pairs: int,
 ) -> None:
-    """Make this pair's part of the blocks with the sides as they are, on each stream in turn."""
-    lanes = lanes_of(evaluation)
-    times.pair_starts.append(times.blocks)
-    for lane in range(lanes):
-        if lane:
-            # Every slot was touched on the first stream.
-            _make_ready(clock, evaluation, names, draws[0], 1, lane)
-        if lanes > 1:
-            times.lane_starts.append(times.blocks)
-        _time_lane(clock, evaluation, times, names, draws, slots, pairs * lanes, lane)
-
-
-def _time_lane(
-    clock: Clock,
-    evaluation: Evaluation,
-    times: CaseTimes,
-    names: list[str],
-    draws: list[Drawn],
-    slots: int,
-    parts: int,
-    lane: int,
-) -> None:
-    """Make blocks with the sides as they are, until this part of the interval is narrow."""
+    """Make blocks with the sides as they are, until this pair's part of the interval is narrow."""
     plan, start, first = evaluation.request.timing, time.monotonic(), times.blocks
     least, most = plan.min_blocks, plan.max_blocks
-    if parts > 1:
-        least = max(least // parts, MIN_BLOCKS_AT_LIMIT)
-        most = max(most // parts, least)
-    every = LOOK_EVERY_OF_LANE if times.lane_starts else LOOK_EVERY
-    first_look = max(least // 2, MIN_BLOCKS_AT_LIMIT)
+    if pairs > 1:
+        least = max(least // pairs, MIN_BLOCKS_AT_LIMIT)
+        most = max(most // pairs, least)
     while times.blocks - first < most:
-        _block(clock, evaluation, times, names, draws, slots, lane)
+        _block(clock, evaluation, times, names, draws, slots)
         times.blocks += 1
         made = times.blocks - first
-        late = time.monotonic() - start > plan.max_s / parts
+        late = time.monotonic() - start > plan.max_s / pairs
         if late and made >= MIN_BLOCKS_AT_LIMIT:
             break
-        if made >= first_look and made % every == 0:
-            target = plan.target_half_width * math.sqrt(parts)
+        if made >= max(least // 2, MIN_BLOCKS_AT_LIMIT) and made % 4 == 0:
+            target = plan.target_half_width * math.sqrt(pairs)
             sought = SOUGHT_SHARE * hideable_s(times) / shortest(times)
             if made >= least or sought > target:
                 widths = [half_width(times, name) for name in names[:-1]]
@@ -256,9 +217,7 @@ def time_alone(evaluation: Evaluation, case: Case, name: str) -> float:
     return statistics.median(calls)
 
 
-def _warm_up(
-    clock: Clock, evaluation: Evaluation, side: Side, drawn: Drawn, slots: int, lane: int
-) -> float:
+def _warm_up(clock: Clock, evaluation: Evaluation, side: Side, drawn: Drawn, slots: int) -> float:
     """Call until three calls in a row agree, and return the seconds of the shortest.
 
     What is tuned or compiled is tuned then.
@@ -267,7 +226,7 @@ def _warm_up(
     """
     recent: list[float] = []
     while len(recent) < MAX_WARM_UP_CALLS:
-        recent.append(clock.warm_up(evaluation, side, drawn, len(recent) % slots, lane))
+        recent.append(clock.warm_up(evaluation, side, drawn, len(recent) % slots))
         last = recent[-WARM_UP_CALLS:]
         if len(recent) >= max(WARM_UP_CALLS, slots) and max(last) <= min(last) * (1 + STEADY):
             break
@@ -282,7 +241,6 @@ def _block(
     names: list[str],
     draws: list[Drawn],
     slots: int,
-    lane: int,
 ) -> None:
     # Who comes first changes at random, since the first call after a pause is slower.
     first = (
@@ -293,7 +251,7 @@ def _block(
     turns = [
         turn
         for half, order in enumerate((first, first[::-1]))
-        for turn in _half(clock, evaluation, times, order, draws, slots, half, lane)
+        for turn in _half(clock, evaluation, times, order, draws, slots, half)
     ]
     clock.begin(evaluation, turns[0])
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
@@ -310,7 +268,6 @@ def _half(
     draws: list[Drawn],
     slots: int,
     half: int,
-    lane: int,
 ) -> list[Turn]:
     """Choose in secret what the calls of half a block get, and whether they are compared."""
     choices = evaluation.choices("timed", times.case, times.blocks, half)
@@ -324,7 +281,6 @@ def _half(
             slot,
             None if place and clock.pairs else stirs[place],
             checked,
-            lane,
             place == len(order) - 1,
         )
         for place, name in enumerate(order)

@@ -9,6 +9,7 @@ import ast
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -30,6 +31,8 @@ __all__ = [
 _MAX_FOLD = 64
 """A string assembled from more pieces than this is not put together."""
 _parsing = threading.Lock()
+PARSES = 20
+"""How often a text is parsed whose parse another thread keeps coming between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +132,14 @@ def parse_tree(text: str, path: str = "<unknown>") -> ast.Module:
         SyntaxError, ValueError, RecursionError, MemoryError: as `ast.parse`.
     """
     # One at a time: CPython 3.11 counts the depth of a tree in a variable that its threads share,
-    # and raises SystemError when another thread's parse comes between. The list of filters is the
-    # process's too; odd escapes in a candidate are no warning of ours.
+    # and raises SystemError when another thread's parse comes between. Not all of them are ours: a
+    # traceback that is printed parses too, so it is tried again. The list of filters is the
+    # process's as well; odd escapes in a candidate are no warning of ours.
     with _parsing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        for _ in range(PARSES - 1):
+            with suppress(SystemError):
+                return ast.parse(text, filename=path)
         return ast.parse(text, filename=path)
 
 

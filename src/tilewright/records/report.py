@@ -58,8 +58,6 @@ class Comparison(Record):
     decision: Literal["faster", "slower", "no measurable difference", "no interval"]
     pairs: tuple[int, ...] = ()
     """Blocks that each pair of processes made, in order; together all of them."""
-    lanes: tuple[int, ...] = ()
-    """On a GPU: blocks that were made on each stream in turn, in order, within each pair."""
     labels: tuple[str, ...] = ()
     """For example `short`, `noisy`, `uncalibrated`."""
     raw_us: tuple[tuple[float, ...], ...] = ()
