@@ -57,7 +57,7 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         "train and eval",
         "inference_mode and enable_grad",
         fixed="corrected",
-        ours="the calls that are judged and timed, without own launches in a fresh contestant",
+        ours="the calls that are judged and timed, and one without own launches beside them",
     ),
     Disagreement(
         4,
