@@ -32,8 +32,8 @@ def reference(x):
 """
 CANDIDATE = "import torch\n\n\ndef work(x):\n    return torch.softmax(x, dim=-1)  # {}\n"
 RUNS, PASSES = 15, 3
-"""Evaluations in a pass. Who else uses the machine only ever adds to their cost, so the quietest
-pass says what is ours; all are printed."""
+"""Evaluations in a pass; the passes are spread over the run, and the median is over all of them.
+Each pass is printed: who else uses the machine shows in how they differ."""
 FRESH_RUNS = 3
 
 
@@ -139,8 +139,8 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
         peak = memory(local)
         started = fresh()
         passes += [warm(local, 100 * number) for number in range(2, PASSES + 1)]
-    quietest = min(passes, key=lambda made: median(made[0]))
-    costs, walls = quietest
+    costs = [cost for made in passes for cost in made[0]]
+    walls = [wall for made in passes for wall in made[1]]
     each = ", ".join(f"{median(made[0]):.3f}" for made in passes)
     # Side by side: the pass next to the fresh ones.
     ratio = median(started) / median(passes[0][0])
@@ -150,7 +150,7 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
         Bar(
             "cost: outside the calls, warm",
             "median <= 0.250 s",
-            f"{median(costs):.3f} s (total {median(walls):.3f} s), quietest of {each}",
+            f"{median(costs):.3f} s (total {median(walls):.3f} s); passes {each}",
             median(costs) <= 0.250,
         ),
         Bar(

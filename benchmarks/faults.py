@@ -46,7 +46,6 @@ def settings(*, timed: bool) -> Config:
 
 def footprint(supervisor: int) -> dict[str, int]:
     """Count what could be left behind: processes, descriptors, shared memory, temp files."""
-    time.sleep(SETTLE_S)
     below = _descendants(supervisor)
     return {
         "processes": len([pid for pid in below if not _is_forkserver(pid)]),
@@ -54,6 +53,20 @@ def footprint(supervisor: int) -> dict[str, int]:
         "shared memory": len([name for name in os.listdir("/dev/shm") if "tilewright" in name]),
         "temp files": len([name for name in os.listdir(tempfile.gettempdir()) if _ours(name)]),
     }
+
+
+def left(supervisor: int, before: dict[str, int]) -> dict[str, int]:
+    """Return what is there that was not before, once the supervisor is at rest.
+
+    A process that held gigabytes takes a while to end; it has `GRACE_S` for that.
+    """
+    begun = time.monotonic()
+    while True:
+        time.sleep(SETTLE_S)
+        after = footprint(supervisor)
+        more = {kind: after[kind] - n for kind, n in before.items() if after[kind] > n}
+        if not more or time.monotonic() - begun > GRACE_S:
+            return more
 
 
 def _ours(name: str) -> bool:
@@ -94,6 +107,7 @@ def run(only: str = "") -> list[Bar]:
     slowest = 0.0
     with executor() as local:
         control(local)
+        time.sleep(GRACE_S)
         before = footprint(local.pid or 0)
         files = [f for f in read_corpus(CORPUS / "faults") if only in f.path.stem]
         for file in files:
@@ -138,8 +152,7 @@ def _fault(
     waited = max(stage.wall_s for stage in report.stages[:-1])
     if waited > DEADLINE_S + GRACE_S and report.verdict != "correct":
         problems.append(f"a stage took {waited:.1f} s")
-    after = footprint(local.pid or 0)
-    problems += [f"{after[k] - n} {k} left" for k, n in before.items() if after[k] > n]
+    problems += [f"{n} {kind} left" for kind, n in left(local.pid or 0, before).items()]
     again = control(local)
     if again.verdict != "correct":
         problems.append(f"the control after it was {again.verdict}")

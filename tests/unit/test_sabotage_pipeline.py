@@ -322,7 +322,7 @@ LOST = KERNELS.replace("return {answer}", "return y if y[0].any() else 1 // 0")
 def test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends(
     court, monkeypatch, source, verdict, again, labels
 ):
-    monkeypatch.setattr(knockout, "_ends_alike", lambda _: True)
+    monkeypatch.setattr(knockout, "_may_end_knocked_out", lambda _: True)
     report = court.judge(a_request(PROBLEM, source, language="triton"))
 
     assert report.verdict == verdict

@@ -338,7 +338,7 @@ def test_without_a_way_to_open_others_there_is_one_pair():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "judged", "traced", "past"),
+    ("pairs", "judged", "profiled", "past"),
     [
         (1, True, False, False),
         (2, True, False, True),
@@ -346,12 +346,9 @@ def test_without_a_way_to_open_others_there_is_one_pair():
         (1, False, True, True),
     ],
 )
-def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, traced, past):
-    evaluation: Any = SimpleNamespace(
-        request=SimpleNamespace(trace=traced),
-        sides={"candidate": SimpleNamespace(judged=judged)},
-    )
-    assert _has_a_past(evaluation, pairs) is past
+def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profiled, past):
+    side: Any = SimpleNamespace(judged=judged, profiled=profiled)
+    assert _has_a_past(side, pairs) is past
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ class OwnCalls:
 def look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
     """Find out whether the candidate's own launches matter, and on a device how much.
 
-    A fresh process is knocked out, or its own, which ends next (`_ends_alike`). Who is right all
-    the same in that one gets a fresh one too: a graph that it captured before, say, holds launches
-    that nobody suppresses.
+    A fresh process is knocked out, or its own, which ends next (`_may_end_knocked_out`). Who is
+    right all the same in that one gets a fresh one too: a graph that it captured before, say,
+    holds launches that nobody suppresses.
 
     Raises:
         Ended: it failed with its launches.
@@ -56,7 +56,9 @@ def look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
     with evaluation.stage("profile"), evaluation.host.timed():
         own = _own_calls(evaluation, case)
     with evaluation.stage("knockout"):
-        found = _knocked_out_here(evaluation, case) if _ends_alike(evaluation) else None
+        found = None
+        if _may_end_knocked_out(evaluation):
+            found = _knocked_out_here(evaluation, case)
         if found is None or found.right:
             found = _knocked_out_afresh(evaluation, case)
     collected.right_when_knocked_out = found.right
@@ -64,8 +66,8 @@ def look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
         collected.profile = _profile(case, own, found)
 
 
-def _ends_alike(evaluation: Evaluation) -> bool:
-    """Tell whether a process may be knocked out before it ends, to save another.
+def _may_end_knocked_out(evaluation: Evaluation) -> bool:
+    """Tell whether the candidate's process may be knocked out before it ends, to save another.
 
     On a GPU, where one more takes as long as all calls, and in Triton: native code that meets what
     its launches did not write may corrupt its memory, and would be blamed for how it ends.
@@ -125,6 +127,7 @@ def trace(evaluation: Evaluation, case: Case) -> list[KernelTime]:
     side = evaluation.sides["candidate"]
     if not isinstance(side, DeviceSide):
         return []
+    side.profiled = True
     drawn = evaluation.draw(case, "nominal", 52)
     evaluation.make_room(side, drawn.slot_bytes)
     evaluation.publish(side, drawn, 0)

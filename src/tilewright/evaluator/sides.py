@@ -66,6 +66,8 @@ class Side:
         self.stage: Stage = "load"
         self.judged = False
         """Whether its process answered the calls by which correctness is judged."""
+        self.profiled = False
+        """Whether a profiler was loaded into its process."""
         self.kept = False
         """Whether it served in an earlier evaluation."""
         self.entries = b""

@@ -75,7 +75,7 @@ def time_case(
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
     pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu) if reopen else 1
-    if reopen and on_gpu and _has_a_past(evaluation, pairs):
+    if reopen and on_gpu and _has_a_past(evaluation.sides["candidate"], pairs):
         reopen()
         _make_ready(clock, evaluation, names, draws[0], slots)
     while True:
@@ -96,12 +96,12 @@ def time_case(
     return times
 
 
-def _has_a_past(evaluation: Evaluation, pairs: int) -> bool:
-    """Tell whether the candidate's process did something before that shows in its times.
+def _has_a_past(side: Side, pairs: int) -> bool:
+    """Tell whether a candidate's process did something before that shows in its times.
 
     Calls that need several pairs are so short that the calls of correctness do (ADR 28).
     """
-    return evaluation.request.trace or (pairs > 1 and evaluation.sides["candidate"].judged)
+    return side.profiled or (pairs > 1 and side.judged)
 
 
 def _wants_another_pair(
