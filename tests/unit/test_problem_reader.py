@@ -215,6 +215,10 @@ def test_problems_are_read_by_many_threads_at_once():
             with suppress(SystemError):
                 ast.parse(text)
 
+    def collected(phase: str, info: dict[str, int]) -> None:
+        sum(range(50))
+
+    gc.callbacks.append(collected)
     over = threading.Event()
     other = threading.Thread(target=others)
     other.start()
@@ -224,6 +228,7 @@ def test_problems_are_read_by_many_threads_at_once():
     finally:
         over.set()
         other.join()
+        gc.callbacks.remove(collected)
         sys.setswitchinterval(interval)
         gc.set_threshold(*threshold)
 

@@ -6,10 +6,11 @@ Everything walks trees with loops, because a hostile file can nest deeper than P
 from __future__ import annotations
 
 import ast
+import gc
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -31,8 +32,6 @@ __all__ = [
 _MAX_FOLD = 64
 """A string assembled from more pieces than this is not put together."""
 _parsing = threading.Lock()
-PARSES = 20
-"""How often a text is parsed whose parse another thread keeps coming between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +132,26 @@ def parse_tree(text: str, path: str = "<unknown>") -> ast.Module:
     """
     # One at a time: CPython 3.11 counts the depth of a tree in a variable that its threads share,
     # and raises SystemError when another thread's parse comes between. Not all of them are ours: a
-    # traceback that is printed parses too, so it is tried again. The list of filters is the
-    # process's as well; odd escapes in a candidate are no warning of ours.
+    # traceback that is printed parses too. The list of filters is the process's as well; odd
+    # escapes in a candidate are no warning of ours.
     with _parsing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(PARSES - 1):
-            with suppress(SystemError):
-                return ast.parse(text, filename=path)
-        return ast.parse(text, filename=path)
+        with suppress(SystemError):
+            return ast.parse(text, filename=path)
+        with _no_collection():
+            return ast.parse(text, filename=path)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep other threads from coming in between: they do where a collection runs Python."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @lru_cache(maxsize=64)
