@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import time
 from multiprocessing.synchronize import Barrier
 from statistics import median
@@ -17,10 +18,14 @@ from tilewright.evaluator.devices import gpu_names
 
 COUNTS = (1, 2, 4, 8)
 REPEATS = 3
+WAYS = ((False, False), (True, False), (False, True), (True, True))
+"""Whether each process has a GPU of its own, and whether it sees no other."""
 
 
-def make(device: int, start: Barrier, told: Any) -> None:  # noqa: ANN401 - a queue
+def make(device: int, alone: bool, start: Barrier, told: Any) -> None:  # noqa: ANN401 - a queue
     """Tell how many milliseconds the driver's start, a context and its end took."""
+    if alone:
+        os.environ["CUDA_VISIBLE_DEVICES"], device = str(device), 0
     driver = ctypes.CDLL("libcuda.so.1")
     start.wait()
     marks = [time.perf_counter()]
@@ -41,13 +46,15 @@ def main() -> None:
     names = gpu_names()
     context = multiprocessing.get_context("fork")
     print(f"{len(names)} GPUs; milliseconds, median and worst: cuInit | context | its end")
-    for spread in (False, True) if len(names) > 1 else (False,):
+    for spread, alone in WAYS if len(names) > 1 else WAYS[:1]:
         for count in COUNTS:
+            if spread and count > len(names):
+                continue
             rows = []
             for _ in range(REPEATS):
                 start, told = context.Barrier(count), context.Queue()
                 made = [
-                    context.Process(target=make, args=(n % len(names) * spread, start, told))
+                    context.Process(target=make, args=(n * spread, alone, start, told))
                     for n in range(count)
                 ]
                 for process in made:
@@ -61,6 +68,7 @@ def main() -> None:
             ]
             failed = sum(row[0] != 0 for row in rows)
             where = "each on its own" if spread else "on one"
+            where += ", the only one it sees" if alone else ""
             print(f"{count} {where}: {' | '.join(cells)}; {failed} failed", flush=True)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.bars import Bar
 from benchmarks.gpu_requests import OVERRIDES
@@ -95,6 +96,8 @@ class Load:
         self._executor, self._stream = executor, stream
         self._lock, self._over = threading.Lock(), threading.Event()
         self.ended: list[float] = []
+        self.stages: dict[str, list[float]] = {}
+        """Seconds of each stage of all evaluations so far."""
         self.wrong: list[str] = []
         self._pool = ThreadPoolExecutor(in_flight)
         self._futures = [self._pool.submit(self._work) for _ in range(in_flight)]
@@ -106,6 +109,8 @@ class Load:
             report = self._executor.evaluate(request, lambda _, __: None)
             with self._lock:
                 self.ended.append(time.monotonic())
+                for stage in report.stages:
+                    self.stages.setdefault(stage.name, []).append(stage.wall_s)
                 if report.verdict != "correct":
                     self.wrong.append(f"{report.verdict}: {str(report.outcome)[:200]}")
 
@@ -115,10 +120,13 @@ class Load:
         while len(self.ended) < warm and time.monotonic() < limit:
             time.sleep(0.05)
         start = time.monotonic()
+        with self._lock:
+            self.stages.clear()
         time.sleep(seconds)
         stop = time.monotonic()
-        found = sum(start < when <= stop for when in self.ended)
-        return found / (stop - start), found
+        with self._lock:
+            found = sum(start < when <= stop for when in self.ended)
+            return found / (stop - start), found
 
     def stop(self) -> list[str]:
         """Let what is under way finish; return what was not correct."""
@@ -138,6 +146,8 @@ class Arm:
     rate: float
     evaluations: int
     wrong: tuple[str, ...]
+    stages: dict[str, float]
+    """Median seconds of each stage."""
 
 
 def _arm(plan: Plan, through: str, count: int, home: Path) -> Arm:
@@ -151,11 +161,13 @@ def _arm(plan: Plan, through: str, count: int, home: Path) -> Arm:
     try:
         load_ = Load(executor, plan.stream(), plan.queued * WORKERS * count)
         rate, found = load_.rate(6 * WORKERS * count, plan.warm_s, plan.arm_s)
+        stages = {name: statistics.median(made) for name, made in load_.stages.items()}
         wrong = load_.stop()
     finally:
         executor.close()
     print(f"{through} on {count}: {rate:.2f} a second, over {found}", flush=True)
-    return Arm(through, count, rate, found, tuple(wrong))
+    print("   " + ", ".join(f"{name} {s:.3f}" for name, s in stages.items()), flush=True)
+    return Arm(through, count, rate, found, tuple(wrong), stages)
 
 
 def _until(executor: RayExecutor, count: int) -> None:
@@ -206,6 +218,9 @@ def run(out: Path, *, cpu: bool = False) -> list[Bar]:
         home = Path(place) / "home"
         arms += [_arm(plan, "embedded", count, home) for count in plan.counts]
         idle, busy = _neighbours(plan, home) if len(plan.devices) > 1 else ([], [])
+        quiet = _quiet(idle, busy, cpu=cpu)
+        _keep(out, [arm.__dict__ for arm in arms], idle, busy)
+        print(*(bar.row() for bar in quiet), sep="\n", flush=True)
         longest = plan.arm_s + plan.warm_s
         if importlib.util.find_spec("ray") is None:
             print("ray is not installed: not measured through it", flush=True)
@@ -213,10 +228,16 @@ def run(out: Path, *, cpu: bool = False) -> list[Bar]:
             arms.append(_arm(plan, "ray", plan.counts[-1], home))
         else:
             print("no time is left for ray", flush=True)
-    rows = [arm.__dict__ for arm in arms]
-    document = {"arms": rows, "idle": idle, "busy": busy, "cpu": cpu}
-    (out / "gpu_scale.json").write_text(json.dumps(document), encoding="utf-8")
-    return [*_rates(arms, cpu=cpu), *_quiet(idle, busy, cpu=cpu)]
+    _keep(out, [arm.__dict__ for arm in arms], idle, busy)
+    return [*_rates(arms, cpu=cpu), *quiet]
+
+
+def _keep(
+    out: Path, arms: list[dict[str, Any]], idle: Sequence[float], busy: Sequence[float]
+) -> None:
+    """Write what there is so far: a run may be cut off."""
+    text = json.dumps({"arms": arms, "idle": idle, "busy": busy})
+    (out / "gpu_scale.json").write_text(text, encoding="utf-8")
 
 
 def _rates(arms: Sequence[Arm], *, cpu: bool) -> list[Bar]:

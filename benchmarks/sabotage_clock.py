@@ -54,8 +54,8 @@ BUGS = (
         ),
         (
             "a process with a past is timed for short calls",
-            "(pairs > 1 and evaluation.sides",
-            "(pairs > 9 and evaluation.sides",
+            "(pairs > 1 and side.judged",
+            "(pairs > 9 and side.judged",
         ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
         (
