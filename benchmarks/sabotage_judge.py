@@ -245,6 +245,12 @@ SECRETS = (
             '"args": drawn.tree, "seed": str(drawn.seed),',
             "test_a_contestant_is_told_no_secret",
         ),
+        (
+            "nobody gets the queues for several streams",
+            "streams = name in COMPILE_MODES or names_streams(candidate.files)",
+            "streams = False",
+            "test_who_may_use_several_streams_gets_a_process_that_can",
+        ),
     ),
     *planted(
         "evaluator/testimony.py",

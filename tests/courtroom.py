@@ -150,6 +150,8 @@ class Courtroom(Host):
         self.suspect, self.bad_probes = False, 0
         self.applied = {"namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
+        self.streams: list[str] = []
+        """The roles of those that may use several streams."""
         self._warm, self.sketches, self._retired = {}, {}, []
         self._armed = Armed(self.spawn, None)
         self._thawed = threading.Semaphore(0)
@@ -166,7 +168,15 @@ class Courtroom(Host):
         monkeypatch.setattr(host_memory, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))
         monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)
 
-    def spawn(self, role: str, limits: Limits, extra_paths: Any = ()) -> Any:  # noqa: ARG002
+    def spawn(
+        self,
+        role: str,
+        limits: Limits,  # noqa: ARG002
+        extra_paths: Any = (),  # noqa: ARG002
+        *,
+        streams: bool = False,
+    ) -> Any:
+        self.streams += [role] if streams else []
         child = ThreadChild(role, self.applied, self._thawed)
         self.children.append(child)
         return child

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.evaluator import devices
-from tilewright.evaluator.devices import CPU, find_device
+from tilewright.evaluator.devices import CPU, few_queues, find_device
 from tilewright.evaluator.nvml import conditions
 
 LISTING = "0, GPU-aa, NVIDIA H200, 580.1, 9.0\n1, GPU-bb, NVIDIA L4, 580.1, 8.9\n\nbroken line\n"
@@ -59,6 +59,17 @@ def test_a_gpu_is_known_by_its_uuid_and_seen_alone(two_gpus):  # noqa: ARG001 - 
     assert found.is_gpu
     assert found.environment["CUDA_VISIBLE_DEVICES"] == "GPU-bb"
     assert find_device("cuda").uuid == "GPU-aa"
+
+
+def test_a_process_of_one_stream_has_few_queues_unless_the_user_says_how_many(
+    two_gpus,  # noqa: ARG001 - what is listed
+    monkeypatch,
+):
+    found = find_device("cuda:0")
+    assert devices.QUEUES not in found.environment
+    assert few_queues(found).environment[devices.QUEUES] == "2"
+    monkeypatch.setenv(devices.QUEUES, "32")
+    assert few_queues(find_device("cuda:0")).environment[devices.QUEUES] == "32"
 
 
 def test_the_driver_is_silent_of_what_is_not_there():

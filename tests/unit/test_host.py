@@ -13,7 +13,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator import confinement as conf
 from tilewright.evaluator import host as host_module
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
-from tilewright.evaluator.devices import CPU
+from tilewright.evaluator.devices import CPU, Device
 from tilewright.evaluator.environment import device_key, environment
 from tilewright.evaluator.host import Cores, Host, plan_cores
 from tilewright.records import Limits
@@ -51,6 +51,18 @@ def test_the_clock_has_a_core_of_its_own_wherever_there_are_two(count):
     assert cores.separate == (count > 1)
     assert cores.threads == len(cores.sides) >= 1
     assert set(cores.sides) | set(cores.judge) == set(range(count))
+
+
+def test_only_a_contestant_of_one_stream_has_few_queues(host):
+    host.device = Device("cuda:0", "a GPU", nodes=("/dev/nvidia0",))
+    few = {"CUDA_DEVICE_MAX_CONNECTIONS": "2"}
+
+    assert host._device_of("contestant", streams=False).environment == few
+    assert host._device_of("contestant", streams=True) == host.device
+    assert host._device_of("judge", streams=False) == host.device
+    assert host._device_of("compiler", streams=False).nodes == ()
+    host.device = CPU
+    assert host._device_of("contestant", streams=False) == CPU
 
 
 def test_the_supervisor_leaves_the_timed_cores(host):

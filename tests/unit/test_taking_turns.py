@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tilewright.cli import common
 from tilewright.config import load
 from tilewright.errors import ConfigError
-from tilewright.evaluator.armed import Alone, locked, open_lock
+from tilewright.evaluator.armed import _turn, locked, open_lock
 from tilewright.evaluator.devices import CPU
 from tilewright.executors import choose
 from tilewright.executors.local import MOST_PASSED, assign, share_cores
@@ -55,16 +55,16 @@ def test_every_assignment_is_of_one_who_waits_to_one_who_idles(waiting, idle, bu
     assert not late or place == late[0]
 
 
-def test_nobody_gets_a_turn_while_one_is_timed():
+def test_nobody_gets_a_turn_while_another_judges():
     name = f"test-{threading.get_native_id()}"
-    timing, other = Alone(name), Alone(name)
     give_up, got = threading.Event(), list[bool]()
 
     def ask() -> None:
-        with other.turn(give_up) as mine:
+        with _turn(name, give_up) as mine:
             got.append(mine)
 
-    with timing.timed(), timing.timed():
+    with open_lock(name) as lease:
+        assert locked(lease)
         waiting = threading.Thread(target=ask)
         waiting.start()
         waiting.join(0.1)
@@ -75,8 +75,8 @@ def test_nobody_gets_a_turn_while_one_is_timed():
     give_up.clear()
     ask()
     assert got == [False, True]
-    with open_lock(f"{name}.alone") as file:
-        assert locked(file)
+    with open_lock(name) as lease:
+        assert locked(lease)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Children forked ahead, confined and waiting; on a GPU with their contexts made.
 
-To make a context slows whoever is timed on the device meanwhile. So nobody makes one while another
-is timed: both are done alone, under one lock a device.
+To make a context slows whoever is timed on the device meanwhile, and takes so long that it would
+still go on when somebody is to be timed next. So nobody makes one while another judges there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator.processes import Child
 from tilewright.records import Limits
 
-__all__ = ["Alone", "Armed", "locked", "open_lock"]
+__all__ = ["Armed", "locked", "open_lock"]
 
 TURN_POLL_S = 0.005
 Fork = Callable[[str, Limits], Child]
@@ -47,49 +47,29 @@ def locked(file: IO[str]) -> bool:
     return True
 
 
-class Alone:
-    """Who times on a device, or makes a context there, does it alone. Lifetime: its host."""
-
-    def __init__(self, device: str) -> None:
-        self._name = f"{device}.alone"
-        self._depth = 0
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Hold the device for timing; may be entered again inside. Blocks, so it comes first."""
-        if self._depth:
-            yield
-            return
-        with open_lock(self._name) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-
-    @contextmanager
-    def turn(self, give_up: threading.Event) -> Iterator[bool]:
-        """Wait for a moment in which nobody is timed; `False` when told to give up."""
-        with open_lock(self._name) as file:
-            while not give_up.is_set():
-                if locked(file):
-                    yield True
-                    return
-                give_up.wait(TURN_POLL_S)
-            yield False
+@contextmanager
+def _turn(device: str, give_up: threading.Event) -> Iterator[bool]:
+    """Take a device's lease in a moment in which nobody has it; `False` when told to give up."""
+    with open_lock(device) as file:
+        while not give_up.is_set():
+            if locked(file):
+                yield True
+                return
+            give_up.wait(TURN_POLL_S)
+        yield False
 
 
 class Armed:
-    """Forks ahead, and where `alone` is given opens the device in them, one after the other.
+    """Forks ahead, and where a device is named opens it in them, one after the other.
 
     They hold no candidate and no descriptor but their own; each is used once, like any other.
     Lifetime: its host.
     """
 
-    def __init__(self, fork: Fork, alone: Alone | None) -> None:
+    def __init__(self, fork: Fork, device: str | None) -> None:
         self._fork = fork
-        self._alone = alone
+        self._device = device
+        """The name of its lease."""
         self._armed: dict[str, list[Child]] = {}
         self._limits: Limits | None = None
         self._opening: threading.Thread | None = None
@@ -105,19 +85,18 @@ class Armed:
             armed = [child for child in self._armed.get(role, []) if self._usable(child)]
             missing = range(count - len(armed))
             self._armed[role] = armed + [self._fork(role, limits) for _ in missing]
-        if self._alone is not None:
+        if self._device is not None:
             self._enough.clear()
-            self._opening = threading.Thread(target=self._open, daemon=True)
+            self._opening = threading.Thread(target=self._open, args=(self._device,), daemon=True)
             self._opening.start()
 
-    def _open(self) -> None:
+    def _open(self, device: str) -> None:
         for child in list(self._armed.get("contestant", [])):
             if child.begun:
                 continue
             try:
                 child.wait_ready()
-                assert self._alone is not None
-                with self._alone.turn(self._enough) as mine:
+                with _turn(device, self._enough) as mine:
                     if not mine:
                         return
                     child.begin()

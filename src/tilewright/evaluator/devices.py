@@ -7,20 +7,24 @@ import os
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from tilewright.config import environment
 from tilewright.errors import ConfigError, InfrastructureError
 
-__all__ = ["CPU", "Device", "find_device", "gpu_names"]
+__all__ = ["CPU", "Device", "few_queues", "find_device", "gpu_names"]
 
 QUERY = ("index", "uuid", "name", "driver_version", "compute_cap")
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
 DRIVER_FOLDERS = ("/usr/local/nvidia", "/proc/driver/nvidia")
-PASSED = ("LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX")
-"""Variables by which the driver and the host compiler are found on some machines."""
+QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
+FEW_QUEUES = 2
+"""Hardware queues of a process that uses one stream; the driver's own number is eight."""
+PASSED = ("LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX", QUEUES)
+"""Variables by which the driver and the host compiler are found on some machines, and the number
+of queues that all processes are to have."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,15 @@ def find_device(name: str) -> Device:
             **_toolkit(),
         },
     )
+
+
+def few_queues(device: Device) -> Device:
+    """Return a GPU as a process sees it that uses one stream.
+
+    A context is made of its queues: with two of them it takes half as long to make and to end,
+    and contexts are made one after another over all GPUs of a host (ADR 30).
+    """
+    return replace(device, environment={QUEUES: str(FEW_QUEUES), **device.environment})
 
 
 def gpu_names() -> dict[str, str]:

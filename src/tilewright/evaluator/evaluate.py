@@ -181,7 +181,7 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
         with evaluation.stage("trace"):
             collected.kernels = trace(evaluation, request.problem.cases[-1])
     if _may_time(evaluation, collected):
-        with evaluation.stage("timing"), evaluation.host.timed():
+        with evaluation.stage("timing"):
             _time(evaluation, collected)
             evaluation.note_conditions("after timing")
     if request.candidate.language in ("triton", "cpp", "cuda"):
@@ -293,7 +293,7 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
         for name in ("candidate", KNOCKED_OUT):
             evaluation.close_side(name)
         baseline = evaluation.request.baselines[0].name
-        with blamed_on_baseline(baseline), evaluation.host.timed():
+        with blamed_on_baseline(baseline):
             look_for_disturbance(evaluation, collected)
     if side is None:
         detail = "its process was lost when it was called without its own launches"

@@ -24,6 +24,7 @@ from tilewright.evaluator.seeds import derive, generator
 from tilewright.evaluator.sides import Ended, Side
 from tilewright.evaluator.testimony import Result
 from tilewright.evaluator.warm import Parked
+from tilewright.languages.streams import names_streams
 from tilewright.records import (
     Candidate,
     Case,
@@ -183,8 +184,7 @@ class Evaluation:
         base = side.map(shared, library, tf32=self.request.allows_tf32)
         if first:
             self.ask("mapped", {"side": side.name, "base": base})
-            with self.host.timed():
-                side.clock_excess_s = calibrate(self, side)
+            side.clock_excess_s = calibrate(self, side)
 
     def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:
         """Have the judge draw inputs; nothing of them reaches a side yet."""
@@ -259,8 +259,10 @@ class Evaluation:
         Raises:
             Ended: the candidate failed to load, or a required layer is not active.
         """
-        child = self.host.spawn("contestant", self.request.limits, candidate.allow_imports)
         limits = self.request.limits
+        # What torch compiles may be replayed as a graph.
+        streams = name in COMPILE_MODES or names_streams(candidate.files)
+        child = self.host.spawn("contestant", limits, candidate.allow_imports, streams=streams)
         if name in COMPILE_MODES:
             # Its first call compiles, which is a build.
             limits = limits.model_copy(update={"call_s": limits.build_s})
@@ -270,6 +272,7 @@ class Evaluation:
         child.wait_ready()
         if self.host.device.is_gpu:
             child.begin()
+            self.conditions.setdefault("several streams", {})[name] = streams
         self.note_protections(child)
         self.make_room(side, max(self.init_bytes, 4096))
         self.ask("publish_init", {"side": name})

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tilewright.evaluator.armed import Alone, Armed, locked, open_lock
+from tilewright.evaluator.armed import Armed, locked, open_lock
 from tilewright.evaluator.confinement import ALL_LAYERS, confinement
-from tilewright.evaluator.devices import CPU, Device
+from tilewright.evaluator.devices import CPU, Device, few_queues
 from tilewright.evaluator.nvml import conditions
 from tilewright.evaluator.pool import pool_library
 from tilewright.evaluator.processes import COMPILER_ROLES, DEVICE_ROLES, ROLES, Child, Forkserver
@@ -124,19 +124,30 @@ class Host:
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
         """Where the uids of this supervisor's children begin: one of sixteen blocks, by its own
         process id, so that supervisors started one after the other rarely share one."""
-        self.alone = Alone(self._lease_name)
         self._armed = Armed(
             lambda role, limits: self._fork(role, limits, ()),
-            self.alone if device.is_gpu else None,
+            self._lease_name if device.is_gpu else None,
         )
 
-    def spawn(self, role: str, limits: Limits, extra_paths: tuple[str, ...] = ()) -> Child:
-        """Return a confined child, armed before or forked now; `wait_ready` comes first."""
-        if not extra_paths:
+    def spawn(
+        self,
+        role: str,
+        limits: Limits,
+        extra_paths: tuple[str, ...] = (),
+        *,
+        streams: bool = False,
+    ) -> Child:
+        """Return a confined child, armed before or forked now; `wait_ready` comes first.
+
+        Those that wait are contestants that use one stream on a device; one of `streams` is
+        forked now.
+        """
+        streams = streams and self.device.is_gpu
+        if not extra_paths and not streams:
             child = self._armed.take(role, limits)
             if child is not None:
                 return child
-        return self._fork(role, limits, extra_paths)
+        return self._fork(role, limits, extra_paths, streams=streams)
 
     def prearm(self, limits: Limits) -> None:
         """Fork children ahead, so that the next evaluation finds them confined and waiting."""
@@ -145,16 +156,9 @@ class Host:
             self.compilers.begin()
         self._armed.fill(limits, ARMED_ON_GPU if self.device.is_gpu else ARMED)
 
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Let nobody open a GPU while something is timed there."""
-        if not self.device.is_gpu:
-            yield
-            return
-        with self.alone.timed():
-            yield
-
-    def _fork(self, role: str, limits: Limits, extra_paths: tuple[str, ...]) -> Child:
+    def _fork(
+        self, role: str, limits: Limits, extra_paths: tuple[str, ...], *, streams: bool = False
+    ) -> Child:
         cores = self.cores.sides if role == "contestant" else self.cores.judge
         self._forks += 1
         values = confinement(
@@ -163,14 +167,21 @@ class Host:
             limits.memory_bytes * (JUDGE_MEMORY if role == "judge" else 1),
             cores=cores,
             threads=len(cores),
-            # A compiler runs before the lease: it gets no device to run on.
-            device=replace(self.device, nodes=()) if role == "compiler" else self.device,
+            device=self._device_of(role, streams=streams),
             skipped_pids=int(role == "judge" and self.device.is_gpu),
             extra_paths=(*self._own_paths(), *extra_paths),
             layers=self.layers,
         )
         server = self.compilers if role == "compiler" else self.forkserver
         return server.fork(role, values, limits.output_bytes)
+
+    def _device_of(self, role: str, *, streams: bool) -> Device:
+        if role == "compiler":
+            # It runs before the lease: it gets no device to run on.
+            return replace(self.device, nodes=())
+        if role == "contestant" and self.device.is_gpu and not streams:
+            return few_queues(self.device)
+        return self.device
 
     def _own_paths(self) -> tuple[str, ...]:
         return (str(pool_library(self.home)),) if self.device.is_gpu else ()

@@ -53,7 +53,7 @@ def look_at_own_work(evaluation: Evaluation, collected: Collected) -> None:
         Ended: it failed with its launches.
     """
     case = evaluation.request.problem.cases[-1]
-    with evaluation.stage("profile"), evaluation.host.timed():
+    with evaluation.stage("profile"):
         own = _own_calls(evaluation, case)
     with evaluation.stage("knockout"):
         found = None
@@ -111,8 +111,7 @@ def _without_launches(evaluation: Evaluation, side: Side, case: Case) -> Knocked
     call_s = None
     if isinstance(side, DeviceSide) and not right:
         clock = clock_of(evaluation)
-        with evaluation.host.timed():
-            calls = [clock.warm_up(evaluation, side, drawn, 0) for _ in range(CALLS)]
+        calls = [clock.warm_up(evaluation, side, drawn, 0) for _ in range(CALLS)]
         call_s = statistics.median(calls)
     evaluation.forget(drawn)
     return KnockedOut(right, call_s)
