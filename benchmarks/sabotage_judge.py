@@ -245,11 +245,14 @@ SECRETS = (
             '"args": drawn.tree, "seed": str(drawn.seed),',
             "test_a_contestant_is_told_no_secret",
         ),
+    ),
+    *planted(
+        "evaluator/evaluation.py",
+        UNIT + "test_streams.py",
         (
             "nobody gets the queues for several streams",
             "streams = name in COMPILE_MODES or names_streams(candidate.files)",
             "streams = False",
-            "test_who_may_use_several_streams_gets_a_process_that_can",
         ),
     ),
     *planted(
@@ -257,6 +260,15 @@ SECRETS = (
         UNIT + "test_testimony.py",
         ("more fields than the schema has", 'extra="forbid"', 'extra="ignore"'),
         ("other types than the schema has", "strict=True", "strict=False"),
+    ),
+    *planted(
+        "evaluator/evaluation.py",
+        UNIT + "test_streams.py",
+        (
+            "nobody gets the queues for several streams",
+            "streams = name in COMPILE_MODES or names_streams(candidate.files)",
+            "streams = False",
+        ),
     ),
     *planted(
         "evaluator/testimony.py",

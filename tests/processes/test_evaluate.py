@@ -90,7 +90,7 @@ def test_a_right_candidate_is_correct_and_timed(bench):
     assert report.speedup_low <= report.speedup <= report.speedup_high
     assert report.printed == "hello\n"
     assert [stage["stage"] for stage in bench.named("stage")] == [
-        *("prepare", "spawn", "load", "correctness", "timing", "exit"),
+        *("prepare", "lease", "spawn", "load", "correctness", "timing", "exit", "close"),
     ]
     assert [item.name for item in report.stages][-1] == "total"
     assert {"small", "large", *(f"hidden {n}" for n in range(1, 5))} == {

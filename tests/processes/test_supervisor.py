@@ -75,7 +75,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 def test_progress_comes_first_and_then_the_report(client):
     stages, frame = client.ask(request(RIGHT).to_json().encode())
 
-    assert stages == ["prepare", "spawn", "load", "correctness", "exit"]
+    assert stages == ["prepare", "lease", "spawn", "load", "correctness", "exit", "close"]
     assert frame.kind == "report"
     assert EvalReport.from_json(frame.body).verdict == "correct"
 

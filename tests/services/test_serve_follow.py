@@ -56,7 +56,7 @@ def test_a_task_is_followed_from_its_acceptance_to_its_end_by_many(server):
         kinds = [event.kind for event in events]
         assert (kinds[0], kinds[-1], kinds.count("running")) == ("state", "ended", 1)
         stages = [event.fields["stage"] for event in events if event.kind == "stage"]
-        assert [s for s in stages if s != "prepare"][:3] == ["spawn", "load", "correctness"]
+        assert [s for s in stages if s != "prepare"][:3] == ["lease", "spawn", "load"]
         assert events[-1].fields["verdict"] == "correct"
     story = found[0]
     again = list(client.events(key))

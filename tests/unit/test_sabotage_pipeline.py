@@ -330,13 +330,6 @@ def test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends(
     assert [item.name for item in report.labels if item.name == "exit not seen"] == labels
 
 
-@pytest.mark.parametrize(("more", "several"), [("", []), ("# on a side stream\n", ["contestant"])])
-def test_who_may_use_several_streams_gets_a_process_that_can(court, more, several):
-    court.judge(a_request(PROBLEM, HONEST + more))
-
-    assert court.streams == several
-
-
 def test_a_kernel_that_is_never_launched_is_a_decoy(court):
     report = court.judge(a_request(PROBLEM, HONEST, language="triton"))
 

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from tests.courtroom import Courtroom, a_request
 from tilewright.languages.streams import names_streams
 from tilewright.records import SourceFile
+
+PROBLEM = """import torch
+
+CASES = [{"name": "one", "n": 16}]
+
+
+def inputs(case, generator):
+    return (torch.rand(case["n"], 8, generator=generator),)
+
+
+def reference(x):
+    return x * 3 + 1
+"""
+HONEST = "def work(x):\n    return x * 3 + 1\n"
+
+
+@pytest.fixture
+def court(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Courtroom]:
+    """Yield a host whose children are threads."""
+    made = Courtroom(tmp_path, monkeypatch)
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize(
@@ -23,3 +49,9 @@ from tilewright.records import SourceFile
 def test_streams_are_known_by_words(text, several):
     files = (SourceFile(path="a.py", text="import torch\n"), SourceFile(path="b.py", text=text))
     assert names_streams(files) is several
+
+
+@pytest.mark.parametrize(("more", "several"), [("", []), ("# on a side stream\n", ["contestant"])])
+def test_who_may_use_several_streams_gets_a_process_that_can(court, more, several):
+    assert court.judge(a_request(PROBLEM, HONEST + more)).verdict == "correct"
+    assert court.streams == several

@@ -120,9 +120,10 @@ def _attempt(evaluation: Evaluation, checks: tuple[str, ...] | None) -> EvalRepo
         try:
             outcome = _ended(evaluation, collected, leased)
             host.suspect |= isinstance(outcome, Failed) and host.device.is_gpu
-            if not host.suspect:
-                keep_baselines(evaluation)
-            _close(evaluation)
+            with evaluation.stage("close"):
+                if not host.suspect:
+                    keep_baselines(evaluation)
+                _close(evaluation)
         except BaseException:
             _abandon(evaluation)
             raise
@@ -155,15 +156,8 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     for name, candidate in others.items():
         with blamed_on_baseline(name):
             compile_ahead(evaluation, name, candidate)
-    asked = time.monotonic()
-
-    def waiting(text: str) -> None:
-        evaluation.emit("waiting", {"message": text})
-
-    leased.enter_context(evaluation.host.lease(waiting, evaluation.watch))
-    evaluation.waited_s = time.monotonic() - asked
-    look_at_device(evaluation, collected)
-    evaluation.deadline += evaluation.waited_s
+    with evaluation.stage("lease"):
+        _take_device(evaluation, collected, leased)
     with evaluation.stage("spawn"):
         open_judge(evaluation)
     with evaluation.stage("load"):
@@ -189,6 +183,19 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     with evaluation.stage("exit"):
         _exit(evaluation, collected)
     return Correct()
+
+
+def _take_device(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> None:
+    """Wait until it is our turn on the device; that time is not counted as ours."""
+    asked = time.monotonic()
+
+    def waiting(text: str) -> None:
+        evaluation.emit("waiting", {"message": text})
+
+    leased.enter_context(evaluation.host.lease(waiting, evaluation.watch))
+    evaluation.waited_s = time.monotonic() - asked
+    evaluation.deadline += evaluation.waited_s
+    look_at_device(evaluation, collected)
 
 
 def _may_time(evaluation: Evaluation, collected: Collected) -> bool:

@@ -11,7 +11,7 @@ __all__ = ["Figures", "exposition"]
 
 BOUNDS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 ON_DEVICE = frozenset(
-    {"spawn", "load", "correctness", "knockout", "profile", "trace", "timing", "exit"}
+    {"spawn", "load", "correctness", "knockout", "profile", "trace", "timing", "exit", "close"}
 )
 """Stages of an evaluation in which it holds its device."""
 Labels = tuple[tuple[str, str], ...]
