@@ -262,15 +262,6 @@ SECRETS = (
         ("other types than the schema has", "strict=True", "strict=False"),
     ),
     *planted(
-        "evaluator/evaluation.py",
-        UNIT + "test_streams.py",
-        (
-            "nobody gets the queues for several streams",
-            "streams = name in COMPILE_MODES or names_streams(candidate.files)",
-            "streams = False",
-        ),
-    ),
-    *planted(
         "evaluator/testimony.py",
         SIDES,
         ("an address is believed without bounds", "Field(ge=0, lt=1 << 57)", "Field()"),
