@@ -149,7 +149,7 @@ def _fault(
     missed = expectation_missed(file, report)
     if missed:
         problems.append(f"{missed} | {str(report.outcome)[:200]}")
-    waited = max(stage.wall_s for stage in report.stages[:-1])
+    waited = max(stage.wall_s for stage in report.stages[:-1] if stage.name != "lease")
     if waited > DEADLINE_S + GRACE_S and report.verdict != "correct":
         problems.append(f"a stage took {waited:.1f} s")
     problems += [f"{n} {kind} left" for kind, n in left(local.pid or 0, before).items()]

@@ -105,5 +105,5 @@ def _seconds(report: EvalReport, name: str) -> float:
 
 
 def _under_lease(report: EvalReport) -> float:
-    before = ("total", "prepare", "compile ahead")
+    before = ("total", "prepare", "compile ahead", "lease")
     return sum(stage.wall_s for stage in report.stages if stage.name not in before)

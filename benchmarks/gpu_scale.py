@@ -97,7 +97,8 @@ class Load:
         self._lock, self._over = threading.Lock(), threading.Event()
         self.ended: list[float] = []
         self.stages: dict[str, list[float]] = {}
-        """Seconds of each stage of all evaluations so far."""
+        """Seconds of each stage of the evaluations that are counted."""
+        self.medians: dict[str, float] = {}
         self.wrong: list[str] = []
         self._pool = ThreadPoolExecutor(in_flight)
         self._futures = [self._pool.submit(self._work) for _ in range(in_flight)]
@@ -126,7 +127,8 @@ class Load:
         stop = time.monotonic()
         with self._lock:
             found = sum(start < when <= stop for when in self.ended)
-            return found / (stop - start), found
+            self.medians = {name: statistics.median(made) for name, made in self.stages.items()}
+        return found / (stop - start), found
 
     def stop(self) -> list[str]:
         """Let what is under way finish; return what was not correct."""
@@ -161,8 +163,7 @@ def _arm(plan: Plan, through: str, count: int, home: Path) -> Arm:
     try:
         load_ = Load(executor, plan.stream(), plan.queued * WORKERS * count)
         rate, found = load_.rate(6 * WORKERS * count, plan.warm_s, plan.arm_s)
-        stages = {name: statistics.median(made) for name, made in load_.stages.items()}
-        wrong = load_.stop()
+        wrong, stages = load_.stop(), load_.medians
     finally:
         executor.close()
     print(f"{through} on {count}: {rate:.2f} a second, over {found}", flush=True)

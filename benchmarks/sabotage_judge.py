@@ -251,7 +251,7 @@ SECRETS = (
         UNIT + "test_streams.py",
         (
             "nobody gets the queues for several streams",
-            "streams = name in COMPILE_MODES or names_streams(candidate.files)",
+            "streams = self.several_streams",
             "streams = False",
         ),
     ),

@@ -132,6 +132,15 @@ HOUSEKEEPING = (
     ),
     *planted(
         "evaluator/host.py",
+        UNIT + "test_host.py",
+        (
+            "who may use several streams gets one that waits",
+            "if not extra_paths and not streams:",
+            "if not extra_paths:",
+        ),
+    ),
+    *planted(
+        "evaluator/host.py",
         PIPELINE,
         (
             "a taken lease is not waited for",

@@ -65,6 +65,21 @@ def test_only_a_contestant_of_one_stream_has_few_queues(host):
     assert host._device_of("contestant", streams=False) == CPU
 
 
+def test_who_may_use_several_streams_is_forked_with_queues_for_them(host, monkeypatch):
+    host.device = Device("cuda:0", "a GPU")
+    forked, waits = [], object()
+    monkeypatch.setattr(host, "_own_paths", lambda: ())
+    monkeypatch.setattr(host._armed, "take", lambda *_: waits)
+    monkeypatch.setattr(host.forkserver, "fork", lambda _, values, __: forked.append(values))
+
+    assert host.spawn("contestant", Limits()) is waits
+    assert not forked
+    host.spawn("contestant", Limits(), streams=True)
+    host.spawn("contestant", Limits(), ("/opt",))
+    queues = [values["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") for values in forked]
+    assert queues == [None, "2"]
+
+
 def test_the_supervisor_leaves_the_timed_cores(host):
     assert os.sched_getaffinity(0) == set(host.cores.judge)
     assert host.forkserver.pid is None

@@ -3,6 +3,7 @@
 import os
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from tilewright.cli import common
 from tilewright.config import load
 from tilewright.errors import ConfigError
-from tilewright.evaluator.armed import _turn, locked, open_lock
+from tilewright.evaluator.armed import Armed, locked, open_lock, turn
 from tilewright.evaluator.devices import CPU
 from tilewright.executors import choose
 from tilewright.executors.local import MOST_PASSED, assign, share_cores
+from tilewright.records import Limits
 
 
 def test_a_request_goes_where_its_problem_is_known():
@@ -60,7 +62,7 @@ def test_nobody_gets_a_turn_while_another_judges():
     give_up, got = threading.Event(), list[bool]()
 
     def ask() -> None:
-        with _turn(name, give_up) as mine:
+        with turn(name, give_up) as mine:
             got.append(mine)
 
     with open_lock(name) as lease:
@@ -77,6 +79,47 @@ def test_nobody_gets_a_turn_while_another_judges():
     assert got == [False, True]
     with open_lock(name) as lease:
         assert locked(lease)
+
+
+def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
+    name = f"test-{threading.get_native_id()}"
+    begun = threading.Event()
+
+    class Waiting:
+        begun = closed = False
+
+        def wait_ready(self) -> None:
+            pass
+
+        def alive(self) -> bool:
+            return True
+
+        def begin(self) -> None:
+            with open_lock(name) as lease:
+                assert not locked(lease)
+            self.begun = True
+            begun.set()
+
+    made: list[Any] = []
+
+    def fork(*_: object) -> Any:
+        made.append(Waiting())
+        return made[-1]
+
+    armed = Armed(fork, name)
+    with open_lock(name) as lease:
+        assert locked(lease)
+        armed.fill(Limits(), {"contestant": 1})
+        assert not begun.wait(0.1)
+        armed.settle()
+        assert not made[0].begun
+    armed.fill(Limits(), {"contestant": 1}, opened=False)
+    assert not begun.wait(0.1)
+    armed.fill(Limits(), {"contestant": 1})
+    assert begun.wait(5)
+    armed.settle()
+    assert armed.take("contestant", Limits()) is made[0]
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

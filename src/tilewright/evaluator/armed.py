@@ -18,7 +18,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator.processes import Child
 from tilewright.records import Limits
 
-__all__ = ["Armed", "locked", "open_lock"]
+__all__ = ["Armed", "locked", "open_lock", "turn"]
 
 TURN_POLL_S = 0.005
 Fork = Callable[[str, Limits], Child]
@@ -48,9 +48,9 @@ def locked(file: IO[str]) -> bool:
 
 
 @contextmanager
-def _turn(device: str, give_up: threading.Event) -> Iterator[bool]:
-    """Take a device's lease in a moment in which nobody has it; `False` when told to give up."""
-    with open_lock(device) as file:
+def turn(lease: str, give_up: threading.Event) -> Iterator[bool]:
+    """Take a lease in a moment in which nobody has it; `False` when told to give up."""
+    with open_lock(lease) as file:
         while not give_up.is_set():
             if locked(file):
                 yield True
@@ -60,22 +60,21 @@ def _turn(device: str, give_up: threading.Event) -> Iterator[bool]:
 
 
 class Armed:
-    """Forks ahead, and where a device is named opens it in them, one after the other.
+    """Forks ahead, and where a lease is named opens its device in them, one after the other.
 
     They hold no candidate and no descriptor but their own; each is used once, like any other.
     Lifetime: its host.
     """
 
-    def __init__(self, fork: Fork, device: str | None) -> None:
+    def __init__(self, fork: Fork, lease: str | None) -> None:
         self._fork = fork
-        self._device = device
-        """The name of its lease."""
+        self._lease = lease
         self._armed: dict[str, list[Child]] = {}
         self._limits: Limits | None = None
         self._opening: threading.Thread | None = None
         self._enough = threading.Event()
 
-    def fill(self, limits: Limits, counts: dict[str, int]) -> None:
+    def fill(self, limits: Limits, counts: dict[str, int], *, opened: bool = True) -> None:
         """Fork what is missing of `counts`, by role; begin to open the device in contestants."""
         self.settle()
         if limits != self._limits:
@@ -85,28 +84,32 @@ class Armed:
             armed = [child for child in self._armed.get(role, []) if self._usable(child)]
             missing = range(count - len(armed))
             self._armed[role] = armed + [self._fork(role, limits) for _ in missing]
-        if self._device is not None:
+        if self._lease is not None and opened:
             self._enough.clear()
-            self._opening = threading.Thread(target=self._open, args=(self._device,), daemon=True)
+            self._opening = threading.Thread(target=self._open, args=(self._lease,), daemon=True)
             self._opening.start()
 
-    def _open(self, device: str) -> None:
+    def _open(self, lease: str) -> None:
         for child in list(self._armed.get("contestant", [])):
             if child.begun:
                 continue
             try:
                 child.wait_ready()
-                with _turn(device, self._enough) as mine:
+                with turn(lease, self._enough) as mine:
                     if not mine:
                         return
                     child.begin()
             except InfrastructureError:
-                # It is gone. Whoever needs it finds that out, and forks another.
+                # It is gone, or cannot be opened now. Whoever needs it finds that out.
                 continue
 
-    def settle(self) -> None:
+    def stop(self) -> None:
         """Open the device in no further child; what is not opened yet opens it when it is used."""
         self._enough.set()
+
+    def settle(self) -> None:
+        """Stop, and wait for the child that is just being opened."""
+        self.stop()
         if self._opening is not None:
             self._opening.join()
             self._opening = None

@@ -14,7 +14,7 @@ from pathlib import Path
 from tilewright.config import environment
 from tilewright.errors import ConfigError, InfrastructureError
 
-__all__ = ["CPU", "Device", "few_queues", "find_device", "gpu_names"]
+__all__ = ["CPU", "FEW_QUEUES", "Device", "few_queues", "find_device", "gpu_names"]
 
 QUERY = ("index", "uuid", "name", "driver_version", "compute_cap")
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
@@ -22,9 +22,8 @@ DRIVER_FOLDERS = ("/usr/local/nvidia", "/proc/driver/nvidia")
 QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 FEW_QUEUES = 2
 """Hardware queues of a process that uses one stream; the driver's own number is eight."""
-PASSED = ("LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX", QUEUES)
-"""Variables by which the driver and the host compiler are found on some machines, and the number
-of queues that all processes are to have."""
+PASSED = ("LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX")
+"""Variables by which the driver and the host compiler are found on some machines."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def few_queues(device: Device) -> Device:
     A context is made of its queues: with two of them it takes half as long to make and to end,
     and contexts are made one after another over all GPUs of a host (ADR 30).
     """
-    return replace(device, environment={QUEUES: str(FEW_QUEUES), **device.environment})
+    return replace(device, environment={**device.environment, QUEUES: str(FEW_QUEUES)})
 
 
 def gpu_names() -> dict[str, str]:

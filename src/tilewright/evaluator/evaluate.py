@@ -255,7 +255,9 @@ def _new_judge(evaluation: Evaluation) -> Warm:
 def _warm_key(evaluation: Evaluation) -> str:
     request = evaluation.request
     parts = (request.problem.digest(), request.protocol, request.rules.precision)
-    return "|".join((*parts, request.limits.to_json()))
+    # The baselines that are kept with it have as many queues as the candidate.
+    queues = ("several streams",) * (evaluation.host.device.is_gpu and evaluation.several_streams)
+    return "|".join((*parts, *queues, request.limits.to_json()))
 
 
 def _time(evaluation: Evaluation, collected: Collected) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tilewright.contestant.frames import DeadlineExceeded, Frame
@@ -15,6 +16,7 @@ from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.calibration import DEFAULT, Calibration
 from tilewright.evaluator.device_clock import calibrate
 from tilewright.evaluator.device_side import DeviceSide
+from tilewright.evaluator.devices import FEW_QUEUES
 from tilewright.evaluator.drawn import Answer, Drawn
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.nvml import Conditions, conditions
@@ -83,7 +85,7 @@ class Evaluation:
     artifacts: dict[str, dict[str, bytes]] = field(default_factory=dict)
     loaders: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What the driver said of the GPU, by moment."""
+    """What the driver said of the GPU, by moment, and what contestants have of it."""
     calibration: Calibration = DEFAULT
     work: list[Work] = field(default_factory=list)
     ceilings: Ceilings | None = None
@@ -91,6 +93,18 @@ class Evaluation:
     call_s: float = 0.0
     """Wall seconds spent in calls of candidate and baselines, to tell our own cost apart."""
     _draws: int = 0
+
+    @cached_property
+    def several_streams(self) -> bool:
+        """Whether a side may use several streams of a device; all sides get queues for it then."""
+        problem, baselines = self.request.problem, self.request.baselines
+        loaded = [self.request.candidate, *(one.candidate for one in baselines if one.candidate)]
+        return (
+            # What torch compiles may be replayed as a graph.
+            any(one.name in COMPILE_MODES for one in baselines)
+            or any(one.allow_imports for one in loaded)
+            or names_streams([problem.source, *(file for one in loaded for file in one.files)])
+        )
 
     def seed(self, *names: object) -> int:
         """Return the seed of `names` under this evaluation's secret root."""
@@ -260,8 +274,7 @@ class Evaluation:
             Ended: the candidate failed to load, or a required layer is not active.
         """
         limits = self.request.limits
-        # What torch compiles may be replayed as a graph.
-        streams = name in COMPILE_MODES or names_streams(candidate.files)
+        streams = self.several_streams
         child = self.host.spawn("contestant", limits, candidate.allow_imports, streams=streams)
         if name in COMPILE_MODES:
             # Its first call compiles, which is a build.
@@ -272,7 +285,7 @@ class Evaluation:
         child.wait_ready()
         if self.host.device.is_gpu:
             child.begin()
-            self.conditions.setdefault("several streams", {})[name] = streams
+            self.conditions["contestants"] = {"queues": None if streams else FEW_QUEUES}
         self.note_protections(child)
         self.make_room(side, max(self.init_bytes, 4096))
         self.ask("publish_init", {"side": name})

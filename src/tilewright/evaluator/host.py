@@ -139,8 +139,7 @@ class Host:
     ) -> Child:
         """Return a confined child, armed before or forked now; `wait_ready` comes first.
 
-        Those that wait are contestants that use one stream on a device; one of `streams` is
-        forked now.
+        Contestants that wait for a GPU have queues for one stream; for `streams` one is forked.
         """
         streams = streams and self.device.is_gpu
         if not extra_paths and not streams:
@@ -154,7 +153,9 @@ class Host:
         self.reap()
         if self.device.is_gpu:
             self.compilers.begin()
-        self._armed.fill(limits, ARMED_ON_GPU if self.device.is_gpu else ARMED)
+        # Nothing is opened on a device that may be in a bad state: it is probed first.
+        counts = ARMED_ON_GPU if self.device.is_gpu else ARMED
+        self._armed.fill(limits, counts, opened=not self.suspect)
 
     def _fork(
         self, role: str, limits: Limits, extra_paths: tuple[str, ...], *, streams: bool = False
@@ -244,6 +245,7 @@ class Host:
         Raises:
             InfrastructureError: the lock file cannot be made.
         """
+        self._armed.stop()
         with open_lock(self._lease_name) as file:
             told, asked = False, time.monotonic()
             while not locked(file):

@@ -8,8 +8,11 @@ from tilewright.records import SourceFile
 
 __all__ = ["names_streams"]
 
-MARKS = ("stream", "graph", "lstm", "gru", "rnn", "linalg")
-"""Streams by name, graphs, which have branches, and what libraries spread over streams."""
+MARKS = (
+    *("stream", "graph", "compile", "lstm", "gru", "rnn"),
+    *("linalg", "inverse", "cholesky", "svd"),
+)
+"""Streams by name, graphs, which have branches, and what libraries may spread over streams."""
 
 
 def names_streams(files: Iterable[SourceFile]) -> bool:
@@ -18,4 +21,5 @@ def names_streams(files: Iterable[SourceFile]) -> bool:
     By words alone, wherever they stand: who is taken for such a one has a process as any program
     has it, and who hides them only takes from itself.
     """
-    return any(mark in file.text.lower() for file in files for mark in MARKS)
+    texts = (file.text.lower() for file in files)
+    return any(mark in text for text in texts for mark in MARKS)
