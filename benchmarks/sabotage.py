@@ -68,6 +68,8 @@ def run_tests(folder: Path, tests: Sequence[str]) -> tuple[int, str]:
     """Run tests against the copy in `folder`; return pytest's exit code and what it printed."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "sabotage_guard"]
     command += ["-p", "no:cacheprovider", "--no-showlocals", "--tb=short", f"--timeout={TEST_S}"]
+    # Runs beside each other tidy up the usual place for temporary files at the same time.
+    command += [f"--basetemp={folder / 'tmp'}"]
     path = os.pathsep.join([str(folder / "src"), str(folder)])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
