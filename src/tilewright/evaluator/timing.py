@@ -46,6 +46,8 @@ MORE, WIDE = 2, 0.03
 interval over them above which one more is made."""
 TIME_FOR_MORE = 3.0
 """How many times as long as the last pair took must be left for one that was not planned."""
+LOOK_EVERY = 4
+"""Blocks from one look at the interval to the next."""
 MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
@@ -156,6 +158,7 @@ def _time_pair(
     if pairs > 1:
         least = max(least // pairs, MIN_BLOCKS_AT_LIMIT)
         most = max(most // pairs, least)
+    soonest = max(least // 2, MIN_BLOCKS_AT_LIMIT)
     while times.blocks - first < most:
         _block(clock, evaluation, times, names, draws, slots)
         times.blocks += 1
@@ -163,7 +166,7 @@ def _time_pair(
         late = time.monotonic() - start > plan.max_s / pairs
         if late and made >= MIN_BLOCKS_AT_LIMIT:
             break
-        if made >= max(least // 2, MIN_BLOCKS_AT_LIMIT) and made % 4 == 0:
+        if made >= soonest and (made % LOOK_EVERY == 0 or (made == soonest and pairs == 1)):
             target = plan.target_half_width * math.sqrt(pairs)
             sought = SOUGHT_SHARE * hideable_s(times) / shortest(times)
             if made >= least or sought > target:
