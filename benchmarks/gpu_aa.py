@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -9,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.bars import Bar, executor, home
+from benchmarks.bars import Bar, home
 from benchmarks.gpu_requests import DEVICE, OVERRIDES, SHARD, SHARDS
 from tilewright.api import build_request
 from tilewright.cli.noise import Sample, calibrated, samples_of
@@ -29,6 +31,7 @@ from tilewright.records import Candidate, SourceFile
 from tilewright.scoring import statistics
 
 SHORT_US = 20.0
+WORKERS, IN_A_ROW = int(os.environ.get("WORKERS", "2")), int(os.environ.get("IN_A_ROW", "3"))
 SPIN = "while True: pass"
 FAR = math.log(1.05)
 
@@ -143,14 +146,26 @@ def busy_cores() -> Iterator[None]:
 
 
 def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
-    """Judge until the problems are done once, then again while there is time."""
+    """Judge until the problems are done once, then again while there is time.
+
+    Each worker has problems of its own, and judges each `IN_A_ROW` times: its judge and baseline
+    are kept for the next, as they are for anyone who asks for the same problem again.
+    """
     rows, stop, runs = chosen(path, count), time.monotonic() + budget_s, list[Run]()
     first = SHARD * len(rows) // SHARDS
     rows = rows[first:] + rows[:first]
-    with busy_cores(), executor() as local:
-        while time.monotonic() < stop:
-            runs.append(measure(local, rows[len(runs) % len(rows)], len(runs)))
+
+    def work(worker: int) -> None:
+        own = [row for row in rows[worker::WORKERS] for _ in range(IN_A_ROW)]
+        for number, row in enumerate(itertools.cycle(own)):
+            if time.monotonic() > stop:
+                return
+            runs.append(measure(local, row, number))
             print(line(runs[-1]), flush=True)
+
+    with busy_cores(), LocalExecutor(home(), WORKERS) as local, ThreadPoolExecutor(WORKERS) as pool:
+        for done in [pool.submit(work, worker) for worker in range(WORKERS)]:
+            done.result()
     text = json.dumps([asdict(run) for run in runs])
     (out / "gpu_aa.json").write_text(text, encoding="utf-8")
     return bars(runs)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from benchmarks.bars import Bar, executor
+from benchmarks.bars import Bar, home
 from benchmarks.gpu_requests import SHARD, SHARDS, request, row
 from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
@@ -34,17 +37,10 @@ def inputs(case, generator):
 def reference({names}):
     {reference}
 """
-CANDIDATE = """import sys
-import types
-
-import torch
-
-# liger-kernel asks transformers one question, whose import takes as long as all the rest.
-answers = types.ModuleType("transformers.utils")
-answers.is_torch_npu_available = lambda: False
-sys.modules["transformers"] = types.ModuleType("transformers")
-sys.modules["transformers.utils"] = answers
-
+ANSWER = "def is_torch_npu_available():\n    return False\n"
+"""liger-kernel asks transformers one question, whose import takes as long as all the rest."""
+WORKERS = int(os.environ.get("WORKERS", "2"))
+CANDIDATE = """import torch
 from liger_kernel.ops.{module} import {function}
 
 
@@ -162,12 +158,18 @@ OPERATORS = (
 
 def run(out: Path) -> list[Bar]:
     """Judge every operator, forward and with gradients."""
-    folder = os.environ.get("LIGER", "")
-    rows = []
-    with executor() as local:
-        for operator in OPERATORS[SHARD::SHARDS]:
-            for backward in (False, True):
-                rows.append(_judged(local, operator, folder, backward=backward))
+    asked = [(op, backward) for op in OPERATORS[SHARD::SHARDS] for backward in (False, True)]
+    with (
+        tempfile.TemporaryDirectory() as answers,
+        LocalExecutor(home(), WORKERS) as local,
+        ThreadPoolExecutor(WORKERS) as pool,
+    ):
+        utils = Path(answers) / "transformers" / "utils"
+        utils.mkdir(parents=True)
+        (utils.parent / "__init__.py").write_text("")
+        (utils / "__init__.py").write_text(ANSWER)
+        folders = (answers, os.environ.get("LIGER", ""))
+        rows = list(pool.map(partial(_judged, local, folders), asked))
     (out / "gpu_liger.json").write_text(json.dumps(rows), encoding="utf-8")
     return bars(rows)
 
@@ -186,8 +188,9 @@ def bars(rows: list[dict[str, object]]) -> list[Bar]:
 
 
 def _judged(
-    local: LocalExecutor, operator: Operator, folder: str, *, backward: bool
+    local: LocalExecutor, folders: tuple[str, ...], item: tuple[Operator, bool]
 ) -> dict[str, object]:
+    operator, backward = item
     names = operator.names.split(", ")
     grads = f"GRADS = {[names[place] for place in operator.grads]}\n" if backward else ""
     fields = {"inputs": operator.inputs, "names": operator.names}
@@ -195,7 +198,7 @@ def _judged(
     made = {"module": operator.module, "function": operator.function, "body": operator.body}
     text = CANDIDATE.format(**made, names=operator.names)
     name = operator.module + (" with gradients" if backward else "")
-    asked = request(problem, text, operator.module, language="triton", imports=(folder,))
+    asked = request(problem, text, operator.module, language="triton", imports=folders)
     try:
         found = row(name, local.evaluate(asked))
     except TilewrightError as error:

@@ -8,6 +8,8 @@ COMPARISON = planted(
     "evaluator/judge/comparison.py",
     UNIT + "test_comparison.py",
     ("every value is right", "if worst <= 1.0:", "if worst <= float('inf'):"),
+    ("many may be wrong", "wrong <= FEW * count", "wrong <= count"),
+    ("a few may be anything", "each.beside <= 1.0 for each", "each.beside >= 0.0 for each"),
     ("NaN is allowed", "finite = torch.isfinite(got)", "finite = ~torch.isinf(got)"),
     ("the sign of infinity is ignored", "(want == got)", "(want.abs() == got.abs())"),
     ("absolute tolerance", "size = finite.abs()", "size = torch.ones_like(finite)"),

@@ -265,6 +265,25 @@ def test_a_difference_of_nearly_equal_numbers_may_be_off_by_a_rounding_of_them()
     assert compare(replace(strict, sway=torch.full_like(sway, 10.0)), output).kind == "values"
 
 
+def test_a_few_elements_may_be_as_wrong_as_the_reference_is_somewhere():
+    oracle = torch.full((100, 1000), 1e-9, dtype=torch.float64)
+    strict = Expected(oracle.float(), oracle, 1e-15, sway=torch.zeros_like(oracle), own_worst=6e-8)
+    output = oracle.float().clone()
+    output.view(-1)[:10] += 1e-7
+    found = compare(strict, output)
+    assert found.kind == ""
+    assert found.error_over_bound == pytest.approx(1e-7 / 1.2e-7, rel=1e-3)
+    # Not where nobody asked how far the reference is off, and not around a baseline's output.
+    assert compare(replace(strict, own_worst=0.0), output).kind == "values"
+    assert compare(strict, output, oracle.float()).kind == "values"
+    # Neither further off, nor more than a few.
+    further = output.clone()
+    further[50, 50] += 1.3e-7
+    assert compare(strict, further).kind == "values"
+    output.view(-1)[10] += 1e-7
+    assert compare(strict, output).kind == "values"
+
+
 @pytest.mark.parametrize(
     ("value", "output", "right"),
     [

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
-from tilewright.evaluator.times import CaseTimes, compare, is_short
+from tilewright.evaluator.times import CaseTimes, compare, doubtful, is_short
 from tilewright.evaluator.timing import MORE, _has_a_past, _wants_another_pair, time_case
 from tilewright.records import Case, TimingPlan
 
@@ -352,7 +353,8 @@ def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profi
 
 
 @pytest.mark.parametrize(
-    ("ratio", "again"), [(1.0, False), (1.2, True), (0.81, True), (1.3, False), (0.5, False)]
+    ("ratio", "again"),
+    [(1.0, False), (1.2, True), (0.81, True), (1.3, False), (0.5, False), (1.02, True)],
 )
 def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_in_a_second_pair(ratio, again):
     evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
@@ -363,3 +365,15 @@ def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_in_a_second_pair
 
     times.pair_starts = [0, 4]
     assert not _wants_another_pair(evaluation, times, NAMES, 1, 0.1)
+
+
+@pytest.mark.parametrize(("shift", "again"), [(0.0, False), (0.01, False), (0.02, True)])
+def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(shift, again):
+    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0])
+    # So scattered that no interval excludes 1.
+    swing = [1.3, 1.3, 1 / 1.3, 1 / 1.3] * 4
+    times.totals = {
+        "eager": [math.exp(shift) * each * 1e-3 for each in swing],
+        "candidate": [1e-3] * 16,
+    }
+    assert doubtful(times, "eager", 0.05) is again

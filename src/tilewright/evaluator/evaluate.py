@@ -53,7 +53,7 @@ from tilewright.records import (
 __all__ = ["evaluate", "open_judge"]
 
 ATTEMPTS = 2
-"""How often an evaluation is made when our own side fails in it, or is in doubt."""
+"""How often an evaluation is made when our own side fails in it; once more for a doubt."""
 BY_THE_CLOCK = {"outside work", "disturbs baseline"}
 """Findings that rest on times and on nothing else."""
 
@@ -74,22 +74,25 @@ def evaluate(
     """
     host.reap()
     root = request.seed or draw_root()
-    for attempt in range(1, ATTEMPTS + 1):
+    failures, doubted = 0, False
+    while True:
         evaluation = Evaluation(host, request, root, emit, watch)
         try:
             found = _attempt(evaluation, checks)
-            doubt = "" if attempt == ATTEMPTS else _doubt(found, host)
-            if not doubt:
-                return found
-            emit("retry", {"because": doubt})
         except InfrastructureError as error:
-            if attempt == ATTEMPTS:
+            failures += 1
+            if failures == ATTEMPTS:
                 raise
             if host.device.is_gpu:
                 # It may have been room on the device that was missing.
                 host.end_idle()
             emit("retry", {"because": str(error)})
-    raise AssertionError("unreachable")
+            continue
+        doubt = "" if doubted else _doubt(found, host)
+        if not doubt:
+            return found
+        doubted = True
+        emit("retry", {"because": doubt})
 
 
 def _doubt(found: EvalReport, host: Host) -> str:

@@ -28,6 +28,8 @@ Row = tuple[float, float, float, float]
 PROCESS_LUCK = math.log(1.25)
 """Two processes of the same function were up to 20 % apart on an H200 (docs/measurements); what
 differs by more than this is no such luck."""
+LITTLE = 0.015
+"""What one pair of processes shows up to here needs no second one to be small."""
 SHORT_DEVICE_S = 2e-5
 """A device call below this is `short`: launches and clocks matter in it."""
 
@@ -190,10 +192,14 @@ def pairs_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
 
 
 def doubtful(times: CaseTimes, baseline: str, sigma: float) -> bool:
-    """Tell whether the pairs so far show a difference that may be one of two processes alone."""
+    """Tell whether the pairs so far show a difference that may be one of two processes alone.
+
+    Also one that is within its interval, unless it is little: the estimate is reported too.
+    """
     found = _interval(by_pair(times, _rows(times, baseline)), sigma)
     seen = abs(math.log(found.estimate))
-    return statistics.decide(found) != "no measurable difference" and seen < PROCESS_LUCK
+    decided = statistics.decide(found) != "no measurable difference"
+    return (decided or seen > LITTLE) and seen < PROCESS_LUCK
 
 
 def compare(

@@ -112,8 +112,8 @@ def _wants_another_pair(
     """Tell whether a pair of processes is missing.
 
     Some are planned. More are made where those so far disagree, and on a device, where a process
-    costs more than the blocks that it makes, where the only one says that the sides differ by no
-    more than two processes of one function have: it may be these two that do (ADR 27).
+    costs more than the blocks that it makes, where in the only one the sides differ, by no more
+    than two processes of one function have: it may be these two that do (ADR 27, 31).
     """
     made = len(times.pair_starts)
     if made < pairs:

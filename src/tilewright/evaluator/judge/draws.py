@@ -201,9 +201,7 @@ def widen(reference: Reference, drawn: Draw) -> bool:
         ]
         sways = steps if not sways else list(map(torch.maximum, sways, steps))
     drawn.expected = [
-        item
-        if item.oracle is None
-        else replace(item, sway=_at_least(sway, (item.value.double() - item.oracle).abs()))
+        item if item.oracle is None else _swayed(item, sway, item.oracle)
         for item, sway in zip(drawn.expected, sways, strict=True)
     ]
     return True
@@ -223,9 +221,11 @@ def again(reference: Reference, drawn: Draw) -> Draw | None:
     return fresh if widened or any(e.certain is not None for e in fresh.expected) else None
 
 
-def _at_least(sway: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-    worst = float(own.nan_to_num(0.0, 0.0, 0.0).max()) if own.numel() else 0.0
-    return sway.nan_to_num(0.0, 0.0, 0.0).clamp_min(worst / 2)
+def _swayed(item: Expected, sway: torch.Tensor, oracle: torch.Tensor) -> Expected:
+    own = (item.value.double() - oracle).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    worst = float(own.max()) if own.numel() else 0.0
+    at_least = sway.nan_to_num(0.0, 0.0, 0.0).clamp_min(worst / 2)
+    return replace(item, sway=at_least, own_worst=worst)
 
 
 def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
