@@ -3,6 +3,7 @@
 The control does the same in one process: the same function, sizes and ring of inputs, called in
 ABBA blocks on one core (`benchmarks.aa_control`). It shows how far the machine itself scatters.
 A run whose control scatters by more than `QUIET` is repeated, then reported as noisy.
+`python -m benchmarks.aa 600` makes so many; `... FILE.jsonl ...` reads what was recorded.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.bars import Bar, executor
 from tilewright.api import build_request
 from tilewright.cli.noise import samples_of
 from tilewright.config import Config, load
+from tilewright.evaluator.calibration import DEFAULT, PAIRS
 from tilewright.evaluator.confinement import STEADY_MALLOC
+from tilewright.evaluator.timing import WIDE
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import Baseline, Candidate, EvalRequest, SourceFile
 from tilewright.scoring import statistics
+from tilewright.scoring.pairs import interval_of_centres
 
 QUIET = 0.02
 REPEATS = 3
@@ -330,7 +334,50 @@ def run(
     return summarise(quiet, slow)
 
 
+def by_present_rule(run: Run) -> Run:
+    """Return a recorded run as the rule for pairs of processes would have it now.
+
+    Pairs are made one after the other until the interval over them is narrow, so a rule that is
+    content with fewer would have made the first of those on record.
+    """
+    made = len(run.pairs)
+    if made < 2:
+        return run
+    stop = next((n for n in range(PAIRS, made) if _wide(run, n) <= WIDE), made)
+    found = _over(run, stop)
+    return replace(
+        run,
+        log_ratio=math.log(found.estimate),
+        low=math.log(found.low),
+        high=math.log(found.high),
+        decision=statistics.decide(found),
+        speedup=found.estimate,
+        pairs=run.pairs[:stop],
+    )
+
+
+def _over(run: Run, count: int) -> statistics.Interval:
+    sigma = DEFAULT.sigma(run.call_us, run.moved_bytes)
+    return interval_of_centres([(at, within**2) for at, within in run.pairs[:count]], sigma)
+
+
+def _wide(run: Run, count: int) -> float:
+    found = _over(run, count)
+    return math.log(found.high / found.low) / 2
+
+
+def recorded(files: list[Path]) -> list[Bar]:
+    """Return the bars of runs on record, uncalibrated ones, by the rule as it is now."""
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    runs = [by_present_rule(Run(**json.loads(line))) for line in lines]
+    return summarise([run for run in runs if not run.delta], [run for run in runs if run.delta])
+
+
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 600
-    for bar in run(runs=count, slow_runs=max(count // 10, 12)):
+    if sys.argv[1:] and not sys.argv[1].isdigit():
+        found = recorded([Path(name) for name in sys.argv[1:]])
+    else:
+        count = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+        found = run(runs=count, slow_runs=max(count // 10, 12))
+    for bar in found:
         print(bar.row())

@@ -37,7 +37,7 @@ def test_the_truth_is_inside_about_as_often_as_promised(count, between):
     for seed in range(runs):
         made = pairs_interval(pairs(count, between, 0.01, seed), sigma)
         inside += made.low <= 1.0 <= made.high
-    # Four degrees of freedom say 0.02: whoever scatters twice as much is covered less often.
+    # Two degrees of freedom a pair say 0.02: whoever scatters twice as much is covered less often.
     least = 0.91 if between <= 0.02 else 0.80
     assert inside / runs >= least
 

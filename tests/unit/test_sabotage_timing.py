@@ -23,7 +23,7 @@ from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
 from tilewright.evaluator.times import CaseTimes, compare, doubtful, is_short
-from tilewright.evaluator.timing import MORE, _has_a_past, _wants_another_pair, time_case
+from tilewright.evaluator.timing import MORE, Reopen, _has_a_past, _wants_another_pair, time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -303,8 +303,17 @@ def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
     evaluation = Scripted.of(plan(40), steady(seconds), steady(seconds))
     evaluation.moved = moved
     opened: list[str] = []
-    times = time_case(evaluation, Case(name="one"), NAMES, lambda: opened.append("again"))
+    times = time_case(evaluation, Case(name="one"), NAMES, noted(opened))
     return times, opened
+
+
+def noted(opened: list[str]) -> Reopen:
+    """Return a way to replace the sides that notes how."""
+
+    def reopen(*, fresh: bool) -> None:
+        opened.append("fresh" if fresh else "again")
+
+    return reopen
 
 
 @pytest.mark.parametrize(("moved", "seconds"), [(16 << 20, 5e-4), (1 << 20, 2e-3)])
@@ -321,9 +330,9 @@ def test_pairs_that_disagree_are_followed_by_more():
     uneven: Any = lambda _: (2e-3 * (1.15 if len(opened) % 2 else 1.0), 0.0)  # noqa: E731
     evaluation = Scripted.of(plan(40), steady(2e-3), uneven)
     evaluation.moved = 1 << 20
-    times = time_case(evaluation, Case(name="one"), NAMES, lambda: opened.append("again"))
+    times = time_case(evaluation, Case(name="one"), NAMES, noted(opened))
     assert len(times.pair_starts) == MORE * PAIRS
-    assert len(opened) == MORE * PAIRS - 1
+    assert opened == ["again"] * (PAIRS - 1) + ["fresh"] * (PAIRS * (MORE - 1))
 
 
 def test_others_are_timed_in_one():
@@ -356,18 +365,19 @@ def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profi
     ("ratio", "again"),
     [(1.0, False), (1.2, True), (0.81, True), (1.3, False), (0.5, False), (1.02, True)],
 )
-def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_in_a_second_pair(ratio, again):
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_once_more(pairs, ratio, again):
     evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     evaluation.deadline = float("inf")
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0])
+    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0, 4][:pairs])
     times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
-    assert _wants_another_pair(evaluation, times, NAMES, 1, 0.1) is again
+    assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = [0, 4]
-    assert not _wants_another_pair(evaluation, times, NAMES, 1, 0.1)
+    times.pair_starts = [0, 2, 4][: pairs + 1]
+    assert not _wants_another_pair(evaluation, times, NAMES, pairs, 0.1)
 
 
-@pytest.mark.parametrize(("shift", "again"), [(0.0, False), (0.01, False), (0.02, True)])
+@pytest.mark.parametrize(("shift", "again"), [(0.0, False), (0.02, False), (0.03, True)])
 def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(shift, again):
     times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0])
     # So scattered that no interval excludes 1.

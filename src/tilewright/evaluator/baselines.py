@@ -7,7 +7,7 @@ baseline of the next candidate too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
@@ -27,22 +27,23 @@ __all__ = [
 ]
 
 
-def open_baselines(evaluation: Evaluation) -> None:
-    """Open a side for each baseline, or take one that was kept."""
+def open_baselines(evaluation: Evaluation, fresh: Set[str] = frozenset()) -> None:
+    """Open a side for each baseline, or take one that was kept, if it is not to be `fresh`."""
     for baseline in evaluation.request.baselines:
         candidate = baseline.candidate or reference_candidate(evaluation)
         with blamed_on_baseline(baseline.name):
-            if not evaluation.take_parked(baseline.name):
+            if baseline.name in fresh or not evaluation.take_parked(baseline.name):
                 open_again(evaluation, baseline.name, candidate)
             elif evaluation.has_weights:
                 match_weights(evaluation, baseline.name)
                 publish_weights(evaluation, baseline.name)
 
 
-def put_away(evaluation: Evaluation, names: list[str]) -> None:
-    """End the sides of `names`; those that can be kept are set aside instead."""
+def put_away(evaluation: Evaluation, names: list[str], ending: Set[str]) -> None:
+    """End the sides of `names`; those that can be kept and are not `ending` are set aside."""
     for name in _kept(evaluation, names):
-        evaluation.park(name)
+        if name not in ending:
+            evaluation.park(name)
     for name in names:
         if name in evaluation.sides:
             evaluation.note_printed(name)

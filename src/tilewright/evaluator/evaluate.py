@@ -29,7 +29,7 @@ from tilewright.evaluator.device_stages import (
     size_blocks,
 )
 from tilewright.evaluator.environment import device_key
-from tilewright.evaluator.evaluation import Emit, Evaluation
+from tilewright.evaluator.evaluation import COMPILE_MODES, Emit, Evaluation
 from tilewright.evaluator.host import Host
 from tilewright.evaluator.knockout import KNOCKED_OUT, look_at_own_work, trace
 from tilewright.evaluator.published import rule_of
@@ -267,9 +267,12 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
     names = [baseline.name for baseline in evaluation.request.baselines]
     official = evaluation.request.protocol == "official"
 
-    def reopen() -> None:
-        put_away(evaluation, [name for name in (*names, "candidate") if name in evaluation.sides])
-        open_baselines(evaluation)
+    def reopen(*, fresh: bool) -> None:
+        # To compile one again would take longer than all the rest.
+        ending = {name for name in names if fresh and name not in COMPILE_MODES}
+        there = [name for name in (*names, "candidate") if name in evaluation.sides]
+        put_away(evaluation, there, ending)
+        open_baselines(evaluation, fresh=ending)
         open_again(evaluation, "candidate", evaluation.request.candidate)
 
     open_baselines(evaluation)

@@ -28,8 +28,9 @@ Row = tuple[float, float, float, float]
 PROCESS_LUCK = math.log(1.25)
 """Two processes of the same function were up to 20 % apart on an H200 (docs/measurements); what
 differs by more than this is no such luck."""
-LITTLE = 0.015
-"""What one pair of processes shows up to here needs no second one to be small."""
+LITTLE = 0.5
+"""Share of what two processes of a function differ by up to which a difference needs no more pairs
+to be small."""
 SHORT_DEVICE_S = 2e-5
 """A device call below this is `short`: launches and clocks matter in it."""
 
@@ -199,7 +200,7 @@ def doubtful(times: CaseTimes, baseline: str, sigma: float) -> bool:
     found = _interval(by_pair(times, _rows(times, baseline)), sigma)
     seen = abs(math.log(found.estimate))
     decided = statistics.decide(found) != "no measurable difference"
-    return (decided or seen > LITTLE) and seen < PROCESS_LUCK
+    return (decided or seen > LITTLE * sigma) and seen < PROCESS_LUCK
 
 
 def compare(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from typing import Protocol
 
 from tilewright.evaluator.calibration import pairs_needed
 from tilewright.evaluator.clocks import Clock, Turn, clock_of
@@ -52,17 +52,24 @@ MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even when they take longer than the plan allows."""
 
 
+class Reopen(Protocol):
+    """How all sides are replaced by others; `fresh`: by none that served an earlier candidate."""
+
+    def __call__(self, *, fresh: bool) -> None:
+        """Replace them."""
+
+
 def time_case(
     evaluation: Evaluation,
     case: Case,
     names: list[str],
-    reopen: Callable[[], None] | None = None,
+    reopen: Reopen | None = None,
 ) -> CaseTimes:
     """Time `names` (baselines first, `candidate` last) on one case until the interval is narrow.
 
     A call that differs from one process to the next by more than its blocks scatter is timed in
     several pairs of processes (`pairs_needed`), each with a part of the blocks, and in more where
-    these disagree; `reopen` replaces all sides by fresh ones.
+    these disagree or are in doubt; `reopen` replaces all sides by others.
 
     Raises:
         Ended: a side crashed, hung or raised.
@@ -78,7 +85,7 @@ def time_case(
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
     pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu) if reopen else 1
     if reopen and on_gpu and _has_a_past(evaluation.sides["candidate"], pairs):
-        reopen()
+        reopen(fresh=False)
         _make_ready(clock, evaluation, names, draws[0], slots)
     while True:
         begun = time.monotonic()
@@ -89,7 +96,8 @@ def time_case(
             break
         if not _wants_another_pair(evaluation, times, names, pairs, took):
             break
-        reopen()
+        # What is in doubt may be the luck of a baseline that was kept.
+        reopen(fresh=len(times.pair_starts) >= pairs)
         _make_ready(clock, evaluation, names, draws[0], slots)
     if on_gpu and not times.wrong:
         look_beside(evaluation, times, names, draws[0])
@@ -111,9 +119,9 @@ def _wants_another_pair(
 ) -> bool:
     """Tell whether a pair of processes is missing.
 
-    Some are planned. More are made where those so far disagree, and on a device, where a process
-    costs more than the blocks that it makes, where in the only one the sides differ, by no more
-    than two processes of one function have: it may be these two that do (ADR 27, 31).
+    Some are planned. More are made where those so far disagree. On a device, where a process costs
+    more than the blocks that it makes, it is one more, where the sides differ by no more than two
+    processes of one function have: it may be these that do (ADR 27, 31).
     """
     made = len(times.pair_starts)
     if made < pairs:
@@ -124,7 +132,7 @@ def _wants_another_pair(
     call_us = statistics.median(times.totals[names[0]]) * 1e6
     sigma = evaluation.calibration.sigma(call_us, times.moved_bytes)
     if times.on_device:
-        return made == 1 and any(doubtful(times, name, sigma) for name in names[:-1])
+        return made == pairs and any(doubtful(times, name, sigma) for name in names[:-1])
     if pairs == 1 or made >= MORE * pairs:
         return False
     return any(pairs_half_width(times, name, sigma) > WIDE for name in names[:-1])

@@ -13,16 +13,18 @@ from tilewright.scoring.statistics import (
     speedup_interval,
 )
 
-__all__ = ["pairs_interval"]
+__all__ = ["interval_of_centres", "pairs_interval"]
 
-PRIOR_FREEDOM = 4
-"""How many degrees of freedom the scatter that is known beforehand counts for."""
+PRIOR_FREEDOM = 2
+"""How many degrees of freedom each pair brings to the scatter that is known without comparing them:
+that of its own blocks, and the calibration's."""
 TYPICAL = 0.5
 """The calibration's sigma covers 95 of 100 pairs, so that one pair can be believed; the usual
 scatter is about half of it (docs/measurements)."""
 NORMAL_95 = 1.959964
-_STUDENT_95 = (2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160)
-"""Two-sided 95 % quantiles of Student's t for 5 to 13 degrees of freedom."""
+_STUDENT_95 = (2.571, 2.306, 2.201, 2.145, 2.110, 2.086, 2.069, 2.056, 2.045)
+"""Two-sided 95 % quantiles of Student's t for the 5, 8, 11, ... 29 degrees of freedom of 2 to 10
+pairs."""
 
 
 def pairs_interval(groups: Sequence[Sequence[float]], between_process_sigma: float) -> Interval:
@@ -45,14 +47,26 @@ def pairs_interval(groups: Sequence[Sequence[float]], between_process_sigma: flo
         raise ValueError(f"pairs_interval: {count} pairs, wanted 1 to {len(_STUDENT_95) + 1}")
     if count == 1:
         return speedup_interval(groups[0], between_process_sigma)
-    centres = [median(group) for group in groups]
-    mean = math.fsum(centres) / count
-    seen = math.fsum((centre - mean) ** 2 for centre in centres) / (count - 1)
-    known = math.fsum(_within(group) for group in groups) / count
+    centres = [(median(group), _within(group)) for group in groups]
+    return interval_of_centres(centres, between_process_sigma)
+
+
+def interval_of_centres(
+    centres: Sequence[tuple[float, float]], between_process_sigma: float
+) -> Interval:
+    """Return what two to ten pairs say, from the log ratio of each and that estimate's variance.
+
+    The formula is described at `pairs_interval`.
+    """
+    count = len(centres)
+    mean = math.fsum(centre for centre, _ in centres) / count
+    seen = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
+    known = math.fsum(within for _, within in centres) / count
     known += (TYPICAL * between_process_sigma) ** 2
-    freedom = PRIOR_FREEDOM + count - 1
-    variance = (PRIOR_FREEDOM * known + (count - 1) * seen) / freedom
-    half = _STUDENT_95[freedom - PRIOR_FREEDOM - 1] * math.sqrt(variance / count)
+    prior = PRIOR_FREEDOM * count
+    freedom = prior + count - 1
+    variance = (prior * known + (count - 1) * seen) / freedom
+    half = _STUDENT_95[count - 2] * math.sqrt(variance / count)
     return from_logs(mean, half, half)
 
 
