@@ -23,7 +23,7 @@ from tilewright.cli.noise import samples_of
 from tilewright.config import Config, load
 from tilewright.evaluator.calibration import DEFAULT, PAIRS
 from tilewright.evaluator.confinement import STEADY_MALLOC
-from tilewright.evaluator.timing import WIDE
+from tilewright.evaluator.timing import MORE, WIDE
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import Baseline, Candidate, EvalRequest, SourceFile
 from tilewright.scoring import statistics
@@ -369,7 +369,11 @@ def _wide(run: Run, count: int) -> float:
 def recorded(files: list[Path]) -> list[Bar]:
     """Return the bars of runs on record, uncalibrated ones, by the rule as it is now."""
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    runs = [by_present_rule(Run(**json.loads(line))) for line in lines]
+    made = [Run(**json.loads(line)) for line in lines]
+    runs = [by_present_rule(run) for run in made if "uncalibrated" in run.labels]
+    more = sum(PAIRS <= len(run.pairs) < MORE * PAIRS and _wide(run, len(run.pairs)) > WIDE
+               for run in runs)  # fmt: skip
+    print(f"{len(made) - len(runs)} calibrated, left out; {more} would have had more pairs now")
     return summarise([run for run in runs if not run.delta], [run for run in runs if run.delta])
 
 

@@ -146,7 +146,7 @@ def busy_cores() -> Iterator[None]:
 
 
 def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
-    """Judge until the problems are done once, then again while there is time.
+    """Judge one problem after the other, round and round, while there is time.
 
     Each worker has problems of its own, and judges each `IN_A_ROW` times: its judge and baseline
     are kept for the next, as they are for anyone who asks for the same problem again.
@@ -216,10 +216,4 @@ def bars(runs: list[Run]) -> list[Bar]:
         found.append(Bar("A/A: said faster", "<= 4.5 %", f"{faster:.1%}", faster <= 0.045))
         far = [run.problem for run in timed if (run.low or 0) > 1 and (run.log_ratio or 0) > FAR]
         found.append(Bar("A/A: said faster by more than 5 %", "never", str(len(far)), not far))
-    for title, place in (("first", 0), ("second", 1)):
-        values = [100 * abs(run.pairs[place][0]) for run in timed if len(run.pairs) == 2]
-        if values:
-            seen = statistics.median(values), statistics.quantile(values, 0.95), max(values)
-            text = " / ".join(f"{value:.2f}" for value in seen) + f" of {len(values)}"
-            found.append(Bar(f"A/A: the {title} of two pairs", "stated", text, held=True))
     return found

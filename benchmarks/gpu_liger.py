@@ -167,7 +167,8 @@ def run(out: Path) -> list[Bar]:
         utils = Path(answers) / "transformers" / "utils"
         utils.mkdir(parents=True)
         # For a candidate, which is another user.
-        os.chmod(answers, 0o755)
+        for folder in (Path(answers), utils.parent, utils):
+            folder.chmod(0o755)
         (utils.parent / "__init__.py").write_text("")
         (utils / "__init__.py").write_text(ANSWER)
         folders = (answers, os.environ.get("LIGER", ""))

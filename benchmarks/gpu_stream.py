@@ -179,7 +179,7 @@ def _bars(reports: list[EvalReport], wall: float, cold: list[float]) -> list[Bar
             "stream: compiled ahead",
             "all but a worker's first of a problem",
             f"{ahead} of {len(reports)}",
-            ahead == len(details) and len(reports) - ahead < len(ROWS) * WORKERS,
+            ahead == len(details) and len(reports) - ahead <= len(ROWS) * WORKERS,
         ),
         Bar("stream: evaluations a second, warm", ">= 1.0", f"{rate:.2f}", rate >= 1.0),
         Bar("stream: p95 from prepare to verdict", "<= 4 s", f"{p95:.2f} s", p95 <= 4.0),

@@ -17,6 +17,7 @@ from tilewright.evaluator.judge.comparison import (
     describe_mismatch,
     expect,
     percentile,
+    swayed,
 )
 from tilewright.evaluator.judge.published import compare_published
 from tilewright.evaluator.published import rule_of
@@ -282,6 +283,24 @@ def test_a_few_elements_may_be_as_wrong_as_the_reference_is_somewhere():
     assert compare(strict, further).kind == "values"
     output.view(-1)[10] += 1e-7
     assert compare(strict, output).kind == "values"
+
+
+def test_the_error_of_a_huge_element_excuses_no_other():
+    oracle = torch.full((100, 1000), 1e-3, dtype=torch.float64)
+    oracle[0] = 1e6
+    value = oracle.float().clone()
+    value[0, 0] += 0.5
+    # The reference is right within the bound everywhere, and one float32 step off where it is huge.
+    expected = swayed(Expected(value, oracle, 1e-12), torch.zeros_like(oracle), oracle)
+    assert expected.own_worst == 0.0
+    output = value.clone()
+    output[50, :5] = 0.0
+    assert compare(expected, output).kind == "values"
+
+    # Where it breaks the bound itself, what it breaks it by counts.
+    value[50, 0] += 1e-5
+    expected = swayed(Expected(value, oracle, 1e-12), torch.zeros_like(oracle), oracle)
+    assert expected.own_worst == pytest.approx(1e-5, rel=1e-3)
 
 
 @pytest.mark.parametrize(

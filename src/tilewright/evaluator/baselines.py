@@ -7,7 +7,7 @@ baseline of the next candidate too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
@@ -27,23 +27,24 @@ __all__ = [
 ]
 
 
-def open_baselines(evaluation: Evaluation, fresh: Set[str] = frozenset()) -> None:
-    """Open a side for each baseline, or take one that was kept, if it is not to be `fresh`."""
+def open_baselines(evaluation: Evaluation, *, fresh: bool = False) -> None:
+    """Open a side for each baseline that has none, or take one that was kept, unless `fresh`."""
     for baseline in evaluation.request.baselines:
+        if baseline.name in evaluation.sides:
+            continue
         candidate = baseline.candidate or reference_candidate(evaluation)
         with blamed_on_baseline(baseline.name):
-            if baseline.name in fresh or not evaluation.take_parked(baseline.name):
+            if fresh or not evaluation.take_parked(baseline.name):
                 open_again(evaluation, baseline.name, candidate)
             elif evaluation.has_weights:
                 match_weights(evaluation, baseline.name)
                 publish_weights(evaluation, baseline.name)
 
 
-def put_away(evaluation: Evaluation, names: list[str], ending: Set[str]) -> None:
-    """End the sides of `names`; those that can be kept and are not `ending` are set aside."""
-    for name in _kept(evaluation, names):
-        if name not in ending:
-            evaluation.park(name)
+def put_away(evaluation: Evaluation, names: list[str], *, keep: bool) -> None:
+    """End the sides of `names`; if asked, those that can be kept are set aside instead."""
+    for name in _kept(evaluation, names) if keep else []:
+        evaluation.park(name)
     for name in names:
         if name in evaluation.sides:
             evaluation.note_printed(name)

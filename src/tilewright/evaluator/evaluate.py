@@ -268,11 +268,11 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
     official = evaluation.request.protocol == "official"
 
     def reopen(*, fresh: bool) -> None:
-        # To compile one again would take longer than all the rest.
-        ending = {name for name in names if fresh and name not in COMPILE_MODES}
-        there = [name for name in (*names, "candidate") if name in evaluation.sides]
-        put_away(evaluation, there, ending)
-        open_baselines(evaluation, fresh=ending)
+        # To compile a baseline again would take longer than all the rest: it stays.
+        staying = COMPILE_MODES if fresh else ()
+        leaving = {*names, "candidate"}.intersection(evaluation.sides).difference(staying)
+        put_away(evaluation, sorted(leaving), keep=not fresh)
+        open_baselines(evaluation, fresh=fresh)
         open_again(evaluation, "candidate", evaluation.request.candidate)
 
     open_baselines(evaluation)

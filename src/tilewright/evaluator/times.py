@@ -28,9 +28,9 @@ Row = tuple[float, float, float, float]
 PROCESS_LUCK = math.log(1.25)
 """Two processes of the same function were up to 20 % apart on an H200 (docs/measurements); what
 differs by more than this is no such luck."""
-LITTLE = 0.5
+LITTLE, LEAST = 0.5, 0.0075
 """Share of what two processes of a function differ by up to which a difference needs no more pairs
-to be small."""
+to be small, and what does not need them however little they differ by."""
 SHORT_DEVICE_S = 2e-5
 """A device call below this is `short`: launches and clocks matter in it."""
 
@@ -200,7 +200,7 @@ def doubtful(times: CaseTimes, baseline: str, sigma: float) -> bool:
     found = _interval(by_pair(times, _rows(times, baseline)), sigma)
     seen = abs(math.log(found.estimate))
     decided = statistics.decide(found) != "no measurable difference"
-    return (decided or seen > LITTLE * sigma) and seen < PROCESS_LUCK
+    return (decided or seen > max(LITTLE * sigma, LEAST)) and seen < PROCESS_LUCK
 
 
 def compare(

@@ -74,6 +74,7 @@ def time_case(
     Raises:
         Ended: a side crashed, hung or raised.
     """
+    begun = time.monotonic()
     draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
     clock = clock_of(evaluation)
     moved = draws[0].size + draws[0].output_bytes
@@ -88,7 +89,6 @@ def time_case(
         reopen(fresh=False)
         _make_ready(clock, evaluation, names, draws[0], slots)
     while True:
-        begun = time.monotonic()
         times.pair_starts.append(times.blocks)
         _time_pair(clock, evaluation, times, names, draws, slots, pairs)
         took = time.monotonic() - begun
@@ -96,6 +96,7 @@ def time_case(
             break
         if not _wants_another_pair(evaluation, times, names, pairs, took):
             break
+        begun = time.monotonic()
         # What is in doubt may be the luck of a baseline that was kept.
         reopen(fresh=len(times.pair_starts) >= pairs)
         _make_ready(clock, evaluation, names, draws[0], slots)

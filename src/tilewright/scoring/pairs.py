@@ -15,16 +15,16 @@ from tilewright.scoring.statistics import (
 
 __all__ = ["interval_of_centres", "pairs_interval"]
 
-PRIOR_FREEDOM = 2
-"""How many degrees of freedom each pair brings to the scatter that is known without comparing them:
-that of its own blocks, and the calibration's."""
+PRIOR_FREEDOM, MOST_PRIOR = 2, 8
+"""How many degrees of freedom each pair brings to the scatter that is known without comparing them,
+and how many they bring together at most: where many pairs were made, they disagreed."""
 TYPICAL = 0.5
 """The calibration's sigma covers 95 of 100 pairs, so that one pair can be believed; the usual
 scatter is about half of it (docs/measurements)."""
 NORMAL_95 = 1.959964
-_STUDENT_95 = (2.571, 2.306, 2.201, 2.145, 2.110, 2.086, 2.069, 2.056, 2.045)
-"""Two-sided 95 % quantiles of Student's t for the 5, 8, 11, ... 29 degrees of freedom of 2 to 10
-pairs."""
+_STUDENT_95 = (2.571, 2.306, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110)
+"""Two-sided 95 % quantiles of Student's t for the 5, 8, 11, 12, 13, ... 17 degrees of freedom of 2
+to 10 pairs."""
 
 
 def pairs_interval(groups: Sequence[Sequence[float]], between_process_sigma: float) -> Interval:
@@ -42,10 +42,7 @@ def pairs_interval(groups: Sequence[Sequence[float]], between_process_sigma: flo
     Raises:
         ValueError: as `speedup_interval`, or there are no pairs, or too many.
     """
-    count = len(groups)
-    if not 1 <= count <= len(_STUDENT_95) + 1:
-        raise ValueError(f"pairs_interval: {count} pairs, wanted 1 to {len(_STUDENT_95) + 1}")
-    if count == 1:
+    if len(groups) == 1:
         return speedup_interval(groups[0], between_process_sigma)
     centres = [(median(group), _within(group)) for group in groups]
     return interval_of_centres(centres, between_process_sigma)
@@ -57,13 +54,18 @@ def interval_of_centres(
     """Return what two to ten pairs say, from the log ratio of each and that estimate's variance.
 
     The formula is described at `pairs_interval`.
+
+    Raises:
+        ValueError: there are too few pairs, or too many.
     """
     count = len(centres)
+    if not 2 <= count <= len(_STUDENT_95) + 1:
+        raise ValueError(f"{count} pairs of processes, wanted 1 to {len(_STUDENT_95) + 1}")
     mean = math.fsum(centre for centre, _ in centres) / count
     seen = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
     known = math.fsum(within for _, within in centres) / count
     known += (TYPICAL * between_process_sigma) ** 2
-    prior = PRIOR_FREEDOM * count
+    prior = min(PRIOR_FREEDOM * count, MOST_PRIOR)
     freedom = prior + count - 1
     variance = (prior * known + (count - 1) * seen) / freedom
     half = _STUDENT_95[count - 2] * math.sqrt(variance / count)

@@ -9,8 +9,9 @@ with eps of the output's dtype, and never less than twice the reference's own er
 element, or the reference could be refused by its own rule. Where an output is beyond that, the
 bound is widened to `SWAY_FACTOR` times what one rounding of the inputs does to the element, and
 half the reference's own worst error, both up to a share of the output's median size; and a few
-elements in ten thousand may be off by twice that worst error (ADR 17): who computes a difference of
-nearly equal numbers cannot do better, and where the reference is lucky is chance.
+elements in ten thousand may be off by twice what the reference is where it breaks the bound itself
+(ADR 17): who computes a difference of nearly equal numbers cannot do better, and where the
+reference is lucky is chance.
 
 Non-finite values must agree with the reference's, integers are exact wherever the reference itself
 is certain of them.
@@ -33,7 +34,8 @@ SWAY_CAP = 1e-4
 """Share of the output's median size that a sway may count at most: a flipped comparison is no
 rounding, and a few huge elements say nothing of the others."""
 FEW = 1e-4
-"""Share of the elements that may be as wrong as twice the worst of the reference's own."""
+"""Share of the elements that may be as wrong as twice the worst of the reference's own, of which
+only what is itself beyond the bound counts: a huge element says nothing of the others."""
 PERCENTILE = 0.999
 SAMPLE = 1 << 20
 AT_ONCE = 1 << 26
@@ -61,7 +63,7 @@ class Expected:
     """By how much the oracle moves when each input is rounded once, at least half the reference's
     own worst error; only where it is needed."""
     own_worst: float = 0.0
-    """The reference's own worst error; only where there is a sway."""
+    """The reference's own worst error beyond the bound; only where there is a sway."""
     certain: torch.Tensor | None = None
     """For integers: where reference and oracle agree, so that exactness can be asked for."""
 
@@ -102,14 +104,8 @@ def percentile(values: torch.Tensor, q: float) -> float:
 
 def bound(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
     """Return the allowed error per element around `center`, float64, same shape."""
-    eps = torch.finfo(expected.value.dtype).eps
     finite = _zero_where_infinite(center)
-    size = finite.abs()
-    if finite.dim() > 0:
-        rms = finite.square().mean(-1, keepdim=True).sqrt()
-        size = torch.maximum(size, rms)
-    floor = REFERENCE_ERROR_FACTOR * expected.own_error * slack
-    allowed = (EPS_FACTOR * slack * eps * size).clamp_min_(max(floor, 1e-300))
+    allowed = _plain(expected, finite, slack)
     if expected.oracle is not None and center is expected.oracle:
         own = OWN_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs_()
         allowed = torch.maximum(allowed, _zero_where_infinite(own))
@@ -117,6 +113,27 @@ def bound(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch
             most = SWAY_CAP * percentile(finite.abs().reshape(-1), 0.5)
             allowed = torch.maximum(allowed, SWAY_FACTOR * expected.sway.clamp_max(most))
     return allowed
+
+
+def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
+    """Return the bound without what the reference's error at an element adds to it there."""
+    eps = torch.finfo(expected.value.dtype).eps
+    size = finite.abs()
+    if finite.dim() > 0:
+        rms = finite.square().mean(-1, keepdim=True).sqrt()
+        size = torch.maximum(size, rms)
+    floor = REFERENCE_ERROR_FACTOR * expected.own_error * slack
+    return (EPS_FACTOR * slack * eps * size).clamp_min_(max(floor, 1e-300))
+
+
+def swayed(expected: Expected, sway: torch.Tensor, oracle: torch.Tensor) -> Expected:
+    """Return what is expected, widened by a sway and by how far the reference itself is off."""
+    own = (expected.value.double() - oracle).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    if own.numel() == 0:
+        return replace(expected, sway=sway)
+    least = sway.nan_to_num(0.0, 0.0, 0.0).clamp_min(float(own.max()) / 2)
+    beyond = own > _plain(expected, _zero_where_infinite(oracle))
+    return replace(expected, sway=least, own_worst=float(torch.where(beyond, own, 0.0).max()))
 
 
 def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
@@ -168,7 +185,7 @@ def compare(
     if worst <= 1.0:
         return Difference("", "", worst)
     if _excused(found, value.numel()):
-        return Difference("", "", max(each.beside for each in found))
+        return Difference("", "", max(max(each.beside, each.inside) for each in found))
     message = (
         f"at {_place(item.index, value.shape)}: expected {item.want:.8g}, "
         f"got {item.got:.8g}; error {worst:.3g} times the allowed one; "
@@ -190,6 +207,8 @@ class _Found:
     wrong: int
     beside: float = math.inf
     """The error of the worst wrong one in units of what a few may be off by."""
+    inside: float = 0.0
+    """The error of the worst of the others, in units of the allowed one."""
 
 
 def _excused(found: list[_Found], count: int) -> bool:
@@ -245,14 +264,15 @@ def _look(
     ratio = error.div_(allowed)
     highest = float(ratio.max())
     if highest <= 1.0:
-        return _Found(False, highest, start, 0.0, 0.0, 0, 0.0)
+        return _Found(False, highest, start, 0.0, 0.0, 0, 0.0, highest)
     few = OWN_ERROR_FACTOR * expected.own_worst if center is None else 0.0
-    beside = float((ratio * allowed)[ratio > 1].max()) / few if few else math.inf
+    beside = float(torch.where(ratio > 1, ratio * allowed, 0.0).max()) / few if few else math.inf
+    inside = float(torch.where(ratio > 1, 0.0, ratio).max())
     ratio = ratio.cpu().reshape(-1)
     index = int(ratio.argmax())
     want, seen = float(oracle.reshape(-1)[index]), float(got.reshape(-1)[index])
     wrong = int((ratio > 1).sum())
-    return _Found(False, highest, start + index, want, seen, wrong, beside)
+    return _Found(False, highest, start + index, want, seen, wrong, beside, inside)
 
 
 def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch
 
 from tilewright.contestant.tensors import Arena, Layout, build, dtype_name, elements, span, view
 from tilewright.evaluator.judge import reference as refs
-from tilewright.evaluator.judge.comparison import Expected, expect
+from tilewright.evaluator.judge.comparison import Expected, expect, swayed
 from tilewright.evaluator.judge.contents import is_structured, stir, vary
 from tilewright.evaluator.judge.memory import private
 from tilewright.evaluator.judge.reference import Reference
@@ -201,7 +201,7 @@ def widen(reference: Reference, drawn: Draw) -> bool:
         ]
         sways = steps if not sways else list(map(torch.maximum, sways, steps))
     drawn.expected = [
-        item if item.oracle is None else _swayed(item, sway, item.oracle)
+        item if item.oracle is None else swayed(item, sway, item.oracle)
         for item, sway in zip(drawn.expected, sways, strict=True)
     ]
     return True
@@ -219,13 +219,6 @@ def again(reference: Reference, drawn: Draw) -> Draw | None:
     _expect(reference, fresh, double=True)
     widened = widen(reference, fresh)
     return fresh if widened or any(e.certain is not None for e in fresh.expected) else None
-
-
-def _swayed(item: Expected, sway: torch.Tensor, oracle: torch.Tensor) -> Expected:
-    own = (item.value.double() - oracle).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    worst = float(own.max()) if own.numel() else 0.0
-    at_least = sway.nan_to_num(0.0, 0.0, 0.0).clamp_min(worst / 2)
-    return replace(item, sway=at_least, own_worst=worst)
 
 
 def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
