@@ -27,7 +27,7 @@ from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.host import plan_cores
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.reader import parse_problem
-from tilewright.records import Candidate, SourceFile
+from tilewright.records import Candidate, Comparison, SourceFile
 from tilewright.scoring import statistics
 
 SHORT_US = 20.0
@@ -56,6 +56,8 @@ class Run:
     """The same by the sides' own events."""
     raw_us: tuple[tuple[float, ...], ...] = ()
     said_us: tuple[tuple[float, ...], ...] = ()
+    batched_ratio: float | None = None
+    """Log ratio of a call of many behind one gate."""
     pairs: tuple[tuple[float, float], ...] = ()
     """Log ratio of each pair of processes, and its scatter, as a calibration takes them."""
 
@@ -106,8 +108,14 @@ def measure(local: LocalExecutor, row: dict[str, object], number: int) -> Run:
         statistics.median(statistics.paired_log_ratios(item.said_us)) if item.said_us else None,
         item.raw_us,
         item.said_us,
+        _batched(item),
         tuple((made.log_ratio, made.within) for made in samples_of(report)),
     )
+
+
+def _batched(item: Comparison) -> float | None:
+    ours, theirs = item.candidate.batched_us, item.reference.batched_us
+    return math.log(theirs / ours) if ours and theirs else None
 
 
 def _untimed(name: str, verdict: str, detail: str, wall: float, stages: dict[str, float]) -> Run:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +20,7 @@ from tilewright.cli.noise import (
     self_request,
 )
 from tilewright.config import Config
-from tilewright.evaluator.calibration import DEFAULT
+from tilewright.evaluator.calibration import DEFAULT, GPU_DEFAULT
 
 
 def sample(log_ratio: float, call_us: float = 5000.0, within: float = 0.0) -> Sample:
@@ -62,6 +64,20 @@ def test_what_the_blocks_show_themselves_is_taken_out():
 def test_classes_are_those_of_the_evaluator():
     samples = [sample(0.01, call_us=limit) for limit in (100.0, 1000.0) for _ in range(6)]
     assert calibrated(samples)[1] == (6, 6, 0, 0)
+
+
+def test_on_a_gpu_a_time_and_a_share_are_found_again():
+    draw = random.Random(7)
+    samples = []
+    for _ in range(4000):
+        calls_us = draw.uniform(5, 50), 1000.0
+        luck = [(us, 0.4 / us, 0.02 * (us > 100)) for us in calls_us]
+        made = [(us, draw.gauss(0, math.hypot(short, share))) for us, short, share in luck]
+        samples += [Sample("p", "c", us, 0, ratio, 0.0, on_gpu=True) for us, ratio in made]
+    (at_10_us, share), counts = calibrated(samples)
+    assert (at_10_us, share) == (pytest.approx(0.04, rel=0.1), pytest.approx(0.02, rel=0.1))
+    assert counts == (4000, 4000)
+    assert calibrated([replace(samples[0], call_us=70.0)]) == (GPU_DEFAULT.sigmas, (0, 0))
 
 
 def test_noise():

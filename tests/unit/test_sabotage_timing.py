@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +21,8 @@ from tilewright.evaluator.evaluation import Evaluation
 from tilewright.evaluator.host import Cores
 from tilewright.evaluator.sides import Timed
 from tilewright.evaluator.testimony import OutputSaid, Result
-from tilewright.evaluator.times import CaseTimes, compare, doubtful, is_short
-from tilewright.evaluator.timing import MORE, Reopen, _has_a_past, _wants_another_pair, time_case
+from tilewright.evaluator.times import CaseTimes, compare, is_short
+from tilewright.evaluator.timing import MORE, Reopen, time_case
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -345,45 +344,3 @@ def test_without_a_way_to_open_others_there_is_one_pair():
     evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     evaluation.moved = 16 << 20
     assert time_case(evaluation, Case(name="one"), NAMES).pair_starts == [0]
-
-
-@pytest.mark.parametrize(
-    ("pairs", "judged", "profiled", "past"),
-    [
-        (1, True, False, False),
-        (2, True, False, True),
-        (2, False, False, False),
-        (1, False, True, True),
-    ],
-)
-def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profiled, past):
-    side: Any = SimpleNamespace(judged=judged, profiled=profiled)
-    assert _has_a_past(side, pairs) is past
-
-
-@pytest.mark.parametrize(
-    ("ratio", "again"),
-    [(1.0, False), (1.2, True), (0.81, True), (1.3, False), (0.5, False), (1.02, True)],
-)
-@pytest.mark.parametrize("pairs", [1, 2])
-def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_once_more(pairs, ratio, again):
-    evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
-    evaluation.deadline = float("inf")
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0, 4][:pairs])
-    times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
-    assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
-
-    times.pair_starts = [0, 2, 4][: pairs + 1]
-    assert not _wants_another_pair(evaluation, times, NAMES, pairs, 0.1)
-
-
-@pytest.mark.parametrize(("shift", "again"), [(0.0, False), (0.02, False), (0.03, True)])
-def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(shift, again):
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0])
-    # So scattered that no interval excludes 1.
-    swing = [1.3, 1.3, 1 / 1.3, 1 / 1.3] * 4
-    times.totals = {
-        "eager": [math.exp(shift) * each * 1e-3 for each in swing],
-        "candidate": [1e-3] * 16,
-    }
-    assert doubtful(times, "eager", 0.05) is again

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
 from tilewright.config import Config
-from tilewright.evaluator.calibration import class_of, default
+from tilewright.evaluator.calibration import (
+    DEFAULT,
+    GPU_CLASS_US,
+    GPU_DEFAULT,
+    class_of,
+)
 from tilewright.problems.reader import find_problem
 from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
 from tilewright.scoring import statistics
@@ -22,6 +27,9 @@ FLOOR = 0.002
 LEVEL = 0.95
 FEWEST = 6
 """Samples that a class needs; one with fewer keeps the wide default."""
+TELLING_US, LONG_US = 50.0, 100.0
+"""Calls on a GPU up to the first tell the time that two processes differ by, those from the second
+on what they differ by beside that."""
 Progress = Callable[[str, dict[str, Any]], None]
 
 
@@ -128,17 +136,34 @@ def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int,
     beyond what the blocks of its one pair of processes show, subtracted in quadrature. Of few
     samples a higher quantile is taken, by its own standard error, so that new runs are covered.
     """
-    on_gpu = any(item.on_gpu for item in samples)
-    sigmas, counts = [], []
-    for index, wide in enumerate(default(on_gpu=on_gpu).sigmas):
-        chosen = [
-            item
-            for item in samples
-            if class_of(item.call_us, item.moved_bytes, on_gpu=on_gpu) == index
-        ]
-        counts.append(len(chosen))
-        sigmas.append(_sigma(chosen) if len(chosen) >= FEWEST else wide)
-    return tuple(sigmas), tuple(counts)
+    if any(item.on_gpu for item in samples):
+        return _calibrated_on_gpu(samples)
+    chosen: list[list[Sample]] = [[] for _ in DEFAULT.sigmas]
+    for item in samples:
+        chosen[class_of(item.call_us, item.moved_bytes)].append(item)
+    sigmas = [_sigma_or(wide, own) for wide, own in zip(DEFAULT.sigmas, chosen, strict=True)]
+    return tuple(sigmas), tuple(len(own) for own in chosen)
+
+
+def _calibrated_on_gpu(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return what a call of 10 us has by the time that processes differ by, and what every one."""
+    short = [
+        replace(item, log_ratio=item.log_ratio * scale, within=item.within * scale)
+        for item in samples
+        if item.call_us <= TELLING_US
+        for scale in [item.call_us / GPU_CLASS_US]
+    ]
+    first = _sigma_or(GPU_DEFAULT.sigmas[0], short)
+    long = [
+        replace(item, within=math.hypot(item.within, first * GPU_CLASS_US / item.call_us))
+        for item in samples
+        if item.call_us > LONG_US
+    ]
+    return (first, _sigma_or(GPU_DEFAULT.sigmas[1], long)), (len(short), len(long))
+
+
+def _sigma_or(wide: float, samples: Sequence[Sample]) -> float:
+    return _sigma(samples) if len(samples) >= FEWEST else wide
 
 
 def _sigma(samples: Sequence[Sample]) -> float:

@@ -1,13 +1,15 @@
-"""How much two processes of the same function differ: measured per device, by class of call.
+"""How much two processes of the same function differ: measured per device, by kind of call.
 
 Two processes have different memory behind the same function. A call that computes hardly notices;
 one that streams over megabytes can differ by several percent from process to process, and no
-number of calls in one pair of processes shows it.
+number of calls in one pair of processes shows it. On a GPU it is a time, half a microsecond,
+whatever the call, and a small share of it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +27,12 @@ __all__ = [
 
 CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 """Classes of calls; whatever streams is in the last, however long it takes."""
-GPU_CLASSES = ("up to 20 us", "up to 100 us", "over 100 us")
-"""Classes of calls on a GPU, where streaming makes no difference."""
-GPU_EDGES_US = (20.0, 100.0)
+GPU_CLASSES = ("of 10 us", "however long")
+"""On a GPU: what a call of 10 us has by the time that two processes differ by, and what every call
+has beside that (docs/lab/2026-11-22-gpu-luck.md)."""
+GPU_CLASS_US = 10.0
+GPU_SHORT_US = 20.0
+"""A call up to this takes several pairs of processes on a GPU."""
 PAIRS, GPU_PAIRS = 4, 2
 """Pairs of processes in which a call is timed whose processes differ by more than its blocks."""
 STREAM_BYTES = 4 << 20
@@ -35,10 +40,8 @@ STREAM_BYTES_PER_US = 8e3
 """A call streams when it moves this many bytes, at this rate or faster."""
 
 
-def class_of(call_us: float, moved_bytes: int, *, on_gpu: bool = False) -> int:
-    """Return the class of calls of this duration (microseconds) and traffic, as an index."""
-    if on_gpu:
-        return sum(call_us > edge for edge in GPU_EDGES_US)
+def class_of(call_us: float, moved_bytes: int) -> int:
+    """Return the class of calls on a CPU of this duration (microseconds) and traffic."""
     if moved_bytes >= STREAM_BYTES and moved_bytes >= STREAM_BYTES_PER_US * call_us:
         return CLASSES.index("streaming")
     return 0 if call_us <= 100 else 1 if call_us <= 1000 else 2
@@ -50,10 +53,9 @@ def pairs_needed(call_us: float, moved_bytes: int, *, on_gpu: bool = False) -> i
     One, unless processes differ by more than what more blocks of one pair could show: on a CPU
     where a call is long or moves much, on a GPU where it is short.
     """
-    kind = class_of(call_us, moved_bytes, on_gpu=on_gpu)
     if on_gpu:
-        return GPU_PAIRS if kind == GPU_CLASSES.index("up to 20 us") else 1
-    return PAIRS if kind >= CLASSES.index("over 1 ms") else 1
+        return GPU_PAIRS if call_us <= GPU_SHORT_US else 1
+    return PAIRS if class_of(call_us, moved_bytes) >= CLASSES.index("over 1 ms") else 1
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,16 @@ class Calibration:
         return GPU_CLASSES if self.on_gpu else CLASSES
 
     def sigma(self, call_us: float, moved_bytes: int) -> float:
-        """Return the sigma of calls of this duration and traffic."""
-        return self.sigmas[class_of(call_us, moved_bytes, on_gpu=self.on_gpu)]
+        """Return the sigma of calls of this duration (microseconds, more than 0) and traffic."""
+        if self.on_gpu:
+            short, long = self.sigmas
+            return math.hypot(short * GPU_CLASS_US / call_us, long)
+        return self.sigmas[class_of(call_us, moved_bytes)]
 
 
 DEFAULT = Calibration((0.05, 0.025, 0.015, 0.06), measured=False)
 """Wide on purpose: what a device gets that nobody has calibrated."""
-GPU_DEFAULT = Calibration((0.06, 0.03, 0.015), measured=False, on_gpu=True)
+GPU_DEFAULT = Calibration((0.05, 0.01), measured=False, on_gpu=True)
 
 
 def default(*, on_gpu: bool) -> Calibration:

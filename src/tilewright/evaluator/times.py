@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
-from tilewright.scoring.pairs import pairs_interval
+from tilewright.scoring.pairs import TYPICAL, pairs_interval
 
 __all__ = ["CaseTimes", "compare", "doubtful", "excess_outside_s", "hideable_s", "is_short", "net"]
 
@@ -27,10 +27,13 @@ Row = tuple[float, float, float, float]
 """A block: baseline, candidate, candidate, baseline, in microseconds."""
 PROCESS_LUCK = math.log(1.25)
 """Two processes of the same function were up to 20 % apart on an H200 (docs/measurements); what
-differs by more than this is no such luck."""
-LITTLE, LEAST = 0.5, 0.0075
+differs by more than this is no such luck, nor what several pairs say whose mean does by as much
+less as it scatters less."""
+LITTLE, LEAST, MOST = 0.75, 0.0075, 0.03
 """Share of what two processes of a function differ by up to which a difference needs no more pairs
-to be small, and what does not need them however little they differ by."""
+to be small; what does not need them however little they differ by, and what does however much."""
+DEVICE_TYPICAL = 1.0
+"""On a device a pair scatters as its sigma says, nearly normally (docs/lab)."""
 SHORT_DEVICE_S = 2e-5
 """A device call below this is `short`: launches and clocks matter in it."""
 
@@ -188,7 +191,7 @@ def half_width(times: CaseTimes, baseline: str) -> float:
 
 def pairs_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
     """Return half the width of the 95 % interval of the log ratio over all pairs of processes."""
-    found = _interval(by_pair(times, _rows(times, baseline)), sigma)
+    found = _interval(times, _rows(times, baseline), sigma)
     return math.log(found.high / found.low) / 2
 
 
@@ -197,10 +200,11 @@ def doubtful(times: CaseTimes, baseline: str, sigma: float) -> bool:
 
     Also one that is within its interval, unless it is little: the estimate is reported too.
     """
-    found = _interval(by_pair(times, _rows(times, baseline)), sigma)
+    found = _interval(times, _rows(times, baseline), sigma)
     seen = abs(math.log(found.estimate))
     decided = statistics.decide(found) != "no measurable difference"
-    return (decided or seen > max(LITTLE * sigma, LEAST)) and seen < PROCESS_LUCK
+    little = not decided and seen <= min(max(LITTLE * sigma, LEAST), MOST)
+    return not little and seen < PROCESS_LUCK / math.sqrt(len(times.pair_starts) or 1)
 
 
 def compare(
@@ -236,11 +240,10 @@ def compare(
             labels=labels,
             raw_us=raw,
         )
-    groups = by_pair(times, rows)
-    interval = _interval(groups, sigma)
+    interval = _interval(times, rows, sigma)
     if times.on_device:
         judged = _paired(times.totals[baseline], times.totals["candidate"])
-        alone = _interval(by_pair(times, judged), sigma)
+        alone = _interval(times, judged, sigma)
         low, high = min(interval.low, alone.low), max(interval.high, alone.high)
         interval = statistics.Interval(interval.estimate, low, high)
         raw = tuple(tuple(round(value, 3) for value in row) for row in judged)
@@ -259,15 +262,16 @@ def compare(
         moved_bytes=times.moved_bytes,
         decision=statistics.decide(interval),
         labels=labels,
-        pairs=tuple(len(group) for group in groups),
+        pairs=tuple(len(group) for group in by_pair(times, rows)),
         raw_us=raw,
         said_us=_said_rows(times, baseline),
     )
 
 
-def _interval(groups: list[list[Row]], sigma: float) -> statistics.Interval:
+def _interval(times: CaseTimes, rows: list[Row], sigma: float) -> statistics.Interval:
     """Return the geometric mean of what each pair of processes says, with its interval."""
-    return pairs_interval([statistics.paired_log_ratios(group) for group in groups], sigma)
+    ratios = [statistics.paired_log_ratios(group) for group in by_pair(times, rows)]
+    return pairs_interval(ratios, sigma, DEVICE_TYPICAL if times.on_device else TYPICAL)
 
 
 def _said_rows(times: CaseTimes, baseline: str) -> tuple[tuple[float, ...], ...]:

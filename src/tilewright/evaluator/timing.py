@@ -44,6 +44,8 @@ ALONE_CALLS = 9
 MORE, WIDE = 2, 0.03
 """How many times as many pairs of processes as planned are made at most, and the half width of the
 interval over them above which one more is made."""
+DEVICE_MORE = 3
+"""The same on a device, where a pair more is made for what is in doubt, not for what is wide."""
 TIME_FOR_MORE = 3.0
 """How many times as long as the last pair took must be left for one that was not planned."""
 LOOK_EVERY = 4
@@ -121,7 +123,7 @@ def _wants_another_pair(
     """Tell whether a pair of processes is missing.
 
     Some are planned. More are made where those so far disagree. On a device, where a process costs
-    more than the blocks that it makes, it is one more, where the sides differ by no more than two
+    more than the blocks that it makes, more are made where the sides differ by no more than the
     processes of one function have: it may be these that do (ADR 27, 31).
     """
     made = len(times.pair_starts)
@@ -133,7 +135,8 @@ def _wants_another_pair(
     call_us = statistics.median(times.totals[names[0]]) * 1e6
     sigma = evaluation.calibration.sigma(call_us, times.moved_bytes)
     if times.on_device:
-        return made == pairs and any(doubtful(times, name, sigma) for name in names[:-1])
+        doubt = any(doubtful(times, name, sigma) for name in names[:-1])
+        return doubt and made < DEVICE_MORE * pairs
     if pairs == 1 or made >= MORE * pairs:
         return False
     return any(pairs_half_width(times, name, sigma) > WIDE for name in names[:-1])

@@ -20,14 +20,16 @@ PRIOR_FREEDOM, MOST_PRIOR = 2, 8
 and how many they bring together at most: where many pairs were made, they disagreed."""
 TYPICAL = 0.5
 """The calibration's sigma covers 95 of 100 pairs, so that one pair can be believed; the usual
-scatter is about half of it (docs/measurements)."""
+scatter is about half of it on a CPU (docs/measurements)."""
 NORMAL_95 = 1.959964
 _STUDENT_95 = (2.571, 2.306, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110)
 """Two-sided 95 % quantiles of Student's t for the 5, 8, 11, 12, 13, ... 17 degrees of freedom of 2
 to 10 pairs."""
 
 
-def pairs_interval(groups: Sequence[Sequence[float]], between_process_sigma: float) -> Interval:
+def pairs_interval(
+    groups: Sequence[Sequence[float]], between_process_sigma: float, typical: float = TYPICAL
+) -> Interval:
     """Return the geometric mean of what pairs of processes say, with its 95 % interval.
 
     For one pair it is `speedup_interval`. For more, the pairs show themselves how far they
@@ -38,6 +40,7 @@ def pairs_interval(groups: Sequence[Sequence[float]], between_process_sigma: flo
     Args:
         groups: log ratios of blocks, one sequence a pair of processes; at most ten.
         between_process_sigma: of the calibration, without unit.
+        typical: share of it by which most pairs scatter.
 
     Raises:
         ValueError: as `speedup_interval`, or there are no pairs, or too many.
@@ -45,11 +48,11 @@ def pairs_interval(groups: Sequence[Sequence[float]], between_process_sigma: flo
     if len(groups) == 1:
         return speedup_interval(groups[0], between_process_sigma)
     centres = [(median(group), _within(group)) for group in groups]
-    return interval_of_centres(centres, between_process_sigma)
+    return interval_of_centres(centres, between_process_sigma, typical)
 
 
 def interval_of_centres(
-    centres: Sequence[tuple[float, float]], between_process_sigma: float
+    centres: Sequence[tuple[float, float]], between_process_sigma: float, typical: float = TYPICAL
 ) -> Interval:
     """Return what two to ten pairs say, from the log ratio of each and that estimate's variance.
 
@@ -64,7 +67,7 @@ def interval_of_centres(
     mean = math.fsum(centre for centre, _ in centres) / count
     seen = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
     known = math.fsum(within for _, within in centres) / count
-    known += (TYPICAL * between_process_sigma) ** 2
+    known += (typical * between_process_sigma) ** 2
     prior = min(PRIOR_FREEDOM * count, MOST_PRIOR)
     freedom = prior + count - 1
     variance = (prior * known + (count - 1) * seen) / freedom
