@@ -91,12 +91,13 @@ def _costs(rows: list[dict[str, object]], path: Path) -> dict[str, float | None]
     costs: dict[str, float | None] = {}
     if path.is_file():
         costs = json.loads(path.read_text(encoding="utf-8"))
-    for row in rows:
-        name = _name(row)
-        if name not in costs and row["level"] in (1, 2):
-            costs[name] = cost_of(str(row["code"]), 12.0)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(costs), encoding="utf-8")
+    missing = [row for row in rows if row["level"] in (1, 2) and _name(row) not in costs]
+    for number, row in enumerate(missing):
+        costs[_name(row)] = seconds = cost_of(str(row["code"]), 12.0)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(costs), encoding="utf-8")
+        took = "too long, or it fails" if seconds is None else f"{seconds:.3f} s"
+        print(f"one call, {number + 1} of {len(missing)}: {_name(row)} {took}", file=sys.stderr)
     return costs
 
 
