@@ -21,7 +21,7 @@ from tilewright.api import build_request
 from tilewright.cli.noise import Sample, calibrated, samples_of
 from tilewright.config import load
 from tilewright.errors import TilewrightError
-from tilewright.evaluator.calibration import GPU_CLASSES, write_calibration
+from tilewright.evaluator.calibration import GPU_PARTS, write_calibration
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.environment import device_key
 from tilewright.evaluator.host import plan_cores
@@ -60,6 +60,7 @@ class Run:
     """Log ratio of a call of many behind one gate."""
     pairs: tuple[tuple[float, float], ...] = ()
     """Log ratio of each pair of processes, and its scatter, as a calibration takes them."""
+    pair_blocks: tuple[int, ...] = ()
 
 
 def chosen(path: Path, count: int) -> list[dict[str, object]]:
@@ -110,6 +111,7 @@ def measure(local: LocalExecutor, row: dict[str, object], number: int) -> Run:
         item.said_us,
         _batched(item),
         tuple((made.log_ratio, made.within) for made in samples_of(report)),
+        item.pairs or (item.blocks,),
     )
 
 
@@ -182,18 +184,18 @@ def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
 def calibrate(rows: list[dict[str, object]]) -> list[Bar]:
     """Store what runs say of this GPU as its calibration."""
     samples = [
-        Sample(run.problem, "", run.reference_us, run.moved_bytes, *pair, on_gpu=True)
+        Sample(run.problem, "", run.reference_us, run.moved_bytes, *pair)
         for run in runs_of(rows)
         if run.reference_us is not None
         for pair in run.pairs
     ]
-    sigmas, counts = calibrated(samples)
+    sigmas, counts = calibrated(samples, on_gpu=True)
     device = find_device(DEVICE)
     cores = plan_cores(list(os.sched_getaffinity(0)))
     write_calibration(home(), device_key(cores, device), sigmas)
     return [
         Bar(f"calibration: {name}", "from runs", f"{sigma:.4f} from {count}", count > 0)
-        for name, sigma, count in zip(GPU_CLASSES, sigmas, counts, strict=True)
+        for name, sigma, count in zip(GPU_PARTS, sigmas, counts, strict=True)
     ]
 
 

@@ -52,11 +52,6 @@ BUGS = (
             "pairs_needed(steady * 1e6, moved, on_gpu=on_gpu)",
             "1",
         ),
-        (
-            "a process with a past is timed for short calls",
-            "(pairs > 1 and side.judged",
-            "(pairs > 9 and side.judged",
-        ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
         (
             "both calls of a pair get other contents",
@@ -69,6 +64,43 @@ BUGS = (
             "drawn.output_bytes <= 0",
         ),
         ("other dtypes are allowed when timed", "if said != turn.drawn.outputs:", "if not said:"),
+    ),
+    *planted(
+        "evaluator/timing.py",
+        UNIT + "test_pairs_on_device.py",
+        (
+            "a process with a past is timed for short calls",
+            "(pairs > 1 and side.judged",
+            "(pairs > 9 and side.judged",
+        ),
+        (
+            "no difference on a device is looked at again",
+            "return doubt and made < DEVICE_MORE * pairs",
+            "return False",
+        ),
+    ),
+    *planted(
+        "evaluator/times.py",
+        UNIT + "test_pairs_on_device.py",
+        (
+            "a baseline's luck is averaged over pairs that share it",
+            "apart = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))",
+            "apart = len(ratios)",
+        ),
+        (
+            "a short candidate has as little luck as its baseline",
+            "return calibration.sigma(theirs, times.moved_bytes, ours)",
+            "return calibration.sigma(theirs, times.moved_bytes)",
+        ),
+    ),
+    *planted(
+        "scoring/pairs.py",
+        UNIT + "test_pairs_on_device.py",
+        (
+            "what is known of processes is forgotten where pairs agree",
+            "known += between_process_sigma**2",
+            "known += 0.0",
+        ),
     ),
     *planted(
         "evaluator/clocks.py",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import json
 import os
 import socket
@@ -45,6 +46,7 @@ MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
     "judge": judge.main,
 }
 write_files = serve._write_files
+PIDS = itertools.count(1)
 NO_CORE = 9999
 """A core that no machine of ours has: its lease is in nobody's way."""
 ROOT = "0123456789abcdef0123456789abcdef"
@@ -90,6 +92,7 @@ class ThreadChild:
         self.signals: list[str] = []
         self.cpu, self.burns = 0.0, 0.0
         """CPU seconds used so far, and those used between arming and the stamp of each call."""
+        self.pid = next(PIDS)
         self._thawed = thawed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
         self._thread.start()

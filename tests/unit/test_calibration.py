@@ -9,6 +9,7 @@ import pytest
 
 from tilewright.evaluator.calibration import (
     DEFAULT,
+    GPU_DEFAULT,
     Calibration,
     read_calibration,
     write_calibration,
@@ -79,3 +80,11 @@ def test_each_class_has_its_sigma(call_us, moved, sigma):
     given: Any = Calibration(SIGMAS, measured=True)
 
     assert given.sigma(call_us, moved) == sigma
+
+
+def test_a_gpu_has_two_numbers_and_no_others_are_taken(tmp_path):
+    write_calibration(tmp_path, "this", (0.04, 0.02))
+    write_calibration(tmp_path, "that", (0.06, 0.03, 0.015))
+    assert read_calibration(tmp_path, "this", on_gpu=True).sigmas == (0.04, 0.02)
+    assert read_calibration(tmp_path, "this") == DEFAULT
+    assert read_calibration(tmp_path, "that", on_gpu=True) == GPU_DEFAULT

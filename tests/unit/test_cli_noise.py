@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -70,14 +69,21 @@ def test_on_a_gpu_a_time_and_a_share_are_found_again():
     draw = random.Random(7)
     samples = []
     for _ in range(4000):
-        calls_us = draw.uniform(5, 50), 1000.0
-        luck = [(us, 0.4 / us, 0.02 * (us > 100)) for us in calls_us]
-        made = [(us, draw.gauss(0, math.hypot(short, share))) for us, short, share in luck]
-        samples += [Sample("p", "c", us, 0, ratio, 0.0, on_gpu=True) for us, ratio in made]
-    (at_10_us, share), counts = calibrated(samples)
-    assert (at_10_us, share) == (pytest.approx(0.04, rel=0.1), pytest.approx(0.02, rel=0.1))
+        for us in (draw.uniform(5, 20), draw.uniform(20.1, 1000)):
+            luck = math.hypot(0.4 / us, 0.01, 0.005)
+            samples.append(sample(draw.gauss(0, luck), call_us=us, within=0.005))
+    (at_10_us, share), counts = calibrated(samples, on_gpu=True)
+    assert at_10_us == pytest.approx(0.04, rel=0.1)
+    assert share == pytest.approx(0.01, rel=0.1)
     assert counts == (4000, 4000)
-    assert calibrated([replace(samples[0], call_us=70.0)]) == (GPU_DEFAULT.sigmas, (0, 0))
+
+
+def test_a_gpu_of_which_too_little_is_known_keeps_its_defaults():
+    assert calibrated([], on_gpu=True) == (GPU_DEFAULT.sigmas, (0, 0))
+    long = [sample(0.05, call_us=500.0)] * 6
+    sigmas, counts = calibrated(long, on_gpu=True)
+    assert (sigmas[0], counts) == (GPU_DEFAULT.sigmas[0], (0, 6))
+    assert sigmas[1] > GPU_DEFAULT.sigmas[1]
 
 
 def test_noise():

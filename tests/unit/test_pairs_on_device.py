@@ -9,10 +9,18 @@ from typing import Any
 import pytest
 
 from tilewright.evaluator.calibration import GPU_DEFAULT, pairs_needed
-from tilewright.evaluator.times import CaseTimes, compare, doubtful
+from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of
 from tilewright.evaluator.timing import DEVICE_MORE, _has_a_past, _wants_another_pair
+from tilewright.records import Comparison
 
 NAMES = ["eager", "candidate"]
+
+
+def apart_by(shift: float, starts: list[int]) -> CaseTimes:
+    """Return eight blocks in which the candidate is faster by the logarithm `shift`."""
+    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=starts)
+    times.totals = {"eager": [math.exp(shift) * 1e-3] * 16, "candidate": [1e-3] * 16}
+    return times
 
 
 @pytest.mark.parametrize(
@@ -47,36 +55,65 @@ def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, rat
     assert not _wants_another_pair(evaluation, times, NAMES, pairs, 0.1)
 
 
-@pytest.mark.parametrize(("starts", "again"), [([0], True), ([0, 4], False), ([0, 2, 4], False)])
-def test_what_several_pairs_say_is_luck_up_to_less(starts, again):
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=starts)
-    times.totals = {"eager": [1.2e-3] * 16, "candidate": [1e-3] * 16}
-    assert doubtful(times, "eager", 0.05) is again
+@pytest.mark.parametrize(
+    ("starts", "sigma", "shift", "again"),
+    [
+        ([0], 0.05, 0.22, True),
+        ([0], 0.05, 0.23, False),
+        ([0, 4], 0.05, 0.15, True),
+        ([0, 4], 0.05, 0.16, False),
+        ([0, 2, 4, 6], 0.05, 0.11, True),
+        ([0, 2, 4, 6], 0.05, 0.12, False),
+        # Three sigmas of a very short call are more than a quarter.
+        ([0], 0.12, 0.35, True),
+        ([0], 0.12, 0.37, False),
+    ],
+)
+def test_a_difference_may_be_luck_up_to_less_the_more_pairs_say_it(starts, sigma, shift, again):
+    assert doubtful(apart_by(shift, starts), "eager", sigma) is again
 
 
-@pytest.mark.parametrize(("shift", "again"), [(0.0, False), (0.02, False), (0.03, True)])
-def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(shift, again):
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0])
+@pytest.mark.parametrize(
+    ("sigma", "shift", "again"),
+    [
+        # Three quarters of sigma.
+        (0.02, 0.0149, False),
+        (0.02, 0.0151, True),
+        # But no less than this,
+        (0.005, 0.0074, False),
+        (0.005, 0.0076, True),
+        # and no more than that.
+        (0.08, 0.0299, False),
+        (0.08, 0.0301, True),
+    ],
+)
+def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(
+    sigma, shift, again
+):
+    times = apart_by(shift, [0])
     # So scattered that no interval excludes 1.
     swing = [1.3, 1.3, 1 / 1.3, 1 / 1.3] * 4
-    times.totals = {
-        "eager": [math.exp(shift) * each * 1e-3 for each in swing],
-        "candidate": [1e-3] * 16,
-    }
-    assert doubtful(times, "eager", 0.05) is again
-
-
-@pytest.mark.parametrize(("shift", "again"), [(0.029, False), (0.031, True)])
-def test_no_difference_is_little_however_much_short_calls_differ(shift, again):
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0, 4])
-    times.totals = {"eager": [math.exp(shift) * 6e-6] * 16, "candidate": [6e-6] * 16}
-    assert doubtful(times, "eager", 0.08) is again
+    theirs = times.totals["eager"]
+    times.totals["eager"] = [call * each for call, each in zip(theirs, swing, strict=True)]
+    assert doubtful(times, "eager", sigma) is again
 
 
 def test_two_processes_on_a_gpu_differ_by_a_time_and_a_share():
-    assert GPU_DEFAULT.sigma(10.0, 0) == pytest.approx(math.hypot(0.05, 0.01))
-    assert GPU_DEFAULT.sigma(5.0, 1 << 30) == pytest.approx(math.hypot(0.1, 0.01))
+    assert GPU_DEFAULT.sigma(10.0, 0) == pytest.approx(math.hypot(0.04, 0.01))
+    assert GPU_DEFAULT.sigma(5.0, 1 << 30) == pytest.approx(math.hypot(0.08, 0.01))
     assert GPU_DEFAULT.sigma(1e6, 0) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_of_two_sides_the_shorter_has_most_of_the_luck():
+    luck = 0.4 / math.sqrt(2)
+    wanted = math.hypot(luck / 20, luck / 2, 0.01)
+    assert GPU_DEFAULT.sigma(20.0, 0, 2.0) == pytest.approx(wanted)
+    assert GPU_DEFAULT.sigma(2.0, 0, 20.0) == pytest.approx(wanted)
+    assert GPU_DEFAULT.sigma(20.0, 0, 20.0) == pytest.approx(GPU_DEFAULT.sigma(20.0, 0))
+
+    times = CaseTimes("one", on_device=True, blocks=2)
+    times.totals = {"eager": [20e-6] * 4, "candidate": [2e-6] * 4}
+    assert sigma_of(times, "eager", GPU_DEFAULT) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(("call_us", "pairs"), [(5.0, 2), (20.0, 2), (20.1, 1), (1e5, 1)])
@@ -84,15 +121,20 @@ def test_short_calls_take_two_pairs_of_processes_on_a_gpu(call_us, pairs):
     assert pairs_needed(call_us, 1 << 30, on_gpu=True) == pairs
 
 
-def test_agreeing_pairs_say_less_on_a_device_where_sigma_is_what_a_pair_scatters_by():
-    def half(*, on_device: bool) -> float:
-        times = CaseTimes("one", on_device=on_device, blocks=8, pair_starts=[0, 2, 4, 6])
-        times.totals = {"eager": [1e-3] * 16, "candidate": [1e-3] * 16}
-        times.outside = {"eager": [0.0] * 16, "candidate": [0.0] * 16}
-        found = compare(times, "eager", 0.02, (), official=False)
-        return math.log((found.speedup_high or 0) / (found.speedup_low or 0)) / 2
+def half_of(found: Comparison) -> float:
+    return math.log((found.speedup_high or 0) / (found.speedup_low or 0)) / 2
 
+
+def test_four_pairs_that_agree_rest_on_what_was_known():
+    found = compare(apart_by(0.0, [0, 2, 4, 6]), "eager", 0.02, (), official=False)
     # 2.201 is Student's t of 11 degrees of freedom, of which the pairs' agreement brings 3.
-    wanted = 2.201 * 0.02 * math.sqrt(8 / 11) / 2
-    assert half(on_device=True) == pytest.approx(wanted, rel=1e-3)
-    assert half(on_device=False) == pytest.approx(wanted / 2, rel=0.05)
+    assert half_of(found) == pytest.approx(2.201 * 0.02 * math.sqrt(8 / 11) / 2, rel=1e-3)
+
+
+def test_a_baseline_in_all_pairs_does_not_count_as_four():
+    times = apart_by(0.0, [0, 2, 4, 6])
+    own = half_of(compare(times, "eager", 0.02, (), official=False))
+    times.processes = {"eager": {1}, "candidate": {2, 3, 4, 5}}
+    shared = half_of(compare(times, "eager", 0.02, (), official=False))
+    # Half of the variance is divided by four, and half by one.
+    assert (shared / own) ** 2 == pytest.approx((1 / 2 / 4 + 1 / 2) / (1 / 4))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -52,6 +53,9 @@ def drawn(name: str) -> Drawn:
     return Drawn(**{item.name: known.get(item.name, 0) for item in dataclasses.fields(Drawn)})
 
 
+PROCESSES = itertools.count(1)
+
+
 class ScriptedSide:
     """A side whose calls take what the script says: (total, outside), in seconds."""
 
@@ -59,7 +63,7 @@ class ScriptedSide:
         self.name = name
         self.stage = "load"
         tree = SimpleNamespace(cpu_s=lambda: self.cpu, look=lambda: None)
-        self.child = SimpleNamespace(tree=tree)
+        self.child = SimpleNamespace(tree=tree, pid=next(PROCESSES))
         self.cpu = 0.0
         self.others: list[ScriptedSide] = []
         self.burns = 0.0
@@ -302,15 +306,17 @@ def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
     evaluation = Scripted.of(plan(40), steady(seconds), steady(seconds))
     evaluation.moved = moved
     opened: list[str] = []
-    times = time_case(evaluation, Case(name="one"), NAMES, noted(opened))
+    times = time_case(evaluation, Case(name="one"), NAMES, noted(evaluation, opened))
     return times, opened
 
 
-def noted(opened: list[str]) -> Reopen:
-    """Return a way to replace the sides that notes how."""
+def noted(evaluation: Scripted, opened: list[str]) -> Reopen:
+    """Return a way to replace the sides by processes of their own that notes how."""
 
     def reopen(*, fresh: bool) -> None:
         opened.append("fresh" if fresh else "again")
+        for side in evaluation.sides.values():
+            side.child = SimpleNamespace(tree=side.child.tree, pid=next(PROCESSES))  # type: ignore[assignment]
 
     return reopen
 
@@ -329,7 +335,7 @@ def test_pairs_that_disagree_are_followed_by_more():
     uneven: Any = lambda _: (2e-3 * (1.15 if len(opened) % 2 else 1.0), 0.0)  # noqa: E731
     evaluation = Scripted.of(plan(40), steady(2e-3), uneven)
     evaluation.moved = 1 << 20
-    times = time_case(evaluation, Case(name="one"), NAMES, noted(opened))
+    times = time_case(evaluation, Case(name="one"), NAMES, noted(evaluation, opened))
     assert len(times.pair_starts) == MORE * PAIRS
     assert opened == ["again"] * (PAIRS - 1) + ["fresh"] * (PAIRS * (MORE - 1))
 

@@ -288,8 +288,8 @@ def test_what_pairs_differ_by_shrinks_with_their_number():
     four = compare(in_pairs([1.0] * 4), "eager", 0.06, (), official=False)
 
     assert math.log(one.speedup_high) == pytest.approx(1.96 * 0.06, rel=1e-3)
-    # Half of it is typical, eight degrees of freedom of eleven, and Student's t for eleven.
-    expected = 2.201 * 0.03 * math.sqrt(8 / 11) / 2
+    # Eight degrees of freedom of eleven, and Student's t for eleven.
+    expected = 2.201 * 0.06 * math.sqrt(8 / 11) / 2
     assert math.log(four.speedup_high) == pytest.approx(expected, rel=1e-3)
 
 

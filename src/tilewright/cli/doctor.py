@@ -147,7 +147,7 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
         name = CALIBRATION_PROBLEMS[number % len(CALIBRATION_PROBLEMS)]
         progress.about(f"calibrating {number + 1} of {total}, {name}")
         samples += samples_of(judge(self_request(name, settings), settings, progress))
-    sigmas, counts = calibrated(samples)
+    sigmas, counts = calibrated(samples, on_gpu=settings.eval.device != "cpu")
     key = _key(settings)
     try:
         write_calibration(settings.home, key, sigmas)
@@ -215,7 +215,7 @@ def _calibration_item(settings: Config) -> Item:
     return Item(
         "calibration",
         False,
-        f"none; wide defaults ({shown})",
+        f"none; defaults ({shown})",
         "intervals as narrow as this machine allows",
         "tilewright doctor --calibrate",
     )

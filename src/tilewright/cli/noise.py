@@ -11,8 +11,9 @@ from typing import Any
 from tilewright.config import Config
 from tilewright.evaluator.calibration import (
     DEFAULT,
-    GPU_CLASS_US,
+    GPU_AT_US,
     GPU_DEFAULT,
+    GPU_SHORT_US,
     class_of,
 )
 from tilewright.problems.reader import find_problem
@@ -26,10 +27,7 @@ FLOOR = 0.002
 """No calibration claims less than this between two processes."""
 LEVEL = 0.95
 FEWEST = 6
-"""Samples that a class needs; one with fewer keeps the wide default."""
-TELLING_US, LONG_US = 50.0, 100.0
-"""Calls on a GPU up to the first tell the time that two processes differ by, those from the second
-on what they differ by beside that."""
+"""Samples that a class needs; one with fewer keeps the default."""
 Progress = Callable[[str, dict[str, Any]], None]
 
 
@@ -44,7 +42,6 @@ class Sample:
     log_ratio: float
     within: float
     """Standard deviation of the log ratio as its own blocks show it."""
-    on_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,13 +93,8 @@ def _sample(report: EvalReport, item: Comparison, pair: slice) -> Sample:
         call_us=item.reference.median_us,
         moved_bytes=item.moved_bytes,
         log_ratio=_nearest(statistics.median(ratios), item.said_us[pair]),
-        on_gpu=_on_gpu(item),
         within=(high - low) / (2 * NORMAL_95),
     )
-
-
-def _on_gpu(item: Comparison) -> bool:
-    return item.reference.method != "supervisor_clock"
 
 
 def _nearest(judged: float, said: Sequence[Sequence[float]]) -> float:
@@ -129,14 +121,16 @@ def scatter_of(samples: Sequence[Sample]) -> Scatter | None:
     )
 
 
-def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+def calibrated(
+    samples: Sequence[Sample], *, on_gpu: bool = False
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """Return the sigma of each class of calls, and how many samples it rests on.
 
     It is the smallest with which 95 % of the samples' intervals contain 1: what a ratio needs
     beyond what the blocks of its one pair of processes show, subtracted in quadrature. Of few
     samples a higher quantile is taken, by its own standard error, so that new runs are covered.
     """
-    if any(item.on_gpu for item in samples):
+    if on_gpu:
         return _calibrated_on_gpu(samples)
     chosen: list[list[Sample]] = [[] for _ in DEFAULT.sigmas]
     for item in samples:
@@ -146,20 +140,23 @@ def calibrated(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int,
 
 
 def _calibrated_on_gpu(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return what a call of 10 us has by the time that processes differ by, and what every one."""
+    """Return what a call of 10 us has by the time that processes differ by, and what every one.
+
+    The first is of short calls, in which it is all but everything, the second of the others.
+    """
     short = [
         replace(item, log_ratio=item.log_ratio * scale, within=item.within * scale)
         for item in samples
-        if item.call_us <= TELLING_US
-        for scale in [item.call_us / GPU_CLASS_US]
+        if item.call_us <= GPU_SHORT_US
+        for scale in [item.call_us / GPU_AT_US]
     ]
     first = _sigma_or(GPU_DEFAULT.sigmas[0], short)
-    long = [
-        replace(item, within=math.hypot(item.within, first * GPU_CLASS_US / item.call_us))
+    others = [
+        replace(item, within=math.hypot(item.within, first * GPU_AT_US / item.call_us))
         for item in samples
-        if item.call_us > LONG_US
+        if item.call_us > GPU_SHORT_US
     ]
-    return (first, _sigma_or(GPU_DEFAULT.sigmas[1], long)), (len(short), len(long))
+    return (first, _sigma_or(GPU_DEFAULT.sigmas[1], others)), (len(short), len(others))
 
 
 def _sigma_or(wide: float, samples: Sequence[Sample]) -> float:

@@ -7,11 +7,21 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
+from tilewright.evaluator.calibration import GPU_SHORT_US, Calibration
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
-from tilewright.scoring.pairs import TYPICAL, pairs_interval
+from tilewright.scoring.pairs import pairs_interval
 
-__all__ = ["CaseTimes", "compare", "doubtful", "excess_outside_s", "hideable_s", "is_short", "net"]
+__all__ = [
+    "CaseTimes",
+    "compare",
+    "doubtful",
+    "excess_outside_s",
+    "hideable_s",
+    "is_short",
+    "net",
+    "sigma_of",
+]
 
 HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
 """Work beside a call that is not charged: this, and this share of what the harness does there."""
@@ -25,16 +35,14 @@ baseline's: measured on an H200, 0.2 to 8.5 us by the kernel, the same for both 
 within 1.2 us (docs/lab)."""
 Row = tuple[float, float, float, float]
 """A block: baseline, candidate, candidate, baseline, in microseconds."""
-PROCESS_LUCK = math.log(1.25)
+PROCESS_LUCK, FAR = math.log(1.25), 3.0
 """Two processes of the same function were up to 20 % apart on an H200 (docs/measurements); what
-differs by more than this is no such luck, nor what several pairs say whose mean does by as much
-less as it scatters less."""
+differs by more than this, and by more than so many sigmas, is no such luck. The mean of several
+pairs is none at as much less as it scatters less."""
 LITTLE, LEAST, MOST = 0.75, 0.0075, 0.03
 """Share of what two processes of a function differ by up to which a difference needs no more pairs
 to be small; what does not need them however little they differ by, and what does however much."""
-DEVICE_TYPICAL = 1.0
-"""On a device a pair scatters as its sigma says, nearly normally (docs/lab)."""
-SHORT_DEVICE_S = 2e-5
+SHORT_DEVICE_S = GPU_SHORT_US * 1e-6
 """A device call below this is `short`: launches and clocks matter in it."""
 
 
@@ -54,6 +62,8 @@ class CaseTimes:
     blocks: int = 0
     pair_starts: list[int] = field(default_factory=list)
     """The first block of each pair of processes; none: one pair made them all."""
+    processes: dict[str, set[int]] = field(default_factory=dict)
+    """The processes of each side that took part."""
     moved_bytes: int = 0
     """Bytes of the inputs and outputs of one call."""
     on_device: bool = False
@@ -191,7 +201,7 @@ def half_width(times: CaseTimes, baseline: str) -> float:
 
 def pairs_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
     """Return half the width of the 95 % interval of the log ratio over all pairs of processes."""
-    found = _interval(times, _rows(times, baseline), sigma)
+    found = _interval(times, baseline, _rows(times, baseline), sigma)
     return math.log(found.high / found.low) / 2
 
 
@@ -200,11 +210,20 @@ def doubtful(times: CaseTimes, baseline: str, sigma: float) -> bool:
 
     Also one that is within its interval, unless it is little: the estimate is reported too.
     """
-    found = _interval(times, _rows(times, baseline), sigma)
+    found = _interval(times, baseline, _rows(times, baseline), sigma)
     seen = abs(math.log(found.estimate))
     decided = statistics.decide(found) != "no measurable difference"
     little = not decided and seen <= min(max(LITTLE * sigma, LEAST), MOST)
-    return not little and seen < PROCESS_LUCK / math.sqrt(len(times.pair_starts) or 1)
+    luck = max(PROCESS_LUCK, FAR * sigma) / math.sqrt(len(times.pair_starts) or 1)
+    return not little and seen < luck
+
+
+def sigma_of(times: CaseTimes, baseline: str, calibration: Calibration) -> float:
+    """Return by how much a process of the candidate and one of a baseline differ by luck alone."""
+    if not times.on_device:
+        return calibration.sigma(statistics.median(times.totals[baseline]) * 1e6, times.moved_bytes)
+    theirs, ours = (statistics.median(net(times, name)) * 1e6 for name in (baseline, "candidate"))
+    return calibration.sigma(theirs, times.moved_bytes, ours)
 
 
 def compare(
@@ -240,10 +259,10 @@ def compare(
             labels=labels,
             raw_us=raw,
         )
-    interval = _interval(times, rows, sigma)
+    interval = _interval(times, baseline, rows, sigma)
     if times.on_device:
         judged = _paired(times.totals[baseline], times.totals["candidate"])
-        alone = _interval(times, judged, sigma)
+        alone = _interval(times, baseline, judged, sigma)
         low, high = min(interval.low, alone.low), max(interval.high, alone.high)
         interval = statistics.Interval(interval.estimate, low, high)
         raw = tuple(tuple(round(value, 3) for value in row) for row in judged)
@@ -268,10 +287,18 @@ def compare(
     )
 
 
-def _interval(times: CaseTimes, rows: list[Row], sigma: float) -> statistics.Interval:
-    """Return the geometric mean of what each pair of processes says, with its interval."""
+def _interval(
+    times: CaseTimes, baseline: str, rows: list[Row], sigma: float
+) -> statistics.Interval:
+    """Return the geometric mean of what each pair of processes says, with its interval.
+
+    A baseline that is compiled, or was kept, may be in several pairs: the half of the variance
+    that is its own shrinks with the number of its processes only.
+    """
     ratios = [statistics.paired_log_ratios(group) for group in by_pair(times, rows)]
-    return pairs_interval(ratios, sigma, DEVICE_TYPICAL if times.on_device else TYPICAL)
+    theirs = len(times.processes.get(baseline, ())) or len(ratios)
+    apart = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))
+    return pairs_interval(ratios, sigma, apart)
 
 
 def _said_rows(times: CaseTimes, baseline: str) -> tuple[tuple[float, ...], ...]:

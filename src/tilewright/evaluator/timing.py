@@ -24,6 +24,7 @@ from tilewright.evaluator.times import (
     hideable_s,
     pairs_half_width,
     shortest,
+    sigma_of,
 )
 from tilewright.records import Case
 from tilewright.scoring import statistics
@@ -92,6 +93,8 @@ def time_case(
         _make_ready(clock, evaluation, names, draws[0], slots)
     while True:
         times.pair_starts.append(times.blocks)
+        for name in names:
+            times.processes.setdefault(name, set()).add(evaluation.sides[name].child.pid)
         _time_pair(clock, evaluation, times, names, draws, slots, pairs)
         took = time.monotonic() - begun
         if times.wrong or reopen is None:
@@ -132,13 +135,13 @@ def _wants_another_pair(
     if time.monotonic() + TIME_FOR_MORE * took_s > evaluation.deadline:
         # Nobody fails for an interval that we want narrower.
         return False
-    call_us = statistics.median(times.totals[names[0]]) * 1e6
-    sigma = evaluation.calibration.sigma(call_us, times.moved_bytes)
+    known = evaluation.calibration
     if times.on_device:
-        doubt = any(doubtful(times, name, sigma) for name in names[:-1])
+        doubt = any(doubtful(times, name, sigma_of(times, name, known)) for name in names[:-1])
         return doubt and made < DEVICE_MORE * pairs
     if pairs == 1 or made >= MORE * pairs:
         return False
+    sigma = sigma_of(times, names[0], known)
     return any(pairs_half_width(times, name, sigma) > WIDE for name in names[:-1])
 
 

@@ -13,7 +13,13 @@ from tilewright.evaluator.calibration import Calibration
 from tilewright.evaluator.correctness import Seen
 from tilewright.evaluator.environment import environment
 from tilewright.evaluator.evaluation import Evaluation
-from tilewright.evaluator.times import CaseTimes, compare, excess_outside_s, is_short
+from tilewright.evaluator.times import (
+    CaseTimes,
+    compare,
+    excess_outside_s,
+    is_short,
+    sigma_of,
+)
 from tilewright.languages.source import static_features
 from tilewright.records import (
     Comparison,
@@ -153,11 +159,10 @@ def _comparisons(
         if case.wrong or not case.blocks:
             continue
         for name in list(case.totals)[:-1]:
-            call_us = _median(case.totals[name]) * 1e6
             labels = [] if calibration.measured else ["uncalibrated"]
             if is_short(case, name):
                 labels.append("short")
-            sigma = calibration.sigma(call_us, case.moved_bytes)
+            sigma = 0.0 if official else sigma_of(case, name, calibration)
             item = compare(case, name, sigma, tuple(labels), official=official)
             found.append(_noisy(item))
     return tuple(found)
@@ -190,8 +195,7 @@ def _summary(
     within, sigmas = [], []
     for case in times:
         if case.blocks and not case.wrong:
-            call_us = _median(case.totals[baseline]) * 1e6
-            sigma = calibration.sigma(call_us, case.moved_bytes)
+            sigma = sigma_of(case, baseline, calibration)
             several = len(case.pair_starts) > 1
             alone = compare(case, baseline, sigma if several else 0.0, (), official=False)
             low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup

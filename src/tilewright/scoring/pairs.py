@@ -18,9 +18,6 @@ __all__ = ["interval_of_centres", "pairs_interval"]
 PRIOR_FREEDOM, MOST_PRIOR = 2, 8
 """How many degrees of freedom each pair brings to the scatter that is known without comparing them,
 and how many they bring together at most: where many pairs were made, they disagreed."""
-TYPICAL = 0.5
-"""The calibration's sigma covers 95 of 100 pairs, so that one pair can be believed; the usual
-scatter is about half of it on a CPU (docs/measurements)."""
 NORMAL_95 = 1.959964
 _STUDENT_95 = (2.571, 2.306, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110)
 """Two-sided 95 % quantiles of Student's t for the 5, 8, 11, 12, 13, ... 17 degrees of freedom of 2
@@ -28,7 +25,9 @@ to 10 pairs."""
 
 
 def pairs_interval(
-    groups: Sequence[Sequence[float]], between_process_sigma: float, typical: float = TYPICAL
+    groups: Sequence[Sequence[float]],
+    between_process_sigma: float,
+    apart: float | None = None,
 ) -> Interval:
     """Return the geometric mean of what pairs of processes say, with its 95 % interval.
 
@@ -40,7 +39,7 @@ def pairs_interval(
     Args:
         groups: log ratios of blocks, one sequence a pair of processes; at most ten.
         between_process_sigma: of the calibration, without unit.
-        typical: share of it by which most pairs scatter.
+        apart: how many pairs these are worth, where some share a process; none do if left out.
 
     Raises:
         ValueError: as `speedup_interval`, or there are no pairs, or too many.
@@ -48,11 +47,13 @@ def pairs_interval(
     if len(groups) == 1:
         return speedup_interval(groups[0], between_process_sigma)
     centres = [(median(group), _within(group)) for group in groups]
-    return interval_of_centres(centres, between_process_sigma, typical)
+    return interval_of_centres(centres, between_process_sigma, apart)
 
 
 def interval_of_centres(
-    centres: Sequence[tuple[float, float]], between_process_sigma: float, typical: float = TYPICAL
+    centres: Sequence[tuple[float, float]],
+    between_process_sigma: float,
+    apart: float | None = None,
 ) -> Interval:
     """Return what two to ten pairs say, from the log ratio of each and that estimate's variance.
 
@@ -67,11 +68,11 @@ def interval_of_centres(
     mean = math.fsum(centre for centre, _ in centres) / count
     seen = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
     known = math.fsum(within for _, within in centres) / count
-    known += (typical * between_process_sigma) ** 2
+    known += between_process_sigma**2
     prior = min(PRIOR_FREEDOM * count, MOST_PRIOR)
     freedom = prior + count - 1
     variance = (prior * known + (count - 1) * seen) / freedom
-    half = _STUDENT_95[count - 2] * math.sqrt(variance / count)
+    half = _STUDENT_95[count - 2] * math.sqrt(variance / (apart or count))
     return from_logs(mean, half, half)
 
 
