@@ -103,6 +103,11 @@ JUDGE = (
             "if covered is None:",
         ),
         (
+            "two seeds that agree are no chance",
+            "if not has_drawn:",
+            "if has_drawn or not has_drawn:",
+        ),
+        (
             "variations of the contents are never applied",
             "vary(value, contents, generator) if",
             "value.clone() if",

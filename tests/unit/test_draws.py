@@ -91,6 +91,24 @@ def test_a_reference_that_draws_random_numbers_is_found():
     assert [item.own_error for item in drawn.expected] == [0.0]
 
 
+@pytest.mark.parametrize("contents", ["x[0, :1]", "x[0, :2]"])
+def test_a_random_reference_is_found_where_two_seeds_happen_to_agree(contents):
+    # Two draws of one element agree in every second case, later ones too.
+    for seed in range(20):
+        reference = load(RAND, f"torch.nn.functional.dropout({contents}, 0.5)")
+        made = [
+            draws.draw(reference, {"n": 4}, "nominal", 3, seed + other, double=False)
+            for other in range(6)
+        ]
+        assert [drawn.random for drawn in made] == [True] * 6
+
+
+def test_random_numbers_that_change_nothing_are_no_chance():
+    reference = load(RAND, "x + 0 * torch.rand(())")
+    assert not draw(reference).random
+    assert not draw(reference, seed=4).random
+
+
 def test_a_reference_whose_state_has_settled_is_judged_again():
     # It counts to three, and says the same from then on: a wrong candidate is wrong then.
     reference = load(RAND, "x + min(len(KEPT.append(0) or KEPT), 3)")

@@ -17,6 +17,9 @@ from tilewright.evaluator.judge.reference import Reference
 
 ILL_CONDITIONED = 1e-2
 """Contents on which the reference itself is off by this share of the output's RMS are skipped."""
+SEEDS = 16
+"""How many others are tried where random numbers are drawn and no output shows it: of few elements
+the outputs of two seeds may be the same."""
 ROUNDINGS = 2
 """How often the inputs are rounded anew, to see how the outputs move."""
 
@@ -129,13 +132,8 @@ def _lay_out(
 def _expect(reference: Reference, drawn: Draw, *, double: bool) -> None:
     args, grad_outputs = drawn.arguments(), drawn.grad_outputs()
     values, drawn.structure = refs.run(reference, args, grad_outputs, drawn.forward_seed)
-    if reference.random is not False:
-        again, _ = refs.run(reference, args, grad_outputs, drawn.forward_seed + 1)
-        reference.random = _differ(values, again)
-        reference.stateful = False
-        if reference.random:
-            once_more, _ = refs.run(reference, args, grad_outputs, drawn.forward_seed + 1)
-            reference.stateful = _differ(again, once_more)
+    if reference.random is None or reference.stateful:
+        _look_for_chance(reference, drawn.forward_seed, args, grad_outputs, values)
     drawn.random = bool(reference.random)
     oracles: list[torch.Tensor] | None = None
     if double and not drawn.random:
@@ -149,6 +147,26 @@ def _expect(reference: Reference, drawn: Draw, *, double: bool) -> None:
     ]
     if oracles is None:
         _estimate_own_error(reference, drawn, args, grad_outputs, values)
+
+
+def _look_for_chance(
+    reference: Reference,
+    seed: int,
+    args: list[Any],
+    grad_outputs: list[torch.Tensor],
+    values: list[torch.Tensor],
+) -> None:
+    """Note whether outputs hang on the forward seed, and whether they differ without it too."""
+    reference.random = reference.stateful = False
+    for other in range(seed + 1, seed + 1 + SEEDS):
+        again, _ = refs.run(reference, args, grad_outputs, other)
+        has_drawn = refs.has_drawn(reference.device, other)
+        if _differ(values, again):
+            once_more, _ = refs.run(reference, args, grad_outputs, other)
+            reference.random, reference.stateful = True, _differ(again, once_more)
+            return
+        if not has_drawn:
+            return
 
 
 def _estimate_own_error(

@@ -286,6 +286,21 @@ def _seed(device: torch.device, seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
+def has_drawn(device: torch.device, seed: int) -> bool:
+    """Tell whether numbers were drawn from torch's generators since they got `seed`, and seed anew.
+
+    Whoever calls seeds before the next draw anyway.
+    """
+    left = _states(device)
+    _seed(device, seed)
+    return any(not torch.equal(a, b) for a, b in zip(left, _states(device), strict=True))
+
+
+def _states(device: torch.device) -> list[torch.Tensor]:
+    on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.default_generator.get_state(), *on_gpu]
+
+
 def _finish(device: torch.device) -> None:
     """Wait until the device has done what was asked, so that the host's clock sees it."""
     if device.type == "cuda":
