@@ -80,7 +80,8 @@ class HostMemory:
         memory: tuple[int, ...] = ()
         if len(frame.fds) > 1:
             self.token = token_page(frame.fds[1])
-            memory = (os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC),)
+            flags = os.O_RDONLY | os.O_CLOEXEC
+            memory = (os.open("/proc/self/mem", flags), os.open("/proc/self/maps", flags))
         return {"base": self.mirror.address}, memory
 
     @property

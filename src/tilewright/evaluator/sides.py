@@ -96,7 +96,7 @@ class Side:
         """Map an input arena of at least these bytes on the contestant; `None`: it is there.
 
         Returns descriptors for the judge, which the caller closes: the arena's and, the first
-        time, one to read the contestant's memory.
+        time, those to read the contestant's memory and how it is mapped.
         """
         if inputs <= self.inputs_bytes:
             return None
@@ -107,8 +107,8 @@ class Side:
         memory: list[int] = []
         try:
             fds = (arena, self.token.fd) if first else (arena,)
-            frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=int(first))
-            memory = list(frame.fds[: int(first)])
+            frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=2 * first)
+            memory = list(frame.fds[: 2 * first])
             self._expect("mapped", frame)
             if first:
                 # No candidate is loaded yet; what the process says later, nobody believes.

@@ -20,7 +20,7 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
     """Return the source files at `path`: a file, a folder, or `-` for standard input.
 
     Raises:
-        ConfigError: there is nothing there, or it is not text.
+        ConfigError: there is nothing there, it is not text, or a link leads out of the folder.
     """
     if path == "-":
         text = sys.stdin.read()
@@ -31,6 +31,11 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
         found = sorted(p for p in where.rglob("*") if p.is_file() and p.suffix in _SUFFIXES)
         if not found:
             raise ConfigError(f"{path}: the folder holds no source file ({', '.join(_SUFFIXES)})")
+        home = where.resolve()
+        for file in found:
+            # A candidate is given what it brings, not what its author wants to see of this machine.
+            if not file.resolve().is_relative_to(home):
+                raise ConfigError(f"{file}: a link out of the folder; put a copy of the file there")
         return tuple(_read(file, file.relative_to(where).as_posix()) for file in found)
     if not where.exists():
         raise ConfigError(f"{path}: no such file; give a source file, a folder, or - for stdin")

@@ -87,7 +87,7 @@ class Judge:
         if old is not None:
             old.inputs = arena
         else:
-            memory = HostMemory(frame.fds[1], fields["mirror"])
+            memory = HostMemory(frame.fds[1], fields["mirror"], frame.fds[2])
             self.sides[fields["side"]] = Side(arena, memory)
         return {}
 

@@ -34,20 +34,30 @@ class HostMemory:
     fd: int
     mirror: int
     """Where the contestant keeps the inputs of timed calls: an address in its memory."""
+    maps: int
+    """A descriptor of `/proc/PID/maps`."""
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Copy a tensor out of the contestant's memory."""
         return read_tensor(self.fd, address, like)
 
     def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
-        """Compare `windows` (start, stop) of the mirror with the master."""
+        """Compare `windows` (start, stop) of the mirror with the master.
+
+        A mirror that is not the contestant's own memory differs: who maps the arena there has not
+        copied it, and has that time for something else.
+        """
         if not isinstance(image, mmap.mmap):
             raise TypeError("the master of a process's inputs lies on the host")
-        return differs(self.fd, self.mirror + base, image, windows)
+        first = self.mirror + base
+        if windows and not is_private(self.maps, first, first + len(image)):
+            return True
+        return differs(self.fd, first, image, windows)
 
     def close(self) -> None:
-        """Close the descriptor."""
+        """Close the descriptors."""
         os.close(self.fd)
+        os.close(self.maps)
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,30 @@ def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor |
         return value
     into = memoryview((ctypes.c_char * size).from_address(value.data_ptr())).cast("B")
     return value if _read_into(memory, address, into) else None
+
+
+def is_private(maps: int, first: int, stop: int) -> bool:
+    """Tell whether all memory from `first` to before `stop` is anonymous and the process's own.
+
+    Args:
+        maps: a descriptor of `/proc/PID/maps` (proc(5)).
+        first: an address.
+        stop: the address behind the last one.
+    """
+    os.lseek(maps, 0, os.SEEK_SET)
+    text = b""
+    while part := os.read(maps, 1 << 16):
+        text += part
+    covered = 0
+    for line in text.splitlines():
+        span, rights, _, _, inode = line.split(maxsplit=5)[:5]
+        start, end = (int(word, 16) for word in span.split(b"-"))
+        shared = min(end, stop) - max(start, first)
+        if shared > 0:
+            if not rights.endswith(b"p") or inode != b"0":
+                return False
+            covered += shared
+    return covered == stop - first
 
 
 def differs(memory: int, address: int, image: mmap.mmap, windows: list[list[int]]) -> bool:
