@@ -29,6 +29,8 @@ class ContestantRole:
         self.sequence = 0
         self.memory = -1
         """Descriptor of the contestant's memory."""
+        self.maps = -1
+        """Descriptor of how it is mapped."""
         if mapped:
             assert self.map().kind == "mapped"
 
@@ -37,7 +39,7 @@ class ContestantRole:
         fds = (*self.arenas.fds, self.token.fd)
         frame = self.role.ask("map", self.arenas.fields, fds=fds)
         if frame.fds:
-            (self.memory,) = frame.fds
+            self.memory, self.maps = frame.fds
         return frame
 
     def load(
@@ -126,5 +128,6 @@ class ContestantRole:
         # The page stays mapped: the thread that has just ended may still view it.
         self.token.words.release()
         os.close(self.token.fd)
-        if self.memory >= 0:
-            os.close(self.memory)
+        for fd in (self.memory, self.maps):
+            if fd >= 0:
+                os.close(fd)

@@ -112,6 +112,12 @@ class ThreadChild:
     def look(self) -> None:
         """A thread has no tree to look at."""
 
+    def seclude(self) -> None:
+        """A thread starts no processes."""
+
+    def release(self) -> None:
+        """Nor does it then."""
+
     def cpu_s(self) -> float:
         return self.cpu
 

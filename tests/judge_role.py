@@ -36,13 +36,13 @@ class JudgeRole:
         fields = {**PLAIN, "problem_kind": kind, "rule": None, **changes}
         return self.role.ask("problem", fields, source.encode())
 
-    def map(self, side: str = "candidate") -> None:
-        """Share the arenas under the name of a side."""
-        fields = {"side": side, "mirror": self.arenas.address, **self.arenas.fields}
-        memory = os.open("/proc/self/mem", os.O_RDONLY)
-        fds = (*self.arenas.fds, memory)
-        assert self.role.ask("map", fields, fds=fds).fields == {}
-        os.close(memory)
+    def map(self, side: str = "candidate", mirror: int | None = None) -> None:
+        """Share the arenas under the name of a side; the mirror is the arena, or elsewhere."""
+        fields = {"side": side, "mirror": mirror or self.arenas.address, **self.arenas.fields}
+        own = [os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("mem", "maps")]
+        assert self.role.ask("map", fields, fds=(*self.arenas.fds, *own)).fields == {}
+        for fd in own:
+            os.close(fd)
 
     def draw(self, contents: str = "nominal", seed: int = 3) -> dict[str, Any]:
         """Have inputs drawn as `d`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 
 import pytest
 import torch
@@ -134,12 +133,8 @@ def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
 @pytest.mark.parametrize("base", [0, 4096])
 def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
     judge.load(FUNCTION)
-    mirror = mmap.mmap(-1, len(judge.arenas.inputs))
-    address = torch.frombuffer(mirror, dtype=torch.uint8).data_ptr()
-    memory = os.open("/proc/self/mem", os.O_RDONLY)
-    fields = {"side": "candidate", "mirror": address, **judge.arenas.fields}
-    judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory))
-    os.close(memory)
+    mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
     drawn = judge.draw()
     x = judge.inputs(drawn, base)[0]
     # As a contestant does before a timed call; the arena stays as it was given.
@@ -157,12 +152,24 @@ def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
     assert seen([0, 1], [200, 201]) == ["the inputs of a timed call"]
 
 
-def test_a_mirror_is_looked_at_before_the_contents_change(judge):
+def test_a_mirror_that_is_the_arena_saves_its_copy(judge):
     judge.load(FUNCTION)
     judge.map()
     drawn = judge.draw()
     x, _ = judge.inputs(drawn)
+
+    answer = judge.timed("candidate", x, keep=False, look=[[0, 8]])
+    assert answer["mutated"] == ["the inputs of a timed call"]
+
+
+def test_a_mirror_is_looked_at_before_the_contents_change(judge):
+    judge.load(FUNCTION)
+    mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
+    drawn = judge.draw()
+    x, _ = judge.inputs(drawn)
     following = {"draw": "d", "side": "candidate", "base": 0, "stir": 9}
     look = [[0, drawn["size"]]]
+    mirror[:] = judge.arenas.inputs[:]
 
     assert judge.timed("candidate", x, look=look, next=following)["mutated"] == []

@@ -84,6 +84,12 @@ class ScriptedSide:
     def output_addresses(self, count: int) -> list[int]:
         return [PLACES[self.name] + self._calls] * count
 
+    def seclude(self) -> None:
+        self._log.append(("seclude", {"side": self.name}))
+
+    def release(self) -> None:
+        self._log.append(("release", {"side": self.name}))
+
 
 class Scripted(Evaluation):
     """An evaluation that writes down what it is told to do."""

@@ -85,6 +85,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
 }
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
+_FORK, _VFORK = 57, 58  # on x86-64 alone
+_THREAD = 0x00010000
 _SOCKET = (41, 198)
 _AUDIT_ARCH = (0xC000003E, 0xC00000B7)
 _X32_BIT = 0x40000000
@@ -100,6 +102,7 @@ _NR, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # in struct seccomp_data; both machines 
 
 _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
+_ASK = 0x7FC00000
 _EPERM = 0x00050000 | errno.EPERM
 _ENOSYS = 0x00050000 | errno.ENOSYS
 
@@ -107,6 +110,7 @@ _SET_MODE_FILTER = 1
 _FLAG_TSYNC = 1
 # Without it, kernels before 5.16 turn speculation off for the process, which slows it.
 _FLAG_SPEC_ALLOW = 4
+_FLAG_LISTENER, _FLAG_TSYNC_ESRCH = 8, 16
 _MODE_FILTER = 2
 
 
@@ -128,14 +132,7 @@ def program(machine: str) -> bytes:
     if machine not in ("x86_64", "aarch64"):
         raise OSError(errno.ENOSYS, f"no seccomp filter for {machine}")
     column = 0 if machine == "x86_64" else 1
-    steps = [
-        _step(_LOAD, _ARCH),
-        _step(_EQUAL, _AUDIT_ARCH[column], 1, 0),
-        _step(_RETURN, _KILL),
-        _step(_LOAD, _NR),
-    ]
-    if column == 0:
-        steps += [_step(_AT_LEAST, _X32_BIT, 0, 1), _step(_RETURN, _EPERM)]
+    steps = _numbers_of(column)
     for numbers in DENIED.values():
         number = numbers[column]
         if number is not None:
@@ -161,6 +158,57 @@ def program(machine: str) -> bytes:
     return b"".join(steps)
 
 
+def _numbers_of(column: int) -> list[bytes]:
+    """Return steps that load the number of a call, and end calls of other machines."""
+    steps = [
+        _step(_LOAD, _ARCH),
+        _step(_EQUAL, _AUDIT_ARCH[column], 1, 0),
+        _step(_RETURN, _KILL),
+        _step(_LOAD, _NR),
+    ]
+    if column == 0:
+        steps += [_step(_AT_LEAST, _X32_BIT, 0, 1), _step(_RETURN, _EPERM)]
+    return steps
+
+
+def asking_program(machine: str) -> bytes:
+    """Return the filter that asks its listener before a process, not a thread, is started."""
+    column = 0 if machine == "x86_64" else 1
+    steps = _numbers_of(column)
+    for number in (_FORK, _VFORK) if column == 0 else ():
+        steps += _unless_equal(number, _step(_RETURN, _ASK))
+    steps += _unless_equal(_CLONE3[column], _step(_RETURN, _ENOSYS))
+    steps += _unless_equal(
+        _CLONE[column],
+        _step(_LOAD, _FIRST_ARGUMENT),
+        _step(_AND, _THREAD),
+        _step(_EQUAL, 0, 0, 1),
+        _step(_RETURN, _ASK),
+    )
+    steps.append(_step(_RETURN, _ALLOW))
+    return b"".join(steps)
+
+
+def listen() -> int:
+    """Have whoever holds the returned descriptor asked before a process is started.
+
+    For all threads, and all that they start. Without an answer who asks waits.
+
+    Raises:
+        OSError: the kernel knows no such filter (before 5.7), or refuses it.
+    """
+    header, _keep = _header(asking_program(syscalls.MACHINE))
+    flags = _FLAG_LISTENER | _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_SPEC_ALLOW
+    return syscalls.syscall("seccomp", _SET_MODE_FILTER, flags, header)
+
+
+def _header(code: bytes) -> tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]:
+    """Return what seccomp takes, and the memory that it points to."""
+    memory = ctypes.create_string_buffer(code, len(code))
+    packed = struct.pack("@HP", len(code) // 8, ctypes.addressof(memory))
+    return ctypes.create_string_buffer(packed, 16), memory
+
+
 def install() -> str:
     """Put the filter on all threads of the process; it cannot be taken off.
 
@@ -169,11 +217,7 @@ def install() -> str:
     Raises:
         OSError: the kernel refuses every way to install it.
     """
-    code = program(syscalls.MACHINE)
-    memory = ctypes.create_string_buffer(code, len(code))
-    header = ctypes.create_string_buffer(
-        struct.pack("@HP", len(code) // 8, ctypes.addressof(memory)), 16
-    )
+    header, _keep = _header(program(syscalls.MACHINE))
     for flags in (_FLAG_TSYNC | _FLAG_SPEC_ALLOW, _FLAG_TSYNC):
         try:
             stray = syscalls.syscall("seccomp", _SET_MODE_FILTER, flags, header)

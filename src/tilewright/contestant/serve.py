@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import torch
 
-from tilewright.contestant import calls
+from tilewright.contestant import calls, seccomp
 from tilewright.contestant.census import Census
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.contestant.host_memory import HostMemory
@@ -285,6 +285,14 @@ def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in
     return isinstance(said, str) and said.startswith(ROOT)
 
 
+def _listeners() -> tuple[int, ...]:
+    """Return what the supervisor is asked by before a process is started, where that works."""
+    try:
+        return (seccomp.listen(),)
+    except OSError:
+        return ()
+
+
 def main(
     sock: socket.socket,
     applied: dict[str, str],
@@ -292,7 +300,10 @@ def main(
 ) -> None:
     """Serve frames until told to exit; an exception of the candidate is an answer."""
     channel = Channel(sock)
-    channel.send("ready", {"applied": applied})
+    listeners = _listeners() if kind is Contestant and applied.get("seccomp") == "" else ()
+    channel.send("ready", {"applied": applied}, fds=listeners)
+    for listener in listeners:
+        os.close(listener)
     # Here, so that a contestant which waits for its candidate has its device ready too.
     contestant = kind(channel)
     handlers = {name: getattr(contestant, name) for name in contestant.HANDLERS}

@@ -18,6 +18,7 @@ from typing import Any
 from tilewright.contestant.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.confinement import forkserver_environment
+from tilewright.evaluator.door import Door
 from tilewright.evaluator.process_tree import ProcessTree
 
 ROLES = (
@@ -89,6 +90,8 @@ class Child:
         self._status_fd = status_fd
         self._status: int | None = None
         self.tree = ProcessTree(init_pid)
+        self.door: Door | None = None
+        """Where the child asks before it starts a process, if it does."""
         self.closed = False
         self._ready = False
         self.begun = False
@@ -99,6 +102,7 @@ class Child:
         if self._ready:
             return
         frame = self._first_words("ready", timeout_s)
+        self.door = Door(frame.fds[0]) if frame.fds else None
         applied = frame.fields.get("applied")
         if not isinstance(applied, dict):
             self.kill()
@@ -127,6 +131,17 @@ class Child:
             said = frame.fields.get("message", "")
             raise InfrastructureError(f"the {self.role} started with {frame.kind!r}: {said}")
         return frame
+
+    def seclude(self) -> None:
+        """Leave the payload alone: its other processes are killed, and it can start none."""
+        if self.door is not None and not self.door.closed:
+            self.door.closed = True
+            self.tree.seclude()
+
+    def release(self) -> None:
+        """Let it start processes again."""
+        if self.door is not None:
+            self.door.closed = self.tree.alone = False
 
     def wait_status(self, timeout_s: float) -> int | None:
         """Return the wait status of the child's payload, or `None` while it lives."""
@@ -161,6 +176,8 @@ class Child:
         self.wait_status(0)
         self.closed = True
         self.tree.close()
+        if self.door is not None:
+            self.door.close()
         self.channel.close()
         os.close(self._init_pidfd)
         os.close(self._status_fd)

@@ -239,6 +239,15 @@ class Side:
         self._expect("result", frame)
         return Timed(done - start, outside, self._read_result(frame))
 
+    def seclude(self) -> None:
+        """Have the side be one process, until it is released; its CPU time is that one's."""
+        self.child.seclude()
+        self._cpu_before = self.child.tree.cpu_s()
+
+    def release(self) -> None:
+        """Let it start processes again."""
+        self.child.release()
+
     def receive(self, deadline: float) -> Frame:
         """Return the next frame, ending the evaluation as `ask` does."""
         try:

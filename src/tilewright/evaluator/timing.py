@@ -174,6 +174,8 @@ def _time_pair(
         least = max(least // pairs, MIN_BLOCKS_AT_LIMIT)
         most = max(most // pairs, least)
     soonest = max(least // 2, MIN_BLOCKS_AT_LIMIT)
+    for name in names:
+        evaluation.sides[name].seclude()
     while times.blocks - first < most:
         _block(clock, evaluation, times, names, draws, slots)
         times.blocks += 1
@@ -190,6 +192,8 @@ def _time_pair(
                     break
         if times.wrong:
             break
+    for name in names:
+        evaluation.sides[name].release()
 
 
 def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes:

@@ -2,8 +2,8 @@
 
 family: E10
 problem: softmax
-expect: rejected
-finding: outside work
+expect: correct
+speedup: none
 twin: e10_waited_child.py
 source: robust-evaluation E10 (one survivor after killpg)
 """

@@ -2,8 +2,8 @@
 
 family: E13
 problem: softmax
-expect: rejected
-finding: disturbs baseline
+expect: correct
+speedup: none
 twin: e13_probe_child.py
 source: robust-evaluation E13
 """

@@ -2,8 +2,8 @@
 
 family: E13
 problem: long_softmax
-expect: rejected
-finding: disturbs baseline
+expect: correct
+speedup: none
 twin: e13_probe_child.py
 source: tilewright, against its own accounting of CPU time
 """

@@ -1,0 +1,125 @@
+"""A side that is timed is one process: it can start none, and those that it had are gone."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilewright.evaluator.door import Door
+from tilewright.evaluator.process_tree import ProcessTree
+
+WORKER = """
+import array, ctypes, os, signal, socket, subprocess, sys, threading, time
+from tilewright.contestant import seccomp
+ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+sock = socket.socket(fileno=int(sys.argv[1]))
+idle = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+try:
+    listener = seccomp.listen()
+except OSError as error:
+    sock.sendall(b"none")
+    sys.exit()
+socket.send_fds(sock, [b"here"], [listener])
+os.close(listener)
+def fork():
+    try:
+        pid = os.fork()
+    except OSError as error:
+        return str(error.errno)
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return "made"
+def spawn():
+    try:
+        subprocess.run(["true"], check=True)
+    except OSError as error:
+        return str(error.errno)
+    return "made"
+def thread():
+    made = threading.Thread(target=lambda: None)
+    made.start()
+    made.join()
+    return "made"
+KNOWN = {"fork": fork, "spawn": spawn, "thread": thread}
+while True:
+    sock.sendall(KNOWN[sock.recv(16).decode()]().encode())
+"""
+
+
+class Payload:
+    """A process below an init, as a contestant is. Lifetime: until `close`."""
+
+    def __init__(self) -> None:
+        self._sock, theirs = socket.socketpair()
+        code = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]], "
+        code += "close_fds=False)"
+        command = [sys.executable, "-c", code, WORKER, str(theirs.fileno())]
+        self._init = subprocess.Popen(command, pass_fds=(theirs.fileno(),))
+        theirs.close()
+        word, fds, _, _ = socket.recv_fds(self._sock, 4, 1)
+        self.listener = fds[0] if word == b"here" else None
+        self.tree = ProcessTree(self._init.pid)
+        self.tree.look()
+
+    def ask(self, what: str) -> str:
+        self._sock.sendall(what.encode())
+        return self._sock.recv(16).decode()
+
+    def close(self) -> None:
+        self.tree.look()
+        for pid in self.tree.pids:
+            os.kill(pid, 9)
+        self._init.wait()
+        self.tree.close()
+        self._sock.close()
+
+
+@pytest.fixture
+def payload() -> Iterator[Payload]:
+    made = Payload()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def door(payload: Payload) -> Iterator[Door]:
+    if payload.listener is None:
+        pytest.skip("this kernel has no seccomp listener")
+    made = Door(payload.listener)
+    yield made
+    made.close()
+
+
+def test_while_the_door_is_closed_no_process_is_started_but_threads_are(payload, door):
+    assert [payload.ask(what) for what in ("fork", "spawn", "thread")] == ["made"] * 3
+    door.closed = True
+    assert [payload.ask(what) for what in ("fork", "spawn", "thread")] == ["1", "1", "made"]
+    door.closed = False
+    assert payload.ask("fork") == "made"
+
+
+def test_a_payload_that_is_left_alone_is_all_that_is_counted(payload, door):
+    others = payload.tree.pids[1:]
+    assert len(others) == 1
+    door.closed = True
+    payload.tree.seclude()
+
+    assert payload.tree.alone
+    assert len(payload.tree.pids) == 1
+    state = Path(f"/proc/{others[0]}/stat").read_text(encoding="ascii").rpartition(") ")[2][0]
+    assert state in "ZX"
+    assert payload.ask("thread") == "made"
+    before = payload.tree.cpu_s()
+    payload.tree.freeze()
+    time.sleep(0.02)
+    assert payload.tree.cpu_s() >= before
+    payload.tree.thaw()
+    assert payload.ask("thread") == "made"
