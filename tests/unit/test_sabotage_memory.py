@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from tests.judge_role import JudgeRole
-from tilewright.evaluator.judge.memory import differs, read_tensor
+from tilewright.evaluator.judge.memory import differs, is_private, read_tensor
 
 TWO_OUTPUTS = """import torch
 
@@ -33,12 +33,20 @@ MIRROR, SIZE, FIRST, SECOND = 1 << 14, 1 << 17, 1 << 16, (1 << 16) + 4099
 BASE = 8192
 
 
+def mapped(*lines: str) -> int:
+    """Return a descriptor of what `/proc/PID/maps` would say."""
+    fd = os.memfd_create("maps")
+    os.write(fd, "".join(f"{line}\n" for line in lines).encode())
+    return fd
+
+
 class Memory:
     """The memory of one side: a file of zeros, into which a test writes."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("side")
         os.ftruncate(self.fd, SIZE)
+        self.maps = mapped(f"0-{SIZE:x} rw-p 00000000 00:00 0")
 
     def write(self, place: int, value: torch.Tensor) -> None:
         data = value.contiguous().numpy().tobytes()
@@ -52,10 +60,11 @@ def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
     made = {name: Memory() for name in ("eager", "candidate")}
     for name, memory in made.items():
         fields = {"side": name, "mirror": MIRROR, **judge.arenas.fields}
-        judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory.fd))
+        judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory.fd, memory.maps))
     yield made
     for memory in made.values():
         os.close(memory.fd)
+        os.close(memory.maps)
 
 
 def drawn(judge: JudgeRole) -> tuple[dict[str, Any], torch.Tensor]:
@@ -157,6 +166,26 @@ def test_what_cannot_be_looked_at_counts_as_overwritten():
     assert differs(memory.fd, SIZE - 32, image, [[0, 64]])
     assert differs(memory.fd, 1 << 40, image, [[64, 128]])
     os.close(memory.fd)
+    os.close(memory.maps)
+
+
+@pytest.mark.parametrize(
+    ("lines", "private"),
+    [
+        (["1000-9000 rw-p 00000000 00:00 0"], True),
+        (["1000-3000 rw-p 00000000 00:00 0", "3000-9000 rw-p 00000000 00:00 0 [anon: a]"], True),
+        (["1000-9000 rw-s 00000000 00:01 7 /memfd:inputs (deleted)"], False),
+        (["1000-9000 rw-p 00000000 00:01 7 /memfd:inputs (deleted)"], False),
+        (["1000-3000 rw-p 00000000 00:00 0", "4000-9000 rw-p 00000000 00:00 0"], False),
+        (["1000-3000 rw-p 00000000 00:00 0"], False),
+        (["0-2000 rw-s 00000000 00:01 7 x", "2000-4000 rw-p 00000000 00:00 0"], True),
+        ([], False),
+    ],
+)
+def test_memory_is_private_where_all_of_it_is(lines, private):
+    fd = mapped(*lines)
+    assert [is_private(fd, 0x2000, 0x4000) for _ in range(2)] == [private] * 2
+    os.close(fd)
 
 
 def test_a_tensor_is_read_whole_or_not_at_all():
@@ -173,4 +202,5 @@ def test_a_tensor_is_read_whole_or_not_at_all():
     assert read_tensor(memory.fd, SIZE - 396, value) is None
     assert read_tensor(memory.fd, SIZE - 400, value) is not None
     os.close(memory.fd)
+    os.close(memory.maps)
     assert read_tensor(memory.fd, SECOND, value) is None
