@@ -46,7 +46,7 @@ def _even(run: Run) -> list[int]:
 def replayed(run: Run) -> Run:
     """Return a run as the rules would have ended it."""
     planned = pairs_needed(run.reference_us or 0.0, run.moved_bytes, on_gpu=True)
-    most = min(DEVICE_MORE * planned, len(run.pairs))
+    most = min(planned + DEVICE_MORE, len(run.pairs))
     made = min(planned, most)
     while made < most and _in_doubt(times_of(run, made)):
         made += 1

@@ -75,7 +75,7 @@ BUGS = (
         ),
         (
             "no difference on a device is looked at again",
-            "return doubt and made < DEVICE_MORE * pairs",
+            "return doubt and made < pairs + DEVICE_MORE",
             "return False",
         ),
     ),
