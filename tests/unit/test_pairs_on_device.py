@@ -10,8 +10,8 @@ import pytest
 
 from tilewright.evaluator.calibration import GPU_DEFAULT, pairs_needed
 from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of
-from tilewright.evaluator.timing import DEVICE_MORE, _has_a_past, _wants_another_pair
-from tilewright.records import Comparison
+from tilewright.evaluator.timing import _has_a_past, _wants_another_pair
+from tilewright.records import Comparison, TimingPlan
 
 NAMES = ["eager", "candidate"]
 
@@ -41,17 +41,18 @@ def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profi
     ("ratio", "again"),
     [(1.0, False), (1.06, True), (0.94, True), (1.3, False), (0.5, False), (1.02, True)],
 )
-@pytest.mark.parametrize("pairs", [1, 2])
-def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, ratio, again):
-    evaluation: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT)
+@pytest.mark.parametrize(("pairs", "more"), [(1, 2), (2, 2), (2, 1)])
+def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, more, ratio, again):
+    request = SimpleNamespace(timing=TimingPlan(more_pairs=more))
+    evaluation: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT, request=request)
     times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0, 4][:pairs])
     times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
     assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = list(range(pairs + DEVICE_MORE - 1))
+    times.pair_starts = list(range(pairs + more - 1))
     assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = list(range(pairs + DEVICE_MORE))
+    times.pair_starts = list(range(pairs + more))
     assert not _wants_another_pair(evaluation, times, NAMES, pairs, 0.1)
 
 
