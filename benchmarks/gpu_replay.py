@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.gpu_aa import Run, bars, runs_of
 from tilewright.evaluator.calibration import GPU_DEFAULT, pairs_needed
 from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of
-from tilewright.evaluator.timing import DEVICE_MORE
+from tilewright.records import TimingPlan
 
 
 def times_of(run: Run, pairs: int) -> CaseTimes:
@@ -46,7 +46,7 @@ def _even(run: Run) -> list[int]:
 def replayed(run: Run) -> Run:
     """Return a run as the rules would have ended it."""
     planned = pairs_needed(run.reference_us or 0.0, run.moved_bytes, on_gpu=True)
-    most = min(DEVICE_MORE * planned, len(run.pairs))
+    most = min(planned + TimingPlan().more_pairs, len(run.pairs))
     made = min(planned, most)
     while made < most and _in_doubt(times_of(run, made)):
         made += 1

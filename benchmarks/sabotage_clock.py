@@ -75,8 +75,8 @@ BUGS = (
         ),
         (
             "no difference on a device is looked at again",
-            "return doubt and made < DEVICE_MORE * pairs",
-            "return False",
+            "return doubt and made < pairs",
+            "return doubt and False and made < pairs",
         ),
     ),
     *planted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.sabotage_bugs import PIPELINE, RULES, UNIT, planted
+from benchmarks.sabotage_bugs import PIPELINE, RULES, SIDES, UNIT, planted
 
 VERDICT = (
     *planted(
@@ -31,6 +31,26 @@ VERDICT = (
             "a report may give a failure a speed-up",
             "if self.speedup is not None and not isinstance(self.outcome, Correct):",
             "if self.speedup == 0:",
+        ),
+    ),
+    *planted(
+        "evaluator/sides.py",
+        SIDES,
+        (
+            "a side is timed though its other processes live on",
+            "if not self.child.seclude():",
+            "if self.child.seclude() is None:",
+            "test_a_side_whose_other_processes_live_on_is_not_timed",
+        ),
+    ),
+    *planted(
+        "evaluator/timing.py",
+        UNIT + "test_sabotage_timing.py",
+        (
+            "a side is timed beside its other processes",
+            "        evaluation.sides[name].seclude()\n",
+            "        evaluation.sides[name].release()\n",
+            "test_both_sides_are_alone_from_the_first_block_of_a_pair_to_its_last",
         ),
     ),
     *planted(
@@ -199,4 +219,67 @@ HOUSEKEEPING = (
     ),
 )
 
-BUGS = (*VERDICT, *HOUSEKEEPING)
+ALONE = (
+    *planted(
+        "evaluator/door.py",
+        "tests/processes/test_alone.py",
+        (
+            "the door is never closed",
+            "lambda: self.closed",
+            "lambda: False",
+            "test_while_the_door_is_closed_no_process_is_started_but_threads_are",
+        ),
+    ),
+    *planted(
+        "contestant/seccomp.py",
+        "tests/processes/test_alone.py",
+        (
+            "a process is taken for a thread",
+            "_step(_EQUAL, 0, 0, 1)",
+            "_step(_EQUAL, 0, 1, 0)",
+            "test_while_the_door_is_closed_no_process_is_started_but_threads_are",
+        ),
+    ),
+    *planted(
+        "evaluator/process_tree.py",
+        "tests/processes/test_alone.py",
+        (
+            "other processes of a side live on",
+            "_signal(pid, signal.SIGKILL)",
+            "_signal(pid, signal.SIGCONT)",
+            "test_a_payload_that_is_left_alone_is_all_that_is_counted",
+        ),
+    ),
+    *planted(
+        "evaluator/host.py",
+        "tests/processes/test_alone.py",
+        (
+            "no contestant has a door",
+            "if timed or layer != DOOR",
+            "if layer != DOOR",
+            "test_of_all_children_only_who_is_timed_is_asked",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/memory.py",
+        UNIT + "test_sabotage_memory.py",
+        (
+            "shared memory is taken for private",
+            'if not rights.endswith(b"p") or inode != b"0":',
+            "if not rights:",
+            "test_memory_is_private_where_all_of_it_is",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/memory.py",
+        UNIT + "test_judge_timed.py",
+        (
+            "a mirror may be the arena",
+            "if windows and not is_private(",
+            "if not windows and not is_private(",
+            "test_a_mirror_that_is_the_arena_saves_its_copy",
+        ),
+    ),
+)
+
+BUGS = (*VERDICT, *HOUSEKEEPING, *ALONE)

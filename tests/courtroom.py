@@ -92,6 +92,7 @@ class ThreadChild:
         self.signals: list[str] = []
         self.cpu, self.burns = 0.0, 0.0
         """CPU seconds used so far, and those used between arming and the stamp of each call."""
+        self.companions = 0
         self.pid = next(PIDS)
         self._thawed = thawed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
@@ -112,8 +113,9 @@ class ThreadChild:
     def look(self) -> None:
         """A thread has no tree to look at."""
 
-    def seclude(self) -> None:
-        """A thread starts no processes."""
+    def seclude(self) -> bool:
+        """A thread starts no processes, unless a test says that some live on."""
+        return not self.companions
 
     def release(self) -> None:
         """Nor does it then."""

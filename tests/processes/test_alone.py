@@ -12,8 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes.evaluations import RIGHT, bench, request
+from tilewright.evaluator.confinement import DOOR, LAYERS
 from tilewright.evaluator.door import Door
 from tilewright.evaluator.process_tree import ProcessTree
+from tilewright.records import Limits
+
+__all__ = ["bench"]
 
 WORKER = """
 import array, ctypes, os, signal, socket, subprocess, sys, threading, time
@@ -123,3 +128,28 @@ def test_a_payload_that_is_left_alone_is_all_that_is_counted(payload, door):
     assert payload.tree.cpu_s() >= before
     payload.tree.thaw()
     assert payload.ask("thread") == "made"
+
+
+def test_of_all_children_only_who_is_timed_is_asked(bench):
+    asked = {role: bench.host.spawn(role, Limits(), ()) for role in ("contestant", "builder")}
+    try:
+        for child in asked.values():
+            child.wait_ready()
+        if asked["contestant"].applied["door"]:
+            pytest.skip(asked["contestant"].applied["door"])
+        assert asked["contestant"].door is not None
+        assert asked["builder"].applied["door"] == "switched off"
+        assert asked["builder"].door is None
+    finally:
+        for child in asked.values():
+            child.kill()
+
+
+def test_a_machine_without_listeners_says_so(bench, monkeypatch):
+    monkeypatch.setattr(bench.host, "layers", tuple(name for name in LAYERS if name != DOOR))
+    bench.host.reap()
+    asked = request(RIGHT, require_layers=(DOOR,))
+    report = bench.judge(asked)
+    assert report.outcome.verdict == "unjudged"
+    assert report.outcome.message == "door: switched off"
+    bench.host.reap()

@@ -70,8 +70,8 @@ def test_on_a_gpu_a_time_and_a_share_are_found_again():
     samples = []
     for _ in range(4000):
         for us in (draw.uniform(5, 20), draw.uniform(20.1, 1000)):
-            luck = math.hypot(0.4 / us, 0.01, 0.005)
-            samples.append(sample(draw.gauss(0, luck), call_us=us, within=0.005))
+            luck = math.hypot(0.4 / us, 0.01 * min(1, 100 / us), 0.001, 0.0005)
+            samples.append(sample(draw.gauss(0, luck), call_us=us, within=0.0005))
     (at_10_us, share), counts = calibrated(samples, on_gpu=True)
     assert at_10_us == pytest.approx(0.04, rel=0.1)
     assert share == pytest.approx(0.01, rel=0.1)

@@ -32,7 +32,7 @@ large  eager     2.5 ms   1.25 ms         2.00x [1.92, 2.08]                    
 speed-up     1.42x [1.36, 1.47] (against eager, all cases)
 outputs      2 of 2 draws right, at most 0.2 of the allowed error (large, scale; float64); 1 skipped
 timed calls  80 of the candidate, inputs new in each; all that were compared were right
-all times    uncalibrated: `tilewright doctor --calibrate` makes the intervals narrower
+all times    uncalibrated: `tilewright doctor --calibrate` fits the intervals to this machine
 label        library call: aten::relu
 the wall     2 of 3 layers active; not: landlock (Function not implemented)
 """

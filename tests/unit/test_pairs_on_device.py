@@ -10,8 +10,8 @@ import pytest
 
 from tilewright.evaluator.calibration import GPU_DEFAULT, pairs_needed
 from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of
-from tilewright.evaluator.timing import DEVICE_MORE, _has_a_past, _wants_another_pair
-from tilewright.records import Comparison
+from tilewright.evaluator.timing import _has_a_past, _wants_another_pair
+from tilewright.records import Comparison, TimingPlan
 
 NAMES = ["eager", "candidate"]
 
@@ -39,32 +39,33 @@ def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profi
 
 @pytest.mark.parametrize(
     ("ratio", "again"),
-    [(1.0, False), (1.13, True), (0.88, True), (1.3, False), (0.5, False), (1.02, True)],
+    [(1.0, False), (1.06, True), (0.94, True), (1.3, False), (0.5, False), (1.02, True)],
 )
-@pytest.mark.parametrize("pairs", [1, 2])
-def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, ratio, again):
-    evaluation: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT)
+@pytest.mark.parametrize(("pairs", "more"), [(1, 2), (2, 2), (2, 1)])
+def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, more, ratio, again):
+    request = SimpleNamespace(timing=TimingPlan(more_pairs=more))
+    evaluation: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT, request=request)
     times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0, 4][:pairs])
     times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
     assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = [0, 2, 4][: pairs + 1]
+    times.pair_starts = list(range(pairs + more - 1))
     assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = [0, 1, 2, 3, 4, 5][: DEVICE_MORE * pairs]
+    times.pair_starts = list(range(pairs + more))
     assert not _wants_another_pair(evaluation, times, NAMES, pairs, 0.1)
 
 
 @pytest.mark.parametrize(
     ("starts", "sigma", "shift", "again"),
     [
-        ([0], 0.05, 0.22, True),
-        ([0], 0.05, 0.23, False),
-        ([0, 4], 0.05, 0.15, True),
-        ([0, 4], 0.05, 0.16, False),
-        ([0, 2, 4, 6], 0.05, 0.11, True),
-        ([0, 2, 4, 6], 0.05, 0.12, False),
-        # Three sigmas of a very short call are more than a quarter.
+        ([0], 0.03, 0.113, True),
+        ([0], 0.03, 0.114, False),
+        ([0, 4], 0.03, 0.080, True),
+        ([0, 4], 0.03, 0.081, False),
+        ([0, 2, 4, 6], 0.03, 0.056, True),
+        ([0, 2, 4, 6], 0.03, 0.057, False),
+        # Three sigmas of a very short call are more than an eighth.
         ([0], 0.12, 0.35, True),
         ([0], 0.12, 0.37, False),
     ],
@@ -99,14 +100,21 @@ def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little
 
 
 def test_two_processes_on_a_gpu_differ_by_a_time_and_a_share():
-    assert GPU_DEFAULT.sigma(10.0, 0) == pytest.approx(math.hypot(0.04, 0.01))
-    assert GPU_DEFAULT.sigma(5.0, 1 << 30) == pytest.approx(math.hypot(0.08, 0.01))
-    assert GPU_DEFAULT.sigma(1e6, 0) == pytest.approx(0.01, rel=1e-3)
+    assert GPU_DEFAULT.sigma(10.0, 0) == pytest.approx(math.hypot(0.035, 0.0085, 0.001))
+    assert GPU_DEFAULT.sigma(5.0, 1 << 30) == pytest.approx(math.hypot(0.07, 0.0085, 0.001))
+    assert GPU_DEFAULT.sigma(100.0, 0) == pytest.approx(math.hypot(0.0035, 0.0085, 0.001))
+
+
+def test_beyond_100_us_all_of_it_is_a_time_but_for_a_thousandth():
+    wanted = math.hypot(0.35 / 400, 0.85 / 400, 0.001)
+    assert GPU_DEFAULT.sigma(400.0, 0) == pytest.approx(wanted)
+    assert GPU_DEFAULT.sigma(4000.0, 0, 400.0) == pytest.approx(wanted, rel=0.05)
+    assert GPU_DEFAULT.sigma(1e6, 0) == pytest.approx(0.001, rel=1e-3)
 
 
 def test_of_two_sides_the_shorter_has_most_of_the_luck():
-    luck = 0.4 / math.sqrt(2)
-    wanted = math.hypot(luck / 20, luck / 2, 0.01)
+    luck = 0.35 / math.sqrt(2)
+    wanted = math.hypot(luck / 20, luck / 2, 0.0085, 0.001)
     assert GPU_DEFAULT.sigma(20.0, 0, 2.0) == pytest.approx(wanted)
     assert GPU_DEFAULT.sigma(2.0, 0, 20.0) == pytest.approx(wanted)
     assert GPU_DEFAULT.sigma(20.0, 0, 20.0) == pytest.approx(GPU_DEFAULT.sigma(20.0, 0))

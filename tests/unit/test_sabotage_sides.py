@@ -63,6 +63,16 @@ def test_a_side_stands_still_while_its_outputs_are_read(opened):
     assert child.signals == ["freeze", "read", "thaw"]
 
 
+def test_a_side_whose_other_processes_live_on_is_not_timed(opened):
+    side, child = opened("def work():\n    return ()\n")
+    side.seclude()
+    child.companions = 1
+    with pytest.raises(Ended) as ended:
+        side.seclude()
+    assert (ended.value.outcome.reason, ended.value.side) == ("timeout", "candidate")
+    assert "its other processes were not gone" in ended.value.outcome.message
+
+
 def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
     source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), None\n"
     side, _ = opened(source)

@@ -356,3 +356,16 @@ def test_without_a_way_to_open_others_there_is_one_pair():
     evaluation = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     evaluation.moved = 16 << 20
     assert time_case(evaluation, Case(name="one"), NAMES).pair_starts == [0]
+
+
+def test_both_sides_are_alone_from_the_first_block_of_a_pair_to_its_last():
+    evaluation = Scripted.of(plan(6), lambda _: (1e-3, 0.0), lambda _: (1e-3, 0.0))
+    time_case(evaluation, Case(name="one"), NAMES)
+
+    kinds = [kind for kind, _ in evaluation.log if kind in ("call", "seclude", "release")]
+    assert [fields["side"] for fields in evaluation.logged("seclude")] == NAMES
+    assert [fields["side"] for fields in evaluation.logged("release")] == NAMES
+    first, last = kinds.index("seclude"), kinds.index("release")
+    assert kinds[first : first + 2] == ["seclude"] * 2
+    assert kinds[last:] == ["release"] * 2
+    assert kinds[first + 2 : last] == ["call"] * 24

@@ -41,6 +41,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "candidates without dangerous system calls",
         "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
     ),
+    "door": (
+        "CPU time that no process of a candidate hides",
+        "Linux 5.7 or newer with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
+    ),
 }
 
 

@@ -13,8 +13,10 @@ from tilewright.evaluator.calibration import (
     DEFAULT,
     GPU_AT_US,
     GPU_DEFAULT,
+    GPU_LEAST,
     GPU_SHORT_US,
     class_of,
+    share_left,
 )
 from tilewright.problems.reader import find_problem
 from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
@@ -140,7 +142,7 @@ def calibrated(
 
 
 def _calibrated_on_gpu(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return what a call of 10 us has by the time that processes differ by, and what every one.
+    """Return what a call of 10 us has by the time that processes differ by, and one of up to 100.
 
     The first is of short calls, in which it is all but everything, the second of the others.
     """
@@ -152,9 +154,11 @@ def _calibrated_on_gpu(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tu
     ]
     first = _sigma_or(GPU_DEFAULT.sigmas[0], short)
     others = [
-        replace(item, within=math.hypot(item.within, first * GPU_AT_US / item.call_us))
+        replace(item, log_ratio=item.log_ratio / left, within=math.hypot(*known) / left)
         for item in samples
         if item.call_us > GPU_SHORT_US
+        for left in [share_left(item.call_us)]
+        for known in [(item.within, first * GPU_AT_US / item.call_us, GPU_LEAST)]
     ]
     return (first, _sigma_or(GPU_DEFAULT.sigmas[1], others)), (len(short), len(others))
 

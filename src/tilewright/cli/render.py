@@ -199,7 +199,7 @@ def shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 def _timing_text(name: str) -> str:
     if name == "uncalibrated":
-        return "uncalibrated: `tilewright doctor --calibrate` makes the intervals narrower"
+        return "uncalibrated: `tilewright doctor --calibrate` fits the intervals to this machine"
     return name
 
 

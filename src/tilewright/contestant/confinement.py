@@ -17,6 +17,7 @@ LAYERS = (
     "other uid",
     "landlock",
     "seccomp",
+    "door",
 )
 """Every layer, in no order of strength. What each one stops is in the documentation of the wall."""
 

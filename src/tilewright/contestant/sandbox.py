@@ -170,6 +170,7 @@ class Sandbox:
                 filter(None, (self.applied["limits"], self.unbounded))
             )
         self._apply("seccomp", seccomp.install)
+        self._apply("door", seccomp.can_listen)
 
     def _limit_payload(self) -> None:
         if self.applied["limits"] == _OFF:

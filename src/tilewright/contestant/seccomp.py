@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import struct
+from collections.abc import Callable
 
 from tilewright.contestant import syscalls
 
@@ -111,6 +113,11 @@ _FLAG_TSYNC = 1
 # Without it, kernels before 5.16 turn speculation off for the process, which slows it.
 _FLAG_SPEC_ALLOW = 4
 _FLAG_LISTENER, _FLAG_TSYNC_ESRCH = 8, 16
+_GET_ACTION_AVAILABLE = 2
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+"""SECCOMP_IOCTL_NOTIF_RECV and _SEND (seccomp_unotify(2))."""
+_ASKED_BYTES = 80
+_CONTINUE = 1
 _MODE_FILTER = 2
 
 
@@ -189,6 +196,17 @@ def asking_program(machine: str) -> bytes:
     return b"".join(steps)
 
 
+def can_listen() -> str:
+    """Return "" where the kernel can ask a listener (Linux 5.0).
+
+    Raises:
+        OSError: it cannot.
+    """
+    action = ctypes.create_string_buffer(struct.pack("=I", _ASK), 4)
+    syscalls.syscall("seccomp", _GET_ACTION_AVAILABLE, 0, action)
+    return ""
+
+
 def listen() -> int:
     """Have whoever holds the returned descriptor asked before a process is started.
 
@@ -200,6 +218,19 @@ def listen() -> int:
     header, _keep = _header(asking_program(syscalls.MACHINE))
     flags = _FLAG_LISTENER | _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_SPEC_ALLOW
     return syscalls.syscall("seccomp", _SET_MODE_FILTER, flags, header)
+
+
+def answer(listener: int, refused: Callable[[], bool]) -> None:
+    """Wait until somebody asks, and let the process be started, or have the call fail with EPERM.
+
+    Raises:
+        OSError: who asked is gone, or nobody is left who could ask.
+    """
+    asked = bytearray(_ASKED_BYTES)
+    fcntl.ioctl(listener, _RECEIVE, asked, True)
+    (number,) = struct.unpack_from("=Q", asked)
+    error, flags = (-errno.EPERM, 0) if refused() else (0, _CONTINUE)
+    fcntl.ioctl(listener, _SEND, struct.pack("=QqiI", number, 0, error, flags))
 
 
 def _header(code: bytes) -> tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]:

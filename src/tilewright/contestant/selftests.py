@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from tilewright.contestant import hardening
+from tilewright.contestant import hardening, seccomp
 from tilewright.contestant.confinement import LAYERS, Confinement, Main
 
 _VARIABLE = "TILEWRIGHT_SELFTEST_SECRET"
@@ -304,6 +304,37 @@ _CALLS: dict[str, Callable[[], int]] = {
 }
 
 
+def _door(_: Bait, confinement: Confinement) -> str:
+    """Start a process while somebody answers that none may be started."""
+    return _in_child(_fork_unasked if "door" not in confinement.layers else _fork_refused)
+
+
+def _fork_unasked() -> str:
+    try:
+        pid = os.fork()
+    except OSError:
+        return ""
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return "a process is started by who may start none"
+
+
+def _fork_refused() -> str:
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        with suppress(OSError, IndexError):
+            seccomp.answer(socket.recv_fds(ours, 1, 1)[1][0], lambda: True)
+        os._exit(0)
+    try:
+        listener = seccomp.listen()
+    except OSError as error:
+        return f"nobody is asked: {error}"
+    socket.send_fds(theirs, [b"."], [listener])
+    os.close(listener)
+    return _fork_unasked()
+
+
 def _in_child(attack: Callable[[], str]) -> str:
     """Return what `attack` returns in a child, which it may spoil."""
     read_end, write_end = os.pipe()
@@ -331,4 +362,5 @@ _ATTACKS: dict[str, Callable[[Bait, Confinement], str]] = {
     "other uid": _other_uid,
     "landlock": _landlock,
     "seccomp": _seccomp,
+    "door": _door,
 }

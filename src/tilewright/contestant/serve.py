@@ -285,11 +285,17 @@ def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in
     return isinstance(said, str) and said.startswith(ROOT)
 
 
-def _listeners() -> tuple[int, ...]:
-    """Return what the supervisor is asked by before a process is started, where that works."""
+def _hang_door(applied: dict[str, str]) -> tuple[int, ...]:
+    """Return what the supervisor is asked by before a process is started; note why there is none.
+
+    The rest of the wall stands by itself; for this layer somebody must answer.
+    """
+    if applied.get("door") != "":
+        return ()
     try:
         return (seccomp.listen(),)
-    except OSError:
+    except OSError as error:
+        applied["door"] = str(error)
         return ()
 
 
@@ -300,7 +306,8 @@ def main(
 ) -> None:
     """Serve frames until told to exit; an exception of the candidate is an answer."""
     channel = Channel(sock)
-    listeners = _listeners() if kind is Contestant and applied.get("seccomp") == "" else ()
+    applied = dict(applied)
+    listeners = _hang_door(applied)
     channel.send("ready", {"applied": applied}, fds=listeners)
     for listener in listeners:
         os.close(listener)

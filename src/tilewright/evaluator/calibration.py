@@ -3,7 +3,7 @@
 Two processes have different memory behind the same function. A call that computes hardly notices;
 one that streams over megabytes can differ by several percent from process to process, and no
 number of calls in one pair of processes shows it. On a GPU it is a time, half a microsecond,
-whatever the call, and a small share of it.
+whatever the call, and beside that a small share of calls that are not long.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ __all__ = [
     "DEFAULT",
     "GPU_AT_US",
     "GPU_DEFAULT",
+    "GPU_LEAST",
     "GPU_PARTS",
     "GPU_SHORT_US",
     "Calibration",
@@ -25,15 +26,20 @@ __all__ = [
     "default",
     "pairs_needed",
     "read_calibration",
+    "share_left",
     "write_calibration",
 ]
 
 CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 """Classes of calls; whatever streams is in the last, however long it takes."""
-GPU_PARTS = ("at 10 us", "at any length")
+GPU_PARTS = ("at 10 us", "up to 100 us")
 """What sigma is made of on a GPU: what a call of 10 us has by the time that two processes differ
-by, and what every call has beside that (docs/lab/2026-11-22-gpu-luck.md)."""
+by, and what calls have beside that up to 100 us, beyond which it is a time as well
+(docs/lab/2026-11-22-gpu-luck.md)."""
 GPU_AT_US = 10.0
+GPU_SHARE_US = 100.0
+GPU_LEAST = 0.001
+"""What is left of it however long a call is."""
 GPU_SHORT_US = 20.0
 """A call up to this takes several pairs of processes on a GPU."""
 PAIRS, GPU_PAIRS = 4, 2
@@ -85,17 +91,24 @@ class Calibration:
         """
         if not self.on_gpu:
             return self.sigmas[class_of(call_us, moved_bytes)]
-        at_10_us, at_any = self.sigmas
+        own_us = candidate_us or call_us
+        at_10_us, beside = self.sigmas
         luck = at_10_us * GPU_AT_US / math.sqrt(2)
-        return math.hypot(luck / call_us, luck / (candidate_us or call_us), at_any)
+        share = beside * share_left(min(call_us, own_us))
+        return math.hypot(luck / call_us, luck / own_us, share, GPU_LEAST)
+
+
+def share_left(call_us: float) -> float:
+    """Return how much of what calls have beside a time on a GPU one of this length has."""
+    return min(1.0, GPU_SHARE_US / call_us)
 
 
 DEFAULT = Calibration((0.05, 0.025, 0.004, 0.015), measured=False)
 """What a device gets that nobody has calibrated: wide on purpose where a call is timed in one pair
 of processes; where it is in several, which show themselves how far they scatter, what three
 machines had (docs/measurements)."""
-GPU_DEFAULT = Calibration((0.04, 0.01), measured=False, on_gpu=True)
-"""What H200s showed, for any GPU."""
+GPU_DEFAULT = Calibration((0.035, 0.0085), measured=False, on_gpu=True)
+"""What H200s showed, for any GPU, less a seventh: an interval holds what two clocks say."""
 
 
 def default(*, on_gpu: bool) -> Calibration:

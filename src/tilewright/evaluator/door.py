@@ -10,19 +10,13 @@ be started, and cannot be got around, since a filter is inherited and never take
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import select
-import struct
 import threading
 
-__all__ = ["Door"]
+from tilewright.contestant import seccomp
 
-_RECEIVE, _SEND = 0xC0502100, 0xC0182101
-"""SECCOMP_IOCTL_NOTIF_RECV and _SEND (seccomp_unotify(2))."""
-_ASKED_BYTES = 80
-_CONTINUE = 1
+__all__ = ["Door"]
 
 
 class Door:
@@ -45,20 +39,12 @@ class Door:
                 if fd == self._end:
                     return
                 if event & select.POLLIN:
-                    self._answer()
+                    # Who asked may have been killed since.
+                    with contextlib.suppress(OSError):
+                        seccomp.answer(self._listener, lambda: self.closed)
                 else:
                     # Everybody whom the filter is for has ended.
                     poll.unregister(fd)
-
-    def _answer(self) -> None:
-        asked = bytearray(_ASKED_BYTES)
-        # Who asked may have been killed since.
-        with contextlib.suppress(OSError):
-            fcntl.ioctl(self._listener, _RECEIVE, asked, True)
-            (number,) = struct.unpack_from("=Q", asked)
-            refused = self.closed
-            error, flags = (-errno.EPERM, 0) if refused else (0, _CONTINUE)
-            fcntl.ioctl(self._listener, _SEND, struct.pack("=QqiI", number, 0, error, flags))
 
     def close(self) -> None:
         """Answer no more; who still asks is told that there is no such call."""

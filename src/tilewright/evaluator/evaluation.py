@@ -14,6 +14,7 @@ from typing import Any
 from tilewright.contestant.frames import DeadlineExceeded, Frame
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.calibration import DEFAULT, Calibration
+from tilewright.evaluator.confinement import DOOR
 from tilewright.evaluator.device_clock import calibrate
 from tilewright.evaluator.device_side import DeviceSide
 from tilewright.evaluator.devices import FEW_QUEUES
@@ -299,6 +300,8 @@ class Evaluation:
         self.protections = tuple(
             Protection(name=layer, active=not reason, detail=reason)
             for layer, reason in child.applied.items()
+            # By a device's clock nothing is gained from work in other processes.
+            if layer != DOOR or not self.host.device.is_gpu
         )
         active = {item.name for item in self.protections if item.active}
         missing = [layer for layer in self.request.require_layers if layer not in active]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tilewright.evaluator.armed import Armed, locked, open_lock
-from tilewright.evaluator.confinement import ALL_LAYERS, confinement
+from tilewright.evaluator.confinement import ALL_LAYERS, DOOR, LAYERS, confinement
 from tilewright.evaluator.devices import CPU, Device, few_queues
 from tilewright.evaluator.nvml import conditions
 from tilewright.evaluator.pool import pool_library
@@ -171,10 +171,16 @@ class Host:
             device=self._device_of(role, streams=streams),
             skipped_pids=int(role == "judge" and self.device.is_gpu),
             extra_paths=(*self._own_paths(), *extra_paths),
-            layers=self.layers,
+            layers=self._layers_of(role),
         )
         server = self.compilers if role == "compiler" else self.forkserver
         return server.fork(role, values, limits.output_bytes)
+
+    def _layers_of(self, role: str) -> tuple[str, ...]:
+        """Return the layers that a child gets: nobody is asked by those whose time never counts."""
+        wanted = LAYERS if ALL_LAYERS in self.layers else self.layers
+        timed = role == "contestant" and not self.device.is_gpu
+        return tuple(layer for layer in wanted if timed or layer != DOOR)
 
     def _device_of(self, role: str, *, streams: bool) -> Device:
         if role == "compiler":

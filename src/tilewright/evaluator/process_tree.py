@@ -12,7 +12,7 @@ MOST_HELD = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
 """The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
-SECLUDED_WITHIN_S = 2.0
+SECLUDED_S = 2.0
 _STOPPED, _ENDED = b"TtZX", b"ZX"
 """States of a thread in /proc/PID/stat."""
 _REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17
@@ -118,13 +118,13 @@ class ProcessTree:
         for pid in self.pids:
             _signal(pid, signal.SIGCONT)
 
-    def seclude(self) -> None:
-        """Kill every process but the payload, which stands still meanwhile.
+    def seclude(self) -> bool:
+        """Kill every process but the payload, which stands still meanwhile; tell whether it worked.
 
         No new one may be started any more; one may be on its way, so it is looked until all
         threads of the payload stand and nobody else lives.
         """
-        limit = time.monotonic() + SECLUDED_WITHIN_S
+        limit = time.monotonic() + SECLUDED_S
         self.look()
         while self.pids and time.monotonic() < limit:
             _signal(self.pids[0], signal.SIGSTOP)
@@ -139,6 +139,8 @@ class ProcessTree:
             time.sleep(1e-4)
         for pid in self.pids[:1]:
             _signal(pid, signal.SIGCONT)
+        # Where the payload is gone too, nobody is left who could hide anything.
+        return self.alone or not self.pids
 
     def resident_bytes(self) -> int:
         """Return their resident memory, the init not, shared pages counted each time."""

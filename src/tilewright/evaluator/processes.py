@@ -132,11 +132,15 @@ class Child:
             raise InfrastructureError(f"the {self.role} started with {frame.kind!r}: {said}")
         return frame
 
-    def seclude(self) -> None:
-        """Leave the payload alone: its other processes are killed, and it can start none."""
-        if self.door is not None and not self.door.closed:
-            self.door.closed = True
-            self.tree.seclude()
+    def seclude(self) -> bool:
+        """Leave the payload alone: its other processes are killed, and it can start none.
+
+        Returns whether it is so, or cannot be so for want of a door.
+        """
+        if self.door is None:
+            return True
+        self.door.closed = True
+        return self.tree.seclude()
 
     def release(self) -> None:
         """Let it start processes again."""

@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
+from tilewright.evaluator.process_tree import SECLUDED_S
 from tilewright.evaluator.processes import Child
 from tilewright.evaluator.testimony import Addresses, ErrorSaid, Mapped, Result, read, read_weights
 from tilewright.records import Failed, FailedReason, Limits, Outcome, Stage
@@ -241,7 +242,9 @@ class Side:
 
     def seclude(self) -> None:
         """Have the side be one process, until it is released; its CPU time is that one's."""
-        self.child.seclude()
+        if not self.child.seclude():
+            message = f"its other processes were not gone {SECLUDED_S:g} s after they were killed"
+            raise self._failed("timeout", message)
         self._cpu_before = self.child.tree.cpu_s()
 
     def release(self) -> None:

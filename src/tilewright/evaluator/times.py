@@ -35,10 +35,9 @@ baseline's: measured on an H200, 0.2 to 8.5 us by the kernel, the same for both 
 within 1.2 us (docs/lab)."""
 Row = tuple[float, float, float, float]
 """A block: baseline, candidate, candidate, baseline, in microseconds."""
-PROCESS_LUCK, FAR = math.log(1.25), 3.0
-"""Two processes of the same function were up to 20 % apart on an H200 (docs/measurements); what
-differs by more than this, and by more than so many sigmas, is no such luck. The mean of several
-pairs is none at as much less as it scatters less."""
+PROCESS_LUCK, FAR = math.log(1.12), 3.0
+"""What differs by more than this, and by more than so many sigmas, is not the luck of two processes
+(docs/lab). The mean of several pairs is none at as much less as it scatters less."""
 LITTLE, LEAST, MOST = 0.75, 0.0075, 0.03
 """Share of what two processes of a function differ by up to which a difference needs no more pairs
 to be small; what does not need them however little they differ by, and what does however much."""

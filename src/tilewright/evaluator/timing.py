@@ -45,8 +45,6 @@ ALONE_CALLS = 9
 MORE, WIDE = 2, 0.03
 """How many times as many pairs of processes as planned are made at most, and the half width of the
 interval over them above which one more is made."""
-DEVICE_MORE = 3
-"""The same on a device, where a pair more is made for what is in doubt, not for what is wide."""
 TIME_FOR_MORE = 3.0
 """How many times as long as the last pair took must be left for one that was not planned."""
 LOOK_EVERY = 4
@@ -138,7 +136,7 @@ def _wants_another_pair(
     known = evaluation.calibration
     if times.on_device:
         doubt = any(doubtful(times, name, sigma_of(times, name, known)) for name in names[:-1])
-        return doubt and made < DEVICE_MORE * pairs
+        return doubt and made < pairs + evaluation.request.timing.more_pairs
     if pairs == 1 or made >= MORE * pairs:
         return False
     sigma = sigma_of(times, names[0], known)

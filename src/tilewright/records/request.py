@@ -35,6 +35,8 @@ class TimingPlan(Record):
     """Stop once the 95 % interval of the log ratio is this narrow on either side."""
     max_s: float = Field(default=3.0, gt=0)
     """Seconds of timed calls per case and baseline."""
+    more_pairs: int = Field(default=2, ge=0, le=8)
+    """Pairs of processes beyond the planned one or two on a GPU, while a difference may be luck."""
 
 
 class Limits(Record):
