@@ -92,7 +92,8 @@ class ThreadChild:
         self.signals: list[str] = []
         self.cpu, self.burns = 0.0, 0.0
         """CPU seconds used so far, and those used between arming and the stamp of each call."""
-        self.companions = 0
+        self.companions, self.stops, self.stops_a_call = 0, 0, 1
+        self.stoppable = self.stands_still = True
         self.pid = next(PIDS)
         self._thawed = thawed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
@@ -126,13 +127,23 @@ class ThreadChild:
     def resident_bytes(self) -> int:
         return 0
 
-    def freeze(self) -> None:
-        self.cpu += self.burns
+    def freeze(self) -> bool:
+        self.stops += 1
+        if self.stops % self.stops_a_call == 0:
+            self.cpu += self.burns
         self.signals.append("freeze")
+        return self.stoppable
+
+    def stands(self) -> bool:
+        return self.stands_still
+
+    def spins(self) -> bool:
+        return True
 
     def thaw(self) -> None:
         self.signals.append("thaw")
-        self._thawed.release()
+        if self.stops % self.stops_a_call == 0:
+            self._thawed.release()
 
     def wait_status(self, timeout_s: float) -> int | None:
         self._thread.join(timeout_s)

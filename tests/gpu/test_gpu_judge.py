@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.gpu_smoke import EXPECTED, cases, settings_of
+from benchmarks.gpu_smoke import EXPECTED, SOFTMAX, cases, settings_of
 from tilewright.api import build_request
 from tilewright.executors.local import LocalExecutor
+from tilewright.problems.reader import parse_problem
 
 pytestmark = pytest.mark.gpu
+ALIGNED = """import torch
+
+
+def work(x):
+    made = [torch.empty(count, dtype=torch.uint8, device="cuda") for count in (1, 8, 5000)]
+    odd = [value.data_ptr() % 512 for value in made if value.data_ptr() % 512]
+    if odd:
+        raise RuntimeError(f"memory at {odd} beyond a grain")
+    return x.sum()
+"""
 CASES = {name: (problem, candidate) for name, problem, candidate in cases()}
 
 
@@ -38,3 +49,10 @@ def test_coverage_is_between_nothing_and_all(local):
     report = local.evaluate(build_request(candidate, problem, settings_of("half its own")))
     assert report.profile is not None
     assert 0.2 < report.profile.coverage < 0.8
+
+
+def test_what_a_call_allocates_is_aligned_behind_an_output_of_four_bytes(local):
+    text = SOFTMAX.replace("torch.softmax(x, dim=-1)", "x.sum()")
+    problem = parse_problem(text, "test", "work", "the test's problem")
+    report = local.evaluate(build_request(ALIGNED, problem, settings_of("aligned")))
+    assert report.verdict == "correct", report.outcome

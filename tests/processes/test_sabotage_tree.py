@@ -92,6 +92,17 @@ def test_a_frozen_tree_does_nothing_until_it_is_thawed(tree):
     within(20.0, lambda: all(new > old for new, old in zip(tree.counts(), before, strict=True)))
 
 
+def test_a_tree_stands_as_soon_as_it_is_frozen(tree):
+    # Three that count on fewer cores: one that waits for a core has not stopped yet.
+    for _ in range(50):
+        assert tree.child.tree.freeze()
+        assert tree.child.tree.stands()
+        assert not tree.child.tree.spins()
+        tree.child.tree.thaw()
+        assert not tree.child.tree.stands()
+    within(20.0, tree.child.tree.spins)
+
+
 def test_the_cpu_time_of_every_process_is_counted(tree):
     before = tree.child.tree.cpu_s()
     within(20.0, lambda: tree.child.tree.cpu_s() - before > 0.2)

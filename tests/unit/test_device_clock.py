@@ -37,7 +37,9 @@ class ScriptedSide(DeviceSide):
         self.said = said
         self.inputs_bytes = 1 << 30
         self.limits: Any = SimpleNamespace(call_s=5.0)
-        tree = SimpleNamespace(freeze=lambda: log.append("freeze"), thaw=lambda: log.append("thaw"))
+        tree = SimpleNamespace(
+            freeze=lambda: not log.append("freeze"), thaw=lambda: log.append("thaw")
+        )
         self.child: Any = SimpleNamespace(tree=tree, kill=lambda: log.append("kill"))
 
     def arm(self, fields: dict[str, Any], sequence: int) -> None:

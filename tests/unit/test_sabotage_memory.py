@@ -178,6 +178,7 @@ def test_what_cannot_be_looked_at_counts_as_overwritten():
         (["1000-9000 rw-p 00000000 00:01 7 /memfd:inputs (deleted)"], False),
         (["1000-3000 rw-p 00000000 00:00 0", "4000-9000 rw-p 00000000 00:00 0"], False),
         (["1000-3000 rw-p 00000000 00:00 0"], False),
+        (["0-1000 rw-s 00000000 00:01 7 /memfd:a\rb", "1000-9000 rw-p 00000000 00:00 0"], True),
         (["0-2000 rw-s 00000000 00:01 7 x", "2000-4000 rw-p 00000000 00:00 0"], True),
         ([], False),
     ],

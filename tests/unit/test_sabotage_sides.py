@@ -87,6 +87,7 @@ def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(opened, threads):
     side, child = opened(SLEEP.format(0.02), threads=threads)
+    child.stops_a_call = threads
     side.timed_call(CALL)
     child.cpu += 5.0
     child.burns = 3.0
@@ -94,11 +95,44 @@ def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(open
 
     # With one thread, what is used during a call beyond its duration was used beside it.
     beside = 8.0 - timed.total_s if threads == 1 else 5.0
-    assert timed.outside_s == pytest.approx(beside, abs=1e-6)
+    # With several, what it takes to stop them counts too.
+    near = 1e-6 if threads == 1 else 0.1
+    assert timed.outside_s == pytest.approx(beside, abs=near)
     child.burns = 0.0
     again = side.timed_call(CALL)
     # What a call with several threads used is its own, and no work before the next one.
-    assert again.outside_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=1e-6)
+    assert again.outside_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=near)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_who_works_while_it_is_stopped_is_charged(opened, threads):
+    def work() -> None:
+        child.cpu += 2.0
+
+    side, child = opened("def work():\n    return ()\n", threads=threads)
+    child.stops_a_call = threads
+    side.timed_call(CALL)
+    assert side.timed_call(CALL, work).outside_s == pytest.approx(2.0, abs=0.1)
+
+
+def test_who_runs_while_it_is_stopped_is_ended(opened):
+    side, child = opened("def work():\n    return ()\n")
+    child.stands_still = False
+    with pytest.raises(Ended) as ended:
+        side.timed_call(CALL)
+    child.thaw()
+    assert ended.value.outcome.reason == "protocol"
+    assert ended.value.outcome.message == "it ran while it was stopped"
+
+
+def test_who_does_not_stand_still_is_ended(opened):
+    side, child = opened("def work():\n    return ()\n")
+    child.stoppable = False
+    with pytest.raises(Ended) as ended:
+        side.timed_call(CALL)
+    child.thaw()
+    assert ended.value.outcome.reason == "timeout"
+    assert "did not stand still" in ended.value.outcome.message
 
 
 def test_a_mute_side_is_late(opened):

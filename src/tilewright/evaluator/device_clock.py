@@ -86,9 +86,8 @@ def gated(
             evaluation.answered()
         if early:
             evaluation.ask("open", {})
-            if not side.is_queued(limit):
+            if not side.is_queued(limit) or not side.child.tree.freeze():
                 raise side.late()
-            side.child.tree.freeze()
         places = side.output_addresses(len(fields["expected"]))
         draw = asked["draw"] if asked else None
         collected = {"side": name, "draw": draw, "keep": keep, "addresses": places}

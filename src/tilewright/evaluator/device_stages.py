@@ -18,6 +18,7 @@ __all__ = [
     "look_for_disturbance",
     "probe",
     "refuse_quarantined",
+    "room_for_outputs",
     "size_blocks",
 ]
 
@@ -77,11 +78,19 @@ def size_blocks(evaluation: Evaluation) -> None:
         fields = {"params": dict(case.params), "seed": evaluation.seed("sizes", case.name)}
         found = evaluation.ask("measure", fields)
         note_work(evaluation, case.name, found)
-        reserve = found["outputs"] + OUTPUT_GRAIN * found["count"]
+        reserve = room_for_outputs(found["outputs"], found["count"])
         pool = int(POOL_FACTOR * (found["peak"] + found["outputs"])) + POOL_BYTES
         evaluation.reserve_bytes = max(evaluation.reserve_bytes, reserve)
         evaluation.pool_bytes = max(evaluation.pool_bytes, pool)
     evaluation.ceilings = known_ceilings(evaluation)
+
+
+def room_for_outputs(size: int, count: int) -> int:
+    """Return the bytes set aside for `count` outputs of `size` bytes in all.
+
+    Whole grains: the pool lies behind, and all that a call allocates is aligned as its start is.
+    """
+    return -(-size // OUTPUT_GRAIN) * OUTPUT_GRAIN + OUTPUT_GRAIN * count
 
 
 def labels_of(times: CaseTimes) -> list[Label]:

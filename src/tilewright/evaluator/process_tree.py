@@ -12,8 +12,8 @@ MOST_HELD = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
 """The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
-SECLUDED_S = 2.0
-_STOPPED, _ENDED = b"TtZX", b"ZX"
+SECLUDED_S = STOPPED_S = 2.0
+_STOPPED, _ENDED, _RUNNING = b"TtZX", b"ZX", b"R"
 """States of a thread in /proc/PID/stat."""
 _REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17
 """Places of fields behind the name in /proc/PID/stat (proc(5))."""
@@ -103,15 +103,31 @@ class ProcessTree:
                 total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
         return total
 
-    def freeze(self) -> None:
-        """Stop every process, the payload first; what is written stays as it is."""
+    def freeze(self) -> bool:
+        """Stop every process, the payload first; tell whether they stand, which is waited for.
+
+        Until then a process may go on in a call of the kernel, and its CPU clock, which another
+        process is told as of the last tick, lacks up to some milliseconds.
+        """
         for pid in self.pids[:1]:
             _signal(pid, signal.SIGSTOP)
-        if self.alone:
-            return
-        self.look()
-        for pid in self.pids[1:]:
-            _signal(pid, signal.SIGSTOP)
+        if not self.alone:
+            self.look()
+            for pid in self.pids[1:]:
+                _signal(pid, signal.SIGSTOP)
+        limit = time.monotonic() + STOPPED_S
+        while not self.stands():
+            if time.monotonic() > limit:
+                return False
+        return True
+
+    def stands(self) -> bool:
+        """Tell whether no thread of them runs, or can."""
+        return all(_all_in(pid, _STOPPED) for pid in self.pids)
+
+    def spins(self) -> bool:
+        """Tell whether the payload's first thread runs."""
+        return all(_state(f"/proc/{pid}/task/{pid}/stat") == _RUNNING for pid in self.pids[:1])
 
     def thaw(self) -> None:
         """Let them run on."""
@@ -165,17 +181,28 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Real-time signals have no names but the first and the last.
+        return f"signal {number}"
+
+
 def _all_in(pid: int, states: bytes) -> bool:
     """Tell whether each thread of a process is in one of these states, or gone."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with (
-                contextlib.suppress(OSError),
-                open(f"/proc/{pid}/task/{thread}/stat", "rb") as file,
-            ):
-                if file.read().rpartition(b") ")[2][:1] not in states:
+            with contextlib.suppress(OSError):
+                if _state(f"/proc/{pid}/task/{thread}/stat") not in states:
                     return False
     return True
+
+
+def _state(path: str) -> bytes:
+    with open(path, "rb", 0) as file:
+        return file.read(512).rpartition(b") ")[2][:1]
 
 
 def _read_whole(fd: int) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,15 +12,25 @@ from typing import Any
 from tilewright.contestant.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
-from tilewright.evaluator.process_tree import SECLUDED_S
+from tilewright.evaluator.process_tree import SECLUDED_S, STOPPED_S, signal_name
 from tilewright.evaluator.processes import Child
-from tilewright.evaluator.testimony import Addresses, ErrorSaid, Mapped, Result, read, read_weights
+from tilewright.evaluator.testimony import (
+    Addresses,
+    ErrorSaid,
+    Mapped,
+    Result,
+    failure_of,
+    read,
+    read_weights,
+)
 from tilewright.records import Failed, FailedReason, Limits, Outcome, Stage
 
 LOOK_S = 0.05
 """Time between two looks at client, deadline and memory while something is waited for."""
 LIBRARY_BYTES = 1 << 30
 """What the interpreter and its libraries may hold beside the candidate's own memory."""
+AWAKE_S = 0.01
+"""How long a side that was stopped may take until it spins again; who sleeps is released so."""
 SPIN_CHECK = 512
 """Polls of the token page between two looks at the channel and the deadline."""
 
@@ -223,22 +232,45 @@ class Side:
         fields = {**fields, "sequence": sequence, "wait_s": self.limits.call_s}
         self._send("arm", fields)
         self._spin(TokenPage.ARMED, sequence, limit)
-        before, armed = self._cpu_before, self.child.tree.cpu_s()
+        tree, before = self.child.tree, self._cpu_before
+        armed = before if self._threads == 1 else self._used_when_armed()
         start = time.perf_counter()
         words[TokenPage.GO] = sequence
         self._spin(TokenPage.DONE, sequence, limit)
         done = time.perf_counter()
-        self.child.tree.freeze()
-        self._cpu_before = self.child.tree.cpu_s()
-        # The clock of a process is exact only when it stands still. With one thread a call cannot
-        # use more of it than its own duration; with several, a running one must be asked.
-        used = self._cpu_before - (done - start) if self._threads == 1 else armed
-        outside = used - before
+        self._stop()
+        stood, then = time.perf_counter(), tree.cpu_s()
         snapshot()
-        self.child.tree.thaw()
+        if not tree.stands():
+            raise self._forged("it ran while it was stopped")
+        # Not before: who was woken and stopped again has used time since.
+        self._cpu_before = tree.cpu_s()
+        tree.thaw()
+        if self._threads == 1:
+            # A call cannot use more than its own duration.
+            outside = self._cpu_before - (done - start) - before
+        else:
+            outside = armed - before + (stood - done) + (self._cpu_before - then)
         frame = self.receive(limit)
         self._expect("result", frame)
         return Timed(done - start, outside, self._read_result(frame))
+
+    def _stop(self) -> None:
+        if not self.child.tree.freeze():
+            raise self._failed("timeout", f"it did not stand still within {STOPPED_S:g} s")
+
+    def _used_when_armed(self) -> float:
+        """Return the CPU seconds that it has used, while it spins and waits for its release.
+
+        With several threads a call may use more than its duration, so this must be known.
+        """
+        self._stop()
+        used = self.child.tree.cpu_s()
+        self.child.tree.thaw()
+        limit = time.monotonic() + AWAKE_S
+        while not self.child.tree.spins() and time.monotonic() < limit:
+            pass
+        return used
 
     def seclude(self) -> None:
         """Have the side be one process, until it is released; its CPU time is that one's."""
@@ -313,7 +345,7 @@ class Side:
             said = read(frame, ErrorSaid)
         except FrameError as error:
             raise self._forged(str(error)) from None
-        raise self._ended(_raised(said, self.stage))
+        raise self._ended(failure_of(said, self.stage))
 
     def _late(self, seconds: float) -> Exception:
         message = f"no answer within {seconds:g} s"
@@ -328,7 +360,7 @@ class Side:
             message = "it closed its channel"
             return self._failed("protocol", message)
         if os.WIFSIGNALED(status):
-            message = f"killed by {_signal_name(os.WTERMSIG(status))}"
+            message = f"killed by {signal_name(os.WTERMSIG(status))}"
             return self._failed("crash", message)
         message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
         return self._failed("exit", message)
@@ -365,22 +397,3 @@ def _emptied(frame: Frame, takes: int = 0) -> Frame:
     for fd in frame.fds[takes:]:
         os.close(fd)
     return frame
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        # Real-time signals have no names but the first and the last.
-        return f"signal {number}"
-
-
-def _raised(said: ErrorSaid, stage: Stage) -> Failed:
-    lines = "\n".join(said.traceback)
-    message = f"{said.type}: {said.message}" + (f"\n{lines}" if lines else "")
-    memory = said.type in ("MemoryError", "OutOfMemoryError") or "can't allocate" in said.message
-    if memory:
-        return Failed(stage=stage, reason="out of memory", message=message)
-    if said.type in ("SystemExit", "KeyboardInterrupt"):
-        return Failed(stage=stage, reason="exit", message=message)
-    return Failed(stage=stage, reason="exception", message=message)

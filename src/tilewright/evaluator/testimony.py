@@ -7,8 +7,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from tilewright.contestant.frames import Frame, FrameError
+from tilewright.records import Failed, Stage
 
-__all__ = ["Built", "ErrorSaid", "OutputSaid", "Result", "read", "read_weights"]
+__all__ = ["Built", "ErrorSaid", "OutputSaid", "Result", "failure_of", "read", "read_weights"]
 
 WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
 Text = Annotated[str, Field(max_length=8192)]
@@ -131,3 +132,15 @@ def read_weights(body: bytes) -> bytes:
     except ValidationError as error:
         raise FrameError(f"weights: {error.errors()[0]['msg']}") from error
     return _WEIGHTS.dump_json([entry for entry in entries if entry[2] in WEIGHT_DTYPES])
+
+
+def failure_of(said: ErrorSaid, stage: Stage) -> Failed:
+    """Return what an exception that a side told of makes of its candidate."""
+    lines = "\n".join(said.traceback)
+    message = f"{said.type}: {said.message}" + (f"\n{lines}" if lines else "")
+    memory = said.type in ("MemoryError", "OutOfMemoryError") or "can't allocate" in said.message
+    if memory:
+        return Failed(stage=stage, reason="out of memory", message=message)
+    if said.type in ("SystemExit", "KeyboardInterrupt"):
+        return Failed(stage=stage, reason="exit", message=message)
+    return Failed(stage=stage, reason="exception", message=message)

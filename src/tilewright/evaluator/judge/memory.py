@@ -113,7 +113,8 @@ def is_private(maps: int, first: int, stop: int) -> bool:
     while part := os.read(maps, 1 << 16):
         text += part
     covered = 0
-    for line in text.splitlines():
+    # A name may hold any other character that ends a line.
+    for line in text.removesuffix(b"\n").split(b"\n") if text else ():
         span, rights, _, _, inode = line.split(maxsplit=5)[:5]
         start, end = (int(word, 16) for word in span.split(b"-"))
         shared = min(end, stop) - max(start, first)
