@@ -29,7 +29,7 @@ def test_one_pair_is_judged_by_its_own_interval():
 
 
 @pytest.mark.parametrize("count", [2, 4])
-@pytest.mark.parametrize("between", [0.005, 0.02, 0.04])
+@pytest.mark.parametrize("between", [0.005, 0.02, 0.04, 0.1])
 def test_the_truth_is_inside_about_as_often_as_promised(count, between):
     runs, sigma = 600, 0.02
     inside = 0
@@ -37,8 +37,17 @@ def test_the_truth_is_inside_about_as_often_as_promised(count, between):
         made = pairs_interval(pairs(count, between, 0.01, seed), sigma)
         inside += made.low <= 1.0 <= made.high
     # Two degrees of freedom a pair say 0.02: whoever scatters twice as much is covered less often.
-    least = 0.91 if between <= 0.02 else 0.80
+    # Whoever scatters far more shows it, but two pairs not always.
+    least = 0.91 if between <= 0.02 else 0.68 if count == 2 else 0.86
     assert inside / runs >= least
+
+
+def test_pairs_far_apart_are_not_outvoted_by_what_was_known():
+    spread = [[0.10] * 6, [-0.10] * 6, [0.08] * 6, [-0.08] * 6]
+    seen = math.sqrt(4 / 3 * (0.1**2 + 0.08**2) / 2)
+    found = pairs_interval(spread, 0.01)
+    known = math.sqrt((2 * 0.01**2 + 3 * seen**2) / 5)
+    assert math.log(found.high) == pytest.approx(2.571 * known / 2, rel=1e-3)
 
 
 def test_pairs_that_differ_widen_the_interval_and_those_that_agree_do_not():

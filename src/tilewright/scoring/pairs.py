@@ -18,10 +18,17 @@ __all__ = ["interval_of_centres", "pairs_interval"]
 PRIOR_FREEDOM, MOST_PRIOR = 2, 8
 """How many degrees of freedom each pair brings to the scatter that is known without comparing them,
 and how many they bring together at most: where many pairs were made, they disagreed."""
+BELIED, BELIED_FREEDOM = 3.0, 2
+"""Pairs whose variance is more than so many times what was known show that it was known of other
+functions; it brings so few degrees of freedom then."""
+MOST_PAIRS = 10
 NORMAL_95 = 1.959964
-_STUDENT_95 = (2.571, 2.306, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110)
-"""Two-sided 95 % quantiles of Student's t for the 5, 8, 11, 12, 13, ... 17 degrees of freedom of 2
-to 10 pairs."""
+_FEWEST = BELIED_FREEDOM + 1
+_STUDENT_95 = (
+    *(3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110),
+)
+"""Two-sided 95 % quantiles of Student's t for 3 to 17 degrees of freedom."""
 
 
 def pairs_interval(
@@ -34,7 +41,8 @@ def pairs_interval(
     For one pair it is `speedup_interval`. For more, the pairs show themselves how far they
     scatter. Of so few that is a poor estimate, so it is moderated by what was known beforehand
     (Smyth 2004, equation for the posterior variance): a mean of both variances, weighted by their
-    degrees of freedom, with the t quantile of the sum.
+    degrees of freedom, with the t quantile of the sum. Where the pairs scatter far beyond it, what
+    was known hardly counts.
 
     Args:
         groups: log ratios of blocks, one sequence a pair of processes; at most ten.
@@ -63,16 +71,16 @@ def interval_of_centres(
         ValueError: there are too few pairs, or too many.
     """
     count = len(centres)
-    if not 2 <= count <= len(_STUDENT_95) + 1:
-        raise ValueError(f"{count} pairs of processes, wanted 1 to {len(_STUDENT_95) + 1}")
+    if not 2 <= count <= MOST_PAIRS:
+        raise ValueError(f"{count} pairs of processes, wanted 1 to {MOST_PAIRS}")
     mean = math.fsum(centre for centre, _ in centres) / count
     seen = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
     known = math.fsum(within for _, within in centres) / count
     known += between_process_sigma**2
-    prior = min(PRIOR_FREEDOM * count, MOST_PRIOR)
+    prior = min(PRIOR_FREEDOM * count, MOST_PRIOR) if seen <= BELIED * known else BELIED_FREEDOM
     freedom = prior + count - 1
     variance = (prior * known + (count - 1) * seen) / freedom
-    half = _STUDENT_95[count - 2] * math.sqrt(variance / (apart or count))
+    half = _STUDENT_95[freedom - _FEWEST] * math.sqrt(variance / (apart or count))
     return from_logs(mean, half, half)
 
 
