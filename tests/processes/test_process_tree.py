@@ -82,6 +82,8 @@ def test_what_has_gone_is_left_out_and_nothing_is_raised(tree):
     for pid in (*children, payload):
         os.kill(pid, signal.SIGKILL)
     init.wait()
+    assert made.stands()
+    assert not made.spins()
     made.look()
     assert made.pids == []
     made.freeze()

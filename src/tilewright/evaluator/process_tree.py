@@ -194,15 +194,17 @@ def _all_in(pid: int, states: bytes) -> bool:
     """Tell whether each thread of a process is in one of these states, or gone."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                if _state(f"/proc/{pid}/task/{thread}/stat") not in states:
-                    return False
+            if _state(f"/proc/{pid}/task/{thread}/stat") not in states:
+                return False
     return True
 
 
 def _state(path: str) -> bytes:
-    with open(path, "rb", 0) as file:
-        return file.read(512).rpartition(b") ")[2][:1]
+    try:
+        with open(path, "rb", 0) as file:
+            return file.read(512).rpartition(b") ")[2][:1]
+    except OSError:
+        return b"X"
 
 
 def _read_whole(fd: int) -> bytes:
