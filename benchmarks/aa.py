@@ -30,6 +30,7 @@ from tilewright.scoring import statistics
 from tilewright.scoring.pairs import interval_of_centres
 
 QUIET = 0.02
+LONG_US = 1000.0
 REPEATS = 3
 CONTROL_BLOCKS = 20
 TORCH_BODIES = {
@@ -138,14 +139,14 @@ def requests(delta: float = 0.0, only: str = "") -> list[tuple[str, EvalRequest]
 ROWS = {
     f"{language} {name}": rows
     for language, table in {
-        "cpp": {"exp": 512, "tanh": 256, "softsign": 4096, "root": 2048, "sine": 256, "gelu": 256},
+        "cpp": {"exp": 1024, "tanh": 256, "softsign": 6144, "root": 2048, "sine": 384, "gelu": 384},
         "torch": {
             "sort": 64,
-            "cumsum": 1280,
-            "softmax": 2048,
-            "norm": 2048,
+            "cumsum": 1920,
+            "softmax": 3072,
+            "norm": 3072,
             "matmul": 768,
-            "gelu": 2048,
+            "gelu": 3072,
         },
     }.items()
     for name, rows in table.items()
@@ -269,6 +270,7 @@ def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
     covered = sum(run.low <= 0 <= run.high for run in quiet) / len(quiet)
     wrong = [run for run in runs if run.decision == "faster" and run.speedup > 1.05]
     false = sum(run.control <= QUIET for run in wrong) / len(quiet)
+    short = sum(run.call_us < LONG_US for run in quiet)
     found = [run for run in slow if run.control <= QUIET]
     hits = sum(run.decision == "slower" for run in found)
     rate = hits / len(found) if found else 0.0
@@ -283,7 +285,7 @@ def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
         Bar(
             "A/A: p95 of |log ratio|",
             f"<= {limit:.3f}",
-            f"{p95:.4f} ({len(quiet)} quiet runs)",
+            f"{p95:.4f} ({len(quiet)} quiet runs, {short} of calls under 1 ms)",
             p95 <= limit,
             details,
         ),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.gpu_aa import Run, bars, runs_of
 from tilewright.evaluator.calibration import GPU_DEFAULT, pairs_needed
-from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of
+from tilewright.evaluator.times import CaseTimes, compare, sigma_of, wants_more
 from tilewright.records import TimingPlan
 
 
@@ -46,9 +46,8 @@ def _even(run: Run) -> list[int]:
 def replayed(run: Run) -> Run:
     """Return a run as the rules would have ended it."""
     planned = pairs_needed(run.reference_us or 0.0, run.moved_bytes, on_gpu=True)
-    most = min(planned + TimingPlan().more_pairs, len(run.pairs))
-    made = min(planned, most)
-    while made < most and _in_doubt(times_of(run, made)):
+    made = min(planned, len(run.pairs))
+    while made < len(run.pairs) and _wants_more(times_of(run, made), planned):
         made += 1
     times = times_of(run, made)
     item = compare(times, "eager", sigma_of(times, "eager", GPU_DEFAULT), (), official=False)
@@ -61,8 +60,9 @@ def replayed(run: Run) -> Run:
     )
 
 
-def _in_doubt(times: CaseTimes) -> bool:
-    return doubtful(times, "eager", sigma_of(times, "eager", GPU_DEFAULT))
+def _wants_more(times: CaseTimes, planned: int) -> bool:
+    sigma = sigma_of(times, "eager", GPU_DEFAULT)
+    return wants_more(times, "eager", sigma, planned, TimingPlan().more_pairs)
 
 
 def main() -> int:

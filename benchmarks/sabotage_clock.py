@@ -73,15 +73,20 @@ BUGS = (
             "(pairs > 1 and side.judged",
             "(pairs > 9 and side.judged",
         ),
-        (
-            "no difference on a device is looked at again",
-            "return doubt and made < pairs",
-            "return doubt and False and made < pairs",
-        ),
     ),
     *planted(
         "evaluator/times.py",
         UNIT + "test_pairs_on_device.py",
+        (
+            "no difference on a device is looked at again",
+            "return made < min(most, MOST_PAIRS) and doubtful(",
+            "return False and doubtful(",
+        ),
+        (
+            "what says that sides differ is believed as soon as what says nothing",
+            "(CLAIM if claimed else 1) * more",
+            "more",
+        ),
         (
             "a baseline's luck is averaged over pairs that share it",
             "apart = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))",

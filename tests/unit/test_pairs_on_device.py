@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tilewright.evaluator.calibration import GPU_DEFAULT, pairs_needed
-from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of
+from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of, wants_more
 from tilewright.evaluator.timing import _has_a_past, _wants_another_pair
 from tilewright.records import Comparison, TimingPlan
+from tilewright.scoring.pairs import MOST_PAIRS
 
 NAMES = ["eager", "candidate"]
 
@@ -20,6 +21,14 @@ def apart_by(shift: float, starts: list[int]) -> CaseTimes:
     """Return eight blocks in which the candidate is faster by the logarithm `shift`."""
     times = CaseTimes("one", on_device=True, blocks=8, pair_starts=starts)
     times.totals = {"eager": [math.exp(shift) * 1e-3] * 16, "candidate": [1e-3] * 16}
+    return times
+
+
+def scattered(times: CaseTimes) -> CaseTimes:
+    """Have the blocks scatter so far that no interval excludes 1."""
+    swing = [1.3, 1.3, 1 / 1.3, 1 / 1.3] * 4
+    theirs = times.totals["eager"]
+    times.totals["eager"] = [call * each for call, each in zip(theirs, swing, strict=True)]
     return times
 
 
@@ -39,7 +48,7 @@ def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profi
 
 @pytest.mark.parametrize(
     ("ratio", "again"),
-    [(1.0, False), (1.06, True), (0.94, True), (1.3, False), (0.5, False), (1.02, True)],
+    [(1.0, False), (1.06, True), (0.94, True), (1.4, False), (0.5, False), (1.02, True)],
 )
 @pytest.mark.parametrize(("pairs", "more"), [(1, 2), (2, 2), (2, 1)])
 def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, more, ratio, again):
@@ -49,25 +58,42 @@ def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, mor
     times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
     assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = list(range(pairs + more - 1))
+    # All of these exclude 1, and take twice as many.
+    times.pair_starts = list(range(pairs + 2 * more - 1))
     assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = list(range(pairs + more))
+    times.pair_starts = list(range(pairs + 2 * more))
     assert not _wants_another_pair(evaluation, times, NAMES, pairs, 0.1)
+
+
+@pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])
+def test_a_doubt_that_claims_nothing_takes_as_many_pairs_as_are_named(starts, again):
+    times = scattered(apart_by(0.02, starts))
+    assert doubtful(times, "eager", 0.02)
+    assert wants_more(times, "eager", 0.02, 1, 2) is again
+
+
+def test_no_more_pairs_are_made_than_an_interval_can_be_made_of():
+    claims = apart_by(0.04, list(range(MOST_PAIRS - 1)))
+    claims.totals = {name: calls * 2 for name, calls in claims.totals.items()}
+    assert wants_more(claims, "eager", 0.03, 2, 8)
+    claims.pair_starts.append(MOST_PAIRS - 1)
+    assert doubtful(claims, "eager", 0.03)
+    assert not wants_more(claims, "eager", 0.03, 2, 8)
 
 
 @pytest.mark.parametrize(
     ("starts", "sigma", "shift", "again"),
     [
-        ([0], 0.03, 0.113, True),
-        ([0], 0.03, 0.114, False),
-        ([0, 4], 0.03, 0.080, True),
-        ([0, 4], 0.03, 0.081, False),
-        ([0, 2, 4, 6], 0.03, 0.056, True),
-        ([0, 2, 4, 6], 0.03, 0.057, False),
-        # Three sigmas of a very short call are more than an eighth.
-        ([0], 0.12, 0.35, True),
-        ([0], 0.12, 0.37, False),
+        ([0], 0.03, 0.182, True),
+        ([0], 0.03, 0.183, False),
+        ([0, 4], 0.03, 0.128, True),
+        ([0, 4], 0.03, 0.129, False),
+        ([0, 2, 4, 6], 0.03, 0.091, True),
+        ([0, 2, 4, 6], 0.03, 0.092, False),
+        # Four sigmas of a very short call are more than a fifth.
+        ([0], 0.12, 0.47, True),
+        ([0], 0.12, 0.49, False),
     ],
 )
 def test_a_difference_may_be_luck_up_to_less_the_more_pairs_say_it(starts, sigma, shift, again):
@@ -91,12 +117,7 @@ def test_a_difference_may_be_luck_up_to_less_the_more_pairs_say_it(starts, sigma
 def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(
     sigma, shift, again
 ):
-    times = apart_by(shift, [0])
-    # So scattered that no interval excludes 1.
-    swing = [1.3, 1.3, 1 / 1.3, 1 / 1.3] * 4
-    theirs = times.totals["eager"]
-    times.totals["eager"] = [call * each for call, each in zip(theirs, swing, strict=True)]
-    assert doubtful(times, "eager", sigma) is again
+    assert doubtful(scattered(apart_by(shift, [0])), "eager", sigma) is again
 
 
 def test_two_processes_on_a_gpu_differ_by_a_time_and_a_share():

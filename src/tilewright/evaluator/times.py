@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tilewright.evaluator.calibration import GPU_SHORT_US, Calibration
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import statistics
-from tilewright.scoring.pairs import pairs_interval
+from tilewright.scoring.pairs import MOST_PAIRS, pairs_interval
 
 __all__ = [
     "CaseTimes",
@@ -21,6 +21,7 @@ __all__ = [
     "is_short",
     "net",
     "sigma_of",
+    "wants_more",
 ]
 
 HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
@@ -35,12 +36,14 @@ baseline's: measured on an H200, 0.2 to 8.5 us by the kernel, the same for both 
 within 1.2 us (docs/lab)."""
 Row = tuple[float, float, float, float]
 """A block: baseline, candidate, candidate, baseline, in microseconds."""
-PROCESS_LUCK, FAR = math.log(1.12), 3.0
+PROCESS_LUCK, FAR = math.log(1.2), 4.0
 """What differs by more than this, and by more than so many sigmas, is not the luck of two processes
 (docs/lab). The mean of several pairs is none at as much less as it scatters less."""
 LITTLE, LEAST, MOST = 0.75, 0.0075, 0.03
 """Share of what two processes of a function differ by up to which a difference needs no more pairs
 to be small; what does not need them however little they differ by, and what does however much."""
+CLAIM = 2
+"""How many times as many more pairs what says that the sides differ takes (ADR 35)."""
 SHORT_DEVICE_S = GPU_SHORT_US * 1e-6
 """A device call below this is `short`: launches and clocks matter in it."""
 
@@ -209,12 +212,29 @@ def doubtful(times: CaseTimes, baseline: str, sigma: float) -> bool:
 
     Also one that is within its interval, unless it is little: the estimate is reported too.
     """
-    found = _interval(times, baseline, _rows(times, baseline), sigma)
-    seen = abs(math.log(found.estimate))
-    decided = statistics.decide(found) != "no measurable difference"
-    little = not decided and seen <= min(max(LITTLE * sigma, LEAST), MOST)
+    seen, claimed = _seen(times, baseline, sigma)
+    little = not claimed and seen <= min(max(LITTLE * sigma, LEAST), MOST)
     luck = max(PROCESS_LUCK, FAR * sigma) / math.sqrt(len(times.pair_starts) or 1)
     return not little and seen < luck
+
+
+def wants_more(times: CaseTimes, baseline: str, sigma: float, planned: int, more: int) -> bool:
+    """Tell whether a pair of processes beyond those planned on a device is to be made.
+
+    In doubt up to `more` are, and twice as many where the pairs say that the sides differ: an
+    interval of 95 % says so of one in forty short calls that do not, by several percent.
+    """
+    _, claimed = _seen(times, baseline, sigma)
+    most = planned + (CLAIM if claimed else 1) * more
+    made = len(times.pair_starts)
+    return made < min(most, MOST_PAIRS) and doubtful(times, baseline, sigma)
+
+
+def _seen(times: CaseTimes, baseline: str, sigma: float) -> tuple[float, bool]:
+    """Return how far the estimate is off 1, a logarithm, and whether its interval excludes 1."""
+    found = _interval(times, baseline, _rows(times, baseline), sigma)
+    claimed = statistics.decide(found) != "no measurable difference"
+    return abs(math.log(found.estimate)), claimed
 
 
 def sigma_of(times: CaseTimes, baseline: str, calibration: Calibration) -> float:

@@ -19,12 +19,12 @@ from tilewright.evaluator.evaluation import SLOTS, Evaluation
 from tilewright.evaluator.sides import Side, Timed
 from tilewright.evaluator.times import (
     CaseTimes,
-    doubtful,
     half_width,
     hideable_s,
     pairs_half_width,
     shortest,
     sigma_of,
+    wants_more,
 )
 from tilewright.records import Case
 from tilewright.scoring import statistics
@@ -125,7 +125,7 @@ def _wants_another_pair(
 
     Some are planned. More are made where those so far disagree. On a device, where a process costs
     more than the blocks that it makes, more are made where the sides differ by no more than the
-    processes of one function have: it may be these that do (ADR 27, 31).
+    processes of one function have: it may be these that do (ADR 27, 31, 35).
     """
     made = len(times.pair_starts)
     if made < pairs:
@@ -135,8 +135,11 @@ def _wants_another_pair(
         return False
     known = evaluation.calibration
     if times.on_device:
-        doubt = any(doubtful(times, name, sigma_of(times, name, known)) for name in names[:-1])
-        return doubt and made < pairs + evaluation.request.timing.more_pairs
+        more = evaluation.request.timing.more_pairs
+        return any(
+            wants_more(times, name, sigma_of(times, name, known), pairs, more)
+            for name in names[:-1]
+        )
     if pairs == 1 or made >= MORE * pairs:
         return False
     sigma = sigma_of(times, names[0], known)

@@ -36,7 +36,8 @@ class TimingPlan(Record):
     max_s: float = Field(default=3.0, gt=0)
     """Seconds of timed calls per case and baseline."""
     more_pairs: int = Field(default=2, ge=0, le=8)
-    """Pairs of processes beyond the planned one or two on a GPU, while a difference may be luck."""
+    """Pairs of processes beyond the planned one or two on a GPU, while a difference may be luck;
+    twice as many where the pairs say that the sides differ."""
 
 
 class Limits(Record):

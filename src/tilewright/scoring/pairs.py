@@ -13,7 +13,7 @@ from tilewright.scoring.statistics import (
     speedup_interval,
 )
 
-__all__ = ["interval_of_centres", "pairs_interval"]
+__all__ = ["MOST_PAIRS", "interval_of_centres", "pairs_interval"]
 
 PRIOR_FREEDOM, MOST_PRIOR = 2, 8
 """How many degrees of freedom each pair brings to the scatter that is known without comparing them,
