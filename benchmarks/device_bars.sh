@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Commands side by side on a large machine without an installed tilewright, each on two cores of
-# its own: wheels in .whl, output in $OUT. For example
+# Commands side by side on a large machine without an installed tilewright: wheels in .whl, output
+# in $OUT. Each has two cores of its own:
 #   bash benchmarks/device_bars.sh "python3 -m benchmarks.corpus '' 0 2" "python3 -m benchmarks --only fuzz"
+# With GPUS each has a GPU, its share of the cores, and a folder in $OUT; a semicolon is another
+# command on the same GPU (liger-kernel's wheel lies in .whl/liger, KernelBench's problems in .data):
+#   GPUS=2 bash benchmarks/device_bars.sh "faults" "liger; memory; aa --seconds 60"
+#   GPUS=2 SHARDS=2 bash benchmarks/device_bars.sh "aa --seconds 500" "aa --seconds 500"
 set -u
 python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --upgrade --target /tmp/site .whl/*.whl
-export PYTHONPATH=/tmp/site:$PWD/src:$PWD
+[ ! -d .whl/liger ] || python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir \
+    --upgrade --target /tmp/liger .whl/liger/*.whl
+export PYTHONPATH=/tmp/site:$PWD/src:$PWD PYTHONUNBUFFERED=1
+export KERNELBENCH=$PWD/.data/kernelbench_v0.jsonl LIGER=/tmp/liger
 python3 - <<'P'
 import pathlib, tomllib
 folder = pathlib.Path("/tmp/site/tilewright-0.1.0.dist-info")
@@ -14,13 +21,34 @@ groups = tomllib.load(open("pyproject.toml", "rb"))["project"]["entry-points"]
 text = "".join(f"[{g}]\n" + "".join(f"{k} = {v}\n" for k, v in e.items()) for g, e in groups.items())
 (folder / "entry_points.txt").write_text(text)
 P
+
+parts() {  # GPU, parts of `python3 -m benchmarks.gpu` with a semicolon between
+    local each name share=$(($(nproc) / GPUS)) began
+    while read -r -d ';' each; do
+        name=${each%% *}-$1 began=$SECONDS
+        mkdir -p "$OUT/$name"
+        OUT=$OUT/$name DEVICE=cuda:$1 SHARD=$(($1 % ${SHARDS:-1}))/${SHARDS:-1} \
+            taskset -c $(($1 * share))-$(($1 * share + share - 1)) \
+            timeout -s INT "${LIMIT:-540}" python3 -m benchmarks.gpu $each \
+            < /dev/null > "$OUT/$name/log.txt" 2>&1
+        echo "$name: exit status $? after $((SECONDS - began)) s" >> "$OUT/$1.txt"
+        grep -a "| yes$\|| NO$" "$OUT/$name/log.txt" >> "$OUT/$1.txt"
+    done <<< "$2;"
+}
+
 number=0
 for command in "$@"; do
-    taskset -c $((2 * number)),$((2 * number + 1)) \
-        timeout "${LIMIT:-540}" $command > "$OUT/$number.txt" 2>&1 &
+    if [ -n "${GPUS:-}" ]; then
+        parts "$number" "$command" &
+    else
+        taskset -c $((2 * number)),$((2 * number + 1)) \
+            timeout "${LIMIT:-540}" $command > "$OUT/$number.txt" 2>&1 &
+    fi
     number=$((number + 1))
 done
 wait
 for place in $(seq 0 $((number - 1))); do
-    grep -a "MISS\|| yes$\|| NO$\|named" "$OUT/$place.txt" | cut -c1-300
+    grep -a "MISS\|| yes$\|| NO$\|named\|exit status" "$OUT/$place.txt" | cut -c1-300
 done
+# Few files come back, so folders go into one.
+[ -z "${GPUS:-}" ] || { tar czf /tmp/parts.tgz -C "$OUT" . && rm -rf "${OUT:?}"/* && mv /tmp/parts.tgz "$OUT/"; }
