@@ -152,7 +152,11 @@ def test_figures_and_log_name_what_was_done(server):
     assert value["tilewright_waiting",] == 0
     rows = [row for row in log_of(server) if row.get("task") == key]
     assert {"running", "judged", "request"} <= {row["event"] for row in rows}
-    assert "mine-1" in {row.get("id") for row in log_of(server)}
+    # A request is logged once its answer is out, which may be after we have read it.
+    limit = time.monotonic() + 10
+    while "mine-1" not in {row.get("id") for row in log_of(server)}:
+        assert time.monotonic() < limit
+        time.sleep(0.02)
     workers = asked(f"{server.url}/v1/workers")[1]
     assert len(workers) == client.queue()["room"]
 
