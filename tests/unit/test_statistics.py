@@ -12,6 +12,7 @@ from tilewright.scoring.statistics import (
     combine,
     decide,
     geometric_mean_interval,
+    is_noisy,
     median,
     paired_log_ratios,
     proportion_interval,
@@ -160,17 +161,28 @@ def test_a_ratio_beyond_floats_is_refused(logs):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"),
+    ("middle", "low", "high", "expected"),
     [
-        (1.01, 1.2, "faster"),
-        (0.8, 0.99, "slower"),
-        (0.99, 1.2, "no measurable difference"),
-        (1.0, 1.2, "no measurable difference"),
-        (0.8, 1.0, "no measurable difference"),
+        (1.04, 1.01, 1.07, "faster"),
+        (0.96, 0.93, 0.99, "slower"),
+        (1.03, 0.99, 1.07, "no measurable difference"),
+        (1.03, 1.0, 1.06, "no measurable difference"),
+        (0.97, 0.94, 1.0, "no measurable difference"),
+        # Wider than 5 % on either side: by half as much again.
+        (1.09, 1.01, 1.18, "no measurable difference"),
+        (1.13, 1.05, 1.22, "faster"),
+        (1 / 1.09, 1 / 1.18, 1 / 1.01, "no measurable difference"),
+        (1 / 1.13, 1 / 1.22, 1 / 1.05, "slower"),
+        (2.0, 1.5, 2.6, "faster"),
     ],
 )
-def test_a_claim_needs_the_whole_interval_on_one_side(low, high, expected):
-    assert expected == decide(Interval(1.0, low, high))
+def test_a_claim_needs_the_whole_interval_on_one_side(middle, low, high, expected):
+    assert expected == decide(Interval(middle, low, high))
+
+
+@pytest.mark.parametrize(("half", "noisy"), [(1.049, False), (1.051, True)])
+def test_an_interval_is_noisy_beyond_5_percent_on_either_side(half, noisy):
+    assert is_noisy(Interval(1.3, 1.3 / half, 1.3 * half)) is noisy
 
 
 def test_the_mean_of_cases_is_geometric_and_its_width_shrinks():

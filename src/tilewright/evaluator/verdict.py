@@ -38,8 +38,6 @@ from tilewright.scoring.metrics import ratio_of_sums
 
 __all__ = ["Collected", "report"]
 
-NOISY_HALF_WIDTH = 0.05
-
 
 @dataclass
 class Collected:
@@ -170,7 +168,9 @@ def _comparisons(
 
 def _noisy(item: Comparison) -> Comparison:
     low, high = item.speedup_low, item.speedup_high
-    if low is None or high is None or high / low < (1 + NOISY_HALF_WIDTH) ** 2:
+    if low is None or high is None:
+        return item
+    if not statistics.is_noisy(statistics.Interval(item.speedup, low, high)):
         return item
     return item.model_copy(update={"labels": (*item.labels, "noisy")})
 
