@@ -196,7 +196,11 @@ BUGS = (
             "between = _normal_half_width(level) * between_process_sigma",
             "between = 0.0",
         ),
-        ("faster by the estimate", "if interval.low > 1.0:", "if interval.estimate > 1.0:"),
+        (
+            "faster by the estimate",
+            "if middle > stretch * (middle - math.log(interval.low)):",
+            "if middle > 0:",
+        ),
     ),
     *planted(
         "scoring/pairs.py",
