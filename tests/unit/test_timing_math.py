@@ -288,7 +288,7 @@ def test_what_pairs_differ_by_shrinks_with_their_number():
     four = compare(in_pairs([1.0] * 4), "eager", 0.06, (), official=False)
 
     assert math.log(one.speedup_high) == pytest.approx(1.96 * 0.06, rel=1e-3)
-    # Two degrees of freedom of five, since they scatter far beyond what is known.
+    # Eight degrees of freedom of eleven, and Student's t for eleven.
     expected = 2.201 * 0.06 * math.sqrt(8 / 11) / 2
     assert math.log(four.speedup_high) == pytest.approx(expected, rel=1e-3)
 
@@ -299,6 +299,7 @@ def test_pairs_that_disagree_widen_the_interval():
     assert item.speedup == pytest.approx(1.4**0.25)
     assert item.decision == "no measurable difference"
     seen = (math.log(1.4) / 2) ** 2
+    # Two degrees of freedom of five, since they scatter far beyond what is known.
     half = 2.571 * math.sqrt(3 / 5 * seen / 4)
     assert math.log(item.speedup_high / item.speedup) == pytest.approx(half)
     assert compared(in_pairs([1.3, 1.3, 1.31, 1.3])).decision == "faster"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
+from tilewright.scoring.statistics import Interval, decide
 
 __all__ = ["cut", "reason_of", "speed_text"]
 
 
 def speed_text(speedup: float, low: float | None, high: float | None) -> str:
-    """Return a speed-up with its interval; in words where the interval includes 1."""
+    """Return a speed-up with its interval; in words where that says neither faster nor slower."""
     if low is None or high is None:
         return f"{_ratio(speedup, speedup)}x, no interval"
     ends = [value for value in (low, high) if value != 1.0]
     fine = max((abs(value - 1) for value in ends), default=0.0)
     interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
-    if low <= 1.0 <= high:
-        return f"no measurable difference {interval}"
+    decided = decide(Interval(speedup, low, high))
+    if decided == "no measurable difference":
+        return f"{decided} {interval}"
     return f"{_ratio(speedup, fine + 1)}x {interval}"
 
 
