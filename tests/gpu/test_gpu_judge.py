@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks import gpu_stream
 from benchmarks.gpu_smoke import EXPECTED, SOFTMAX, cases, settings_of
 from tilewright.api import build_request
 from tilewright.executors.local import LocalExecutor
@@ -49,6 +50,16 @@ def test_coverage_is_between_nothing_and_all(local):
     report = local.evaluate(build_request(candidate, problem, settings_of("half its own")))
     assert report.profile is not None
     assert 0.2 < report.profile.coverage < 0.8
+
+
+def test_what_is_timed_in_several_pairs_is_compiled_once(tmp_path):
+    requests = dict(gpu_stream.requests("several pairs"))
+    with LocalExecutor(tmp_path) as fresh:
+        report = fresh.evaluate(requests["softmax 4 x2"])
+    assert report.verdict == "correct", report.outcome
+    assert [stage.name for stage in report.stages].count("compile ahead") == 1
+    # Ten a pair: below 20 us two pairs are planned.
+    assert all(item.blocks >= 20 for item in report.comparisons)
 
 
 def test_what_a_call_allocates_is_aligned_behind_an_output_of_four_bytes(local):

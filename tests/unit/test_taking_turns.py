@@ -122,6 +122,40 @@ def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
     assert len(made) == 1
 
 
+def test_who_holds_the_lease_opens_all_that_wait_side_by_side():
+    steps: list[str] = []
+
+    class Waiting:
+        begun = closed = False
+
+        def wait_ready(self) -> None:
+            pass
+
+        def alive(self) -> bool:
+            return True
+
+        def tell_to_begin(self) -> None:
+            steps.append("told")
+
+        def begin(self) -> None:
+            steps.append("begun")
+            self.begun = True
+
+    def fork(*_: object) -> Any:
+        return Waiting()
+
+    armed = Armed(fork, None)
+    armed.fill(Limits(), {"contestant": 2}, opened=False)
+    armed.open_at_once()
+    assert steps == ["told", "told", "begun", "begun"]
+    first = armed.take("contestant", Limits())
+    assert first is not None
+    assert first.begun
+    armed.fill(Limits(), {"contestant": 2}, opened=False)
+    armed.open_at_once()
+    assert steps[4:] == ["told", "begun"]
+
+
 @pytest.mark.parametrize(
     ("cores", "devices", "wanted"),
     [

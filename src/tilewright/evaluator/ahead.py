@@ -1,4 +1,8 @@
-"""Triton candidates are compiled before the lease, for the shapes that their problem asks for."""
+"""Triton candidates are compiled before the lease, for the shapes that their problem asks for.
+
+The first of a problem compiles when it is called; once its shapes are known it is compiled here for
+whatever processes it gets beside.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from tilewright.evaluator.kept_builds import read_cache, write_cache
 from tilewright.evaluator.sides import Ended
 from tilewright.records import Candidate, Failed, digest_text
 
-__all__ = ["compile_ahead", "keep_sketch"]
+__all__ = ["begin_compilers", "compile_ahead", "keep_sketch"]
 
 MOST = MAX_BODY_BYTES // 2
 SKETCHES = 256
@@ -35,10 +39,17 @@ def keep_sketch(evaluation: Evaluation, calls: list[dict[str, Any]]) -> None:
         del sketches[next(iter(sketches))]
 
 
-def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
-    """Put what Triton compiles for a candidate into `evaluation.artifacts[name]`.
+def begin_compilers(evaluation: Evaluation) -> None:
+    """Let the compilers come up beside the judge, if a Triton candidate is to be timed."""
+    request, host = evaluation.request, evaluation.host
+    if host.device.is_gpu and request.candidate.language == "triton" and request.timing.enabled:
+        host.compilers.begin()
 
-    Nothing happens on a CPU, or before the problem's shapes are known from an earlier candidate.
+
+def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
+    """Put what Triton compiles for a candidate into `evaluation.artifacts[name]`, once.
+
+    Nothing happens on a CPU, or before the problem's shapes are known.
 
     Raises:
         Ended: it took longer than a build may.
@@ -47,6 +58,9 @@ def compile_ahead(evaluation: Evaluation, name: str, candidate: Candidate) -> No
     sketch = host.sketches.get(problem.digest())
     if candidate.language != "triton" or not host.device.is_gpu or sketch is None:
         return
+    if name in evaluation.compiled:
+        return
+    evaluation.compiled.add(name)
     folder = host.home / "builds" / _key(candidate, sketch, host.device.arch)
     with evaluation.stage("compile ahead") as said:
         made = read_cache(folder)

@@ -103,6 +103,20 @@ class Armed:
                 # It is gone, or cannot be opened now. Whoever needs it finds that out.
                 continue
 
+    def open_at_once(self) -> None:
+        """Open the device in all contestants that wait, side by side, for who holds the lease.
+
+        Raises:
+            InfrastructureError: one is gone, or cannot open it.
+        """
+        self.settle()
+        waiting = [child for child in self._armed.get("contestant", []) if not child.begun]
+        for child in waiting:
+            child.wait_ready()
+            child.tell_to_begin()
+        for child in waiting:
+            child.begin()
+
     def stop(self) -> None:
         """Open the device in no further child; what is not opened yet opens it when it is used."""
         self._enough.set()

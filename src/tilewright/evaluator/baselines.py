@@ -42,15 +42,24 @@ def open_baselines(evaluation: Evaluation, *, fresh: bool = False) -> None:
 
 
 def put_away(evaluation: Evaluation, names: list[str], *, keep: bool) -> None:
-    """End the sides of `names`; if asked, those that can be kept are set aside instead."""
+    """End the sides of `names`; if asked, those that can be kept are set aside instead.
+
+    On a device as many contestants are made ready for what comes in their place.
+    """
     for name in _kept(evaluation, names) if keep else []:
         evaluation.park(name)
-    for name in names:
-        if name in evaluation.sides:
-            evaluation.note_printed(name)
-            evaluation.sides[name].child.doom()
-    for name in names:
+    ending = [name for name in names if name in evaluation.sides]
+    for name in ending:
+        evaluation.note_printed(name)
+        evaluation.sides[name].child.doom()
+    host = evaluation.host
+    ahead = host.device.is_gpu and not evaluation.several_streams
+    if ahead:
+        host.fork_contestants(evaluation.request.limits, len(ending))
+    for name in ending:
         evaluation.close_side(name)
+    if ahead:
+        host.open_contestants()
 
 
 def keep_baselines(evaluation: Evaluation) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator import correctness, timing
-from tilewright.evaluator.ahead import compile_ahead, keep_sketch
+from tilewright.evaluator.ahead import begin_compilers, compile_ahead, keep_sketch
 from tilewright.evaluator.baselines import (
     baseline_failed,
     blamed_on_baseline,
@@ -150,15 +150,13 @@ def _ended(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> O
 def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> Outcome:
     request = evaluation.request
     others = {item.name: item.candidate for item in request.baselines if item.candidate}
+    begin_compilers(evaluation)
     with evaluation.stage("prepare"):
         prepare(evaluation, "candidate", request.candidate)
         for name, candidate in others.items():
             with blamed_on_baseline(name):
                 prepare(evaluation, name, candidate)
-    compile_ahead(evaluation, "candidate", request.candidate)
-    for name, candidate in others.items():
-        with blamed_on_baseline(name):
-            compile_ahead(evaluation, name, candidate)
+    _compile_ahead(evaluation)
     with evaluation.stage("lease"):
         _take_device(evaluation, collected, leased)
     with evaluation.stage("spawn"):
@@ -186,6 +184,14 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     with evaluation.stage("exit"):
         _exit(evaluation, collected)
     return Correct()
+
+
+def _compile_ahead(evaluation: Evaluation) -> None:
+    compile_ahead(evaluation, "candidate", evaluation.request.candidate)
+    for item in evaluation.request.baselines:
+        if item.candidate:
+            with blamed_on_baseline(item.name):
+                compile_ahead(evaluation, item.name, item.candidate)
 
 
 def _take_device(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> None:
@@ -268,6 +274,8 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
     official = evaluation.request.protocol == "official"
 
     def reopen(*, fresh: bool) -> None:
+        # Of a new problem the shapes are known by now, and each process would compile again.
+        _compile_ahead(evaluation)
         # To compile a baseline again would take longer than all the rest: it stays.
         staying = COMPILE_MODES if fresh else ()
         leaving = {*names, "candidate"}.intersection(evaluation.sides).difference(staying)

@@ -84,6 +84,8 @@ class Evaluation:
     stages: list[StageRecord] = field(default_factory=list)
     protections: tuple[Protection, ...] = ()
     artifacts: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    compiled: set[str] = field(default_factory=set)
+    """Who was compiled ahead, or tried to be."""
     loaders: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the driver said of the GPU, by moment, and what contestants have of it."""

@@ -157,6 +157,14 @@ class Host:
         counts = ARMED_ON_GPU if self.device.is_gpu else ARMED
         self._armed.fill(limits, counts, opened=not self.suspect)
 
+    def fork_contestants(self, limits: Limits, count: int) -> None:
+        """Fork contestants that are needed in a moment, while those that they replace end."""
+        self._armed.fill(limits, {"contestant": count}, opened=False)
+
+    def open_contestants(self) -> None:
+        """Open the device in those that were forked; only for who holds its lease."""
+        self._armed.open_at_once()
+
     def _fork(
         self, role: str, limits: Limits, extra_paths: tuple[str, ...], *, streams: bool = False
     ) -> Child:

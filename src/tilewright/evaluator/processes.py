@@ -93,7 +93,7 @@ class Child:
         self.door: Door | None = None
         """Where the child asks before it starts a process, if it does."""
         self.closed = False
-        self._ready = False
+        self._ready = self._told = False
         self.begun = False
         """Whether it has opened its device."""
 
@@ -110,10 +110,16 @@ class Child:
         self.applied, self._ready = applied, True
         self.tree.look()
 
-    def begin(self, timeout_s: float = 20.0) -> None:
+    def tell_to_begin(self) -> None:
         """Have a contestant open its GPU, once: it makes a context, and holds no candidate yet."""
-        if not self.begun:
+        if not self._told:
             tell(self, "begin")
+            self._told = True
+
+    def begin(self, timeout_s: float = 20.0) -> None:
+        """Have a contestant open its GPU, and wait until it has."""
+        if not self.begun:
+            self.tell_to_begin()
             self._first_words("begun", timeout_s)
             self.begun = True
 
