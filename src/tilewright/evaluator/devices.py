@@ -14,7 +14,7 @@ from pathlib import Path
 from tilewright.config import environment
 from tilewright.errors import ConfigError, InfrastructureError
 
-__all__ = ["CPU", "FEW_QUEUES", "Device", "few_queues", "find_device", "gpu_names"]
+__all__ = ["CPU", "FEW_QUEUES", "QUEUES", "Device", "few_queues", "find_device", "gpu_names"]
 
 QUERY = ("index", "uuid", "name", "driver_version", "compute_cap")
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
