@@ -7,20 +7,7 @@
 #   GPUS=2 bash benchmarks/device_bars.sh "faults" "liger; memory; aa --seconds 60"
 #   GPUS=2 SHARDS=2 bash benchmarks/device_bars.sh "aa --seconds 500" "aa --seconds 500"
 set -u
-python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --upgrade --target /tmp/site .whl/*.whl
-[ ! -d .whl/liger ] || python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir \
-    --upgrade --target /tmp/liger .whl/liger/*.whl
-export PYTHONPATH=/tmp/site:$PWD/src:$PWD PYTHONUNBUFFERED=1
-export KERNELBENCH=$PWD/.data/kernelbench_v0.jsonl LIGER=/tmp/liger
-python3 - <<'P'
-import pathlib, tomllib
-folder = pathlib.Path("/tmp/site/tilewright-0.1.0.dist-info")
-folder.mkdir(exist_ok=True)
-(folder / "METADATA").write_text("Metadata-Version: 2.1\nName: tilewright\nVersion: 0.1.0\n")
-groups = tomllib.load(open("pyproject.toml", "rb"))["project"]["entry-points"]
-text = "".join(f"[{g}]\n" + "".join(f"{k} = {v}\n" for k, v in e.items()) for g, e in groups.items())
-(folder / "entry_points.txt").write_text(text)
-P
+. benchmarks/device_setup.sh
 
 parts() {  # GPU, parts of `python3 -m benchmarks.gpu` with a semicolon between
     local each name share=$(($(nproc) / GPUS)) began
