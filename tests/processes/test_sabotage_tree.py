@@ -105,7 +105,8 @@ def test_a_tree_stands_as_soon_as_it_is_frozen(tree):
 
 def test_the_cpu_time_of_every_process_is_counted(tree):
     before = tree.child.tree.cpu_s()
-    within(20.0, lambda: tree.child.tree.cpu_s() - before > 0.2)
+    # Long enough that two of the three are far more than what the last line forgives.
+    within(20.0, lambda: tree.child.tree.cpu_s() - before > 1.2)
 
     pids = tree.child.tree.pids
     assert len(pids) == 3

@@ -37,15 +37,16 @@ STEADY_MALLOC = {
     "GLIBC_TUNABLES": ":".join(
         (
             f"glibc.malloc.trim_threshold={1 << 36}",
-            f"glibc.malloc.mmap_threshold={32 << 20}",
-            f"glibc.malloc.top_pad={64 << 20}",
+            f"glibc.malloc.mmap_threshold={29 << 20}",
+            f"glibc.malloc.top_pad={1 << 20}",
             "glibc.malloc.hugetlb=1",
         )
     )
 }
 """Freed memory stays mapped, and large blocks lie on huge pages, in every child alike. With glibc's
 defaults the same call takes a third longer or not, by whether its output must be faulted in anew,
-and by where its small pages happen to lie."""
+and by where its small pages happen to lie. What is too large for that is always faulted in: the
+bound is no size in use, and the heap has no room to spare in which it would fit (ADR 38)."""
 ALL_LAYERS = "all"
 LAYERS = (
     "process tree",

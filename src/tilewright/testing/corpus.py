@@ -93,9 +93,14 @@ def expectation_missed(file: CorpusFile, report: EvalReport) -> str:
         return f"expected the reason {reason!r}, got {report.outcome.reason!r}"
     if file.keys.get("speedup") == "none" and report.verdict == "correct":
         faster = [item.case for item in report.comparisons if item.decision == "faster"]
-        big = [c.case for c in report.comparisons if c.case in faster and c.speedup > 1.05]
+        big = [c for c in report.comparisons if c.case in faster and c.speedup > 1.05]
         if big:
-            return f"a false speed-up is reported on {', '.join(big)}"
+            said = [
+                f"{c.case} {c.speedup:.3f} [{c.speedup_low:.3f}, {c.speedup_high:.3f}] of "
+                f"{c.reference.median_us:.0f} us, pairs {c.pairs}"
+                for c in big
+            ]
+            return f"a false speed-up is reported on {'; '.join(said)}"
     if file.path.parent.name.endswith("honest"):
         accused = [item.code for item in report.findings if item.weight == "decisive"]
         if accused:
