@@ -1,8 +1,9 @@
 """What calls show that cannot be queued whole: `python -m benchmarks.gpu_unqueued [NAME ...]`.
 
 References of many launches are judged against themselves, in as many pairs of processes as asked
-for, once as it is, where the gate opens `QUEUE_S` after the call began, and once with the gate
-open from the start. `KERNELBENCH` names the problems, a JSON line each.
+for: as it is, where the gate opens `QUEUE_S` after the call began; with the gate open from the
+start; and with the gate open and both sides on one core. `KERNELBENCH` names the problems, a JSON
+line each.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tilewright.api import build_request
 from tilewright.cli.noise import samples_of
 from tilewright.config import load
 from tilewright.evaluator import device_clock, timing
+from tilewright.evaluator import host as host_module
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.evaluator.host import Host
@@ -28,7 +30,12 @@ from tilewright.problems.reader import parse_problem
 from tilewright.records import Candidate, EvalReport, EvalRequest, SourceFile
 
 KNOWN = tuple(f"level3-{number}" for number in (30, 35, 37, 40, 41, 42))
-GATES = {"as it is": device_clock.QUEUE_S, "open": 0.0}
+GATES = {
+    "as it is": (device_clock.QUEUE_S, 4),
+    "open": (0.0, 4),
+    "open, one core": (0.0, os.cpu_count() or 1),
+}
+"""By name: seconds until a gate is opened, and on how many cores sides have no more than one."""
 
 
 def request(row: dict[str, Any]) -> EvalRequest:
@@ -90,18 +97,25 @@ def main() -> None:
     out.mkdir(exist_ok=True)
     # As many pairs as asked for, whatever they say.
     vars(timing)["wants_more"] = lambda times, *_: len(times.pair_starts) < options.pairs
-    host, found = Host(Path(tempfile.mkdtemp()), find_device(DEVICE)), dict[str, Any]()
+    hosts, found = dict[int, Host](), dict[str, Any]()
+    available = list(os.sched_getaffinity(0))
+    for _, most in GATES.values():
+        vars(host_module)["SMALL_MACHINE_CORES"] = most
+        if most not in hosts:
+            home = Path(tempfile.mkdtemp())
+            hosts[most] = Host(home, find_device(DEVICE), available=available)
     print("problem | gate | ms | each pair, % | mean | scatter | within | said | blocks | s")
     try:
         for name in options.problems:
-            for gate, seconds in GATES.items():
+            for gate, (seconds, most) in GATES.items():
                 device_clock.QUEUE_S = seconds
-                report = evaluate(host, request(rows[name]), lambda *_: None, lambda: None)
+                report = evaluate(hosts[most], request(rows[name]), lambda *_: None, lambda: None)
                 found[f"{name}, {gate}"] = shown(report)
                 print(line(name, gate, found[f"{name}, {gate}"]), flush=True)
                 (out / "gpu_unqueued.json").write_text(json.dumps(found), encoding="utf-8")
     finally:
-        host.close()
+        for host in hosts.values():
+            host.close()
 
 
 if __name__ == "__main__":
