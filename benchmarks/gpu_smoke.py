@@ -50,6 +50,22 @@ def get_inputs():
 def get_init_inputs():
     return [1024]
 """
+LAUNCHES = """import torch
+
+
+CASES = [{"name": "steps", "steps": 6000}]
+ENTRY = "work"
+
+
+def inputs(case, generator):
+    return torch.randn(64, 64, generator=generator), case["steps"]
+
+
+def reference(x, steps):
+    for _ in range(steps):
+        x = 0.5 * x
+    return x
+"""
 KERNEL = """import torch
 import triton
 import triton.language as tl
@@ -71,6 +87,11 @@ def launch(x):
     return y
 """
 TORCH = "import torch\n\n\ndef work(x):\n"
+HALVED = """def work(x, steps):
+    for _ in range(steps):
+        x = x * 0.5
+    return x
+"""
 STALE = """import torch
 
 seen = {}
@@ -167,6 +188,7 @@ EXPECTED = {
     "raises": "failed",
     "hangs": "failed",
 }
+LABELLED = {"synchronises": "synchronises", "launches": "launches counted"}
 ADVISED = ("same", "triton", "cuda", "half its own", "module", "traced")
 OVERRIDES = [*gpu_requests.OVERRIDES, "eval.limits.call_s=6"]
 
@@ -175,6 +197,7 @@ def cases() -> list[tuple[str, Problem, Candidate]]:
     """Return what is judged, by name."""
     softmax = parse_problem(SOFTMAX, "smoke/softmax", "softmax", "smoke")
     linear = parse_problem(LINEAR, "smoke/linear", "linear", "smoke")
+    launches = parse_problem(LAUNCHES, "smoke/launches", "launches", "smoke")
     found = [
         (name, softmax, _candidate(language, text, "work"))
         for name, (language, text) in CANDIDATES.items()
@@ -197,6 +220,7 @@ def cases() -> list[tuple[str, Problem, Candidate]]:
     return [
         *found,
         ("module", linear, model),
+        ("launches", launches, _candidate("torch", HALVED, "work")),
         ("against max-autotune", linear, tuned),
         ("traced", softmax, traced),
     ]
@@ -249,7 +273,12 @@ def show(
     for kernel in report.kernels:
         whose = "library" if kernel.library else "own"
         print(f"{'':16} {kernel.launches} x {kernel.name[:60]}: {kernel.total_us:.1f} us, {whose}")
-    return {"name": name, "verdict": report.verdict, "report": json.loads(report.to_json())}
+    return {
+        "name": name,
+        "verdict": report.verdict,
+        "labels": [item.name for item in report.labels],
+        "report": json.loads(report.to_json()),
+    }
 
 
 def run(match: str, out: Path) -> list[Bar]:
@@ -262,6 +291,8 @@ def run(match: str, out: Path) -> list[Bar]:
                 verdict = str(rows[-1]["verdict"])
                 if verdict != EXPECTED.get(name, "correct"):
                     missed.append(f"{name}: {verdict}")
+                elif LABELLED.get(name, "") not in str(rows[-1].get("labels")):
+                    missed.append(f"{name}: not labelled {LABELLED[name]!r}")
     (out / "gpu_smoke.json").write_text(json.dumps(rows), encoding="utf-8")
     seen = f"{len(rows) - len(missed)} of {len(rows)}"
     bars = [Bar("smoke: verdicts as expected", "all", seen, not missed, {"missed": missed})]

@@ -1,9 +1,8 @@
 """What calls show that cannot be queued whole: `python -m benchmarks.gpu_unqueued [NAME ...]`.
 
 References of many launches are judged against themselves, in as many pairs of processes as asked
-for: as it is, where the gate opens `QUEUE_S` after the call began; with the gate open from the
-start; and with the gate open and both sides on one core. `KERNELBENCH` names the problems, a JSON
-line each.
+for: with launches ahead of a call, as of all others, and as it is (ADR 40). `KERNELBENCH` names the
+problems, a JSON line each.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from tilewright.api import build_request
 from tilewright.cli.noise import samples_of
 from tilewright.config import load
 from tilewright.evaluator import device_clock, timing
-from tilewright.evaluator import host as host_module
 from tilewright.evaluator.devices import find_device
 from tilewright.evaluator.evaluate import evaluate
 from tilewright.evaluator.host import Host
@@ -30,12 +28,7 @@ from tilewright.problems.reader import parse_problem
 from tilewright.records import Candidate, EvalReport, EvalRequest, SourceFile
 
 KNOWN = tuple(f"level3-{number}" for number in (30, 35, 37, 40, 41, 42))
-GATES = {
-    "as it is": (device_clock.QUEUE_S, 4),
-    "open": (0.0, 4),
-    "open, one core": (0.0, os.cpu_count() or 1),
-}
-"""By name: seconds until a gate is opened, and on how many cores sides have no more than one."""
+GATES = {"ahead": lambda *_: False, "as it is": device_clock.launches_are_long}
 
 
 def request(row: dict[str, Any]) -> EvalRequest:
@@ -97,25 +90,18 @@ def main() -> None:
     out.mkdir(exist_ok=True)
     # As many pairs as asked for, whatever they say.
     vars(timing)["wants_more"] = lambda times, *_: len(times.pair_starts) < options.pairs
-    hosts, found = dict[int, Host](), dict[str, Any]()
-    available = list(os.sched_getaffinity(0))
-    for _, most in GATES.values():
-        vars(host_module)["SMALL_MACHINE_CORES"] = most
-        if most not in hosts:
-            home = Path(tempfile.mkdtemp())
-            hosts[most] = Host(home, find_device(DEVICE), available=available)
+    host, found = Host(Path(tempfile.mkdtemp()), find_device(DEVICE)), dict[str, Any]()
     print("problem | gate | ms | each pair, % | mean | scatter | within | said | blocks | s")
     try:
         for name in options.problems:
-            for gate, (seconds, most) in GATES.items():
-                device_clock.QUEUE_S = seconds
-                report = evaluate(hosts[most], request(rows[name]), lambda *_: None, lambda: None)
+            for gate, looked in GATES.items():
+                vars(device_clock)["launches_are_long"] = looked
+                report = evaluate(host, request(rows[name]), lambda *_: None, lambda: None)
                 found[f"{name}, {gate}"] = shown(report)
                 print(line(name, gate, found[f"{name}, {gate}"]), flush=True)
                 (out / "gpu_unqueued.json").write_text(json.dumps(found), encoding="utf-8")
     finally:
-        for host in hosts.values():
-            host.close()
+        host.close()
 
 
 if __name__ == "__main__":

@@ -280,6 +280,15 @@ BUGS = (
         ),
     ),
     *planted(
+        "evaluator/device_clock.py",
+        UNIT + "test_device_clock.py",
+        (
+            "a candidate says whether launches are in a baseline's times",
+            "evaluation.sides[names[0]]",
+            "evaluation.sides[names[-1]]",
+        ),
+    ),
+    *planted(
         "contestant/calls.py",
         PIPELINE,
         (

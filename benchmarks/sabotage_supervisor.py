@@ -48,8 +48,8 @@ VERDICT = (
         UNIT + "test_sabotage_timing.py",
         (
             "a side is timed beside its other processes",
-            "        evaluation.sides[name].seclude()\n",
-            "        evaluation.sides[name].release()\n",
+            "        side.seclude()\n",
+            "        side.release()\n",
             "test_both_sides_are_alone_from_the_first_block_of_a_pair_to_its_last",
         ),
     ),

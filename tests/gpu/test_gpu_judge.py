@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import gpu_stream
-from benchmarks.gpu_smoke import EXPECTED, SOFTMAX, cases, settings_of
+from benchmarks.gpu_smoke import EXPECTED, LABELLED, SOFTMAX, cases, settings_of
 from tilewright.api import build_request
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.reader import parse_problem
@@ -35,6 +35,8 @@ def test_each_kind_gets_its_verdict(local, name):
     problem, candidate = CASES[name]
     report = local.evaluate(build_request(candidate, problem, settings_of(name)))
     assert report.verdict == EXPECTED.get(name, "correct"), report.outcome
+    labels = {label.name for label in report.labels}
+    assert LABELLED.get(name) in {None, *labels}
     assert report.environment.device == "cuda:0"
 
 

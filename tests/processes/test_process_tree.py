@@ -65,6 +65,16 @@ def test_a_child_of_any_thread_is_found_and_the_payload_comes_first(tree):
     assert all(os.path.exists(f"/proc/{pid}") for pid in (init.pid, *made.pids))
 
 
+def test_the_first_thread_of_the_payload_is_kept_on_one_core_and_no_other(tree):
+    made, _ = tree
+    payload = made.pids[0]
+    before, core = os.sched_getaffinity(payload), min(os.sched_getaffinity(0))
+    made.keep_on(core)
+    (other,) = {int(name) for name in os.listdir(f"/proc/{payload}/task")} - {payload}
+    assert os.sched_getaffinity(payload) == {core}
+    assert os.sched_getaffinity(other) == before
+
+
 def test_looking_leaves_no_descriptors_but_those_that_it_holds(tree):
     made, _ = tree
     made.close()

@@ -22,6 +22,7 @@ from tilewright.evaluator.device_clock import (
 from tilewright.evaluator.device_side import DeviceSide
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.testimony import Result
+from tilewright.evaluator.times import CaseTimes
 from tilewright.records import Failed
 
 LATE = Ended(Failed(stage="timing", reason="timeout", message="no answer"))
@@ -38,7 +39,9 @@ class ScriptedSide(DeviceSide):
         self.inputs_bytes = 1 << 30
         self.limits: Any = SimpleNamespace(call_s=5.0)
         tree = SimpleNamespace(
-            freeze=lambda: not log.append("freeze"), thaw=lambda: log.append("thaw")
+            freeze=lambda: not log.append("freeze"),
+            thaw=lambda: log.append("thaw"),
+            keep_on=lambda core: log.append(("on", core)),
         )
         self.child: Any = SimpleNamespace(tree=tree, kill=lambda: log.append("kill"))
 
@@ -68,7 +71,13 @@ class Court:
         self.seconds = seconds
         self.asked: dict[str, dict[str, Any]] = {}
         self.unanswered: list[str] = []
-        self.host = SimpleNamespace(sequences=itertools.count(7))
+        cores = SimpleNamespace(sides=(4, 5))
+        self.host = SimpleNamespace(sequences=itertools.count(7), cores=cores)
+        self.sides: dict[str, ScriptedSide] = {}
+        self.call_s = 0.0
+
+    def publish(self, side: ScriptedSide, drawn: Any, slot: int) -> None:
+        pass
 
     def ask(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
         self.tell(kind, fields)
@@ -170,3 +179,50 @@ def test_the_share_of_own_launches_is_asked_for_and_is_of_the_same_call():
     share = own_share(made, side, drawn)
     assert (share.seconds, share.launches) == (2.5e-5, 3)
     assert ("arm", 7, True) in made.log
+
+
+def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes]:
+    """Return what was asked of whom, where an open call of the baseline takes `seconds`."""
+    made, times = court(seconds), CaseTimes("one")
+    names = ["eager", "candidate"]
+    made.sides = {
+        name: ScriptedSide(made.log, queued_s=each)
+        for name, each in zip(names, queued, strict=True)
+    }
+    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    for name in names:
+        DeviceClock().warm_up(made, made.sides[name], drawn, 0)
+    made.log.clear()
+    DeviceClock().settle(made, times, names, drawn)
+    return made, times
+
+
+def test_launches_are_counted_of_all_sides_on_one_core_where_a_baselines_take_long():
+    made, times = settled((2 * QUEUE_S, 0.0), seconds=3 * QUEUE_S)
+    assert times.launching is True
+    assert made.log[-2:] == [("on", 4), ("on", 4)]
+    assert [side.queue_s for side in made.sides.values()] == [0.0, 0.0]
+    # What is timed in further processes is timed alike, and nobody is asked again.
+    made.sides["eager"] = ScriptedSide(made.log)
+    made.log.clear()
+    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    DeviceClock().settle(made, times, ["eager", "candidate"], drawn)
+    assert made.log == [("on", 4), ("on", 4)]
+    assert made.sides["eager"].queue_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("queued", "seconds"),
+    [
+        ((0.0, 0.0), 3 * QUEUE_S),
+        # It only waits for its device.
+        ((2 * QUEUE_S, 0.0), QUEUE_S / 2),
+        # A candidate has no say.
+        ((0.0, 2 * QUEUE_S), 3 * QUEUE_S),
+    ],
+)
+def test_launches_are_ahead_of_all_other_calls(queued, seconds):
+    made, times = settled(queued, seconds)
+    assert times.launching is False
+    assert not [entry for entry in made.log if entry[0] == "on"]
+    assert [side.queue_s for side in made.sides.values()] == [QUEUE_S, QUEUE_S]

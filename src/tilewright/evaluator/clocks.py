@@ -61,6 +61,11 @@ class Clock(Protocol):
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Make ready for the first call of a block."""
 
+    def settle(
+        self, evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
+    ) -> None:
+        """Find out how this case is to be timed, once, and have these processes timed so."""
+
     def call(
         self, evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None
     ) -> Timed:
@@ -82,6 +87,11 @@ class SupervisorClock:
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Write the inputs of the first call of a block."""
         evaluation.publish(evaluation.sides[turn.name], turn.drawn, turn.slot, turn.stir)
+
+    def settle(
+        self, evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
+    ) -> None:
+        """Do nothing: a caller's time has the launches in it."""
 
     def call(
         self, evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None

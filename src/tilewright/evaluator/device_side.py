@@ -11,7 +11,10 @@ from tilewright.evaluator.sides import Side
 from tilewright.evaluator.testimony import Mapped, Result, Traced, read
 from tilewright.records import KernelTime
 
-__all__ = ["DeviceSide"]
+__all__ = ["QUEUE_S", "DeviceSide"]
+
+QUEUE_S = 0.01
+"""How long a call may take to be queued whole before its gate is opened all the same."""
 
 LIBRARIES = (
     *("at::", "cub::", "cublas", "cudnn", "cutlass", "nvjet", "gemm", "cufft", "Memcpy", "Memset"),
@@ -24,6 +27,10 @@ class DeviceSide(Side):
 
     clock_excess_s = 0.0
     """What the judge's interval has beside the call; measured before a candidate is loaded."""
+    queue_s = QUEUE_S
+    """The same of this side: 0 where launches are to be in its times."""
+    was_early = False
+    """Whether its last call could not be queued whole within that."""
 
     def map(self, shared: dict[str, Any], library: str, *, tf32: bool) -> int:
         """Have the contestant map what the judge shares; return where its work block lies."""

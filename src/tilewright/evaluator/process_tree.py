@@ -121,6 +121,15 @@ class ProcessTree:
                 return False
         return True
 
+    def keep_on(self, core: int) -> None:
+        """Have the payload's first thread run on one core, where that is allowed.
+
+        Others stay where they are: many on one core would wait for each other.
+        """
+        for pid in self.pids[:1]:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(pid, {core})
+
     def stands(self) -> bool:
         """Tell whether no thread of them runs, or can."""
         return all(_all_in(pid, _STOPPED) for pid in self.pids)

@@ -80,6 +80,9 @@ class CaseTimes:
     """Bytes that a call allocates at its peak, by the sides' own word."""
     early: int = 0
     """Calls of the candidate that could not be queued whole: it waits for the device itself."""
+    launching: bool | None = None
+    """Whether launches are in the times on a device, since the baseline's take too long to be
+    queued ahead; `None` until it was looked at."""
 
     def note_answer(self, answer: dict[str, Any], *, own: bool, compared: bool) -> None:
         """Note what the judge saw after a call, the candidate's `own` or another's."""

@@ -47,6 +47,8 @@ MORE, WIDE = 2, 0.03
 interval over them above which one more is made."""
 TIME_FOR_MORE = 3.0
 """How many times as long as the last pair took must be left for one that was not planned."""
+HOST_PAIRS = 4
+"""Pairs of processes in which calls on a device are timed whose launches are in their times."""
 LOOK_EVERY = 4
 """Blocks from one look at the interval to the next."""
 MIN_BLOCKS_AT_LIMIT = 6
@@ -90,10 +92,12 @@ def time_case(
         reopen(fresh=False)
         _make_ready(clock, evaluation, names, draws[0], slots)
     while True:
-        times.pair_starts.append(times.blocks)
-        for name in names:
-            times.processes.setdefault(name, set()).add(evaluation.sides[name].child.pid)
+        _begin_pair(clock, evaluation, times, names, draws[0])
+        if times.launching and reopen:
+            pairs = max(pairs, HOST_PAIRS)
         _time_pair(clock, evaluation, times, names, draws, slots, pairs)
+        for name in names:
+            evaluation.sides[name].release()
         took = time.monotonic() - begun
         if times.wrong or reopen is None:
             break
@@ -159,6 +163,17 @@ def _make_ready(
     return steady[0]
 
 
+def _begin_pair(
+    clock: Clock, evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
+) -> None:
+    times.pair_starts.append(times.blocks)
+    for name in names:
+        side = evaluation.sides[name]
+        times.processes.setdefault(name, set()).add(side.child.pid)
+        side.seclude()
+    clock.settle(evaluation, times, names, drawn)
+
+
 def _time_pair(
     clock: Clock,
     evaluation: Evaluation,
@@ -175,8 +190,6 @@ def _time_pair(
         least = max(least // pairs, MIN_BLOCKS_AT_LIMIT)
         most = max(most // pairs, least)
     soonest = max(least // 2, MIN_BLOCKS_AT_LIMIT)
-    for name in names:
-        evaluation.sides[name].seclude()
     while times.blocks - first < most:
         _block(clock, evaluation, times, names, draws, slots)
         times.blocks += 1
@@ -193,8 +206,6 @@ def _time_pair(
                     break
         if times.wrong:
             break
-    for name in names:
-        evaluation.sides[name].release()
 
 
 def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -> CaseTimes:
