@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tilewright.evaluator.clocks import Turn
 from tilewright.evaluator.device_clock import (
     CALIBRATION_CALLS,
     KNOWN_KERNEL,
@@ -20,6 +21,7 @@ from tilewright.evaluator.device_clock import (
     own_share,
 )
 from tilewright.evaluator.device_side import DeviceSide
+from tilewright.evaluator.device_stages import taken_share
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.testimony import Result
 from tilewright.evaluator.times import CaseTimes
@@ -226,3 +228,36 @@ def test_launches_are_ahead_of_all_other_calls(queued, seconds):
     assert times.launching is False
     assert not [entry for entry in made.log if entry[0] == "on"]
     assert [side.queue_s for side in made.sides.values()] == [QUEUE_S, QUEUE_S]
+
+
+@pytest.mark.parametrize(("launching", "seen"), [(True, [0.25]), (False, [])])
+def test_what_a_candidate_uses_of_the_cpu_beside_counted_launches_is_noted(launching, seen):
+    made, times = court(0.04), CaseTimes("one", launching=launching)
+    names = ("eager", "candidate")
+    made.sides = {name: ScriptedSide(made.log) for name in names}
+    for name, side in made.sides.items():
+        side.name = name
+    used = itertools.count(step=0.01)
+    made.sides["candidate"].child.tree.cpu_s = lambda: next(used)
+    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    for name in names:
+        turn = Turn(name, drawn, 0, None, checked=False, last=False)
+        DeviceClock().call(made, times, turn, None)
+    assert times.disturbed == pytest.approx(seen)
+
+
+@pytest.mark.parametrize(
+    ("launching", "alone", "used", "share"),
+    [
+        (False, 0.010, [], 0.3995),
+        # The host was faster a moment later.
+        (True, 0.010, [0.0, 0.01, 0.0], 0.0),
+        # It used the CPU while the baseline was timed.
+        (True, 0.014, [0.9, 1.0, 0.9], 0.9),
+        # What it left runs on the device.
+        (True, 0.005, [0.0], 1.299),
+    ],
+)
+def test_a_baseline_that_was_slower_beside_the_candidate(launching, alone, used, share):
+    times = CaseTimes("one", launching=launching, totals={"eager": [0.014]}, disturbed=used)
+    assert taken_share(times, "eager", alone) == pytest.approx(share)

@@ -208,7 +208,13 @@ class DeviceClock:
         checked = own and turn.checked
         asked = {"draw": turn.drawn.name, "side": turn.name, "base": turn.base}
         asked |= {"expect": checked, "compare": checked}
+        other, used = evaluation.sides["candidate"].child.tree, 0.0
+        watched = bool(times.launching) and not own
+        if watched:
+            used = other.cpu_s()
         call = gated(evaluation, side, fields, turn.published(), asked, keep=checked)
+        if watched:
+            times.disturbed.append((other.cpu_s() - used) / max(call.seconds, SHORTEST_S))
         times.said.setdefault(turn.name, []).append((call.result.said_us or 0.0) / 1e6)
         if own:
             times.note_answer(call.answer, own=True, compared=checked)

@@ -20,6 +20,7 @@ __all__ = [
     "refuse_quarantined",
     "room_for_outputs",
     "size_blocks",
+    "taken_share",
 ]
 
 OUTPUT_GRAIN = 512
@@ -29,6 +30,9 @@ OTHERS_BYTES = 1 << 30
 """Device memory in use from which on somebody else must be there; an idle driver holds less."""
 DISTURBED_FLOOR_S = 5e-6
 """By so much a baseline's call may differ from one minute to the next."""
+HOST_DRIFT = 0.5
+"""Share by which launches may take longer from one second to the next by nobody's fault: 0.4 was
+seen on a busy host (docs/lab)."""
 PROBE_S, BAD_PROBES = 20.0, 2
 """How long a probe of the device may take, and after how many failures it is left alone."""
 
@@ -111,13 +115,23 @@ def labels_of(times: CaseTimes) -> list[Label]:
 
 
 def look_for_disturbance(evaluation: Evaluation, collected: Collected) -> None:
-    """Time the first baseline again, now that no candidate is alive.
-
-    What a candidate leaves on the device while it lives slows everybody, the baseline too.
-    """
+    """Time the first baseline again, now that no candidate is alive."""
     name = evaluation.request.baselines[0].name
     times = collected.times[-1]
     case = evaluation.request.problem.cases[len(collected.times) - 1]
     alone = timing.time_alone(evaluation, case, name)
-    beside = statistics.median(times.totals[name])
-    times.disturbed.append((beside - alone - DISTURBED_FLOOR_S) / alone)
+    times.disturbed = [taken_share(times, name, alone)]
+
+
+def taken_share(times: CaseTimes, baseline: str, alone_s: float) -> float:
+    """Return by what share of its time alone a baseline was slower beside the candidate.
+
+    What a candidate leaves on the device while it lives slows everybody, the baseline too. Where
+    launches are in the times, which follow the host, it may also be what the candidate used of the
+    CPU meanwhile, as a share of the baseline's calls.
+    """
+    beside_s = statistics.median(times.totals[baseline])
+    share = (beside_s - alone_s - DISTURBED_FLOOR_S) / alone_s
+    if times.launching:
+        return max(share - HOST_DRIFT, statistics.median(times.disturbed))
+    return share
