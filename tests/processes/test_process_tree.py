@@ -69,7 +69,7 @@ def test_the_first_thread_of_the_payload_is_kept_on_one_core_and_no_other(tree):
     made, _ = tree
     payload = made.pids[0]
     before, core = os.sched_getaffinity(payload), min(os.sched_getaffinity(0))
-    made.keep_on(core)
+    made.keep_on((core,))
     (other,) = {int(name) for name in os.listdir(f"/proc/{payload}/task")} - {payload}
     assert os.sched_getaffinity(payload) == {core}
     assert os.sched_getaffinity(other) == before

@@ -43,7 +43,7 @@ class ScriptedSide(DeviceSide):
         tree = SimpleNamespace(
             freeze=lambda: not log.append("freeze"),
             thaw=lambda: log.append("thaw"),
-            keep_on=lambda core: log.append(("on", core)),
+            keep_on=lambda cores: log.append(("on", cores)),
         )
         self.child: Any = SimpleNamespace(tree=tree, kill=lambda: log.append("kill"))
 
@@ -202,15 +202,20 @@ def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes
 def test_launches_are_counted_of_all_sides_on_one_core_where_a_baselines_take_long():
     made, times = settled((2 * QUEUE_S, 0.0), seconds=3 * QUEUE_S)
     assert times.launching is True
-    assert made.log[-2:] == [("on", 4), ("on", 4)]
+    assert made.log[-2:] == [("on", (4,)), ("on", (4,))]
     assert [side.queue_s for side in made.sides.values()] == [0.0, 0.0]
     # What is timed in further processes is timed alike, and nobody is asked again.
     made.sides["eager"] = ScriptedSide(made.log)
     made.log.clear()
     drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
     DeviceClock().settle(made, times, ["eager", "candidate"], drawn)
-    assert made.log == [("on", 4), ("on", 4)]
+    assert made.log == [("on", (4,)), ("on", (4,))]
     assert made.sides["eager"].queue_s == 0.0
+    # The next case may be of few launches.
+    made.seconds = QUEUE_S / 2
+    DeviceClock().settle(made, CaseTimes("two"), ["eager", "candidate"], drawn)
+    assert made.log[-2:] == [("on", (4, 5)), ("on", (4, 5))]
+    assert [side.queue_s for side in made.sides.values()] == [QUEUE_S, QUEUE_S]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +231,7 @@ def test_launches_are_counted_of_all_sides_on_one_core_where_a_baselines_take_lo
 def test_launches_are_ahead_of_all_other_calls(queued, seconds):
     made, times = settled(queued, seconds)
     assert times.launching is False
-    assert not [entry for entry in made.log if entry[0] == "on"]
+    assert made.log[-2:] == [("on", (4, 5)), ("on", (4, 5))]
     assert [side.queue_s for side in made.sides.values()] == [QUEUE_S, QUEUE_S]
 
 

@@ -187,12 +187,13 @@ class DeviceClock:
         baseline = _on_device(evaluation.sides[names[0]])
         if times.launching is None:
             times.launching = baseline.was_early and launches_are_long(evaluation, baseline, drawn)
-        if times.launching:
-            for name in names:
-                side = _on_device(evaluation.sides[name])
-                side.queue_s = 0.0
-                # Cores of one host differ by more than these calls do (docs/lab).
-                side.child.tree.keep_on(evaluation.host.cores.sides[0])
+        # Cores of one host differ by more than these calls do (docs/lab).
+        cores = evaluation.host.cores.sides[: 1 if times.launching else None]
+        for name in names:
+            # Also back: sides serve further cases, and baselines further candidates.
+            side = _on_device(evaluation.sides[name])
+            side.queue_s = 0.0 if times.launching else QUEUE_S
+            side.child.tree.keep_on(cores)
 
     def call(
         self,

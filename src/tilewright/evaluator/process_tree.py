@@ -121,14 +121,14 @@ class ProcessTree:
                 return False
         return True
 
-    def keep_on(self, core: int) -> None:
-        """Have the payload's first thread run on one core, where that is allowed.
+    def keep_on(self, cores: tuple[int, ...]) -> None:
+        """Have the payload's first thread run on these cores, where that is allowed.
 
         Others stay where they are: many on one core would wait for each other.
         """
         for pid in self.pids[:1]:
             with contextlib.suppress(OSError):
-                os.sched_setaffinity(pid, {core})
+                os.sched_setaffinity(pid, cores)
 
     def stands(self) -> bool:
         """Tell whether no thread of them runs, or can."""
