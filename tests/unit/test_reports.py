@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,13 @@ def test_a_spreadsheet_runs_nothing_either(tmp_path):
     (row,) = csv.DictReader(io.StringIO(as_csv(gathered)))
     assert (row["run"], row["reason"]) == ("'=HYPERLINK(1)", "'=HYPERLINK(1)")
     assert "\\|" in as_markdown(gather([a_run(tmp_path / "b", turns(6), name="a|b")]), "t")
+
+
+def test_each_line_of_the_csv_says_how_to_judge_it_again(tmp_path):
+    run = with_report(tmp_path / "a run")
+    (row,) = csv.DictReader(io.StringIO(as_csv(gather([run]))))
+    assert shlex.split(row["again"])[:3] == ["tilewright", "eval", "--replay"]
+    assert Path(shlex.split(row["again"])[3]) == (run / row["report"]).resolve()
 
 
 def test_several_runs_make_a_leaderboard_of_the_same_problems_protocols_and_device(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Iterator
 
 from tilewright.reports.gather import Gathered, Run
@@ -13,8 +14,9 @@ __all__ = ["MOST_FLIPS", "as_csv", "as_markdown"]
 
 COLUMNS = (
     *("run", "ask", "problem", "group", "protocol", "verdict", "speedup", "low", "high", "light"),
-    *("seconds", "reason", "labels", "findings", "note", "report"),
+    *("seconds", "reason", "labels", "findings", "note", "report", "again"),
 )
+REPLAY = "tilewright eval --replay"
 MOST_FLIPS = 200
 """Verdicts that differ which the tables list; all of them are in the CSV."""
 
@@ -25,16 +27,19 @@ def as_csv(gathered: Gathered) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
     for run in gathered.runs:
+        folder = run.folder.resolve()
         for turn in run.turns:
             ask = turn.ask.id, turn.ask.problem, group_of(turn.ask.problem)
             names = [_plain(text) for text in (run.name, *ask)]
             note = _plain(run.annotations.get(turn.ask.id, ""))
             for item in turn.judgements:
                 texts = item.reason, "; ".join(item.labels), "; ".join(item.findings)
+                again = f"{REPLAY} {shlex.quote(f'{folder}/{item.report}')}" if item.report else ""
                 writer.writerow(
                     (
                         *(*names, item.protocol, item.verdict, item.speedup, item.low, item.high),
-                        *(item.light, item.seconds, *map(_plain, texts), note, _plain(item.report)),
+                        *(item.light, item.seconds, *map(_plain, texts), note),
+                        *(_plain(item.report), again),
                     )
                 )
     return buffer.getvalue()
