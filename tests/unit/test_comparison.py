@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tilewright.evaluator.judge import comparison
 from tilewright.evaluator.judge.comparison import (
     EPS_FACTOR,
+    PERCENTILE,
     REFERENCE_ERROR_FACTOR,
     Expected,
     bound,
@@ -291,7 +293,7 @@ def test_the_error_of_a_huge_element_excuses_no_other():
     value = oracle.float().clone()
     value[0, 0] += 0.5
     # The reference is right within the bound everywhere, and one float32 step off where it is huge.
-    expected = swayed(Expected(value, oracle, 1e-12), torch.zeros_like(oracle), oracle)
+    expected = swayed(Expected(value, oracle, 1e-12), torch.zeros_like(oracle))
     assert expected.own_worst == 0.0
     output = value.clone()
     output[50, :5] = 0.0
@@ -299,8 +301,38 @@ def test_the_error_of_a_huge_element_excuses_no_other():
 
     # Where it breaks the bound itself, what it breaks it by counts.
     value[50, 0] += 1e-5
-    expected = swayed(Expected(value, oracle, 1e-12), torch.zeros_like(oracle), oracle)
+    expected = swayed(Expected(value, oracle, 1e-12), torch.zeros_like(oracle))
     assert expected.own_worst == pytest.approx(1e-5, rel=1e-3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 250, 1000])
+@pytest.mark.parametrize("infinite", [False, True])
+def test_a_sample_of_the_reference_s_own_error_is_that_of_the_whole(monkeypatch, count, infinite):
+    monkeypatch.setattr(comparison, "SAMPLE", 100)
+    oracle = torch.randn(count, dtype=torch.float64)
+    oracle[::3] = INF if infinite else 1.0
+    value = oracle.float()
+    error = (value.double() - oracle).abs()
+    error = error[torch.isfinite(error)]
+    assert expect(value, oracle).own_error == percentile(error, PERCENTILE)
+
+
+@pytest.mark.parametrize("at_once", [5, 64, 1 << 20])
+def test_what_is_widened_stretch_by_stretch_is_widened_as_a_whole(monkeypatch, at_once):
+    monkeypatch.setattr(comparison, "AT_ONCE", at_once)
+    oracle = torch.randn(40, 5, dtype=torch.float64)
+    value = (oracle + 1e-3 * torch.randn(40, 5)).float()
+    value[7, 2] = INF
+    sway = torch.rand(40, 5, dtype=torch.float64) * 1e-3
+    expected = Expected(value, oracle, 1e-5)
+    found = swayed(expected, sway)
+
+    own = (value.double() - oracle).abs().nan_to_num(0.0, 0.0, 0.0)
+    plain = torch.maximum(oracle.abs(), oracle.square().mean(-1, keepdim=True).sqrt())
+    allowed = (EPS_FACTOR * EPS * plain).clamp_min(REFERENCE_ERROR_FACTOR * 1e-5)
+    assert found.own_worst == float(own[own > allowed].max())
+    assert found.sway is not None
+    assert torch.equal(found.sway, sway.clamp_min(float(own.max()) / 2))
 
 
 @pytest.mark.parametrize(

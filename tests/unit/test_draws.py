@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import mmap
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -134,6 +137,50 @@ def test_a_reference_whose_state_has_settled_is_judged_again():
 )
 def test_integers_nan_infinity_and_rounding_are_not_random(reference):
     assert not draw(load(RAND, reference)).random
+
+
+@pytest.mark.parametrize("at_once", [3, 1 << 20])
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        ([1.0, math.nan, 1e4, math.inf, -1e4], True),
+        ([1.0005, math.nan, 1e4, math.inf, -1e4], True),
+        ([3.0, math.nan, 1e4, math.inf, -1e4], False),
+        ([1.0, math.nan, 1e4, math.inf, -1.1e4], False),
+        ([1.0, 0.0, 1e4, math.inf, -1e4], False),
+        ([1.0, math.nan, 1e4, math.inf], False),
+    ],
+)
+def test_outputs_are_alike_up_to_a_share_of_the_largest(monkeypatch, at_once, other, alike):
+    monkeypatch.setattr(draws, "AT_ONCE", at_once)
+    one = torch.tensor([1.0, math.nan, 1e4, math.inf, -1e4])
+    assert draws._equal(one, torch.tensor(other)) is alike
+
+
+PEAK = """
+import resource, torch
+from tilewright.evaluator.judge import comparison, draws, reference as refs
+SIZE, comparison.AT_ONCE = 16 << 20, 1 << 20
+source = "import torch\\ndef inputs(case, generator):\\n    return torch.randn(16, 8)"
+source += "\\ndef reference(x):\\n    return x.sum() * torch.ones(1 << 14, 1 << 10, dtype=x.dtype)"
+fields = dict(problem_kind="function", mode="eval", grads=[], keywords=[], init_seed=5)
+reference = refs.load(source, fields)
+torch.ones(SIZE)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+drawn = draws.draw(reference, {}, "nominal", 3, 11, double=True)
+one = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+assert draws.widen(reference, drawn)
+both = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+print(one / (4 * SIZE), both / (4 * SIZE))
+"""
+
+
+def test_a_draw_needs_few_times_the_room_of_its_outputs():
+    # In a process of its own, whose peak is of nothing else; 12 and 15 times once filled a GPU.
+    ran = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    one, both = map(float, ran.stdout.split())
+    assert one < 6
+    assert both < 11
 
 
 def test_a_random_choice_of_integers_is_random():

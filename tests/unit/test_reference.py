@@ -217,6 +217,19 @@ def test_integers_and_nested_arguments_cross_into_float64():
     assert [torch.float64, torch.int64, torch.bool] == [value.dtype for value in doubled]
 
 
+def test_named_arguments_cross_into_float64_and_are_copied():
+    source = FUNCTION.replace("(x)", "(given, index)").replace(
+        "x.exp()", "(given['x'].add_(1), index.add_(1))"
+    )
+    given, index = {"x": torch.ones(2)}, torch.tensor([4])
+    doubled = refs.run_double(load(source), [given, index], [], 1)
+
+    assert doubled is not None
+    assert [value.dtype for value in doubled] == [torch.float64, torch.int64]
+    assert torch.equal(given["x"], torch.ones(2))
+    assert index.item() == 4
+
+
 def test_a_reference_that_cannot_run_in_float64_says_none():
     source = FUNCTION.replace("x.exp()", "x.view(torch.int32).float()")
     reference = load(FUNCTION.replace("x.exp()", "torch.mm(x, torch.ones(2, 2).float())"))

@@ -80,10 +80,21 @@ def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
         return Expected(value, None, 0.0, certain=certain)
     if oracle is None:
         return Expected(value, None, 0.0)
-    error = (value.double() - oracle).abs_().reshape(-1)
+    # Of a large output only those elements that the percentile looks at.
+    error = _error(value, oracle, _step(value.numel()))
     if not all_finite(error):
+        error = _error(value, oracle)
         error = error[torch.isfinite(error)]
     return Expected(value, oracle, percentile(error, PERCENTILE))
+
+
+def _error(value: torch.Tensor, oracle: torch.Tensor, step: int = 1) -> torch.Tensor:
+    return (value.reshape(-1)[::step].double() - oracle.reshape(-1)[::step]).abs_()
+
+
+def _step(count: int) -> int:
+    """Return every how many-th of `count` elements is looked at where a sample says enough."""
+    return max(-(-count // SAMPLE), 1)
 
 
 def all_finite(value: torch.Tensor) -> bool:
@@ -95,8 +106,7 @@ def percentile(values: torch.Tensor, q: float) -> float:
     """Return the `q` quantile of a flat tensor (of every k-th element when it is long)."""
     if values.numel() == 0:
         return 0.0
-    step = -(-values.numel() // SAMPLE)
-    sample = values[::step]
+    sample = values[:: _step(values.numel())]
     above = sample.numel() - min(int(q * sample.numel()), sample.numel() - 1)
     # The last few are found without the others being put in order.
     return float(sample.topk(above).values[-1])
@@ -126,14 +136,19 @@ def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torc
     return (EPS_FACTOR * slack * eps * size).clamp_min_(max(floor, 1e-300))
 
 
-def swayed(expected: Expected, sway: torch.Tensor, oracle: torch.Tensor) -> Expected:
+def swayed(expected: Expected, sway: torch.Tensor) -> Expected:
     """Return what is expected, widened by a sway and by how far the reference itself is off."""
-    own = (expected.value.double() - oracle).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    if own.numel() == 0:
+    if expected.value.numel() == 0:
         return replace(expected, sway=sway)
-    least = sway.nan_to_num(0.0, 0.0, 0.0).clamp_min(float(own.max()) / 2)
-    beyond = own > _plain(expected, _zero_where_infinite(oracle))
-    return replace(expected, sway=least, own_worst=float(torch.where(beyond, own, 0.0).max()))
+    worst = beyond = 0.0
+    for _, part, value, _ in _parts(expected, expected.value, None):
+        assert part.oracle is not None
+        own = (value.double() - part.oracle).abs_().nan_to_num_(0.0, 0.0, 0.0)
+        worst = max(worst, float(own.max()))
+        own[own <= _plain(part, _zero_where_infinite(part.oracle))] = 0.0
+        beyond = max(beyond, float(own.max()))
+    least = sway.nan_to_num(0.0, 0.0, 0.0).clamp_min_(worst / 2)
+    return replace(expected, sway=least, own_worst=beyond)
 
 
 def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:

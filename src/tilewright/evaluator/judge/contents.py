@@ -41,7 +41,7 @@ def is_structured(value: torch.Tensor) -> bool:
     if value.dim() == 2 and value.shape[0] == value.shape[1] > 1 and torch.equal(value, value.T):
         return True
     if value.dim() >= 1 and value.shape[-1] > 1 and bool(flat.min() >= 0):
-        sums = value.double().sum(-1)
+        sums = value.sum(-1, dtype=torch.float64)
         return bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-4))
     return False
 

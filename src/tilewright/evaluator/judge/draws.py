@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 from tilewright.contestant.tensors import Arena, Layout, build, dtype_name, elements, span, view
 from tilewright.evaluator.judge import reference as refs
-from tilewright.evaluator.judge.comparison import Expected, expect, swayed
+from tilewright.evaluator.judge.comparison import AT_ONCE, Expected, all_finite, expect, swayed
 from tilewright.evaluator.judge.contents import is_structured, stir, vary
 from tilewright.evaluator.judge.memory import private
 from tilewright.evaluator.judge.reference import Reference
@@ -86,6 +87,8 @@ def draw(
     if contents != "nominal" and not changed:
         drawn.skipped = "no input may vary this way"
         return drawn
+    # The master has them; the room is needed for what follows.
+    del args, varied
     _expect(reference, drawn, double=double)
     if contents != "nominal":
         drawn.skipped = _unsound(drawn)
@@ -136,7 +139,6 @@ def _expect(reference: Reference, drawn: Draw, *, double: bool) -> None:
     copies = refs.copied(args)
     values, drawn.structure = refs.run_on(reference, copies, grad_outputs, drawn.forward_seed)
     drawn.overwrites = refs.changed(args, copies)
-    # The room is needed for what follows.
     del copies
     if reference.random is None or reference.stateful:
         _look_for_chance(reference, drawn.forward_seed, args, grad_outputs, values)
@@ -220,12 +222,17 @@ def widen(reference: Reference, drawn: Draw) -> bool:
         if moved is None or [m.shape for m in moved] != [e.value.shape for e in drawn.expected]:
             return False
         steps = [
-            torch.zeros(()) if item.oracle is None else (other - item.oracle).abs()
+            torch.zeros(()) if item.oracle is None else (other - item.oracle).abs_()
             for item, other in zip(drawn.expected, moved, strict=True)
         ]
-        sways = steps if not sways else list(map(torch.maximum, sways, steps))
+        # Of outputs that fill a device there is no room for many.
+        del moved
+        sways = [
+            torch.maximum(most, step, out=most)
+            for most, step in zip(sways or steps, steps, strict=True)
+        ]
     drawn.expected = [
-        item if item.oracle is None else swayed(item, sway, item.oracle)
+        item if item.oracle is None else swayed(item, sway)
         for item, sway in zip(drawn.expected, sways, strict=True)
     ]
     return True
@@ -258,11 +265,14 @@ def _differ(values: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> b
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
-    if not a.is_floating_point() or a.numel() == 0:
+    if torch.equal(a, b) or a.shape != b.shape or not a.is_floating_point():
         return torch.equal(a, b)
-    finite = a[torch.isfinite(a)]
-    size = float(finite.abs().max()) if finite.numel() else 0.0
-    return torch.allclose(a, b, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
+    ours, others = a.reshape(-1).split(AT_ONCE), b.reshape(-1).split(AT_ONCE)
+    size = max(float(part.abs().nan_to_num_(0.0, 0.0, 0.0).max()) for part in ours)
+    return all(
+        torch.allclose(one, other, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
+        for one, other in zip(ours, others, strict=True)
+    )
 
 
 def _unsound(drawn: Draw) -> str:
@@ -270,12 +280,17 @@ def _unsound(drawn: Draw) -> str:
     for item in drawn.expected:
         if not item.value.is_floating_point():
             continue
-        if not bool(torch.isfinite(item.value).all()):
+        if not all_finite(item.value):
             return "the reference itself is not finite"
-        rms = float(item.value.double().square().mean().sqrt()) if item.value.numel() else 0.0
+        rms = _root_mean_square(item.value)
         if item.own_error > ILL_CONDITIONED * rms and item.value.dtype == torch.float32:
             return "the reference itself is inaccurate"
     return ""
+
+
+def _root_mean_square(value: torch.Tensor) -> float:
+    parts = value.reshape(-1).split(AT_ONCE)
+    return math.sqrt(sum(float(p.double().square_().sum()) for p in parts) / max(value.numel(), 1))
 
 
 def overwritten(drawn: Draw, arena: Arena, base: int, donated: set[int]) -> list[str]:

@@ -79,7 +79,7 @@ class Reference:
             drawn = self._drawn(params, seed)
             if isinstance(drawn, torch.Tensor):
                 drawn = (drawn,)
-            return [_placed(value, self.device) for value in drawn]
+            return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in drawn]
 
     def _drawn(self, params: dict[str, Any], seed: int) -> Any:  # noqa: ANN401 - foreign code's
         """Draw on the device, which takes a hundredth of the time, or where the problem insists."""
@@ -247,7 +247,7 @@ def run_double(
         outputs, _ = _evaluate(
             function,
             reference,
-            [_to_double(value) for value in copied(args)],
+            _mapped(args, _to_double),
             [value.double() for value in grad_outputs],
         )
         _finish(reference.device)
@@ -323,25 +323,20 @@ def _finish(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def _placed(value: Any, device: torch.device) -> Any:  # noqa: ANN401
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, list | tuple):
-        return type(value)(_placed(item, device) for item in value)
-    if isinstance(value, dict):
-        return {key: _placed(item, device) for key, item in value.items()}
-    return value
-
-
 def copied(value: Any) -> Any:  # noqa: ANN401
     """Return a tree with its tensors copied, so that an in-place reference changes no input."""
+    return _mapped(value, torch.clone)
+
+
+def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:  # noqa: ANN401
+    """Return a tree with its tensors changed."""
     if isinstance(value, torch.Tensor):
-        return value.clone()
+        return change(value)
     if isinstance(value, list | tuple):
-        items = [copied(item) for item in value]
+        items = [_mapped(item, change) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: _mapped(item, change) for key, item in value.items()}
     return value
 
 
@@ -370,9 +365,7 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return torch.equal(a, b) or bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def _to_double(value: Any) -> Any:  # noqa: ANN401
-    if isinstance(value, torch.Tensor):
-        return value.double() if value.is_floating_point() else value
-    if isinstance(value, list | tuple):
-        return type(value)(_to_double(item) for item in value)
-    return value
+def _to_double(value: torch.Tensor) -> torch.Tensor:
+    """Return a copy, in float64 where it is of floating point."""
+    kind = torch.float64 if value.is_floating_point() else value.dtype
+    return value.to(kind, copy=True)
