@@ -128,8 +128,8 @@ JUDGE = (
         ),
         (
             "the oracle is float32",
-            "return value.double() if value.is_floating_point() else value\n    if",
-            "return value\n    if",
+            "kind = torch.float64 if value.is_floating_point() else value.dtype\n",
+            "kind = value.dtype\n",
         ),
     ),
     *planted(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.test_reports import HOSTILE, a_run, turns, with_report
-from tilewright.reports.gather import gather
+from tilewright.reports.gather import annotate, gather
 from tilewright.reports.page import document, page
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -84,7 +84,7 @@ def test_rows_are_filtered_ordered_and_opened_by_keyboard(browser, tmp_path):
     assert shown.find_element("id", "count").text.endswith(f"of {42 * 2 + 20 * 2}")
     shown.find_element("id", "find").send_keys("level1-3#0")
     first = shown.find_element("css selector", "#rows button.row")
-    assert first.text == "kernelbench/level1-3#0"
+    assert first.text == "one: kernelbench/level1-3#0"
     first.send_keys(Keys.ENTER)
     assert first.get_attribute("aria-expanded") == "true"
     detail = shown.find_element("css selector", "#rows .detail").text
@@ -136,6 +136,43 @@ def test_what_a_candidate_wrote_is_shown_and_not_run(browser, tmp_path):
     assert "document.title='owned'" in text
     assert HOSTILE.split("\u2028")[0].strip() in text
     assert shown.title == "hostile"
+
+
+def test_a_leaderboard_says_whose_each_candidate_is_and_notes_are_beside_verdicts(
+    browser, tmp_path
+):
+    one, two = (a_run(tmp_path / name, turns(6), name=name) for name in ("first", "second"))
+    annotate([two], "kernelbench/level1-0#0", "zeros \u202egnorw")
+    page_ = opened(browser, page(document(gather([one, two]), "t")), tmp_path)
+    names = [item.text for item in page_.find_elements("css selector", "#rows button.row")]
+    assert "first: kernelbench/level1-0#0" in names
+    assert "second: kernelbench/level1-0#0" in names
+    page_.find_element("id", "find").send_keys("zeros")
+    rows = page_.find_elements("css selector", "#rows tbody tr")
+    assert {"second: kernelbench/level1-0#0"} == {
+        row.text.partition(" strict")[0].partition(" official")[0] for row in rows
+    }
+    assert "A person says: zeros \\u202egnorw" in rows[0].text
+    assert "whose candidate it is explains" in page_.find_element("id", "headline").text
+
+
+def test_what_was_not_timed_has_no_speed_and_turns_have_their_curve(browser, tmp_path):
+    untimed = turns(6, verdict="correct", speedup=None, low=None, high=None)
+    text = page(document(gather([a_run(tmp_path / "untimed", untimed)]), "t"))
+    cells = [
+        c.text
+        for c in opened(browser, text, tmp_path).find_elements(
+            "css selector", "#headline tbody tr:first-child td"
+        )
+    ]
+    assert cells[:5] == ["strict", "6", "0", "0", "100.0 %"]
+    assert cells[5:8] == ["", "", ""]
+    made = [
+        turn.model_copy(update={"ask": turn.ask.model_copy(update={"turn": n % 2})})
+        for n, turn in enumerate(turns(12))
+    ]
+    text = page(document(gather([a_run(tmp_path / "turned", made)]), "t"))
+    assert "turn by turn" in opened(browser, text, tmp_path).find_element("id", "headline").text
 
 
 def test_two_sources_are_compared_line_by_line(browser, tmp_path):

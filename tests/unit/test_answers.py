@@ -13,7 +13,9 @@ import pytest
 from tests.unit import cli_reports as reports
 from tests.unit.test_problem_sets import MODEL, a_clone
 from tests.unit.test_reports import a_run
+from tilewright import config
 from tilewright.errors import ConfigError, RecordError
+from tilewright.loop.environment import requested
 from tilewright.loop.files import REFERENCE, read_answers
 from tilewright.problems.reader import find_problem
 from tilewright.problems.store import problem_set
@@ -216,8 +218,7 @@ def test_a_run_of_eval_is_one_candidate(tmp_path):
         ({"code": "x = 1", "sample": True}, "sample 'True' is no number"),
         ({"code": "x = 1", "sample": "last"}, "sample 'last' is no number"),
         ({"code": "x = 1", "sample": "0"}, "level1-2#0 stands twice"),
-        ({"messages": [{"role": "assistant", "content": "no code"}]}, "holds no candidate"),
-        ({"messages": []}, "holds no candidate"),
+        ({"text": "x = 1"}, "no source in any of"),
         ({"original_python_code": "other"}, "called its reference"),
     ],
 )
@@ -230,6 +231,41 @@ def test_a_row_that_is_no_candidate_is_named_and_the_rest_goes_on(tmp_path, prob
     assert found == {"kernelbench/level1-2#0": "good"}
     assert line.startswith(f"{path}:2: ")
     assert says in line
+
+
+def test_a_task_may_be_named_by_its_group_and_name(tmp_path, problems):
+    of_x = [problems[0].model_copy(update={"id": f"kernelbenchx/Math/{n}"}) for n in ("add", "b")]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"file": "Math/add.py", "predict": "x = 1"}) + "\n")
+    assert read(path, of_x) == ({"kernelbenchx/Math/add#0": "x = 1"}, [])
+
+
+def test_who_is_no_candidate_failed_by_the_rule_of_its_problem(problems):
+    settings = config.load(overrides=("eval.protocol=official",), environ={})
+    tight = problems[0].model_copy(update={"tolerance": 1e-4})
+    for problem, tolerance in ((tight, 1e-4), (problems[0], None)):
+        found = requested((SourceFile(path="a.py", text="x = 1"),), problem, settings)
+        assert isinstance(found, Judgement)
+        assert found.tolerance == tolerance
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [{"role": "assistant", "content": "Sorry, I cannot."}]},
+        {"messages": []},
+        {"code": None},
+        {"predict": ""},
+    ],
+)
+def test_an_answer_without_code_is_a_candidate_that_fails(tmp_path, problems, row):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"problem": "level1-2", **row}) + "\n")
+    assert read(path, problems) == ({"kernelbench/level1-2#0": ""}, [])
+    (answer,) = read_answers(str(path), problems).sources.values()
+    found = requested(answer, problems[0], config.load(environ={}))
+    assert isinstance(found, Judgement)
+    assert found.verdict == "failed"
 
 
 def test_a_conversation_answers_the_problem_whose_reference_it_shows(tmp_path, problems):

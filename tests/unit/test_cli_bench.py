@@ -10,6 +10,8 @@ import pytest
 from tests.unit import cli_reports as reports
 from tests.unit.test_reports import a_run, turns
 from tilewright.executors.local import LocalExecutor
+from tilewright.records.events import Asked
+from tilewright.records.log import EventLog
 
 
 @pytest.fixture
@@ -105,7 +107,40 @@ def test_a_set_is_imported_listed_and_shown(run):
         "kernelbench/level1-2",
     ]
     assert "imported: v0 (2)" in run("problems", "list").stderr
+    Path("rows.jsonl").write_text(json.dumps(lines[0]))
+    again = run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
+    assert "1 problems of kernelbench@v0" in again.stderr
+    assert "instead of 2 before" in again.stderr
+    model = model.replace('"""Doubles."""\n', "").replace("    def", '    """Twice."""\n    def', 1)
+    Path("rows.jsonl").write_text(json.dumps({**lines[1], "code": model}))
+    run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
+    (row,) = json.loads(run("problems", "list", "kernelbench", "--json").stdout)
+    assert row["about"] == "Twice."
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
     assert "Doubles." in run("problems", "show", "kernelbench/level1/2").stdout
+
+
+def test_a_run_of_many_is_told_from_one_report_and_from_a_models(run, tmp_path):
+    folder = a_run(tmp_path / "one", turns(2))
+    said = run("explain", str(folder))
+    assert said.exit_code == 6
+    assert "is a run of many: explain one of its reports" in said.stderr
+    with EventLog(folder) as log:
+        log.append(Asked(limit=1, asks=(turns(1)[0].ask,)))
+    (folder / "candidates.jsonl").unlink()
+    gone = run("bench", "--resume", str(folder))
+    assert gone.exit_code == 6
+    assert "candidates.jsonl: gone; without it this run cannot go on" in gone.stderr
+
+
+def test_a_damaged_line_is_named_by_view_and_the_rest_is_shown(run, tmp_path):
+    folder = a_run(tmp_path / "one", turns(2))
+    whole = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    (folder / "events.jsonl").write_text("".join([*whole[:2], '{"event": 1}\n', *whole[2:]]))
+    seen = run("view", str(folder), "--json")
+    assert len(json.loads(seen.stdout)["turns"]) == 2
+    assert "events.jsonl:3: " in seen.stderr
 
 
 def test_a_report_is_written_where_it_is_wanted(run, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.test_golden import GOLD
 from tests.unit.test_problem_sets import MODEL, a_clone, row, rows
+from tilewright.cli.render import table, to_text
 from tilewright.config import load
 from tilewright.executors.choose import device_model
 from tilewright.problems.store import find_one
@@ -45,6 +46,15 @@ def test_what_stands_in_a_folder_or_a_file_of_rows_is_listed_and_the_rest_named(
         assert f"left out: {named}" in listed.stderr
         (only,) = json.loads(run("problems", "list", address, "--json").stdout)
         assert only["kind"] == "module"
+
+
+def test_columns_that_may_be_long_go_on_in_the_next_line():
+    made = table("problem", "weak", "memory", "notes", wrap=(1,))
+    made.add_row("kernelbench/level1-19", ", ".join(["skipped parameters"] * 6), "98.3 MB", "n")
+    text = to_text(made, width=60)
+    assert "kernelbench/level1-19" in text
+    assert "98.3 MB" in text
+    assert "".join(text.split()).count("skipped") + text.count("paramet") >= 6
 
 
 def test_names_that_files_give_are_cut(run):

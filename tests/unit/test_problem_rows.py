@@ -15,6 +15,8 @@ from tilewright.problems.store import find_problems, problem_set
 
 DEEP = "[" * 100_000
 
+NUMBERS = "wants level and problem_id, numbers from 0 on"
+
 
 def read(path: Path, *lines: bytes) -> Found:
     path.write_bytes(b"\n".join(lines) + b"\n")
@@ -29,9 +31,32 @@ def a_row(number: int) -> bytes:
     ("line", "says"),
     [
         (DEEP.encode(), "not JSON: maximum recursion depth"),
-        (b'{"level": 1, "problem_id": Infinity, "code": ""}', "wants level, problem_id and code"),
-        (b'{"level": NaN, "problem_id": 1, "code": ""}', "wants level, problem_id and code"),
-        (b'{"level": 1, "problem_id": 1e999, "code": ""}', "wants level, problem_id and code"),
+        (
+            b'{"level": 1, "problem_id": Infinity, "code": ""}',
+            NUMBERS,
+        ),
+        (
+            b'{"level": NaN, "problem_id": 1, "code": ""}',
+            NUMBERS,
+        ),
+        (
+            b'{"level": 1, "problem_id": 1e999, "code": ""}',
+            NUMBERS,
+        ),
+        (
+            b'{"level": 1, "problem_id": 2.7, "code": ""}',
+            NUMBERS + ", and code: level '1', problem_id '2.7'",
+        ),
+        (
+            b'{"level": 1, "problem_id": true, "code": ""}',
+            NUMBERS + ", and code: level '1', problem_id 'True'",
+        ),
+        (
+            b'{"level": 1, "problem_id": -3, "code": ""}',
+            NUMBERS + ", and code: level '1', problem_id '-3'",
+        ),
+        (b'{"level": 1, "problem_id": "\xd9\xa3", "code": ""}', NUMBERS),
+        (b'{"level": 1, "problem_id": 2, "code": null}', NUMBERS),
         (b'{"level": 1, "problem_id": 2, "code": "\xe9"}', "not UTF-8"),
         (b'{"level": 1, "problem_id": 2, "code": "# \\ud800"}', "not Python"),
         (b"[1, 2]", "not an object"),

@@ -107,6 +107,7 @@ def test_an_imported_set_has_addresses(tmp_path):
     [
         ("kernelbench/level9", "has kernelbench/level1, kernelbench/level2"),
         ("kernelbench@no", "imported are: kernelbench@main"),
+        ("kernelbench@main/level2/1", "revision comes last: kernelbench/level2/1@main"),
         ("kernelbench/level1", "level1 holds 2 problems: give one of kernelbench/level1-2"),
         (
             "kernelbenchx/Math",

@@ -175,8 +175,8 @@ def test_problems_that_are_only_called_alike_make_no_leaderboard(tmp_path):
 
 def test_a_persons_judgement_stands_beside_the_verdict(tmp_path):
     run = a_run(tmp_path / "1", turns(6))
-    annotate(run, "kernelbench/level3-2#0", "the reference is wrong here")
-    annotate(run, "kernelbench/level1-0#0", "fine")
+    annotate([run], "kernelbench/level3-2#0", "the reference is wrong here")
+    annotate([run, run], "kernelbench/level1-0#0", "fine")
     rows = document(gather([run]), "t")["runs"][0]["rows"]
     noted = {row["ask"]: row["note"] for row in rows if row["note"]}
     assert noted == {
@@ -184,8 +184,13 @@ def test_a_persons_judgement_stands_beside_the_verdict(tmp_path):
         "kernelbench/level1-0#0": "fine",
     }
     assert [row["judgements"][0]["verdict"] for row in rows][2] == "incorrect"
-    with pytest.raises(ConfigError, match="not in this run"):
-        annotate(run, "nobody#0", "x")
+    with pytest.raises(ConfigError, match="nobody#0: not in "):
+        annotate([run], "nobody#0", "x")
+    other = a_run(tmp_path / "2", turns(3))
+    with pytest.raises(ConfigError, match=r"1 and .*2 have it; give one of them alone"):
+        annotate([run, other], "kernelbench/level1-0#0", "whose?")
+    annotate([run, other], "kernelbench/level2-4#0", "of the first alone")
+    assert "first alone" in (run / "annotations.yaml").read_text()
     (run / "annotations.yaml").write_text("- a list")
     with pytest.raises(RecordError, match=r"annotations.yaml: wants"):
         gather([run])
@@ -312,10 +317,10 @@ def test_one_problem_has_no_interval(tmp_path):
 
 def test_notes_and_dr_kernels_score_are_in_the_markdown(tmp_path):
     run = a_run(tmp_path / "1", turns(6))
-    annotate(run, "kernelbench/level1-0#0", "fine")
+    annotate([run], "kernelbench/level1-0#0", "fine")
     text = as_markdown(gather([run]), "t")
     assert "| somebody | kernelbench/level1-0#0 | fine |" in text
     assert "as Dr. Kernel scores, best of history of each trajectory: correct " in text
     with pytest.raises(ConfigError, match="not UTF-8"):
-        annotate(run, "kernelbench/level1-0#0", "\udcff")
+        annotate([run], "kernelbench/level1-0#0", "\udcff")
     assert gather([run]).runs[0].annotations == {"kernelbench/level1-0#0": "fine"}

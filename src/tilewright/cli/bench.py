@@ -107,7 +107,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
             progress.note(f"to go on: tilewright bench --resume {sitting.folder}")
             raise
     told = turns_of(read_events(sitting.folder))
-    summary = summary_of(told, sitting.begun.weak)
+    summary = summary_of(told, sitting.begun.weak, _without_candidate(sitting))
     if given["as_json"]:
         document = {"run": str(sitting.folder), "left": total - len(told), **summary}
         click.echo(json.dumps(document, indent=1))
@@ -193,6 +193,10 @@ def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin(folder, begun, problems, answers.sources), settings
+
+
+def _without_candidate(sitting: Sitting) -> set[str]:
+    return {item.id for item in sitting.problems} - {ask.problem for ask in sitting.sources}
 
 
 def _weak(problems: list[Problem], settings: Config, model: str) -> dict[str, tuple[str, ...]]:

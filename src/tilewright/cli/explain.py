@@ -18,6 +18,7 @@ from tilewright.cli.reproduce import failing_case, reproducer
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records import EvalReport
+from tilewright.records.log import EVENTS
 from tilewright.records.runs import read_report
 from tilewright.registry import catalogue, load
 from tilewright.scoring.advice import advice
@@ -58,6 +59,9 @@ def command(
 
 
 def _read(path: Path) -> EvalReport:
+    if (path / EVENTS).is_file():
+        one = next(iter(sorted(path.glob("reports/*.json"))), path / "reports" / "NAME.json")
+        raise RecordError(f"{path} is a run of many: explain one of its reports, such as {one}")
     try:
         return read_report(path)
     except RecordError as error:

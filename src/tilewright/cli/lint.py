@@ -137,7 +137,7 @@ def _weak(problem: Problem, health: Health) -> dict[str, list[str]]:
 
 def _view(problems: list[Problem], found: dict[str, Health]) -> RenderableType:
     head = ("problem", "weak strictly", "weak by the published tolerance", "memory", "reference")
-    made = table(*head, "notes", right=(3, 4))
+    made = table(*head, "notes", right=(3, 4), wrap=(1, 2))
     for problem in problems:
         health = found[problem.id]
         weak = {name: ", ".join(names) for name, names in _weak(problem, health).items()}

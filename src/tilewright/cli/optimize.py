@@ -40,7 +40,7 @@ from tilewright.loop.sitting import CANDIDATES
 from tilewright.loop.strategies.base import Score
 from tilewright.problems.store import find_problems
 from tilewright.records import Problem
-from tilewright.records.events import Begun, Turn
+from tilewright.records.events import Asked, Begun, Turn
 from tilewright.records.log import EVENTS, read_events
 from tilewright.records.runs import create_run
 from tilewright.scoring.words import speed_text
@@ -170,10 +170,20 @@ def opened(
 
 
 def asks_a_model(run: str | None) -> bool:
-    """Tell whether a run's answers come from a model: then none stand in its folder."""
+    """Tell whether a run's answers come from a model: then none stand in its folder.
+
+    Raises:
+        RecordError: they came from files, and are gone.
+    """
     if run is None or not (Path(run) / EVENTS).exists():
         return False
-    return not (Path(run) / CANDIDATES).exists()
+    if (Path(run) / CANDIDATES).exists():
+        return False
+    events = read_events(Path(run), left_out=lambda _: None)
+    first = next((event.asks[0] for event in events if isinstance(event, Asked)), None)
+    if first is not None and first.id == f"{first.problem}#{first.sample}":
+        raise RecordError(f"{Path(run) / CANDIDATES}: gone; without it this run cannot go on")
+    return True
 
 
 def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:

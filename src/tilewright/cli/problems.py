@@ -141,9 +141,11 @@ def import_set(
             path = Path(folder)
             kept = fetch(chosen.hub, revision or chosen.hub.revision, path)
         found = chosen.read(path, kept)
+    before = {(item, at): count for item, at, count in imported(home)}.get((name, kept))
     written = write_set(home, name, kept, found)
     say_left_out(found.skipped)
-    say(f"{len(found.problems)} problems of {name}@{kept} are in {written}")
+    instead = "" if before is None else f", instead of {before} before"
+    say(f"{len(found.problems)} problems of {name}@{kept} are in {written}{instead}")
     say(f"next: tilewright problems list {quote(f'{name}@{kept}')}")
     return 0
 
@@ -161,9 +163,13 @@ def new_problem(name: str, parent: str) -> int:
 
 
 def about(problem: Problem) -> str:
-    """Return the first line of the problem's docstring."""
-    text = ast.get_docstring(parse_tree(problem.source.text)) or ""
-    return text.partition("\n")[0]
+    """Return the first line of what the problem says of itself, or its set of it."""
+    tree = parse_tree(problem.source.text)
+    classes = (item for item in tree.body if isinstance(item, ast.ClassDef))
+    said = [ast.get_docstring(tree)]
+    said += [ast.get_docstring(item) for item in classes if item.name == "Model"]
+    text = next(filter(None, said), problem.description or problem.category)
+    return text.strip().partition("\n")[0]
 
 
 def _name(problem: Problem) -> str:
@@ -190,6 +196,7 @@ def problem_view(problem: Problem, candidates: list[Path]) -> RenderableType:
         [
             ("problem", cut(problem.id, MAX_NAME)),
             ("about", cut(about(problem))),
+            ("category", cut(problem.category, MAX_NAME)),
             ("kind", problem.kind),
             ("entry point", problem.entry),
             ("cases", "\n".join(case.removesuffix(": ") for case in cases)),

@@ -85,11 +85,15 @@ def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def table(*head: str, right: Iterable[int] = ()) -> Table:
-    """Return an empty table without lines; columns in `right` are flush right."""
+def table(*head: str, right: Iterable[int] = (), wrap: Iterable[int] = ()) -> Table:
+    """Return an empty table without lines; columns in `right` are flush right.
+
+    What is too long goes on in the next line in the last column, and in those in `wrap`.
+    """
+    folded = {len(head) - 1, *wrap}
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for number, name in enumerate(head):
-        made.add_column(name, overflow="fold", no_wrap=number < len(head) - 1)
+        made.add_column(name, overflow="fold", no_wrap=number not in folded)
         if number in right:
             made.columns[number].justify = "right"
     return made

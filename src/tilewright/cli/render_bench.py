@@ -26,7 +26,7 @@ def turn_text(turn: Turn) -> str:
         if item.speedup is not None:
             said += f" {speed_text(item.speedup, item.low, item.high)}"
         elif item.verdict != "correct" and item.reason:
-            said += f" ({item.reason[:120]})"
+            said += f" ({cut(item.reason, 120)})"
         parts.append(f"{item.protocol}: {said}" if len(turn.judgements) > 1 else said)
     return printable(f"{turn.ask.id}: {'; '.join(parts)}")
 
@@ -49,6 +49,8 @@ def turns_table(turns: Sequence[Turn]) -> RenderableType:
 def bench_view(summary: dict[str, Any]) -> RenderableType:
     """Return the numbers of a run, one table a protocol."""
     head = f"{summary['candidates']} candidates for {summary['problems']} problems"
+    if summary["unanswered"]:
+        head += f"; {summary['unanswered']} more have no candidate, and count as not correct"
     parts: list[RenderableType] = [Text(head, style="bold")]
     for name, numbers in summary["protocols"].items():
         parts += [Text(""), Text(name, style="bold"), _protocol(numbers)]
@@ -79,19 +81,18 @@ def _published(found: dict[str, Any]) -> RenderableType:
 def _drkernel(found: dict[str, Any]) -> RenderableType:
     made = table("of each trajectory", *found["last"])
     for name, title in (("last", "last turn"), ("best", "best of history")):
-        made.add_row(title, *(f"{share:.1%}" for share in found[name].values()))
+        made.add_row(title, *map(_share, found[name].values()))
     return made
 
 
 def _curves(rows: list[dict[str, Any]]) -> RenderableType:
-    names = list(rows[0]["fast_p"] or rows[0]["best_fast_p"])
+    names = list(dict.fromkeys(name for row in rows for name in row["best_fast_p"]))
     heads = [f"fast_{name}" for name in names]
     made = table("turn", "judged", "correct", *heads, *(f"best {head}" for head in heads))
     for row in rows:
         shares = [row["correct"], *(row["fast_p"].get(name) for name in names)]
         shares += [row["best_fast_p"].get(name) for name in names]
-        shown = ("" if share is None else f"{share:.1%}" for share in shares)
-        made.add_row(str(row["turn"]), str(row["judged"]), *shown)
+        made.add_row(str(row["turn"]), str(row["judged"]), *map(_share, shares))
     return made
 
 
@@ -102,7 +103,9 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
         rows.append(("left out", f"{numbers['weak_left_out']} weak problems"))
     if not numbers["judged"]:
         return facts(rows)
-    correct = f"{numbers['correct']} of {numbers['judged']}"
+    correct = f"{numbers['correct']} of {numbers['counted']}"
+    if numbers["unanswered"]:
+        correct += f", {numbers['unanswered']} of them without a candidate"
     if not numbers["timed"]:
         return facts([*rows, ("correct", correct), ("speed-ups", "nothing was timed")])
     mean = numbers["geometric_mean"]
@@ -112,6 +115,7 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
         ("mean, zeros", _number(numbers["mean_with_zeros"])),
         ("amsr", _number(numbers["amsr"])),
         ("pass@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["pass_at"].items())),
+        ("fast_1@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["fast_at"].items())),
         ("rejected", f"{numbers['rejected']:.1%}"),
     ]
     fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "believed (low end > p)")
@@ -130,16 +134,20 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
 def _groups(groups: dict[str, Any]) -> RenderableType:
-    made = table("group", "judged", "correct", "fast_1", "geometric mean")
+    made = table("group", "counted", "correct", "fast_1", "geometric mean")
     for name, numbers in groups.items():
-        if not numbers["judged"]:
+        if not numbers["counted"]:
             continue
-        one = next(item["fast_p"] for item in numbers["fast_p"] if item["p"] == 1)
+        one = next((item["fast_p"] for item in numbers["fast_p"] if item["p"] == 1), None)
         mean = numbers["geometric_mean"]
         shown = "" if mean is None else f"{mean:.3f}x"
-        correct = numbers["correct"] / numbers["judged"]
-        made.add_row(name, str(numbers["judged"]), f"{correct:.1%}", f"{one:.1%}", shown)
+        correct = numbers["correct"] / numbers["counted"]
+        made.add_row(name, str(numbers["counted"]), _share(correct), _share(one), shown)
     return made
 
 

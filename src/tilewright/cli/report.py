@@ -43,7 +43,7 @@ def command(
     """
     folders = [Path(run) for run in runs]
     for ask, text in notes:
-        annotate(folders[0], ask, text)
+        annotate(folders, ask, text)
     target = Path(out) if out else folders[0]
     with uncollected():
         gathered = gather(folders, full=full)

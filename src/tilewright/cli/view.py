@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.cli.lines import say
+from tilewright.cli.lines import say, say_left_out
 from tilewright.errors import ConfigError
 from tilewright.reports.live import Viewer, exported
 from tilewright.reports.turns import Turns
@@ -26,7 +26,9 @@ __all__ = ["command"]
     help="Where it is served; 0: any free port.",
 )
 @click.option("--export", metavar="FILE", help="Write one page that works from disk, and end.")
-@click.option("--json", "as_json", is_flag=True, help="Print a line for each turn, and end.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one document with a row for each turn, and end."
+)
 def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     """Show the turns of RUN: prompts, replies, code, verdicts, and what each was told.
 
@@ -34,6 +36,7 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     come.
     """
     turns = Turns(Path(run))
+    say_left_out(turns.skipped)
     if as_json:
         click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
         return 0

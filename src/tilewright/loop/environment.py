@@ -11,7 +11,7 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.languages.reply import parse_reply
 from tilewright.loop.feedback import Seen, feedback
-from tilewright.loop.judging import Judge
+from tilewright.loop.judging import MAX_REASON, Judge, rule_of
 from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import conversation
 from tilewright.problems.candidates import make_candidate
@@ -20,6 +20,7 @@ from tilewright.records import EvalReport, EvalRequest, Problem, Protocol, Sourc
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, Judgement, Reply, Turn
 from tilewright.scoring.rewards import REWARDS
+from tilewright.scoring.words import cut
 
 __all__ = [
     "Asking",
@@ -92,14 +93,18 @@ def requested(
         made = make_candidate(files, problem, language=language)
     except ConfigError as error:
         # No language fits, or the entry point is missing: that is its own doing.
-        return unusable(settings.eval.protocol, str(error))
+        return unusable(settings.eval.protocol, problem, str(error))
     return build_request(made[0] if isinstance(made, tuple) else made, problem, settings)
 
 
-def unusable(protocol: Protocol, reason: str) -> Judgement:
+def unusable(protocol: Protocol, problem: Problem, reason: str) -> Judgement:
     """Return the judgement of a reply that holds no candidate: it failed."""
-    text = f"unparseable in prepare: {reason}"[:400]
-    return Judgement(protocol=protocol, verdict="failed", reason=text)
+    return Judgement(
+        protocol=protocol,
+        verdict="failed",
+        reason=cut(f"unparseable in prepare: {reason}", MAX_REASON),
+        tolerance=rule_of(protocol, problem),
+    )
 
 
 class Environment:
@@ -132,7 +137,7 @@ class Environment:
         parsed = parse_reply(reply.text, problem.entry)
         reports: tuple[EvalReport | None, ...] = (None,)
         if not parsed.files:
-            judgements: tuple[Judgement, ...] = (unusable(protocol, parsed.reason),)
+            judgements: tuple[Judgement, ...] = (unusable(protocol, problem, parsed.reason),)
         else:
             judgements, reports = judged(
                 self._judge, ask, problem, parsed.files, self._settings, [protocol]
@@ -153,7 +158,7 @@ class Environment:
     def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""
         protocol = self._settings.eval.protocol
-        said = Judgement(protocol=protocol, verdict="unjudged", reason=reason[:400])
+        said = Judgement(protocol=protocol, verdict="unjudged", reason=cut(reason, MAX_REASON))
         return Turn(ask=ask, prompt=prompt, judgements=(said,))
 
     def reset(self, problem: Problem) -> tuple[Message, ...]:

@@ -16,9 +16,9 @@ from typing import Any
 from tilewright.errors import ConfigError, ProblemError, RecordError
 from tilewright.languages.reply import parse_reply
 from tilewright.loop.predictions import named_predictions
-from tilewright.loop.sitting import CANDIDATES, sources_of
+from tilewright.loop.sitting import CANDIDATES, is_unjudged, sources_of
 from tilewright.problems.candidates import read_files
-from tilewright.problems.sets.base import json_rows
+from tilewright.problems.sets.base import json_rows, whole_number
 from tilewright.records import Problem, SourceFile
 from tilewright.records.base import is_text
 from tilewright.records.events import Ask, Turn
@@ -33,6 +33,8 @@ _KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$"
 _CODE = ("code", "kernel", "predict", "kernel_code", "custom_code", "candidate")
 """Fields that hold source in the files of various projects."""
 _SOURCES = (".py", ".cpp", ".cu")
+NOTHING = (SourceFile(path="candidate.py", text=""),)
+"""What an answer without code comes to."""
 
 
 @dataclass
@@ -116,8 +118,9 @@ class _Names:
         self.problems = problems
         self._by_name: dict[str, str] = {}
         for identity in reversed(self._ids):
-            tail = identity.rpartition("/")[2]
-            self._by_name |= {identity: identity, tail: identity}
+            # Also without its set, `GROUP/NAME`, as the files of KernelBench-X are called.
+            names = identity.rpartition("/")[2], identity.partition("/")[2], identity
+            self._by_name |= dict.fromkeys(filter(None, names), identity)
 
     @property
     def count(self) -> int:
@@ -158,8 +161,10 @@ def _read_run(path: Path, known: _Names, answers: Answers) -> None:
             answers.add(problem, turn.ask.sample, given[turn.ask], where)
         elif kept:
             _read_report(path / kept[0], known, problem, turn.ask.sample, answers)
+        elif is_unjudged(turn):
+            answers.skipped.append(f"{where}: it was not judged there, and its source not kept")
         else:
-            answers.skipped.append(f"{where}: its answer held no candidate")
+            answers.add(problem, turn.ask.sample, NOTHING, where)
 
 
 def _read_report(
@@ -224,8 +229,8 @@ def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answer
             answers.skipped.append(f"{where}: no problem of this run is called {name}")
             continue
         given = row.get("sample", row.get("sample_id"))
-        sample = counts.get(problem, 0) if given is None else _whole(given)
-        if sample is None or sample < 0:
+        sample = counts.get(problem, 0) if given is None else whole_number(given)
+        if sample is None:
             answers.skipped.append(f"{where}: sample {str(given)[:40]!r} is no number from 0 on")
             continue
         counts[problem] = counts.get(problem, 0) + 1
@@ -240,35 +245,29 @@ def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answer
 def _sources(row: dict[str, Any], entry: str) -> tuple[SourceFile, ...]:
     """Return a row's source: of a field that holds it, or of a conversation's last answer.
 
+    An answer that holds no code is an empty candidate, which fails: who does not answer, or breaks
+    off, scores no better for it.
+
     Raises:
-        ValueError: it has none.
+        ValueError: it has no field for it.
     """
     code = next((row[name] for name in _CODE if isinstance(row.get(name), str)), None)
     if code is not None:
         return (SourceFile(path="candidate.py", text=code),)
     said = row.get("messages")
-    if not isinstance(said, list):
+    if isinstance(said, list):
+        spoken = (item for item in said if isinstance(item, dict))
+        answers = [item.get("content") for item in spoken if item.get("role") == "assistant"]
+        return parse_reply(str(answers[-1]) if answers else "", entry).files or NOTHING
+    if not any(name in row for name in _CODE):
         raise ValueError(f"no source in any of {', '.join(_CODE)}, and no messages")
-    answers = [item for item in said if isinstance(item, dict) and item.get("role") == "assistant"]
-    parsed = parse_reply(str(answers[-1].get("content")) if answers else "", entry)
-    if not parsed.files:
-        raise ValueError(f"its last answer holds no candidate: {parsed.reason}")
-    return parsed.files
-
-
-def _whole(value: object) -> int | None:
-    """Return a whole number that is written as one, as text, or as pandas writes it (`1.0`)."""
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, float) and value.is_integer() else None
+    return NOTHING
 
 
 def _named(row: dict[str, Any]) -> str | None:
     """Return how a row names its problem."""
     if "level" in row and "problem_id" in row:
-        level, number = (_whole(row[name]) for name in ("level", "problem_id"))
+        level, number = (whole_number(row[name]) for name in ("level", "problem_id"))
         return f"level{level}-{number}"
     for name in ("problem", "problem_id", "task_id", "uuid", "file", "name"):
         if isinstance(row.get(name), str):

@@ -13,21 +13,30 @@ from tilewright.errors import (
     ProblemError,
     RecordError,
 )
-from tilewright.records import Correct, EvalReport, EvalRequest, Rejected
+from tilewright.records import (
+    Correct,
+    EvalReport,
+    EvalRequest,
+    Problem,
+    Protocol,
+    Rejected,
+)
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, Judgement
 from tilewright.records.runs import read_report
 from tilewright.scoring.roofline import lights
 from tilewright.scoring.unchecked import measured
-from tilewright.scoring.words import reason_of
+from tilewright.scoring.words import cut, reason_of
 
-__all__ = ["Judge", "judgement_of"]
+__all__ = ["MAX_REASON", "Judge", "judgement_of", "rule_of"]
 
 REPORTS = "reports"
 RETRIES, PAUSE_S = 2, 5.0
 """How often an evaluation is repeated in which our own side failed, and after how long."""
 TOLERANCE = 1e-2
 """Of published rules, unless a problem says another."""
+MAX_REASON = 400
+"""Characters of a reason that the log keeps."""
 MOST_LOST = 3
 """After how many evaluations in a row that our own side failed a run ends."""
 Evaluate = Callable[[EvalRequest], EvalReport]
@@ -74,7 +83,7 @@ class Judge:
                 unjudged = Judgement(
                     protocol=request.protocol,
                     verdict="unjudged",
-                    reason=" ".join(str(error).split())[:400],
+                    reason=cut(str(error), MAX_REASON),
                 )
                 return unjudged, None
             self._lost = 0
@@ -129,11 +138,10 @@ def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
     nearest = sorted(lights(report), key=lambda item: item.comparison.candidate.median_us)
     timed = isinstance(report.outcome, Correct)
     sums = _sums(report) if timed else (None, None)
-    by_rule = report.request.problem.tolerance if report.request.protocol == "official" else None
     return Judgement(
         protocol=report.request.protocol,
         verdict=report.verdict,
-        reason=reason_of(report)[:400],
+        reason=cut(reason_of(report), MAX_REASON),
         speedup=report.speedup if timed else None,
         low=report.speedup_low if timed else None,
         high=report.speedup_high if timed else None,
@@ -144,10 +152,16 @@ def judgement_of(report: EvalReport, path: str, seconds: float) -> Judgement:
         **_unchecked(report),
         findings=tuple(dict.fromkeys(item.code for item in report.findings)),
         labels=tuple(dict.fromkeys(item.name for item in report.labels)),
-        tolerance=by_rule if by_rule != TOLERANCE else None,
+        tolerance=rule_of(report.request.protocol, report.request.problem),
         seconds=seconds,
         report=path,
     )
+
+
+def rule_of(protocol: Protocol, problem: Problem) -> float | None:
+    """Return by which published tolerance a verdict comes; `None`: the usual one, or a strict."""
+    by_rule = problem.tolerance if protocol == "official" else None
+    return by_rule if by_rule != TOLERANCE else None
 
 
 def _sums(report: EvalReport) -> tuple[float | None, float | None]:

@@ -197,6 +197,9 @@ def _choose(home: Path, name: str, revision: str) -> Path:
         return stored_path(home, name, kept[0])
     if kept:
         listed = ", ".join(f"{name}@{item}" for item in kept)
+        asked, _, rest = revision.partition("/")
+        if asked in kept:
+            raise ProblemError(f"the revision comes last: {name}/{rest}@{asked}")
         raise ProblemError(f"which {name}? imported are: {listed}")
     raise ProblemError(f"{name} is not imported yet: {how_to_import(name)}")
 

@@ -55,21 +55,26 @@ class Record(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            newer = _newer_schema(text)
-            if newer is not None:
+            version = _schema_of(text)
+            if version is not None and version > SCHEMA_VERSION:
                 raise RecordError(
-                    f"{cls.__name__}: written with schema version {newer}, this tilewright "
+                    f"{cls.__name__}: written with schema version {version}, this tilewright "
                     f"reads up to {SCHEMA_VERSION}; upgrade tilewright to read it"
+                ) from error
+            if version is not None and version < SCHEMA_VERSION:
+                raise RecordError(
+                    f"{cls.__name__}: of an older version: its schema_version is {version}, this "
+                    f"tilewright reads {SCHEMA_VERSION}"
                 ) from error
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the document"
             raise RecordError(f"{cls.__name__}: {where}: {first['msg']}") from error
 
 
-def _newer_schema(text: str | bytes) -> int | None:
+def _schema_of(text: str | bytes) -> int | None:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return None
     version = document.get("schema_version") if isinstance(document, dict) else None
-    return version if isinstance(version, int) and version > SCHEMA_VERSION else None
+    return version if isinstance(version, int) else None

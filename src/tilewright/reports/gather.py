@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 import yaml
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.sitting import CANDIDATES, PROBLEMS
+from tilewright.loop.sitting import CANDIDATES, PROBLEMS, lines_of
 from tilewright.records import EvalReport
 from tilewright.records.base import digest_text, is_text
 from tilewright.records.events import Begun, Judgement, Turn
@@ -25,6 +26,8 @@ __all__ = ["Gathered", "Run", "annotate", "gather", "read_run", "uncollected"]
 
 MOST_WHOLE = 300
 """Candidates that a page shows in full."""
+MOST_EXTREME = 15
+"""The part of them that are the slowest of a run, and as many the fastest."""
 ANNOTATIONS = "annotations.yaml"
 
 
@@ -43,6 +46,8 @@ class Run:
     """Candidates that have not been judged yet."""
     name: str = ""
     """What it is called among those that it is shown with."""
+    unanswered: frozenset[str] = frozenset()
+    """Problems for which it was given no candidate."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +92,39 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
     if skipped is not None:
         skipped += damaged
     turns = turns_of(events)
-    summary = summary_of(turns, events[0].weak)
-    left = max(_candidates(folder) - len(turns), 0)
     begun, notes = events[0], _annotations(folder)
-    return Run(folder, begun, turns, summary, _sources(folder), notes, left, begun.name)
+    lacking, left = _without_candidate(folder, turns)
+    summary = summary_of(turns, begun.weak, lacking)
+    return Run(folder, begun, turns, summary, _sources(folder), notes, left, begun.name, lacking)
 
 
-def _candidates(folder: Path) -> int:
-    """Return how many candidates a run was given; 0 where a model writes them."""
-    try:
-        with open(folder / CANDIDATES, "rb") as file:
-            return sum(1 for _ in file)
-    except OSError:
-        return 0
+def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[str], int]:
+    """Return the problems for which a run was given no candidate, and how many it has not judged.
+
+    None where a model writes them: it is asked for each.
+    """
+    path = folder / CANDIDATES
+    if not path.is_file():
+        return frozenset(), 0
+    with open(path, "rb") as file:
+        left = max(sum(1 for _ in file) - len(turns), 0)
+    lacking = set(_said(folder / PROBLEMS, "id")) - {turn.ask.problem for turn in turns}
+    if left and lacking:
+        lacking -= set(_said(path, "ask", "problem"))
+    return frozenset(lacking), left
+
+
+def _said(path: Path, *names: str) -> Iterator[str]:
+    """Yield what each line of a file says at a place; a line that does not is passed over."""
+    for line in lines_of(path):
+        try:
+            found = json.loads(line)
+            for name in names:
+                found = found[name]
+        except (ValueError, KeyError, TypeError):
+            continue
+        if isinstance(found, str):
+            yield found
 
 
 def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
@@ -122,7 +147,9 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
     ]
     weak = {name for run in runs for name in run.begun.weak}
     runs = [
-        run if weak == set(run.begun.weak) else replace(run, summary=summary_of(run.turns, weak))
+        run
+        if weak == set(run.begun.weak)
+        else replace(run, summary=summary_of(run.turns, weak, run.unanswered))
         for run in runs
     ]
     chosen = _chosen(runs, None if full else MOST_WHOLE)
@@ -151,44 +178,52 @@ def _compare(one: Run, other: Run) -> None:
 
 
 def _chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, Judgement]]:
-    """Return whose reports are shown in full: what was refused, wrong or odd first, then evenly."""
-    found = [
-        (number, turn, item)
-        for number, run in enumerate(runs)
-        for turn in run.turns
-        for item in turn.judgements
-        if item.report
-    ]
-    if most is None or len(found) <= most:
-        return found
-    refused = [item.verdict in ("rejected", "unjudged") for _, _, item in found]
-    # By place: to compare two entries is to compare all that stands in them.
+    """Return whose reports are shown in full; of several runs each has its share of the room."""
+    chosen = []
+    for number, run in enumerate(runs):
+        found = [(turn, item) for turn in run.turns for item in turn.judgements if item.report]
+        places = range(len(found)) if most is None else _picked(found, most // len(runs))
+        chosen += [(number, *found[place]) for place in places]
+    return chosen
+
+
+def _picked(found: list[tuple[Turn, Judgement]], most: int) -> Sequence[int]:
+    """Return the places of what was refused or odd, of the slowest and fastest, then evenly."""
+    if len(found) <= most:
+        return range(len(found))
+    refused = [item.verdict in ("rejected", "unjudged") for _, item in found]
     odd = [place for place, first in enumerate(refused) if first]
-    odd += [n for n, (_, _, item) in enumerate(found) if item.findings and not refused[n]]
-    kept = odd[: most // 2]
-    named = set(kept)
-    rest = [place for place in range(len(found)) if place not in named]
+    odd += [n for n, (_, item) in enumerate(found) if item.findings and not refused[n]]
+    speeds = [(item.speedup, n) for n, (_, item) in enumerate(found) if item.speedup is not None]
+    ends = sorted(speeds)[: most // MOST_EXTREME] + sorted(speeds)[::-1][: most // MOST_EXTREME]
+    kept = dict.fromkeys([*odd[: most // 2], *(place for _, place in ends)])
+    rest = [place for place in range(len(found)) if place not in kept]
     room = most - len(kept)
-    return [found[place] for place in kept + rest[:: max(len(rest) // room, 1)][:room]]
+    return [*kept, *rest[:: max(len(rest) // room, 1)][:room]]
 
 
-def annotate(folder: Path, ask: str, text: str) -> None:
+def annotate(folders: Sequence[Path], ask: str, text: str) -> None:
     """Put a person's judgement beside a verdict, never instead of it.
 
     Raises:
-        ConfigError: the run has no such candidate, or the file cannot be written.
+        ConfigError: none of the runs has such a candidate, or several have, or the file cannot be
+            written.
     """
     if not is_text(text):
         raise ConfigError(f"--annotate {ask} {text!r}: not UTF-8")
-    run = read_run(folder)
-    if ask not in {turn.ask.id for turn in run.turns}:
-        known = ", ".join(turn.ask.id for turn in run.turns[:3])
-        raise ConfigError(f"--annotate {ask}: not in this run; it has {known}, ...")
-    kept = {**run.annotations, ask: text}
+    runs = [read_run(folder) for folder in dict.fromkeys(folders)]
+    having = [run for run in runs if ask in {turn.ask.id for turn in run.turns}]
+    if len(having) != 1:
+        names = " and ".join(str(run.folder) for run in having or runs)
+        known = ", ".join(turn.ask.id for turn in runs[0].turns[:3])
+        said = f"{names} have it; give one of them alone" if having else f"not in {names}"
+        raise ConfigError(f"--annotate {ask}: {said}" + ("" if having else f", with {known}, ..."))
+    (run,) = having
+    path, kept = run.folder / ANNOTATIONS, {**run.annotations, ask: text}
     try:
-        (folder / ANNOTATIONS).write_text(yaml.safe_dump(kept), encoding="utf-8")
+        path.write_text(yaml.safe_dump(kept), encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{folder / ANNOTATIONS}: cannot be written: {error.strerror}") from error
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _sources(folder: Path) -> str:

@@ -1,7 +1,10 @@
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
 const COLOURS = ["#0b6bcb", "#c2410c", "#15803d", "#a21caf", "#a16207", "#0e7490"];
-const share = (value) => (100 * value).toFixed(1) + " %";
+const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(1) + " %");
+const fastOne = (numbers) => (numbers.fast_p || []).find((row) => row.p === 1) || {};
+// Whose it is, where there are several.
+const whose = (run, text) => (data.runs.length > 1 ? run.name + ": " : "") + text;
 const series = [];
 data.runs.forEach((run, number) => {
   for (const protocol of run.protocols) {
@@ -20,17 +23,26 @@ $("about").textContent = `${first.problems} on ${first.device}; ${data.runs.map(
 
 // Results
 $("headline").append(table(
-  ["run", "judged", "unjudged", "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
+  ["run", "judged", "unjudged", "without a candidate", "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
   series.map((item) => {
-    const n = item.numbers, one = (n.fast_p || []).find((row) => row.p === 1);
-    if (!n.judged) return [item.name, "0", String(n.verdicts.unjudged || 0), "", "", "", "", "", "", ""];
-    return [item.name, n.judged, n.verdicts.unjudged || 0, share(n.correct / n.judged), share(one.fast_p),
-      one.low === null ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
-  }), [1, 2, 3, 4, 6, 7, 8, 9]));
+    const n = item.numbers, one = fastOne(n);
+    if (!n.judged) return [item.name, "0", String(n.verdicts.unjudged || 0), n.unanswered, "", "", "", "", "", "", ""];
+    return [item.name, n.judged, n.verdicts.unjudged || 0, n.unanswered, share(n.correct / n.counted), share(one.fast_p),
+      one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
+  }), [1, 2, 3, 4, 5, 7, 8, 9, 10]));
+if (series.some((item) => item.numbers.unanswered)) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: every share is of all problems."));
 
 const passed = series.filter((item) => item.numbers.judged);
-if (passed.length) $("headline").append(table(["run", "pass@k", "mean, what is not correct as 0"],
-  passed.map((item) => [item.name, Object.entries(item.numbers.pass_at).map(([k, v]) => `${k}: ${share(v)}`).join(", "), times(item.numbers.mean_with_zeros)]), [2]));
+const atK = (found) => Object.entries(found).map(([k, v]) => `${k}: ${share(v)}`).join(", ");
+if (passed.length) $("headline").append(table(["run", "pass@k", "fast_1@k", "mean, what is not correct as 0"],
+  passed.map((item) => [item.name, atK(item.numbers.pass_at), atK(item.numbers.fast_at), times(item.numbers.mean_with_zeros)]), [3]));
+if (data.explained_by_run) $("headline").append(el("p", {}, "Of the deviance of what is correct, whose candidate it is explains " + Object.entries(data.explained_by_run).map(([name, part]) => `${share(part)} (${name})`).join(", ") + "."));
+for (const run of data.runs.filter((item) => item.curves.length > 1)) {
+  const names = [...new Set(run.curves.flatMap((row) => Object.keys(row.best_fast_p)))];
+  $("headline").append(el("p", {}, whose(run, "turn by turn, and the best of each history up to it")),
+    table(["turn", "judged", "correct", ...names.map((p) => `fast_${p}`), ...names.map((p) => `best fast_${p}`)],
+      run.curves.map((row) => [row.turn, row.judged, share(row.correct), ...names.map((p) => share(row.fast_p[p])), ...names.map((p) => share(row.best_fast_p[p]))]), names.flatMap((_, i) => [3 + i, 3 + names.length + i]).concat([1, 2])));
+}
 const scored = data.runs.filter((run) => run.summary.drkernel);
 if (scored.length) $("headline").append(el("p", {}, "As Dr. Kernel scores: by published rules with its tolerance of 0.01, a decoy is incorrect, and fast@p asks for at least p."),
   table(["run", "of each trajectory", ...Object.keys(scored[0].summary.drkernel.last)], scored.flatMap((run) => [["last", "last turn"], ["best", "best of history"]].map(([key, title]) => [run.name, title, ...Object.values(run.summary.drkernel[key]).map(share)])), [2, 3, 4, 5, 6]));
@@ -81,17 +93,17 @@ $("curves").append(legend(), el("div", { class: "plots" }, fastPlot(), speedPlot
 const grouped = series.filter((item) => item.numbers.groups);
 if (grouped.length) {
   const names = [...new Set(grouped.flatMap((item) => Object.keys(item.numbers.groups)))].sort();
-  const rows = names.flatMap((name) => grouped.filter((item) => (item.numbers.groups[name] || {}).judged).map((item) => {
+  const rows = names.flatMap((name) => grouped.filter((item) => (item.numbers.groups[name] || {}).counted).map((item) => {
     const n = item.numbers.groups[name];
-    return [name, item.name, n.judged, share(n.correct / n.judged), share(n.fast_p.find((r) => r.p === 1).fast_p), times(n.geometric_mean)];
+    return [name, item.name, n.counted, share(n.correct / n.counted), share(fastOne(n).fast_p), times(n.geometric_mean)];
   }));
-  $("groups").append(table(["group", "run", "judged", "correct", "fast_1", "geometric mean"], rows, [2, 3, 4, 5]),
+  $("groups").append(table(["group", "run", "counted", "correct", "fast_1", "geometric mean"], rows, [2, 3, 4, 5]),
     el("p", {}, "Of the deviance of what is correct, the grouping explains " + grouped.map((item) => `${share(item.numbers.explained_by_group)} (${item.name})`).join(", ") + "."));
 } else $("groups").hidden = true;
 const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
 $("kinds").append(table(["run", "verdicts", "findings", "labels", "weak problems left out"],
   series.map((item) => [item.name, counts(item.numbers.verdicts), counts(item.numbers.findings), counts(item.numbers.labels), item.numbers.weak_left_out])));
-const flips = data.runs.flatMap((run) => run.summary.flips), kinds = data.runs.flatMap((run) => run.summary.flip_kinds.map((kind) => [run.name, kind]));
+const flips = data.runs.flatMap((run) => run.summary.flips.map((flip) => ({ ...flip, ask: whose(run, flip.ask) }))), kinds = data.runs.flatMap((run) => run.summary.flip_kinds.map((kind) => [run.name, kind]));
 const says = (verdicts) => Object.entries(verdicts).map(([name, verdict]) => `${name}: ${verdict}`).join(", ");
 const more = kinds.reduce((sum, [, kind]) => sum + kind.count, 0) - flips.length;
 if (flips.length) $("flips").append(
@@ -101,7 +113,7 @@ if (flips.length) $("flips").append(
 else $("flips").hidden = true;
 
 // Roofline
-const points = data.runs.flatMap((run) => Object.entries(run.whole).flatMap(([key, whole]) => whole.lights.map((light) => ({ key, ...light }))));
+const points = data.runs.flatMap((run) => Object.entries(run.whole).flatMap(([key, whole]) => whole.lights.map((light) => ({ key: whose(run, key), ...light }))));
 if (points.length) {
   const x = (p) => 50 + 390 * (Math.min(Math.max(Math.log10(p.intensity || 0.01), -2), 4) + 2) / 6, y = (p) => 235 - 215 * Math.min(p.share, 1.2) / 1.2;
   const node = frame("Share of the speed of light against operations per byte", [-2, 0, 2, 4].map((v) => [50 + 390 * (v + 2) / 6, "1e" + v]), [0, 0.4, 0.8, 1.2].map((v) => [235 - 215 * v / 1.2, 100 * v + " %"]), "operations per necessary byte", "share of what this device was seen to do at most");
@@ -131,7 +143,6 @@ const paint = (text) => {
 const detail = (line) => {
   const whole = line.run.whole[`${line.row.ask}/${line.item.protocol}`];
   const cell = el("td", { colspan: 5, class: "detail" });
-  if (line.row.note) cell.append(el("p", { class: "note" }, "A person says: " + line.row.note));
   if (!line.item.report) { cell.append(el("p", {}, "It has no report. " + (line.item.reason || ""))); return cell; }
   const path = quoted(`${line.run.path}/${line.item.report}`);
   if (!whole) { cell.append(el("p", {}, "Its report is not in this page; make it with --full, or run: "), el("code", {}, `tilewright explain ${path}`), el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --replay ${path}`)); return cell; }
@@ -147,16 +158,16 @@ const detail = (line) => {
 };
 const draw = () => {
   const wanted = $("verdict").value, text = $("find").value.toLowerCase(), order = $("order").value;
-  chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${line.row.ask} ${line.item.reason || ""}`.toLowerCase().includes(text)));
+  chosen = lines.filter((line) => (!wanted || line.item.verdict === wanted) && (!text || `${whose(line.run, line.row.ask)} ${line.item.reason || ""} ${line.row.note}`.toLowerCase().includes(text)));
   if (order === "odd") chosen.sort((a, b) => suspicion(b) - suspicion(a));
   if (order === "slow") chosen.sort((a, b) => (a.item.speedup ?? Infinity) - (b.item.speedup ?? Infinity));
   if (order === "fast") chosen.sort((a, b) => (b.item.speedup ?? 0) - (a.item.speedup ?? 0));
   const body = $("rows").tBodies[0];
   body.replaceChildren(...chosen.slice(0, shown).map((line) => {
-    const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, line.row.ask);
+    const button = el("button", { type: "button", class: "row", "aria-expanded": "false" }, whose(line.run, line.row.ask));
     const marks = [...(line.item.labels || []), ...(line.item.findings || [])].join(", ");
     const why = [line.item.verdict === "correct" ? "" : line.item.reason || "", marks].filter(Boolean).join("; ");
-    const row = el("tr", {}, el("td", {}, button), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why));
+    const row = el("tr", {}, el("td", {}, button), el("td", {}, line.item.protocol), el("td", { class: "verdict " + line.item.verdict }, line.item.verdict), el("td", { class: "n" }, speed(line.item)), el("td", {}, why, ...(line.row.note ? [el("p", { class: "note" }, "A person says: " + line.row.note)] : [])));
     button.addEventListener("click", () => {
       const open = button.getAttribute("aria-expanded") === "true";
       button.setAttribute("aria-expanded", String(!open));
@@ -172,9 +183,9 @@ $("more").addEventListener("click", () => { shown += PAGE; draw(); });
 draw();
 
 // Difference of two sources
-const sources = data.runs.flatMap((run) => Object.entries(run.whole).map(([key, whole]) => [(data.runs.length > 1 ? run.name + ": " : "") + key, whole.source]));
+const sources = data.runs.flatMap((run) => Object.entries(run.whole).map(([key, whole]) => [whose(run, key), whole.source, whose(run, key.slice(0, key.lastIndexOf("/")))]));
 if (sources.length > 1) {
-  for (const id of ["left", "right"]) { sources.forEach(([name], k) => $(id).append(el("option", { value: k }, name))); $(id).value = id === "left" ? 0 : 1; }
+  for (const id of ["left", "right"]) { sources.forEach(([name], k) => $(id).append(el("option", { value: k }, name))); $(id).value = id === "left" ? 0 : Math.max(sources.findIndex(([, , ask]) => ask !== sources[0][2]), 1); }
   const compare = () => $("difference").replaceChildren(...difference(sources[$("left").value][1], sources[$("right").value][1]).map(([kind, text]) => el("span", kind ? { class: kind } : {}, text + "\n")));
   for (const id of ["left", "right"]) $(id).addEventListener("input", compare);
   compare();

@@ -14,8 +14,9 @@ from tilewright.reports.drawn import block, drawn
 from tilewright.reports.gather import Gathered, Run
 from tilewright.reports.tables import MOST_FLIPS
 from tilewright.scoring.advice import advice
+from tilewright.scoring.curves import curves
 from tilewright.scoring.roofline import lights
-from tilewright.scoring.summary import group_of
+from tilewright.scoring.summary import explained_by_run, group_of
 
 __all__ = ["document", "page", "shown_report"]
 
@@ -37,7 +38,12 @@ def document(gathered: Gathered, title: str) -> dict[str, Any]:
     runs = [_run(run, number, gathered) for number, run in enumerate(gathered.runs)]
     listed = sum(len(run["rows"]) for run in runs)
     left_out = sum(len(run.turns) for run in gathered.runs) - listed
-    return {"title": title, "left_out": left_out, "runs": runs}
+    shown = {"title": title, "left_out": left_out, "runs": runs}
+    if len(runs) > 1:
+        shown["explained_by_run"] = explained_by_run(
+            {run.name: run.turns for run in gathered.runs}, gathered.runs[0].begun.protocols
+        )
+    return shown
 
 
 def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
@@ -45,13 +51,14 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
     own = {k.removeprefix(mark): v for k, v in gathered.whole.items() if k.startswith(mark)}
     first = next(iter(own.values()), None)
     whole = {key: shown_report(report) for key, report in own.items()}
-    rows = [_row(turn, run) for turn in _kept(run, set(whole), MOST_LINES // share)]
+    chosen = set(whole)
+    rows = [_row(turn, run) for turn in _kept(run, chosen, MOST_LINES // share)]
     if not gathered.full:
         whole = dict(_that_fit(whole, WHOLE_BYTES // share))
         size = len(block(rows))
         if size > LINES_BYTES // share:
             most = len(rows) * LINES_BYTES // share // size
-            rows = [_row(turn, run) for turn in _kept(run, set(whole), most)]
+            rows = [_row(turn, run) for turn in _kept(run, chosen, most)]
     flips = run.summary["flips"][: MOST_FLIPS // share]
     return {
         "name": run.name,
@@ -64,6 +71,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "evaluator": run.begun.evaluator,
         "versions": first.environment.versions if first else {},
         "summary": run.summary | {"flips": flips},
+        "curves": curves(run.turns) if any(turn.ask.turn for turn in run.turns) else [],
         "rows": rows,
         "whole": whole,
     }
@@ -87,7 +95,8 @@ def _kept(run: Run, shown: set[str], most: int) -> list[Turn]:
         return run.turns
     named = {key.rpartition("/")[0] for key in shown}
     rest = [turn.ask.id for turn in run.turns if turn.ask.id not in named]
-    named |= set(rest[:: max(len(rest) // max(most - len(named), 1), 1)][:most])
+    room = max(most - len(named), 0)
+    named |= set(rest[:: max(len(rest) // max(room, 1), 1)][:room])
     return [turn for turn in run.turns if turn.ask.id in named]
 
 

@@ -2,12 +2,14 @@
 // What both pages are made of.
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
+// Marks that turn the direction of what follows, beyond what they came in, are shown as what they are.
+const plain = (text) => String(text).replace(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (mark) => `\\u${mark.charCodeAt(0).toString(16)}`);
 const el = (name, attributes = {}, ...children) => {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key === "class") node.className = value; else node.setAttribute(key, value);
   }
-  for (const child of children) node.append(child instanceof Node ? child : String(child));
+  for (const child of children) node.append(child instanceof Node ? child : plain(child));
   return node;
 };
 const svg = (name, attributes = {}, text) => {

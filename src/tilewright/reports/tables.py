@@ -6,6 +6,7 @@ import csv
 import io
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from tilewright.reports.gather import Gathered, Run
 from tilewright.scoring.summary import group_of
@@ -15,6 +16,10 @@ __all__ = ["MOST_FLIPS", "as_csv", "as_markdown"]
 COLUMNS = (
     *("run", "ask", "problem", "group", "protocol", "verdict", "speedup", "low", "high", "light"),
     *("seconds", "reason", "labels", "findings", "note", "report", "again"),
+)
+HEADLINE = (
+    *("run", "protocol", "judged", "without a candidate", "correct"),
+    *("fast_1", "95 %", "believed", "geometric mean"),
 )
 REPLAY = "tilewright eval --replay"
 MOST_FLIPS = 200
@@ -26,6 +31,11 @@ def as_csv(gathered: Gathered) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
+    writer.writerows(_lines(gathered))
+    return buffer.getvalue()
+
+
+def _lines(gathered: Gathered) -> Iterator[tuple[Any, ...]]:
     for run in gathered.runs:
         folder = run.folder.resolve()
         for turn in run.turns:
@@ -35,43 +45,28 @@ def as_csv(gathered: Gathered) -> str:
             for item in turn.judgements:
                 texts = item.reason, "; ".join(item.labels), "; ".join(item.findings)
                 again = f"{REPLAY} {shlex.quote(f'{folder}/{item.report}')}" if item.report else ""
-                writer.writerow(
-                    (
-                        *(*names, item.protocol, item.verdict, item.speedup, item.low, item.high),
-                        *(item.light, item.seconds, *map(_plain, texts), note),
-                        *(_plain(item.report), again),
-                    )
+                yield (
+                    *(*names, item.protocol, item.verdict, item.speedup, item.low, item.high),
+                    *(item.light, item.seconds, *map(_plain, texts), note),
+                    *(_plain(item.report), again),
                 )
-    return buffer.getvalue()
 
 
 def _plain(text: str) -> str:
     """Keep a spreadsheet from running what a candidate wrote."""
-    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@") else text
+    # Most begin with a letter, and there are a million.
+    if text[:1].isalnum() or text.lstrip()[:1] not in ("=", "+", "-", "@"):
+        return text
+    return f"'{text}"
 
 
 def as_markdown(gathered: Gathered, title: str) -> str:
     """Return the tables of the page."""
     lines = [f"# {_cell(title)}", ""]
-    lines += ["| run | protocol | judged | correct | fast_1 | 95 % | believed | geometric mean |"]
-    lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines += [f"| {' | '.join(HEADLINE)} |", f"| {' | '.join('---' for _ in HEADLINE)} |"]
     for run in gathered.runs:
         for protocol, numbers in run.summary["protocols"].items():
-            if not numbers["judged"]:
-                lines.append(f"| {_cell(run.name)} | {protocol} | 0 | | | | | |")
-                continue
-            one = next(item for item in numbers["fast_p"] if item["p"] == 1)
-            mean = numbers["geometric_mean"]
-            cells = [
-                _cell(run.name),
-                protocol,
-                str(numbers["judged"]),
-                f"{numbers['correct'] / numbers['judged']:.1%}",
-                f"{one['fast_p']:.1%}",
-                "" if one["low"] is None else f"{one['low']:.1%} to {one['high']:.1%}",
-                f"{one['believed']:.1%}",
-                "" if mean is None else f"{mean:.3f}x",
-            ]
+            cells = [_cell(run.name), protocol, *_headline(numbers)]
             lines.append(f"| {' | '.join(cells)} |")
     lines += [line for run in gathered.runs for line in _published(run)]
     lines += [line for run in gathered.runs for line in _drkernel(run)]
@@ -81,16 +76,35 @@ def as_markdown(gathered: Gathered, title: str) -> str:
         lines += [
             f"| {_cell(run.name)} | {_cell(ask)} | {_cell(text)} |" for run, ask, text in notes
         ]
-    flips = [item for run in gathered.runs for item in run.summary["flips"]]
+    several = len(gathered.runs) > 1
+    flips = [(run, item) for run in gathered.runs for item in run.summary["flips"]]
     if flips:
         lines += ["", "## Verdicts that differ", "", "| candidate | verdicts | why |"]
         lines += ["| --- | --- | --- |"]
-        for flip in flips[:MOST_FLIPS]:
+        for run, flip in flips[:MOST_FLIPS]:
+            whose = f"{run.name}: {flip['ask']}" if several else flip["ask"]
             said = ", ".join(f"{k}: {v}" for k, v in flip.items() if k not in ("ask", "why"))
-            lines.append(f"| {_cell(flip['ask'])} | {said} | {_cell(flip['why'])} |")
+            lines.append(f"| {_cell(whose)} | {said} | {_cell(flip['why'])} |")
         if len(flips) > MOST_FLIPS:
             lines += ["", f"{len(flips) - MOST_FLIPS} more are in report.csv."]
     return "\n".join(lines) + "\n"
+
+
+def _headline(numbers: dict[str, Any]) -> list[str]:
+    judged = [str(numbers["judged"]), str(numbers["unanswered"])]
+    if not numbers["judged"]:
+        return [*judged, *[""] * 5]
+    one = next((item for item in numbers["fast_p"] if item["p"] == 1), dict[str, Any]())
+    fast, low, high, believed = (one.get(key) for key in ("fast_p", "low", "high", "believed"))
+    mean = numbers["geometric_mean"]
+    return [
+        *judged,
+        f"{numbers['correct'] / numbers['counted']:.1%}",
+        "" if fast is None else f"{fast:.1%}",
+        "" if low is None else f"{low:.1%} to {high:.1%}",
+        "" if believed is None else f"{believed:.1%}",
+        "" if mean is None else f"{mean:.3f}x",
+    ]
 
 
 def _published(run: Run) -> Iterator[str]:
@@ -108,7 +122,8 @@ def _published(run: Run) -> Iterator[str]:
 def _drkernel(run: Run) -> Iterator[str]:
     found = run.summary["drkernel"]
     for name, title in (("last", "last turn"), ("best", "best of history")) if found else ():
-        said = ", ".join(f"{key} {share:.1%}" for key, share in found[name].items())
+        known = {key: share for key, share in found[name].items() if share is not None}
+        said = ", ".join(f"{key} {share:.1%}" for key, share in known.items())
         yield ""
         yield f"{_cell(run.name)} as Dr. Kernel scores, {title} of each trajectory: {said}"
 

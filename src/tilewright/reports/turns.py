@@ -32,7 +32,7 @@ class Turns:
     """The turns of one run folder, as far as its log has come. Safe to use from several threads.
 
     Raises:
-        RecordError: there is no run, or its log is damaged.
+        RecordError: there is no run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,11 +45,14 @@ class Turns:
         self._best: dict[tuple[str, int], float] = {}
         self._right: set[tuple[str, int]] = set()
         self.rows: list[dict[str, Any]] = []
+        self.skipped: list[str] = []
+        """Lines that are damaged or of a newer schema, each by its file and number."""
         self.begun: Begun | None = None
         self.problems: dict[str, Problem] = {}
         self.look()
         if self.begun is None:
-            raise RecordError(f"{folder}: its event log has no beginning")
+            said = self.skipped[0] if self.skipped else f"{folder}: its event log has no beginning"
+            raise RecordError(said)
         self.problems = {p.id: p for p in map(Problem.from_json, lines_of(folder / PROBLEMS))}
 
     def look(self) -> None:
@@ -73,8 +76,8 @@ class Turns:
         try:
             event = EVENT.validate_json(line)
         except ValidationError as error:
-            what = error.errors()[0]["msg"]
-            raise RecordError(f"{path}:{self._lines}: {what}") from error
+            self.skipped.append(f"{path}:{self._lines}: {error.errors()[0]['msg']}")
+            return
         if isinstance(event, Begun):
             self.begun = event
         elif isinstance(event, Told):

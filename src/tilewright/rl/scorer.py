@@ -16,7 +16,7 @@ from tilewright.errors import ConfigError, InfrastructureError, ProblemError
 from tilewright.executors.choose import Executor, open_executor
 from tilewright.languages.reply import parse_reply
 from tilewright.loop.environment import requested, unusable, within_turn
-from tilewright.loop.judging import judgement_of
+from tilewright.loop.judging import MAX_REASON, judgement_of
 from tilewright.problems.reader import parse_problem
 from tilewright.problems.store import find_one
 from tilewright.records import EvalReport, EvalRequest, Problem
@@ -25,6 +25,7 @@ from tilewright.records.events import Judgement
 from tilewright.registry import catalogue
 from tilewright.scoring.rewards import REWARDS
 from tilewright.scoring.unchecked import without_checks
+from tilewright.scoring.words import cut
 
 __all__ = ["Scored", "Scorer", "problem_of", "scorer_of"]
 
@@ -101,14 +102,14 @@ class Scorer:
         protocol = self._settings.eval.protocol
         parsed = parse_reply(reply, problem.entry)
         if not parsed.files:
-            return unusable(protocol, parsed.reason), None
+            return unusable(protocol, problem, parsed.reason), None
         request = requested(parsed.files, problem, self._settings)
         if isinstance(request, Judgement):
             return request, None
         try:
             report = self._evaluated(request)
         except (InfrastructureError, ProblemError) as error:
-            reason = " ".join(str(error).split())[:400]
+            reason = cut(str(error), MAX_REASON)
             return Judgement(protocol=protocol, verdict="unjudged", reason=reason), None
         seconds = next((stage.wall_s for stage in report.stages if stage.name == "total"), 0.0)
         return judgement_of(report, "", seconds), report

@@ -63,4 +63,7 @@ def _bests(found: dict[int, Score | None], length: int) -> list[Score | None]:
 
 
 def _fast(scores: Sequence[Score]) -> dict[str, float]:
-    return {f"{p:g}": metrics.fast_p(scores, p) for p in THRESHOLDS} if scores else {}
+    right = [item for item in scores if item.ok]
+    if not scores or (right and all(item.speedup is None for item in right)):
+        return {}
+    return {f"{p:g}": metrics.fast_p(scores, p) for p in THRESHOLDS}

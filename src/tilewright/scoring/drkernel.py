@@ -60,6 +60,11 @@ def _best(scores: Sequence[Score]) -> Score:
     return metrics.best_so_far(scores)[-1] or scores[-1]
 
 
-def _numbers(scores: Sequence[Score]) -> dict[str, float]:
-    found = {"correct": sum(item.ok for item in scores) / len(scores)}
-    return found | {f"fast@{p:g}": metrics.fast_p_at_least(scores, p) for p in THRESHOLDS}
+def _numbers(scores: Sequence[Score]) -> dict[str, float | None]:
+    """Return the shares; no fast@p where something is right and nothing of it was timed."""
+    right = [item for item in scores if item.ok]
+    untimed = bool(right) and all(item.speedup is None for item in right)
+    found: dict[str, float | None] = {"correct": len(right) / len(scores)}
+    return found | {
+        f"fast@{p:g}": None if untimed else metrics.fast_p_at_least(scores, p) for p in THRESHOLDS
+    }

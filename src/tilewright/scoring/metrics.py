@@ -122,10 +122,10 @@ def rejected_share(scores: Sequence[Score]) -> float:
 def mean_with_zeros(scores: Sequence[Score]) -> float | None:
     """Return the mean speed-up, zero for what is not ok (MTMC); `None` where none has a number.
 
-    What is ok and was not timed has none, and is left out.
+    What is ok and was not timed has none, and is left out; where that is all that is ok, zeros
+    would be all that is left.
     """
-    known = [item.speedup if item.ok else 0.0 for item in scores]
-    values = [value for value in known if value is not None]
+    values = _with_zeros(scores)
     return math.fsum(values) / len(values) if values else None
 
 
@@ -134,10 +134,15 @@ def amsr(scores: Sequence[Score]) -> float | None:
 
     As `mean_with_zeros` it leaves out what is ok and was not timed.
     """
-    known = [item.speedup if item.ok else 0.0 for item in scores]
-    values = [value for value in known if value is not None]
+    values = _with_zeros(scores)
     fast = math.fsum(value for value in values if value >= 1)
     return fast / len(values) if values else None
+
+
+def _with_zeros(scores: Sequence[Score]) -> list[float]:
+    right = [item.speedup for item in scores if item.ok]
+    speeds = [speed for speed in right if speed is not None]
+    return [] if right and not speeds else [*speeds, *(0.0 for item in scores if not item.ok)]
 
 
 def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from tilewright.records import Protocol
 from tilewright.records.events import Judgement, Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.drkernel import drkernel
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.published import call_and_execute
 
-__all__ = ["THRESHOLDS", "flips_of", "group_of", "score_of", "summary_of"]
+__all__ = ["THRESHOLDS", "explained_by_run", "flips_of", "group_of", "score_of", "summary_of"]
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 """KernelBench's and Dr. Kernel's together."""
+SAMPLES = (1, 2, 4, 8)
+"""Of how many samples pass@k and fast@k are told."""
+NO_ANSWER = Score(ok=False)
 Grouped = dict[str, list[Score]]
 
 
@@ -37,11 +41,14 @@ def group_of(problem: str) -> str:
     return level[1] if level else ""
 
 
-def summary_of(turns: Sequence[Turn], weak: Collection[str] = ()) -> dict[str, Any]:
+def summary_of(
+    turns: Sequence[Turn], weak: Collection[str] = (), unanswered: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the numbers of a run as one JSON document, by protocol.
 
     Problems in `weak` count under published rules and not strictly: an answer that does no work
-    passes on them.
+    passes on them. Those that are `unanswered`, for which there is no candidate, are not correct:
+    a share is of every task.
     """
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
     last = _last_of_trajectories(turns)
@@ -49,7 +56,8 @@ def summary_of(turns: Sequence[Turn], weak: Collection[str] = ()) -> dict[str, A
     return {
         "candidates": len(turns),
         "problems": len({turn.ask.problem for turn in turns}),
-        "protocols": {name: _of_protocol(last, name, weak) for name in protocols},
+        "unanswered": len(unanswered),
+        "protocols": {name: _of_protocol(last, name, weak, unanswered) for name in protocols},
         "drkernel": drkernel(turns),
         "flips": flips,
         "flip_kinds": _kinds_of(flips),
@@ -66,7 +74,9 @@ def _last_of_trajectories(turns: Sequence[Turn]) -> list[Turn]:
     return list(last.values())
 
 
-def _of_protocol(turns: Sequence[Turn], protocol: str, weak: Collection[str]) -> dict[str, Any]:
+def _of_protocol(
+    turns: Sequence[Turn], protocol: Protocol, weak: Collection[str], unanswered: Collection[str]
+) -> dict[str, Any]:
     left_out = set(weak) if protocol == "strict" else set()
     judged = [
         (turn.ask.problem, item)
@@ -79,15 +89,22 @@ def _of_protocol(turns: Sequence[Turn], protocol: str, weak: Collection[str]) ->
         score = score_of(item)
         if score is not None:
             by_problem.setdefault(problem, []).append(score)
+    lacking = sorted(set(unanswered) - left_out) if by_problem else []
+    # As often as others were answered, so that what is said of k samples still can be.
+    samples = min(map(len, by_problem.values()), default=0)
+    by_problem |= {problem: [NO_ANSWER] * samples for problem in lacking}
     groups = sorted({group_of(problem) for problem in by_problem} - {""})
     found = {
         "verdicts": dict(Counter(item.verdict for _, item in judged)),
         "labels": dict(Counter(name for _, item in judged for name in item.labels)),
         "findings": dict(Counter(name for _, item in judged for name in item.findings)),
         "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}),
+        "unanswered": len(lacking),
         **_numbers(by_problem),
     }
-    if protocol == "official" and (published := call_and_execute(judged)):
+    nothing = Judgement(protocol=protocol, verdict="failed", reason="no candidate")
+    tasks = [*judged, *((problem, nothing) for problem in lacking)]
+    if protocol == "official" and (published := call_and_execute(tasks)):
         found["published"] = published
     if len(groups) > 1:
         parts = {name: _part(by_problem, name) for name in groups}
@@ -95,6 +112,28 @@ def _of_protocol(turns: Sequence[Turn], protocol: str, weak: Collection[str]) ->
         pairs = [(item.ok, group_of(p)) for p, scores in by_problem.items() for item in scores]
         outcomes, names = zip(*pairs, strict=True)
         found["explained_by_group"] = metrics.explained_deviance(outcomes, names)
+    return found
+
+
+def explained_by_run(
+    runs: Mapping[str, Sequence[Turn]], protocols: Sequence[str]
+) -> dict[str, float]:
+    """Return by protocol what part of the deviance of what is correct hangs on whose it is.
+
+    The explained deviance of methods in KernelBench-X (arXiv 2605.04956), a method being a run.
+    """
+    found = {}
+    for protocol in protocols:
+        pairs = [
+            (item.verdict == "correct", name)
+            for name, turns in runs.items()
+            for turn in _last_of_trajectories(turns)
+            for item in turn.judgements
+            if item.protocol == protocol and item.verdict != "unjudged"
+        ]
+        if pairs:
+            outcomes, names = zip(*pairs, strict=True)
+            found[protocol] = metrics.explained_deviance(outcomes, names)
     return found
 
 
@@ -107,13 +146,18 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
     groups = list(by_problem.values())
     scores = [item for group in groups for item in group]
     if not scores:
-        return {"judged": 0}
+        return {"judged": 0, "counted": 0}
     samples = min(len(group) for group in groups)
+    sizes = [k for k in SAMPLES if k <= samples]
+    correct, timed = sum(s.ok for s in scores), sum(s.speedup is not None for s in scores)
+    # Of what is right and was not timed nobody knows how fast it is: no share is 0 for that.
+    untimed = bool(correct) and not timed
     return {
-        "judged": len(scores),
-        "correct": sum(item.ok for item in scores),
-        "timed": sum(item.speedup is not None for item in scores),
-        "fast_p": _fast(groups, draws),
+        "judged": sum(item is not NO_ANSWER for item in scores),
+        "counted": len(scores),
+        "correct": correct,
+        "timed": timed,
+        "fast_p": [] if untimed else _fast(groups, draws),
         "geometric_mean": metrics.geometric_mean(scores),
         "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
         "mean_with_zeros": metrics.mean_with_zeros(scores),
@@ -123,8 +167,11 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
         "pass_at": {
             str(k): sum(metrics.pass_at_k(len(g), sum(s.ok for s in g), k) for g in groups)
             / len(groups)
-            for k in (1, 2, 4, 8)
-            if k <= samples
+            for k in sizes
+        },
+        "fast_at": {
+            str(k): sum(metrics.fast_at_k(g, 1.0, k) for g in groups) / len(groups)
+            for k in ([] if untimed else sizes)
         },
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,8 +14,9 @@ from tilewright.errors import ProblemError, RecordError
 from tilewright.records import Problem
 from tilewright.records.rows import parquet_rows
 
-__all__ = ["Found", "Hub", "ProblemSet", "json_rows", "read_rows"]
+__all__ = ["Found", "Hub", "ProblemSet", "json_rows", "read_rows", "whole_number"]
 
+_DIGITS = re.compile("[0-9]{1,18}")
 MAX_ERROR = 300
 """Characters of what is said about a row: it may quote the row."""
 
@@ -60,6 +62,15 @@ class ProblemSet(Protocol):
         Raises:
             ProblemError: nothing of this benchmark is there.
         """
+
+
+def whole_number(value: object) -> int | None:
+    """Return a number from 0 on that is written as one, as text, or as pandas writes it (`1.0`)."""
+    if isinstance(value, str):
+        return int(value) if _DIGITS.fullmatch(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value >= 0 and value == value // 1 else None
 
 
 def read_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

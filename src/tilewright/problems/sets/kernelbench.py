@@ -12,11 +12,12 @@ from pathlib import Path
 
 from tilewright.errors import ProblemError
 from tilewright.problems.reader import parse_problem
-from tilewright.problems.sets.base import Found, Hub, read_rows
+from tilewright.problems.sets.base import Found, Hub, read_rows, whole_number
 from tilewright.records import Problem
 
 __all__ = ["SET", "KernelBench"]
 
+FIELDS = ("level", "problem_id", "code")
 LOOSE, TIGHT = 1e-2, 1e-4
 """Published tolerance on float32 outputs: versions 0 and 0.1, and from 0.2 on (1.2.2)."""
 _FILE = re.compile(r"^(\d+)_.*\.py$")
@@ -66,10 +67,14 @@ class KernelBench:
     def _read_rows(self, path: Path, revision: str, found: Found) -> None:
         for where, row in read_rows(path, found.skipped):
             try:
-                level, number = int(row["level"]), int(row["problem_id"])
-                problem = self._problem(level, number, str(row["code"]), revision, where)
-            except (KeyError, TypeError, ValueError, OverflowError) as error:
-                found.skipped.append(f"{where}: wants level, problem_id and code: {error!r}")
+                level, number = (whole_number(row.get(name)) for name in ("level", "problem_id"))
+                if level is None or number is None or not isinstance(row.get("code"), str):
+                    said = ", ".join(f"{name} {str(row.get(name))[:40]!r}" for name in FIELDS)
+                    found.skipped.append(
+                        f"{where}: wants level and problem_id, numbers from 0 on, and code: {said}"
+                    )
+                    continue
+                problem = self._problem(level, number, row["code"], revision, where)
             except ProblemError as error:
                 found.skipped.append(str(error))
             else:
