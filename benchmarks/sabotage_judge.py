@@ -143,8 +143,8 @@ JUDGE = (
         ),
         (
             "only nominal contents are drawn",
-            "for contents in _variations(",
-            "for contents in () and _variations(",
+            "enumerate(_variations(evaluation, case, sizes[case.name])):",
+            "enumerate(()):",
             "test_what_is_wrong_somewhere_is_incorrect",
         ),
         (

@@ -141,6 +141,36 @@ def test_stirring_keeps_the_values_of_any_shape(shape):
     assert torch.equal(before.reshape(-1).sort().values, value.reshape(-1).sort().values)
 
 
+def test_a_stir_leaves_no_long_row_as_it_was():
+    value = torch.randn(64, 32)
+    rows = {tuple(row) for row in value.tolist()}
+    for seed in range(8):
+        stir(value, generator(seed))
+        assert not rows & {tuple(row) for row in value.tolist()}
+        rows |= {tuple(row) for row in value.tolist()}
+
+
+def test_short_rows_stay_together():
+    value = torch.randn(64, 4)
+    rows = {tuple(row) for row in value.tolist()}
+    stir(value, generator())
+    assert len(rows & {tuple(row) for row in value.tolist()}) >= 64 - 8
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.randn(5, 20).sort(-1).values,
+        torch.linspace(0, 1, 50),
+        torch.randn(7, 6, 6) + torch.randn(7, 6, 6).mT,
+    ],
+)
+def test_what_a_roll_would_break_is_structured(value):
+    if value.dim() == 3:
+        value = value + value.mT
+    assert is_structured(value)
+
+
 def test_other_seeds_stir_otherwise():
     first, second = sample(50, 20), sample(50, 20)
     stir(first, generator(1))

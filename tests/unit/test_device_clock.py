@@ -92,7 +92,8 @@ class Court:
 
     def answered(self) -> dict[str, Any]:
         del self.unanswered[0]
-        return {"seconds": self.seconds, "mutated": [], "wrong": "", "message": ""}
+        said = {"mutated": [], "wrong": "", "message": "", "alias": False}
+        return {"seconds": self.seconds, **said}
 
     def fields_of(self, drawn: Any, slot: int) -> dict[str, Any]:
         return {**KNOWN_KERNEL, "base": slot * drawn.slot_bytes, "expected": [{}, {}]}

@@ -339,6 +339,30 @@ def test_stirring_moves_plain_inputs_and_nothing_else():
     assert len(drawn.movable) == 1
 
 
+def test_inputs_that_may_not_be_shuffled_are_drawn_anew():
+    triangle = "torch.randn(case['n'], case['n'], generator=generator).tril()"
+    drawn = draw(load(triangle, "x * 2"))
+    assert drawn.movable == []
+    seen = {drawn.image[:]}
+    for seed in (5, 6):
+        drawn.stir(seed)
+        assert drawn.image[:] not in seen
+        seen.add(drawn.image[:])
+        (x,) = drawn.arguments()
+        assert torch.equal(x, x.tril())
+    again = draw(load(triangle, "x * 2"))
+    again.stir(6)
+    assert again.image[:] == drawn.image[:]
+
+
+def test_inputs_whose_size_is_drawn_stay_as_they_are():
+    size = "int(torch.randint(2, 900, (), generator=generator))"
+    drawn = draw(load(f"torch.ones({size})", "x * 2"))
+    before = drawn.image[:]
+    drawn.stir(5)
+    assert drawn.image[:] == before
+
+
 def test_outputs_are_described_and_counted_to_the_byte():
     drawn = draw(load(RAND, "(x, x.half(), x > 0, x[:0])"))
     described, size = described_outputs(drawn)

@@ -99,8 +99,8 @@ class Scripted(Evaluation):
         request = a_request(PROBLEM, "def work(x):\n    return x\n", timing=plan)
         host: Any = SimpleNamespace(cores=Cores((0,), (1,)), device=CPU)
         made = cls(host, request, ROOT, lambda *_: None, lambda: None)
-        made.log, made.aliases, made.moved = [], False, 0
-        made.answer = {"mutated": [], "wrong": "", "message": ""}
+        made.log, made.aliases, made.moved, made.output_bytes = [], False, 0, 0
+        made.answer = {"mutated": [], "wrong": "", "message": "", "alias": False}
         made.sides = {  # type: ignore[assignment]
             "eager": ScriptedSide("eager", eager, made.log),
             "candidate": ScriptedSide("candidate", candidate, made.log),
@@ -109,8 +109,8 @@ class Scripted(Evaluation):
 
     def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:  # noqa: ARG002
         made = drawn(f"{contents} {repeat}")
-        size = self.moved or made.size
-        return dataclasses.replace(made, aliases=self.aliases, size=size)
+        size, outputs = self.moved or made.size, self.output_bytes or made.output_bytes
+        return dataclasses.replace(made, aliases=self.aliases, size=size, output_bytes=outputs)
 
     def make_room(self, side: Any, inputs: int) -> None:
         pass
@@ -220,11 +220,33 @@ def test_inputs_that_a_reference_returns_views_of_are_not_looked_at():
 
 def test_what_the_comparison_says_is_kept():
     evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
-    evaluation.answer = {"mutated": ["input 0"], "wrong": "values", "message": "at [0]"}
+    evaluation.answer = {
+        "mutated": ["input 0"],
+        "wrong": "values",
+        "message": "at [0]",
+        "alias": True,
+    }
     times = evaluation.time()
 
     assert times.wrong[0] == "at [0]"
     assert times.mutated == ["input 0"]
+    assert times.alias
+
+
+def test_an_output_that_is_an_input_is_no_fault_where_the_reference_returns_one():
+    evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    evaluation.answer = {"mutated": [], "wrong": "", "message": "", "alias": True}
+    evaluation.aliases = True
+    assert not evaluation.time().alias
+
+
+def test_what_a_baseline_computed_is_kept_whether_it_is_compared_or_not():
+    evaluation = Scripted.of(plan(20), steady(2e-3), steady(1e-3))
+    evaluation.output_bytes = 1 << 30
+    evaluation.time()
+    asked = evaluation.logged("timed")
+    assert {fields["keep"] for fields in asked if fields["side"] == "eager"} == {True}
+    assert {fields["keep"] for fields in asked if fields["side"] == "candidate"} == {True, False}
 
 
 def test_what_a_timed_call_says_of_its_outputs_must_fit():

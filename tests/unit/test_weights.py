@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tilewright.evaluator.judge.weights import is_constant, match, redraw, unmatched
+from tilewright.evaluator.judge.weights import alike, is_constant, match, redraw, unmatched
 
 
 class Net(torch.nn.Module):
@@ -90,7 +90,7 @@ def test_names_match_where_the_shapes_agree():
     fresh = {"w": torch.ones(2, 3), "b": torch.ones(3)}
     said = [["w", [2, 3], "float32"], ["b", [4], "float32"], ["extra", [1], "float32"]]
 
-    assert match(fresh, fresh, said, {}) == {"w": "w"}
+    assert match(fresh, said, {}) == {"w": "w"}
     assert unmatched(fresh, said) == []
 
 
@@ -102,7 +102,7 @@ def test_renamed_weights_match_by_their_seeded_values():
     said = entries(theirs)
 
     wanted = unmatched(fresh, said)
-    mapping = match(fresh, model.state_dict(), said, {name: theirs[name] for name in wanted})
+    mapping = match(fresh, said, {name: alike(theirs[name], model.state_dict()) for name in wanted})
 
     assert set(wanted) == set(theirs)
     for name, ours in mapping.items():
@@ -117,7 +117,7 @@ def test_equal_values_are_handed_out_once():
     seeded = {"first": zeros, "second": zeros}
     theirs = {"a": zeros.clone(), "b": zeros.clone()}
 
-    mapping = match(fresh, seeded, entries(theirs), theirs)
+    mapping = match(fresh, entries(theirs), {n: alike(v, seeded) for n, v in theirs.items()})
 
     assert {"a", "b"} == set(mapping)
     assert {"first", "second"} == set(mapping.values())
@@ -128,7 +128,7 @@ def test_other_values_and_other_dtypes_do_not_match():
     fresh = {"w": torch.ones(2)}
     theirs = {"a": torch.tensor([0.1, 0.3]), "b": torch.tensor([0.1, 0.2]).half()}
 
-    assert match(fresh, seeded, entries(theirs), theirs) == {}
+    assert match(fresh, entries(theirs), {n: alike(v, seeded) for n, v in theirs.items()}) == {}
 
 
 def test_a_constant_is_all_one_value():

@@ -132,12 +132,14 @@ def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn 
         "base": turn.base,
         "addresses": places,
         "look": _windows(evaluation, times, turn),
-        "keep": turn.checked and turn.name in ("candidate", "eager"),
+        # A baseline's always: its wait would tell a candidate that comes after it what is compared.
+        "keep": turn.name == "eager" or (turn.checked and turn.name == "candidate"),
         "expect": turn.checked and turn.name == "candidate" and alone,
         "compare": turn.checked and turn.last,
         "next": after.published() if after else None,
     }
     answer = evaluation.ask("timed", fields)
+    answer["alias"] &= not turn.drawn.aliases
     compared = turn.checked and turn.last
     times.note_answer(answer, own=turn.name == "candidate", compared=compared)
 

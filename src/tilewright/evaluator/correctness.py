@@ -23,7 +23,8 @@ SMALL_BYTES = 2 << 20
 """Inputs larger than this get `FEW_CONTENTS` secretly chosen variations, not all."""
 FEW_CONTENTS = 2
 VARIATIONS_S = 12.0
-"""Seconds after which no further variation is begun; nominal draws are always made."""
+"""Seconds after which no further variation is begun. Nominal draws and `FEW_CONTENTS` variations of
+each case are always made: else a candidate that is slow at first would never meet one."""
 
 
 @dataclass
@@ -60,9 +61,9 @@ def judge_correctness(evaluation: Evaluation, side: Side, seen: Seen) -> None:
     for case in hidden_cases(evaluation):
         _judge_draw(evaluation, side, case, "nominal", 0, seen)
     for case in problem.cases:
-        for contents in _variations(evaluation, case, sizes[case.name]):
-            if time.monotonic() - start > VARIATIONS_S:
-                return
+        for place, contents in enumerate(_variations(evaluation, case, sizes[case.name])):
+            if place >= FEW_CONTENTS and time.monotonic() - start > VARIATIONS_S:
+                break
             _judge_draw(evaluation, side, case, contents, 0, seen)
 
 

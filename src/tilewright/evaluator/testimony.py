@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -11,6 +12,7 @@ from tilewright.records import Failed, Stage
 
 __all__ = ["Built", "ErrorSaid", "OutputSaid", "Result", "failure_of", "read", "read_weights"]
 
+NAMES_BYTES = 512 << 10
 WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
 Text = Annotated[str, Field(max_length=8192)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
@@ -125,12 +127,16 @@ def read_weights(body: bytes) -> bytes:
     Entries of a dtype that cannot cross the wall are left out.
 
     Raises:
-        FrameError: it is not such a list.
+        FrameError: it is not such a list, or its names are longer than a frame can name.
     """
     try:
         entries = _WEIGHTS.validate_json(body)
     except ValidationError as error:
         raise FrameError(f"weights: {error.errors()[0]['msg']}") from error
+    # As they travel between judge and supervisor, some of them or all.
+    size = len(json.dumps([name for name, *_ in entries]))
+    if size > NAMES_BYTES:
+        raise FrameError(f"weights: their names are {size} bytes, at most {NAMES_BYTES}")
     return _WEIGHTS.dump_json([entry for entry in entries if entry[2] in WEIGHT_DTYPES])
 
 

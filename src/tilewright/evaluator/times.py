@@ -59,6 +59,8 @@ class CaseTimes:
     """CPU seconds that the candidate used while a baseline was being timed, over that call."""
     wrong: list[str] = field(default_factory=list)
     mutated: list[str] = field(default_factory=list)
+    alias: bool = False
+    """Whether an output of a timed call lay among its inputs."""
     launches: list[int] = field(default_factory=list)
     checked: int = 0
     blocks: int = 0
@@ -88,6 +90,7 @@ class CaseTimes:
         """Note what the judge saw after a call, the candidate's `own` or another's."""
         if own:
             self.mutated += [item for item in answer["mutated"] if item not in self.mutated]
+            self.alias |= answer["alias"]
         if compared:
             self.checked += 1
             if answer["wrong"]:

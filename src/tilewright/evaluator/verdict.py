@@ -134,7 +134,7 @@ def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
         timed_launches=tuple(count for case in times for count in case.launches),
         right_when_knocked_out=collected.right_when_knocked_out,
         mutated=tuple(dict.fromkeys(seen.mutated + [m for case in times for m in case.mutated])),
-        alias=seen.alias,
+        alias=seen.alias or any(case.alias for case in times),
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
         outside_s=max((excess_outside_s(case) for case in times), default=0.0),

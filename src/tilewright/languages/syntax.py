@@ -29,6 +29,7 @@ __all__ = [
     "star_imports",
 ]
 
+_LONGEST_NAME = 1000
 _MAX_FOLD = 64
 """A string assembled from more pieces than this is not put together."""
 _parsing = threading.Lock()
@@ -254,7 +255,9 @@ def _collect_assignments(module: Module) -> None:
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Name):
             name = module.dotted(node.value)
-            if name is not None and target.id not in module.aliases:
+            known = target.id in module.aliases
+            # A name that grows with each line of a chain would take memory without end.
+            if name is not None and not known and len(name) <= _LONGEST_NAME:
                 module.aliases[target.id] = name
 
 

@@ -19,6 +19,10 @@ CONTENTS = (
 SCALE = 64.0
 """A power of two: scaling by it rounds nothing, so structure survives exactly."""
 OFFSET = 4.0
+LOOKED_AT = 64
+"""Rows that are looked at to see whether they are sorted."""
+LONG_ROW = 16
+"""Elements from which on a row is no point, box or colour, whose places mean something."""
 SWAPPED = 8
 """Elements that a stir exchanges between the halves of a tensor."""
 
@@ -38,7 +42,12 @@ def is_structured(value: torch.Tensor) -> bool:
     sample = flat[: 1 << 12].double()
     if sample.numel() > 8 and torch.unique(sample).numel() < sample.numel() // 4:
         return True
-    if value.dim() == 2 and value.shape[0] == value.shape[1] > 1 and torch.equal(value, value.T):
+    square = value.dim() > 1 and value.shape[-2] == value.shape[-1] > 1
+    if square and torch.equal(value, value.mT):
+        return True
+    rows = value.reshape(-1, value.shape[-1])[:LOOKED_AT] if value.dim() else flat
+    if rows.shape[-1] > 2 and bool((rows.diff(dim=-1) >= 0).all()):
+        # Sorted.
         return True
     if value.dim() >= 1 and value.shape[-1] > 1 and bool(flat.min() >= 0):
         sums = value.sum(-1, dtype=torch.float64)
@@ -87,15 +96,21 @@ def _changed(value: torch.Tensor, contents: str, generator: torch.Generator) -> 
 
 
 def stir(value: torch.Tensor, generator: torch.Generator) -> None:
-    """Give an unstructured tensor other contents in place: roll its rows, exchange two stretches.
+    """Give an unstructured tensor other contents in place: roll it, exchange two stretches.
 
-    No value is made or lost: only places change.
+    Long rows are rolled in themselves, and then on into each other: who keeps what it computed of
+    a row meets none of them again. Short ones move as they are. No value is made or lost: only
+    places change.
     """
     if value.dim() == 0 or value.numel() < 2:
         return
-    choices = torch.randint(0, 1 << 30, (3,), generator=generator).tolist()
-    value.copy_(torch.roll(value, 1 + choices[0] % max(value.shape[0] - 1, 1), 0))
-    flat = value.view(-1)
+    choices = torch.randint(0, 1 << 40, (4,), generator=generator).tolist()
+    flat, row = value.view(-1), value.shape[-1]
+    if value.dim() > 1 and row >= LONG_ROW:
+        value.copy_(torch.roll(value, 1 + choices[3] % (row - 1), -1))
+        flat.copy_(torch.roll(flat, 1 + choices[0] % (flat.numel() - 1)))
+    else:
+        value.copy_(torch.roll(value, 1 + choices[0] % max(value.shape[0] - 1, 1), 0))
     half = flat.numel() // 2
     length = min(half, SWAPPED)
     first = choices[1] % (half - length + 1)

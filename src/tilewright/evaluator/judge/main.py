@@ -126,7 +126,7 @@ class Judge:
             return {"need": [], "count": 0}
         if not self.fresh:
             self.fresh = weights.redraw(model, frame.fields["seed"])
-        side.mapping = weights.match(self.fresh, self.seeded, side.entries, {})
+        side.mapping = weights.match(self.fresh, side.entries, {})
         return {
             "need": weights.unmatched(self.fresh, side.entries),
             "count": len(self.fresh),
@@ -136,14 +136,15 @@ class Judge:
         """Match by value the weights of a side that lie at the given places."""
         side = self.sides[frame.fields["side"]]
         described = {name: (shape, kind) for name, shape, kind in side.entries}
-        values = {}
+        seeded, same = {name: self.seeded[name] for name in self.fresh}, dict[str, set[str]]()
         for name, address in zip(frame.fields["names"], frame.fields["addresses"], strict=False):
             shape, kind = described[name]
             like = torch.empty(shape, dtype=DTYPES[kind], device=self.device)
+            # One after the other: of thousands that share their memory each would be a copy.
             value = side.memory.read(address, like)
             if value is not None:
-                values[name] = value
-        side.mapping = weights.match(self.fresh, self.seeded, side.entries, values)
+                same[name] = weights.alike(value, seeded)
+        side.mapping = weights.match(self.fresh, side.entries, same)
         return {}
 
     def apply_weights(self, frame: Frame) -> dict[str, Any]:
@@ -277,6 +278,7 @@ class Judge:
         mutated = draws.overwritten(drawn, side.inputs, fields["base"], self.donated)
         if side.memory.differs(fields["base"], drawn.image, fields["look"]):
             mutated.append("the inputs of a timed call")
+        alias = any(side.memory.holds(address, len(side.inputs)) for address in fields["addresses"])
         if fields["keep"]:
             places = fields["addresses"]
             self.snapshots[fields["side"]] = self._snapshot(drawn, side, places)
@@ -288,7 +290,7 @@ class Judge:
         difference = self._compare_timed(drawn) if fields["compare"] else None
         if fields["next"] is not None:
             self._publish(fields["next"])
-        return self._answer(difference, mutated, None)
+        return self._answer(difference, mutated, None, alias=alias)
 
     def lint(self, frame: Frame) -> dict[str, Any]:
         """Find out which answers pass that do no work."""
@@ -338,10 +340,14 @@ class Judge:
         ]
 
     def _answer(
-        self, difference: Difference | None, mutated: list[str], worst: float | None
+        self,
+        difference: Difference | None,
+        mutated: list[str],
+        worst: float | None,
+        *,
+        alias: bool = False,
     ) -> dict[str, Any]:
-        if difference is None:
-            return {"wrong": "", "message": "", "error": worst, "mutated": mutated}
+        difference = difference or RIGHT
         error = difference.error_over_bound if difference.kind else worst
         if error is not None and not error < float("inf"):
             error = None
@@ -350,6 +356,7 @@ class Judge:
             "message": difference.message,
             "error": error,
             "mutated": mutated,
+            "alias": alias,
         }
 
 

@@ -23,6 +23,9 @@ class Memory(Protocol):
     def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
         """Tell whether the inputs that a timed call saw are other than in `image`."""
 
+    def holds(self, address: int, size: int) -> bool:
+        """Tell whether an address is among the inputs of timed calls, `size` bytes in all."""
+
     def close(self) -> None:
         """Read no more."""
 
@@ -54,6 +57,10 @@ class HostMemory:
             return True
         return differs(self.fd, first, image, windows)
 
+    def holds(self, address: int, size: int) -> bool:
+        """Tell whether an address lies in the mirror."""
+        return self.mirror <= address < self.mirror + size
+
     def close(self) -> None:
         """Close the descriptors."""
         os.close(self.fd)
@@ -78,6 +85,10 @@ class DeviceMemory:
 
     def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:  # noqa: ARG002
         """Return `False`: calls read the arena itself, which is compared as a whole."""
+        return False
+
+    def holds(self, address: int, size: int) -> bool:  # noqa: ARG002
+        """Return `False`: outputs that are no part of the work block cannot be read at all."""
         return False
 
     def close(self) -> None:

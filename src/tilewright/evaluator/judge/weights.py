@@ -37,14 +37,13 @@ def is_constant(value: torch.Tensor) -> bool:
 
 def match(
     fresh: dict[str, torch.Tensor],
-    seeded: dict[str, torch.Tensor],
     entries: list[list[Any]],
-    values: dict[str, torch.Tensor],
+    same: dict[str, set[str]],
 ) -> dict[str, str]:
     """Map the contestant's names to ours: by name and shape, then by equal seeded values.
 
-    `entries` are the contestant's (name, shape, dtype); `values` its seeded tensors of the names
-    that did not match, where they have been read.
+    `entries` are the contestant's (name, shape, dtype); `same` says of its names that did not
+    match, where their tensors have been read, which of ours are seeded alike.
     """
     shapes = {name: tuple(shape) for name, shape, _ in entries}
     mapping = {
@@ -54,12 +53,17 @@ def match(
     for ours in fresh:
         if ours in mapping.values():
             continue
-        for theirs, value in values.items():
-            if theirs not in taken and torch.equal(value, seeded[ours]):
+        for theirs, found in same.items():
+            if theirs not in taken and ours in found:
                 mapping[theirs] = ours
                 taken.add(theirs)
                 break
     return mapping
+
+
+def alike(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> set[str]:
+    """Return which of our seeded weights have these values."""
+    return {name for name, ours in seeded.items() if torch.equal(value, ours)}
 
 
 def unmatched(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> list[str]:
