@@ -234,8 +234,8 @@ BUGS = (
         ),
         (
             "what other threads do during a call is nobody's",
-            "if self._threads == 1:",
-            "if self._threads == 0:",
+            "alone = self._threads == 1\n",
+            "alone = self._threads == 0\n",
             "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
         ),
         (

@@ -47,7 +47,7 @@ class JudgeRole:
     def map(self, side: str = "candidate", mirror: int | None = None) -> None:
         """Share the arenas under the name of a side; the mirror is the arena, or elsewhere."""
         fields = {"side": side, "mirror": mirror or self.arenas.address, **self.arenas.fields}
-        own = [os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("mem", "maps")]
+        own = [os.open("/proc/self/mem", os.O_RDWR), os.open("/proc/self/maps", os.O_RDONLY)]
         assert self.role.ask("map", fields, fds=(*self.arenas.fds, *own)).fields == {}
         for fd in own:
             os.close(fd)

@@ -55,11 +55,11 @@ def test_it_says_that_it_is_ready(contestant):
     assert contestant.role.ready.kind == "ready"
 
 
-def test_the_first_map_hands_over_the_memory_to_be_read_only(contestant):
+def test_the_first_map_hands_over_the_memory_to_be_read_and_its_inputs_completed(contestant):
     flags = fcntl.fcntl(contestant.memory, fcntl.F_GETFL)
 
     assert os.readlink(f"/proc/self/fd/{contestant.memory}") == f"/proc/{os.getpid()}/mem"
-    assert flags & os.O_ACCMODE == os.O_RDONLY
+    assert flags & os.O_ACCMODE == os.O_RDWR
 
 
 def test_new_arenas_leave_the_memory_and_the_mirror_where_they_are():

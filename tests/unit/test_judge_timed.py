@@ -152,6 +152,35 @@ def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
     assert seen([0, 1], [200, 201]) == ["the inputs of a timed call"]
 
 
+def test_what_is_hidden_of_the_inputs_is_given_when_a_side_is_armed(judge):
+    judge.load(FUNCTION)
+    mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
+    drawn = judge.draw()
+    x, y = (value.clone() for value in judge.inputs(drawn))
+    given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
+    judge.ask("publish", **given)
+    hidden = build(drawn["tree"], judge.arenas.inputs, 0)
+    assert not (torch.equal(x, hidden[0]) and torch.equal(y, hidden[1]))
+    mirror[:] = judge.arenas.inputs[:]
+    assert judge.ask("reveal", **given)["written"]
+    for memory in (judge.arenas.inputs, mirror):
+        seen = build(drawn["tree"], memory, 0)
+        assert torch.equal(x, seen[0])
+        assert torch.equal(y, seen[1])
+    answer = judge.timed("candidate", torch.relu(x + y), look=[[0, drawn["size"]]])
+    assert (answer["wrong"], answer["mutated"]) == ("", [])
+
+
+def test_inputs_that_cannot_be_written_are_said(judge):
+    judge.load(FUNCTION)
+    judge.map(mirror=16)
+    judge.draw()
+    given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
+    judge.ask("publish", **given)
+    assert not judge.ask("reveal", **given)["written"]
+
+
 def test_a_mirror_that_is_the_arena_saves_its_copy(judge):
     judge.load(FUNCTION)
     judge.map()

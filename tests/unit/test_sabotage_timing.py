@@ -72,8 +72,10 @@ class ScriptedSide:
         self._log = log
         self._calls = 0
 
-    def timed_call(self, fields: Any, snapshot: Any = lambda: None) -> Timed:
+    def timed_call(self, fields: Any, snapshot: Any = lambda: None, revealed: Any = None) -> Timed:
         self._calls += 1
+        if revealed is not None:
+            revealed()
         snapshot()
         for other in self.others:
             other.cpu += other.burns
@@ -100,7 +102,7 @@ class Scripted(Evaluation):
         host: Any = SimpleNamespace(cores=Cores((0,), (1,)), device=CPU)
         made = cls(host, request, ROOT, lambda *_: None, lambda: None)
         made.log, made.aliases, made.moved, made.output_bytes = [], False, 0, 0
-        made.answer = {"mutated": [], "wrong": "", "message": "", "alias": False}
+        made.answer = {"mutated": [], "wrong": "", "message": "", "alias": False, "written": True}
         made.sides = {  # type: ignore[assignment]
             "eager": ScriptedSide("eager", eager, made.log),
             "candidate": ScriptedSide("candidate", candidate, made.log),
@@ -238,6 +240,19 @@ def test_an_output_that_is_an_input_is_no_fault_where_the_reference_returns_one(
     evaluation.answer = {"mutated": [], "wrong": "", "message": "", "alias": True}
     evaluation.aliases = True
     assert not evaluation.time().alias
+
+
+def test_a_part_of_large_inputs_comes_when_a_side_is_armed():
+    for size, hidden in ((1 << 16, False), (2 << 20, True)):
+        evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+        evaluation.moved = size
+        evaluation.time()
+        asked = evaluation.logged("reveal")
+        assert {fields["side"] for fields in asked} == ({"eager", "candidate"} if hidden else set())
+        if hidden:
+            # What is hidden when it is written is what is given at last.
+            written = {fields["late"] for fields in evaluation.logged("publish")}
+            assert {fields["late"] for fields in asked} <= written | {asked[0]["late"]}
 
 
 def test_what_a_baseline_computed_is_kept_whether_it_is_compared_or_not():

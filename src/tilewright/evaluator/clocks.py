@@ -34,6 +34,8 @@ class Turn:
     checked: bool
     last: bool
     """Whether it is the last call with these contents, after which outputs can be compared."""
+    late: int | None = None
+    """Which windows of its inputs a side gets only when it is armed."""
 
     @property
     def base(self) -> int:
@@ -47,6 +49,7 @@ class Turn:
             "side": self.name,
             "base": self.base,
             "stir": self.stir,
+            "late": self.late,
         }
 
 
@@ -86,7 +89,7 @@ class SupervisorClock:
 
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Write the inputs of the first call of a block."""
-        evaluation.publish(evaluation.sides[turn.name], turn.drawn, turn.slot, turn.stir)
+        evaluation.ask("publish", turn.published())
 
     def settle(
         self, evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
@@ -101,7 +104,10 @@ class SupervisorClock:
         fields = evaluation.fields_of(turn.drawn, turn.slot)
         # Its processes as they were at its last stamp: what came since is found below, and counts.
         before = candidate.child.tree.cpu_s()
-        timed = side.timed_call(fields, partial(_snapshot, evaluation, times, turn, after))
+        revealed = partial(_revealed, evaluation, turn) if turn.late is not None else None
+        timed = side.timed_call(
+            fields, partial(_snapshot, evaluation, times, turn, after), revealed
+        )
         if turn.name != "candidate":
             candidate.child.tree.look()
             times.disturbed.append((candidate.child.tree.cpu_s() - before) / timed.total_s)
@@ -120,6 +126,11 @@ class SupervisorClock:
 def clock_of(evaluation: Evaluation) -> Clock:
     """Return the clock of the device that this evaluation runs on."""
     return DeviceClock() if evaluation.host.device.is_gpu else SupervisorClock()
+
+
+def _revealed(evaluation: Evaluation, turn: Turn) -> bool:
+    """Have the judge write what was hidden of the inputs; tell whether the side lets it."""
+    return bool(evaluation.ask("reveal", turn.published())["written"])
 
 
 def _snapshot(evaluation: Evaluation, times: CaseTimes, turn: Turn, after: Turn | None) -> None:

@@ -239,10 +239,10 @@ class Evaluation:
             "expected": drawn.outputs,
         }
 
-    def publish(self, side: Side, drawn: Drawn, slot: int, stir: int | None = None) -> None:
-        """Write a draw into a side's arena at `slot`, with other contents where `stir` is given."""
+    def publish(self, side: Side, drawn: Drawn, slot: int) -> None:
+        """Write a draw into a side's arena at `slot`."""
         fields = {"draw": drawn.name, "side": side.name, "base": slot * drawn.slot_bytes}
-        self.ask("publish", {**fields, "stir": stir})
+        self.ask("publish", fields)
 
     def check(self, side: Side, drawn: Drawn, slot: int, result: Result) -> Answer:
         """Have the judge compare what a side wrote, and what it overwrote."""

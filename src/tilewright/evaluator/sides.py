@@ -192,10 +192,8 @@ class Side:
 
     def weight_entries(self, frame: Frame) -> bytes:
         """Return the weights that a `loaded` frame lists, checked and written again by us."""
-        if not frame.body:
-            return b""
         try:
-            return read_weights(frame.body)
+            return read_weights(frame.body) if frame.body else b""
         except FrameError as error:
             raise self._forged(str(error)) from None
 
@@ -219,12 +217,16 @@ class Side:
         return self._read_result(frame)
 
     def timed_call(
-        self, fields: dict[str, Any], snapshot: Callable[[], None] = lambda: None
+        self,
+        fields: dict[str, Any],
+        snapshot: Callable[[], None] = lambda: None,
+        revealed: Callable[[], bool] | None = None,
     ) -> Timed:
         """Answer one timed call: armed first, released by us, stamped when the token is raised.
 
-        At the stamp the whole side is stopped, and `snapshot` runs before it may go on: who
-        raises the token early is held with unfinished outputs.
+        `revealed`, if given, runs while the armed side stands still. At the stamp the whole side is
+        stopped, and `snapshot` runs before it may go on: who raises the token early is held with
+        unfinished outputs.
         """
         self._sequence += 1
         sequence, words = self._sequence, self.token.words
@@ -233,7 +235,8 @@ class Side:
         self._send("arm", fields)
         self._spin(TokenPage.ARMED, sequence, limit)
         tree, before = self.child.tree, self._cpu_before
-        armed = before if self._threads == 1 else self._used_when_armed()
+        alone = self._threads == 1
+        armed = before if alone and not revealed else self._used_when_armed(revealed)
         start = time.perf_counter()
         words[TokenPage.GO] = sequence
         self._spin(TokenPage.DONE, sequence, limit)
@@ -246,7 +249,7 @@ class Side:
         # Not before: who was woken and stopped again has used time since.
         self._cpu_before = tree.cpu_s()
         tree.thaw()
-        if self._threads == 1:
+        if alone:
             # A call cannot use more than its own duration.
             outside = self._cpu_before - (done - start) - before
         else:
@@ -259,13 +262,15 @@ class Side:
         if not self.child.tree.freeze():
             raise self._failed("timeout", f"it did not stand still within {STOPPED_S:g} s")
 
-    def _used_when_armed(self) -> float:
+    def _used_when_armed(self, revealed: Callable[[], bool] | None) -> float:
         """Return the CPU seconds that it has used, while it spins and waits for its release.
 
         With several threads a call may use more than its duration, so this must be known.
         """
         self._stop()
         used = self.child.tree.cpu_s()
+        if revealed and not revealed():
+            raise self._forged("its inputs cannot be written any more")
         self.child.tree.thaw()
         limit = time.monotonic() + AWAKE_S
         while not self.child.tree.spins() and time.monotonic() < limit:
@@ -275,8 +280,8 @@ class Side:
     def seclude(self) -> None:
         """Have the side be one process, until it is released; its CPU time is that one's."""
         if not self.child.seclude():
-            message = f"its other processes were not gone {SECLUDED_S:g} s after they were killed"
-            raise self._failed("timeout", message)
+            said = f"its other processes were not gone {SECLUDED_S:g} s after they were killed"
+            raise self._failed("timeout", said)
         self._cpu_before = self.child.tree.cpu_s()
 
     def release(self) -> None:
@@ -348,8 +353,7 @@ class Side:
         raise self._ended(failure_of(said, self.stage))
 
     def _late(self, seconds: float) -> Exception:
-        message = f"no answer within {seconds:g} s"
-        return self._failed("timeout", message)
+        return self._failed("timeout", f"no answer within {seconds:g} s")
 
     def _forged(self, what: str) -> Exception:
         return self._failed("protocol", what[:500])
@@ -357,13 +361,10 @@ class Side:
     def _died(self) -> Exception:
         status = self.child.wait_status(2.0)
         if status is None:
-            message = "it closed its channel"
-            return self._failed("protocol", message)
+            return self._failed("protocol", "it closed its channel")
         if os.WIFSIGNALED(status):
-            message = f"killed by {signal_name(os.WTERMSIG(status))}"
-            return self._failed("crash", message)
-        message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
-        return self._failed("exit", message)
+            return self._failed("crash", f"killed by {signal_name(os.WTERMSIG(status))}")
+        return self._failed("exit", f"it ended itself with exit code {os.WEXITSTATUS(status)}")
 
     def _failed(self, reason: FailedReason, message: str) -> Exception:
         return self._ended(Failed(stage=self.stage, reason=reason, message=message))

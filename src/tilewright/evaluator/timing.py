@@ -37,6 +37,8 @@ OFFICIAL_TRIALS = 100
 MAX_WARM_UP_CALLS = 10
 STEADY = 0.05
 CHECK_SHARE = 0.3
+LATE_BYTES = 1 << 20
+"""Inputs from which on a side gets a part of them only when it is armed."""
 RING_BYTES = 1 << 30
 SOUGHT_SHARE = 0.5
 """No interval is sought that is narrower than this share of what could be hidden beside a call;
@@ -308,6 +310,8 @@ def _half(
     drawn, slot = choices.choice(draws), choices.randrange(slots)
     stirs = [choices.getrandbits(32) for _ in order]
     checked = drawn.output_bytes <= clock.check_all_bytes or choices.random() < CHECK_SHARE
+    # Of little a side that computes while it copies gains little.
+    late = choices.getrandbits(32) if clock.pairs and drawn.size >= LATE_BYTES else None
     return [
         Turn(
             name,
@@ -316,6 +320,7 @@ def _half(
             None if place and clock.pairs else stirs[place],
             checked,
             place == len(order) - 1,
+            late,
         )
         for place, name in enumerate(order)
     ]

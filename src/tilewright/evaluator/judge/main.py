@@ -14,7 +14,7 @@ import torch
 
 from tilewright.contestant.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.contestant.tensors import DTYPES, Arena, Layout, elements
-from tilewright.evaluator.judge import draws, lint, reference, weights
+from tilewright.evaluator.judge import draws, late, lint, reference, weights
 from tilewright.evaluator.judge.comparison import (
     RIGHT,
     Difference,
@@ -47,7 +47,7 @@ class Judge:
     HANDLERS: tuple[str, ...] = (
         *("problem", "map", "forget", "publish_init", "reset_weights", "plan_weights"),
         *("match_weights", "apply_weights", "publish_weights", "draw", "publish", "check"),
-        *("timed", "lint"),
+        *("reveal", "timed", "lint"),
     )
     device = torch.device("cpu")
 
@@ -231,6 +231,15 @@ class Judge:
         arena = self.sides[fields["side"]].inputs
         into = elements(arena, torch.uint8, drawn.size, base)
         into.copy_(elements(drawn.image, torch.uint8, drawn.size))
+        if fields.get("late") is not None:
+            late.hide(drawn, arena, base, fields["late"])
+
+    def reveal(self, frame: Frame) -> dict[str, Any]:
+        """Give an armed side what was hidden from it."""
+        fields = frame.fields
+        drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
+        done = late.reveal(drawn, side.inputs, side.memory, fields["base"], fields["late"])
+        return {"written": done}
 
     def check(self, frame: Frame) -> dict[str, Any]:
         """Snapshot a side's outputs, compare them, and see what the side overwrote."""

@@ -26,6 +26,9 @@ class Memory(Protocol):
     def holds(self, address: int, size: int) -> bool:
         """Tell whether an address is among the inputs of timed calls, `size` bytes in all."""
 
+    def write(self, offset: int, data: bytes) -> bool:
+        """Write among the inputs of a timed call; tell whether all of it could be written."""
+
     def close(self) -> None:
         """Read no more."""
 
@@ -61,6 +64,13 @@ class HostMemory:
         """Tell whether an address lies in the mirror."""
         return self.mirror <= address < self.mirror + size
 
+    def write(self, offset: int, data: bytes) -> bool:
+        """Write into the mirror."""
+        try:
+            return os.pwrite(self.fd, data, self.mirror + offset) == len(data)
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Close the descriptors."""
         os.close(self.fd)
@@ -89,6 +99,10 @@ class DeviceMemory:
 
     def holds(self, address: int, size: int) -> bool:  # noqa: ARG002
         """Return `False`: outputs that are no part of the work block cannot be read at all."""
+        return False
+
+    def write(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+        """Return `False`: inputs on a device are written behind a gate."""
         return False
 
     def close(self) -> None:
