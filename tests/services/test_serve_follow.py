@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -158,7 +161,7 @@ def test_figures_and_log_name_what_was_done(server):
         assert time.monotonic() < limit
         time.sleep(0.02)
     workers = asked(f"{server.url}/v1/workers")[1]
-    assert len(workers) == client.queue()["room"]
+    assert 2 * len(workers) == client.queue()["room"]
 
 
 def test_pages_of_other_places_may_not_ask(server):
@@ -222,6 +225,45 @@ def test_a_client_with_a_token_has_its_rate_and_its_share_and_others_theirs(tmp_
         wrong = [asked(address, authorization=f"Bearer {n}")[0] for n in range(14)]
         assert (wrong[0], wrong[-1]) == (401, 429)
         assert asked(address, authorization=f"Bearer {two}")[0] == 200
+    finally:
+        server.stop()
+
+
+def test_who_leaves_a_stream_leaves_no_connection_behind(server):
+    client, count = Client(server.url), 70
+    key = client.submit(request(ENDLESS.format("left")))
+
+    async def look() -> None:
+        story = client.events_async(key)
+        assert (await anext(story)).kind == "state"
+        await story.aclose()
+
+    async def all_of_them() -> None:
+        for _ in range(count):
+            await asyncio.wait_for(look(), 20)
+
+    # More than one client may listen to at once.
+    asyncio.run(all_of_them())
+    client.cancel(key)
+
+
+def test_a_stream_ends_with_its_token(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    token = token_of(home, "one")
+    server = Server(home, "--set", "eval.limits.call_s=30", host="0.0.0.0")
+    try:
+        client = Client(server.url, token=token)
+        key = client.submit(request(ENDLESS.format("revoked")))
+        story = client.events(key)
+        assert next(story).kind == "state"
+        command = [sys.executable, "-m", "tilewright", "serve", "--revoke-token", "one"]
+        environment = {**os.environ, "TILEWRIGHT_HOME": str(home)}
+        subprocess.run(command, env=environment, check=True)
+        start = time.monotonic()
+        with pytest.raises(ConfigError, match="token"):
+            list(story)
+        assert time.monotonic() - start < 15
     finally:
         server.stop()
 

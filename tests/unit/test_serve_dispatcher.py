@@ -233,3 +233,26 @@ def test_more_room_is_noticed(store):
     until(lambda: script.calls == 3)
     script.go.set()
     made.close()
+
+
+def test_a_deadline_passes_while_others_are_judged_first(store):
+    turn = threading.Event()
+
+    def waits_its_turn(request, seen):
+        limit = time.monotonic() + 10
+        while not turn.is_set():
+            assert time.monotonic() < limit
+            seen(dispatchers.STILL, {})
+            time.sleep(0.01)
+        seen("stage", {})
+        seen(dispatchers.STILL, {})
+        return reports.correct().model_copy(update={"request": request})
+
+    made = dispatcher_of(store, waits_its_turn)
+    made.add(store.submit(given_of("late", deadline=time.time() + 0.05)).result())
+    assert "its deadline passed" in ended(store, "late").error
+    made.add(store.submit(given_of("k", deadline=time.time() + 0.5)).result())
+    until(lambda: store.task("k").state == "running")
+    turn.set()
+    assert ended(store, "k").verdict == "correct"
+    made.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -196,3 +197,16 @@ def test_what_is_old_or_too_much_is_forgotten_and_never_what_waits(tmp_path):
     assert store.prune(time.time() + 1, None, 3).result() == 2
     assert store.counts() == {"running": 1, "queued": 2}
     store.close()
+
+
+def test_tokens_that_are_made_at_once_are_all_kept(tmp_path):
+    with ThreadPoolExecutor(12) as pool:
+        made = list(pool.map(lambda n: make_token(tmp_path, f"k{n}", ("submit",)), range(24)))
+    assert len(set(made)) == 24
+    assert len(listed_tokens(tmp_path)) == 24
+    tokens = Tokens(tmp_path)
+    client = tokens.client_of({"authorization": f"Bearer {made[3]}"})
+    assert client is not None
+    assert tokens.knows(client)
+    revoke_token(tmp_path, client.name)
+    assert not tokens.knows(client)

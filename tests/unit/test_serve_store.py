@@ -226,3 +226,22 @@ def test_who_no_longer_wants_it_may_use_its_name_again(store):
     assert not store.cancel("a", "k").result()
     store.submit(given_of("other", "a", name="mine")).result()
     assert store.named("a", "mine") == "other"
+
+
+def test_what_could_not_be_judged_is_judged_when_it_is_asked_for_again(store):
+    store.submit(given_of("k")).result()
+    store.begin("k").result()
+    store.finish("k", "unjudged", b"{}").result()
+    assert store.task("k").begins_anew
+    again = store.submit(given_of("k")).result()
+    assert (again.state, again.verdict, again.attempts) == ("queued", None, 0)
+    store.begin("k").result()
+    store.finish("k", "failed", b"{}").result()
+    assert store.submit(given_of("k")).result().verdict == "failed"
+
+
+def test_who_joins_what_is_being_judged_moves_its_deadline_too(store):
+    store.submit(given_of("k", deadline=time.time() + 1)).result()
+    store.begin("k").result()
+    assert store.submit(given_of("k", "b")).result().deadline is None
+    assert store.task("k").deadline is None

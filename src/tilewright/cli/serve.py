@@ -122,7 +122,9 @@ def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str,
         ) from error
     with hold(home, say), bind(host, port) as bound:
         opened = _opened(settings, given["workers"])
-        service = Service(settings, opened.model, opened.evaluate, home, opened.room)
+        service = Service(
+            settings, opened.model, opened.evaluate, home, opened.room, opened.workers
+        )
         say(f"judging on {opened.model}; tasks are kept in {home}; http://{host}:{port}/docs")
         app = create_app(service, tokens)
         add_kernelgym(app)
@@ -141,6 +143,8 @@ class Opened:
     model: str
     room: int | Callable[[], int]
     """How many tasks may be under way."""
+    workers: int | Callable[[], int]
+    """How many of them are judged at once."""
 
 
 def _opened(settings: Config, workers: int) -> Opened:
@@ -149,10 +153,11 @@ def _opened(settings: Config, workers: int) -> Opened:
         # What was accepted waits for as long as there is no device.
         cluster = open_cluster(settings, patience_s=None)
         room = lambda: 2 * cluster.room()  # noqa: E731 - asked each time
-        return Opened(cluster, _watched(cluster), cluster.device_model(), room)
+        return Opened(cluster, _watched(cluster), cluster.device_model(), room, cluster.room)
     model, devices = one_model(settings), settings.eval.devices
     local = LocalExecutor(settings.home, workers, devices)
-    return Opened(local, _watched(local), model, 2 * max(workers, len(devices)))
+    count = max(workers, len(devices))
+    return Opened(local, _watched(local), model, 2 * count, count)
 
 
 def _watched(executor: LocalExecutor | RayExecutor) -> Evaluate:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
+import os
+import socket
 import threading
 import time
 import urllib.error
@@ -35,6 +38,35 @@ class TaskEvent:
     """Of `state` and `ended`: the task itself."""
     place: str
     """Where in its story it stands."""
+
+
+class _Listener:
+    """Who follows a task, and may leave from another thread. Lifetime: that it follows."""
+
+    def __init__(self) -> None:
+        self.left = False
+        self._lock = threading.Lock()
+        self._answer: Any = None
+
+    @contextlib.contextmanager
+    def hearing(self, answer: Any) -> Iterator[None]:  # noqa: ANN401 - an open answer of urllib
+        """Know what is being read, for as long as it is."""
+        with self._lock:
+            self._answer = None if self.left else answer
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._answer = None
+
+    def leave(self) -> None:
+        """Have it end, also where nothing is heard: a stream that stays open takes a place."""
+        with self._lock:
+            self.left = True
+            if self._answer is not None:
+                # Closed it would still be waited for; this wakes who reads.
+                with socket.socket(fileno=os.dup(self._answer.fileno())) as own:
+                    own.shutdown(socket.SHUT_RDWR)
 
 
 class Client(RemoteExecutor):
@@ -129,10 +161,13 @@ class Client(RemoteExecutor):
             ConfigError: there is no such task of yours.
             InfrastructureError: the server is not reached for `patience_s` seconds.
         """
+        yield from self._followed(key, after, _Listener())
+
+    def _followed(self, key: str, after: str, listener: _Listener) -> Iterator[TaskEvent]:
         heard = time.monotonic()
-        while True:
+        while not listener.left:
             try:
-                with self._opened(key, after) as answer:
+                with self._opened(key, after) as answer, listener.hearing(answer):
                     for event in _parsed(answer):
                         heard, after = time.monotonic(), event.place
                         yield event
@@ -158,18 +193,18 @@ class Client(RemoteExecutor):
         """Follow a task without blocking the event loop, as `events`."""
         loop = asyncio.get_running_loop()
         found: asyncio.Queue[TaskEvent | Exception | None] = asyncio.Queue()
-        left = threading.Event()
+        listener = _Listener()
 
         def read() -> None:
             last: Exception | None = None
             try:
-                for event in self.events(key, after):
-                    if left.is_set():
+                for event in self._followed(key, after, listener):
+                    if listener.left:
                         return
                     loop.call_soon_threadsafe(found.put_nowait, event)
             except Exception as error:  # noqa: BLE001 - raised again where it is waited for
                 last = error
-            if not left.is_set():
+            if not listener.left:
                 loop.call_soon_threadsafe(found.put_nowait, last)
 
         thread = threading.Thread(target=read, daemon=True)
@@ -180,8 +215,7 @@ class Client(RemoteExecutor):
                     raise item
                 yield item
         finally:
-            # It ends with the next thing that it hears.
-            left.set()
+            listener.leave()
 
     def queue(self) -> dict[str, Any]:
         """Return how much waits and is being judged.

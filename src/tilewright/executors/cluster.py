@@ -139,7 +139,7 @@ class RayExecutor:
         """
         lost: list[str] = []
         while len(lost) <= MOST_LOSSES:
-            with self._taken(request, progress) as member:
+            with self._taken(request, progress, idle) as member:
                 try:
                     return self._exchange(member, request, progress, checks, idle)
                 except _Lost as error:
@@ -184,14 +184,16 @@ class RayExecutor:
         raise errors.InfrastructureError(f"{member.where}: {fields.get('message', 'no answer')}")
 
     @contextmanager
-    def _taken(self, request: EvalRequest, progress: Progress) -> Iterator[_Member]:
+    def _taken(
+        self, request: EvalRequest, progress: Progress, idle: Callable[[], None] | None = None
+    ) -> Iterator[_Member]:
         """Wait for a place on a device, best one where the problem is known."""
         ticket = _Ticket(request.problem.digest())
         with self._changed:
             self._waiting.append(ticket)
             self._hand_out()
         try:
-            self._await(ticket, progress)
+            self._await(ticket, progress, idle)
         except BaseException:
             with self._changed:
                 if ticket in self._waiting:
@@ -209,7 +211,7 @@ class RayExecutor:
                 member.load -= 1
                 self._hand_out()
 
-    def _await(self, ticket: _Ticket, progress: Progress) -> None:
+    def _await(self, ticket: _Ticket, progress: Progress, idle: Callable[[], None] | None) -> None:
         alone_since = time.monotonic()
         said = time.monotonic()
         while True:
@@ -220,6 +222,8 @@ class RayExecutor:
                 if ticket.member is not None:
                     return
                 alone, refused = not self._members, dict(self.refused)
+            if idle is not None:
+                idle()
             now = time.monotonic()
             alone_since = alone_since if alone else now
             if self._patience_s is None:

@@ -24,6 +24,7 @@ from tilewright.records.health import Health
 __all__ = ["LocalExecutor", "assign", "share_cores"]
 
 START_S = 60.0
+IDLE_S = 0.5
 MOST_KNOWN = 8
 """How many judges a supervisor keeps on a GPU (`evaluator.host`)."""
 LEAST_CORES = 2
@@ -79,12 +80,13 @@ class LocalExecutor:
     ) -> EvalReport:
         """Judge one candidate and return the report.
 
-        `idle` is called every 50 ms while nothing is told; what it raises ends the evaluation.
+        `idle` is called now and then while nothing is told, also while others are judged first;
+        what it raises ends the evaluation.
 
         Raises:
             TilewrightError: the problem cannot be used, or our side failed.
         """
-        with self._taken(request) as supervisor:
+        with self._taken(request, idle) as supervisor:
             return supervisor.evaluate(request, progress, checks, idle)
 
     def lint(self, request: EvalRequest, progress: Progress = _silent) -> Health:
@@ -103,14 +105,18 @@ class LocalExecutor:
         return await asyncio.to_thread(self.evaluate, request, progress)
 
     @contextmanager
-    def _taken(self, request: EvalRequest) -> Iterator[Supervisor]:
+    def _taken(
+        self, request: EvalRequest, idle: Callable[[], None] | None = None
+    ) -> Iterator[Supervisor]:
         """Wait for a supervisor, best one that knows the problem: there its judge is warm."""
         ticket = _Ticket(f"{request.device} {request.problem.digest()}")
         with self._changed:
             self._waiting.append(ticket)
             self._hand_out()
             try:
-                self._changed.wait_for(lambda: ticket.supervisor or self._over)
+                while not self._changed.wait_for(lambda: ticket.supervisor or self._over, IDLE_S):
+                    if idle is not None:
+                        idle()
                 if ticket.supervisor is None or self._over:
                     raise errors.InfrastructureError("the executor was ended")
             except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -26,6 +27,10 @@ __all__ = [
 ]
 
 KNOCK_S = 5.0
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+SETTINGS = b"\4"
+"""How a connection of HTTP/2 begins, which Ray speaks, and the kind of the first frame of an answer
+(RFC 9113, 3.4 and 6.5)."""
 STORE_BYTES = 80 << 20
 """Ray's store of objects in a cluster of our own: reports are small."""
 
@@ -80,13 +85,20 @@ def _knock(address: str) -> None:
         raise ConfigError(f"{named}: {error}") from error
     if not host or not port:
         raise ConfigError(f"{named}: no HOST:PORT, as ray start --head prints it")
+    said = b""
     try:
-        socket.create_connection((host, port), KNOCK_S).close()
+        with socket.create_connection((host, port), KNOCK_S) as opened:
+            opened.settimeout(KNOCK_S)
+            opened.sendall(PREFACE)
+            with contextlib.suppress(TimeoutError):
+                said = opened.recv(64)
     except (OSError, UnicodeError) as error:
         raise ConfigError(
             f"{named}: not reached within {KNOCK_S:g} s: {error}; is it the address that "
             "ray start --head printed, and does that node run?"
         ) from error
+    if said[3:4] != SETTINGS:
+        raise ConfigError(f"{named}: what listens there does not speak as Ray does; which port?")
 
 
 def disconnect() -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import hashlib
 import hmac
 import ipaddress
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -86,9 +88,10 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
     for scope in scopes:
         if scope not in SCOPES:
             raise ConfigError(f"no scope {scope!r}; there are {', '.join(SCOPES)}")
-    token, rows = secrets.token_urlsafe(32), _read(home)
-    rows[name] = {"sha256": _hashed(token), "scopes": list(scopes)}
-    _write(home, rows)
+    token = secrets.token_urlsafe(32)
+    with _alone(home):
+        row: dict[str, object] = {"sha256": _hashed(token), "scopes": list(scopes)}
+        _write(home, {**_read(home), name: row})
     return token
 
 
@@ -98,11 +101,12 @@ def revoke_token(home: Path, name: str) -> None:
     Raises:
         ConfigError: there is no such client, or the file cannot be read or written.
     """
-    rows = _read(home)
-    if name not in rows:
-        raise ConfigError(f"no client {name!r}; there are {', '.join(sorted(rows)) or 'none'}")
-    del rows[name]
-    _write(home, rows)
+    with _alone(home):
+        rows = _read(home)
+        if name not in rows:
+            raise ConfigError(f"no client {name!r}; there are {', '.join(sorted(rows)) or 'none'}")
+        del rows[name]
+        _write(home, rows)
 
 
 def listed_tokens(home: Path) -> dict[str, list[str]]:
@@ -114,10 +118,22 @@ def listed_tokens(home: Path) -> dict[str, list[str]]:
     return {name: _scopes_of(row) for name, row in sorted(_read(home).items())}
 
 
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Let one command at a time change the file: what another wrote meanwhile would be lost."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        lock = open(home / f"{FILE}.lock", "a", encoding="ascii")  # noqa: SIM115 - held below
+    except OSError as error:
+        raise ConfigError(f"{home / FILE}: cannot be written: {error.strerror}") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _write(home: Path, rows: dict[str, dict[str, object]]) -> None:
     path = home / FILE
     try:
-        home.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".new")
         fresh.touch(mode=0o600)
         fresh.write_text(json.dumps(rows, indent=1), encoding="utf-8")
@@ -173,6 +189,11 @@ class Tokens:
         except ConfigError:
             self._clients = {}
         self._state = state
+
+    def knows(self, client: Client) -> bool:
+        """Tell whether a client that was let in would still be."""
+        self._look_again()
+        return client in self._clients.values()
 
     def client_of(self, headers: Mapping[str, str]) -> Client | None:
         """Return who sends these headers; `None`: nobody that we know.

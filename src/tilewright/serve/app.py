@@ -16,7 +16,7 @@ from tilewright import __version__
 from tilewright.errors import InfrastructureError
 from tilewright.records import EvalReport
 from tilewright.serve.access import Tokens
-from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, needs, own_key
+from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, left, needs, own_key
 from tilewright.serve.bounded import Bounded
 from tilewright.serve.figures import exposition
 from tilewright.serve.gate import Gate
@@ -162,7 +162,7 @@ async def task(
 ) -> TaskView:
     """Return a task, after at most `wait_s` seconds once it has ended. `key` may be your name."""
     own = await asyncio.to_thread(own_key, key, request, client, service)
-    return _shown(await service.ended(own, min(wait_s, MOST_WAIT_S), request.is_disconnected))
+    return _shown(await service.ended(own, min(wait_s, MOST_WAIT_S), left(request, client)))
 
 
 def report(key: str, request: Request, client: Asker, service: Ours) -> EvalReport:

@@ -7,11 +7,21 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Request
 
-from tilewright.serve.access import Client
-from tilewright.serve.service import RETRY_S, Service
+from tilewright.serve.access import Client, Tokens
+from tilewright.serve.service import RETRY_S, Gone, Service
 from tilewright.serve.views import Trouble
 
-__all__ = ["REFUSALS", "Asker", "Ours", "Refusals", "admitted", "needs", "own_key"]
+__all__ = [
+    "REFUSALS",
+    "Asker",
+    "Ours",
+    "Refusals",
+    "admitted",
+    "is_known",
+    "left",
+    "needs",
+    "own_key",
+]
 
 Refusals = dict[int | str, dict[str, Any]]
 REFUSALS: Refusals = {
@@ -47,6 +57,26 @@ async def _client(request: Request) -> Client:
 
 Asker = Annotated[Client, Depends(_client)]
 Ours = Annotated[Service, Depends(_service)]
+
+
+def left(request: Request, client: Client) -> Gone:
+    """Return how to find out whether a client has gone.
+
+    What is returned raises `HTTPException` where its token is worth nothing any more.
+    """
+    tokens: Tokens | None = request.app.state.tokens
+
+    async def gone() -> bool:
+        if not is_known(tokens, client):
+            raise HTTPException(401, "a token is wanted", {"www-authenticate": "Bearer"})
+        return await request.is_disconnected()
+
+    return gone
+
+
+def is_known(tokens: Tokens | None, client: Client) -> bool:
+    """Tell whether a client may go on: there are no tokens, or its own still counts."""
+    return tokens is None or tokens.knows(client)
 
 
 def needs(client: Client, *scopes: Literal["submit", "read", "admin"]) -> None:

@@ -20,6 +20,7 @@ __all__ = ["STILL", "Cancelled", "Dispatcher"]
 STILL = "still"
 """An event that says nothing but that an evaluation goes on, and so may be ended."""
 
+LATE = "its deadline passed before its turn"
 ATTEMPTS = 3
 """How often a task is judged in which our own side fails."""
 PAUSE_S = 1.0
@@ -34,6 +35,10 @@ Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalRe
 
 class Cancelled(Exception):
     """Nobody wants the task any more."""
+
+
+class _Late(Exception):
+    """Others were judged first until its deadline had passed."""
 
 
 class _Ending(Exception):
@@ -198,21 +203,17 @@ class Dispatcher:
             return False
         task, text = begun
         if task.deadline is not None and time.time() > task.deadline:
-            self._end("late", lambda: store.fail(key, "its deadline passed before its turn"))
+            self._end("late", lambda: store.fail(key, LATE))
             return False
 
         waited_s = max(time.time() - task.submitted_at, 0.0)
         self._heard(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
-
-        def seen(event: str, fields: dict[str, Any]) -> None:
-            if key in self._unwanted:
-                raise Cancelled(key)
-            if event != STILL:
-                self._heard(key, event, fields)
-
         try:
-            report = self._evaluate(EvalRequest.from_json(text), seen)
+            report = self._evaluate(EvalRequest.from_json(text), self._seeing(task))
         except Cancelled:
+            return False
+        except _Late:
+            self._end("late", lambda: store.fail(key, LATE))
             return False
         except (ProblemError, RecordError) as error:
             said = f"{type(error).__name__}: {error}"
@@ -226,6 +227,25 @@ class Dispatcher:
         device = report.environment.device
         self._heard(key, "judged", {"verdict": report.verdict, "stages": stages, "device": device})
         return False
+
+    def _seeing(self, task: Task) -> Callable[[str, dict[str, Any]], None]:
+        """Return what is told of a task's evaluation; it raises where nobody waits for it.
+
+        That is so where others are judged first until its deadline has passed.
+        """
+        begun = False
+
+        def seen(event: str, fields: dict[str, Any]) -> None:
+            nonlocal begun
+            if task.key in self._unwanted:
+                raise Cancelled(task.key)
+            if event != STILL:
+                begun = True
+                self._heard(task.key, event, fields)
+            elif not begun and task.deadline is not None and time.time() > task.deadline:
+                raise _Late(task.key)
+
+        return seen
 
     def _failed(self, task: Task, error: Exception) -> bool:
         store, said = self._store, f"{type(error).__name__}: {error}"

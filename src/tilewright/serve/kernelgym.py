@@ -21,7 +21,7 @@ from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text
 from tilewright.serve.access import Client
-from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, needs
+from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, left, needs
 from tilewright.serve.kernelgym_answers import Answer, batch_answer, refusal, task_answer
 from tilewright.serve.service import Gone, Service
 from tilewright.serve.store import Task
@@ -89,7 +89,7 @@ async def evaluate(body: GymTask, request: Request, client: Asker, service: Ours
     admitted(request, client, service, 1, lambda: _is_known(body, service))
     accepted = await _accepted(body, request, client, service)
     until = time.monotonic() + LONGEST_S
-    return await _judged(body, accepted, service, until, request.is_disconnected)
+    return await _judged(body, accepted, service, until, left(request, client))
 
 
 async def evaluate_batch(body: GymBatch, request: Request, client: Asker, service: Ours) -> Answer:
@@ -110,7 +110,7 @@ async def evaluate_batch(body: GymBatch, request: Request, client: Asker, servic
     found, until = [], time.monotonic() + LONGEST_S
     for item, key in accepted:
         try:
-            found.append(await _judged(item, key, service, until, request.is_disconnected))
+            found.append(await _judged(item, key, service, until, left(request, client)))
         except HTTPException as error:
             found.append(_not_judged(item, str(error.detail)))
     return batch_answer(body.batch_id, found, began, time.time())
@@ -141,6 +141,10 @@ async def _accepted(
     try:
         made = await asyncio.to_thread(_request_of, body, service)
     except (ProblemError, ConfigError, ValidationError) as error:
+        if await asyncio.to_thread(service.store.named, client.name, body.task_id) is not None:
+            # `/results/{id}` would go on to give that one's verdict.
+            taken = f"{body.task_id!r} stands for other work of this client"
+            raise HTTPException(409, taken) from error
         said = refusal(body.task_id, "VALIDATION_ERROR", str(error), time.time())
         # Written in the event loop alone, so that no two write at once.
         kept: dict[tuple[str, str], Answer] = request.app.state.refused
@@ -259,6 +263,6 @@ def workers(client: Asker, service: Ours) -> Answer:
             "device": service.device,
             "status": "busy" if number < state["running"] else "idle",
         }
-        for number in range(state["room"])
+        for number in range(service.judges)
     }
     return {"workers": rows, "total": len(rows)}

@@ -55,7 +55,19 @@ class Service:
         evaluate: Evaluate,
         folder: Path,
         in_flight: int | Callable[[], int],
+        judges: int | Callable[[], int] | None = None,
     ) -> None:
+        """Open the store, and begin to judge what waits there.
+
+        Args:
+            settings: of the server.
+            device: the model of its devices.
+            evaluate: how a request is judged.
+            folder: of the store.
+            in_flight: how many tasks may be under way.
+            judges: how many of them are judged at once, the others being made ready; `None`: all.
+        """
+        self._judges = in_flight if judges is None else judges
         self.settings = settings
         self.device = device
         """Its model."""
@@ -135,7 +147,7 @@ class Service:
     def knows(self, given: Submission) -> bool:
         """Tell whether this would be no further task: the same waits, is judged, or is done."""
         task = self.store.task(self._key(self._admitted(given.request)))
-        return task is not None and task.state not in ("failed", "cancelled")
+        return task is not None and not task.begins_anew
 
     def _admitted(self, request: EvalRequest) -> EvalRequest:
         """Return a request as it is judged here: on our device, within our limits."""
@@ -203,8 +215,13 @@ class Service:
             self._told(key)
         return self.store.task(key) or before
 
+    @property
+    def judges(self) -> int:
+        """Return how many tasks are judged at once."""
+        return self._judges if isinstance(self._judges, int) else self._judges()
+
     def workers(self) -> list[Worker]:
-        """Return what judges, one for each task that may be under way."""
+        """Return what judges, one for each task that is judged at once."""
         state, devices = self.dispatcher.state(), self.settings.eval.devices
         idle = "draining" if self.draining else "idle"
         return [
@@ -213,7 +230,7 @@ class Service:
                 device=self.device,
                 state="busy" if number < state["running"] else idle,
             )
-            for number in range(state["room"])
+            for number in range(self.judges)
         ]
 
     def prune(self) -> int:

@@ -146,7 +146,7 @@ class Store:
             owner = {"client": given.client, "key": given.key}
             connection.execute(sql.ADD_OWNER, owner)
             found = _task(connection, given.key)
-            if found is not None and found.state not in ("failed", "cancelled"):
+            if found is not None and not found.begins_anew:
                 return _wanted_by_both(connection, found, given)
             fields: dict[str, Any] = {
                 "client": given.client,
@@ -161,7 +161,6 @@ class Store:
                 "error": None,
             }
             if found is not None:
-                # What failed for our own reasons, or was cancelled, may be asked for again.
                 values = {**fields, "result": None}
                 connection.execute(update(TASKS).where(TASKS.c.key == given.key).values(values))
                 return replace(found, **fields)
@@ -353,7 +352,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _wanted_by_both(connection: Connection, found: Task, given: Submitted) -> Task:
     """Return a task that somebody else wants too: the later deadline holds, the higher priority."""
-    if found.state != "queued":
+    if found.state not in ("queued", "running"):
         return found
     deadlines = (found.deadline, given.deadline)
     deadline = None if None in deadlines else max(found.deadline or 0, given.deadline or 0)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 
-from tilewright.serve.access import Client
-from tilewright.serve.asking import Asker, Ours, own_key
+from tilewright.serve.access import Client, Tokens
+from tilewright.serve.asking import Asker, Ours, is_known, own_key
 from tilewright.serve.events import TooMany
 from tilewright.serve.service import OPEN, RETRY_S, Service
 from tilewright.serve.views import view_of
 
 __all__ = ["events"]
 
-STILL_S = 15.0
-"""How long nothing may be said before a comment says that the server is still there."""
+LOOK_S = 2.0
+"""How often a stream is looked at: whether its client's token still counts."""
+STILL = 7
+"""How many times nothing is said before a comment says that the server is still there."""
 
 
 async def events(key: str, request: Request, client: Asker, service: Ours) -> Response:
@@ -34,9 +36,10 @@ async def events(key: str, request: Request, client: Asker, service: Ours) -> Re
     if await asyncio.to_thread(service.store.task, own) is None:
         raise HTTPException(404, "no such task of yours")
     after = service.feed.place_of(request.headers.get("last-event-id"))
-    told = _told(service, client, own, after)
+    tokens: Tokens | None = request.app.state.tokens
+    told = _told(service, client, own, after, lambda: is_known(tokens, client))
     try:
-        first = await anext(told)
+        first = await anext(told, "")
     except TooMany as error:
         raise HTTPException(429, str(error), {"retry-after": str(RETRY_S)}) from error
     request.state.streams = True
@@ -45,13 +48,16 @@ async def events(key: str, request: Request, client: Asker, service: Ours) -> Re
         async with contextlib.aclosing(told):
             yield first
             async for text in told:
-                yield text
+                if text:
+                    yield text
 
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(whole(), media_type="text/event-stream", headers=headers)
 
 
-async def _told(service: Service, client: Client, key: str, after: int) -> AsyncGenerator[str]:
+async def _told(
+    service: Service, client: Client, key: str, after: int, known: Callable[[], bool]
+) -> AsyncGenerator[str]:
     loop, more = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -59,8 +65,8 @@ async def _told(service: Service, client: Client, key: str, after: int) -> Async
 
     feed = service.feed
     with feed.listening(client.name, key, wake):
-        opening = True
-        while True:
+        opening, pauses = True, 0
+        while known():
             more.clear()
             # The events before the state: when it has ended, all of them were seen.
             task = await asyncio.to_thread(service.store.task, key)
@@ -81,9 +87,10 @@ async def _told(service: Service, client: Client, key: str, after: int) -> Async
             if not service.goes_on(task):
                 return
             try:
-                await asyncio.wait_for(more.wait(), STILL_S)
+                await asyncio.wait_for(more.wait(), LOOK_S)
             except TimeoutError:
-                yield ": still here\n\n"
+                pauses += 1
+                yield ": still here\n\n" if pauses % STILL == 0 else ""
 
 
 def _line(kind: str, fields: dict[str, Any], place: str) -> str:

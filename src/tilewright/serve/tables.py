@@ -82,6 +82,15 @@ class Task:
     error: str | None
     sequence: int
 
+    @property
+    def begins_anew(self) -> bool:
+        """Whether it is judged once more where it is asked for once more.
+
+        What failed for our own reasons or was cancelled is; and what could not be judged, for what
+        it lacked may be here by now.
+        """
+        return self.state in ("failed", "cancelled") or self.verdict == "unjudged"
+
 
 SHOWN = [TASKS.c[name] for name in Task.__dataclass_fields__]
 

@@ -1,0 +1,29 @@
+"""An address of a cluster: what listens there must speak as Ray does, and is asked first."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from tilewright.errors import ConfigError
+from tilewright.executors.raylink import PREFACE, connect
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad request\r\n\r\n", b"", b"\0\0"])
+def test_what_listens_and_is_no_ray_is_said_at_once(said):
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+
+        def answer() -> None:
+            opened, _ = bound.accept()
+            with opened:
+                assert opened.recv(100) == PREFACE
+                opened.sendall(said)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        port = bound.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: what listens there does not"):
+            connect(f"127.0.0.1:{port}")
+        thread.join(5)
