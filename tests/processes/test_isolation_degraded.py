@@ -212,6 +212,19 @@ def test_the_filter_answers_every_call(machine: str) -> None:
         assert judge(program, arch, 0x40000000 | 101) == EPERM
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_door_asks_of_processes_and_refuses_timers(machine: str) -> None:
+    column, arch = MACHINES[machine]
+    program = seccomp.asking_program(machine)
+    timers, clone = ((222, 283), (107, 85))[column], (56, 220)[column]
+    asked = {clone, 57, 58} if machine == "x86_64" else {clone}
+    for number in range(600):
+        answer = judge(program, arch, number)
+        expected = EPERM if number in timers else ENOSYS if number == 435 else ALLOWED
+        assert answer == (0x7FC00000 if number in asked else expected), number
+    assert judge(program, arch, clone, 0x3D0F00) == ALLOWED
+
+
 def test_a_machine_without_a_filter_is_told_so() -> None:
     with pytest.raises(OSError, match="no seccomp filter for riscv64"):
         seccomp.program("riscv64")

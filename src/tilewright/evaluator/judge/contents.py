@@ -42,9 +42,10 @@ def is_structured(value: torch.Tensor) -> bool:
     sample = flat[: 1 << 12].double()
     if sample.numel() > 8 and torch.unique(sample).numel() < sample.numel() // 4:
         return True
-    square = value.dim() > 1 and value.shape[-2] == value.shape[-1] > 1
-    if square and torch.equal(value, value.mT):
-        return True
+    if value.dim() > 1 and value.shape[-2] == value.shape[-1] > 1:
+        first = value[(0,) * (value.dim() - 2)]
+        if torch.equal(first, first.T) and torch.equal(value, value.mT):
+            return True
     rows = value.reshape(-1, value.shape[-1])[:LOOKED_AT] if value.dim() else flat
     if rows.shape[-1] > 2 and bool((rows.diff(dim=-1) >= 0).all()):
         # Sorted.
