@@ -63,10 +63,14 @@ class _Listener:
         """Have it end, also where nothing is heard: a stream that stays open takes a place."""
         with self._lock:
             self.left = True
-            if self._answer is not None:
-                # Closed it would still be waited for; this wakes who reads.
-                with socket.socket(fileno=os.dup(self._answer.fileno())) as own:
-                    own.shutdown(socket.SHUT_RDWR)
+            if self._answer is None:
+                return
+            # Closed it would still be waited for; this wakes who reads. It may be over by now.
+            with (
+                contextlib.suppress(OSError, ValueError),
+                socket.socket(fileno=os.dup(self._answer.fileno())) as own,
+            ):
+                own.shutdown(socket.SHUT_RDWR)
 
 
 class Client(RemoteExecutor):
