@@ -44,10 +44,12 @@ class JudgeRole:
         fields = {**PLAIN, "problem_kind": kind, "rule": None, **changes}
         return self.role.ask("problem", fields, source.encode())
 
-    def map(self, side: str = "candidate", mirror: int | None = None) -> None:
+    def map(
+        self, side: str = "candidate", mirror: int | None = None, memory: int = os.O_RDWR
+    ) -> None:
         """Share the arenas under the name of a side; the mirror is the arena, or elsewhere."""
         fields = {"side": side, "mirror": mirror or self.arenas.address, **self.arenas.fields}
-        own = [os.open("/proc/self/mem", os.O_RDWR), os.open("/proc/self/maps", os.O_RDONLY)]
+        own = [os.open("/proc/self/mem", memory), os.open("/proc/self/maps", os.O_RDONLY)]
         assert self.role.ask("map", fields, fds=(*self.arenas.fds, *own)).fields == {}
         for fd in own:
             os.close(fd)

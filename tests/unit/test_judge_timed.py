@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 
 import pytest
 import torch
@@ -170,6 +171,19 @@ def test_what_is_hidden_of_the_inputs_is_given_when_a_side_is_armed(judge):
         assert torch.equal(y, seen[1])
     answer = judge.timed("candidate", torch.relu(x + y), look=[[0, drawn["size"]]])
     assert (answer["wrong"], answer["mutated"]) == ("", [])
+
+
+def test_nothing_is_hidden_where_memory_is_read_only(judge):
+    judge.load(FUNCTION)
+    judge.map(memory=os.O_RDONLY)
+    drawn = judge.draw()
+    x, y = (value.clone() for value in judge.inputs(drawn))
+    given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
+    judge.ask("publish", **given)
+    seen = build(drawn["tree"], judge.arenas.inputs, 0)
+    assert torch.equal(x, seen[0])
+    assert torch.equal(y, seen[1])
+    assert judge.ask("reveal", **given)["written"]
 
 
 def test_inputs_that_cannot_be_written_are_said(judge):

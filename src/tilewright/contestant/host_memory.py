@@ -80,8 +80,8 @@ class HostMemory:
         memory: tuple[int, ...] = ()
         if len(frame.fds) > 1:
             self.token = token_page(frame.fds[1])
-            opened = (os.O_RDWR, "/proc/self/mem"), (os.O_RDONLY, "/proc/self/maps")
-            memory = tuple(os.open(path, flags | os.O_CLOEXEC) for flags, path in opened)
+            maps = os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC)
+            memory = (_own_memory(), maps)
         return {"base": self.mirror.address}, memory
 
     @property
@@ -135,6 +135,14 @@ class HostMemory:
         token[DONE] = sequence
         _enable_gc()
         return call, leaves, structure, None
+
+
+def _own_memory() -> int:
+    """Return a descriptor of this process's memory, to be written too unless `/proc` forbids it."""
+    try:
+        return os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def await_release(token: memoryview, sequence: int, wait_s: float) -> None:

@@ -228,18 +228,19 @@ class Judge:
     def _copy(self, fields: dict[str, Any]) -> None:
         """Write a master into its slot."""
         drawn, base = self.draws[fields["draw"]], fields["base"]
-        arena = self.sides[fields["side"]].inputs
+        side = self.sides[fields["side"]]
+        arena = side.inputs
         into = elements(arena, torch.uint8, drawn.size, base)
         into.copy_(elements(drawn.image, torch.uint8, drawn.size))
-        if fields.get("late") is not None:
+        if fields.get("late") is not None and side.memory.writable:
             late.hide(drawn, arena, base, fields["late"])
 
     def reveal(self, frame: Frame) -> dict[str, Any]:
         """Give an armed side what was hidden from it."""
         fields = frame.fields
         drawn, side = self.draws[fields["draw"]], self.sides[fields["side"]]
-        done = late.reveal(drawn, side.inputs, side.memory, fields["base"], fields["late"])
-        return {"written": done}
+        given = (drawn, side.inputs, side.memory, fields["base"], fields["late"])
+        return {"written": not side.memory.writable or late.reveal(*given)}
 
     def check(self, frame: Frame) -> dict[str, Any]:
         """Snapshot a side's outputs, compare them, and see what the side overwrote."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import mmap
 import os
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ from tilewright.contestant.tensors import Arena
 
 class Memory(Protocol):
     """How the judge reads what one contestant has computed."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether inputs of a timed call can be written where the contestant has them."""
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
@@ -42,6 +47,11 @@ class HostMemory:
     """Where the contestant keeps the inputs of timed calls: an address in its memory."""
     maps: int
     """A descriptor of `/proc/PID/maps`."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether the descriptor was opened for writing: it is not where `/proc` is read-only."""
+        return fcntl.fcntl(self.fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Copy a tensor out of the contestant's memory."""
@@ -83,6 +93,8 @@ class DeviceMemory:
 
     block: Block
     base: int
+    writable = False
+    """Inputs on a device are written behind a gate."""
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Copy a tensor out of our block, by its address in the contestant."""
@@ -102,7 +114,7 @@ class DeviceMemory:
         return False
 
     def write(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
-        """Return `False`: inputs on a device are written behind a gate."""
+        """Return `False`: it is not writable."""
         return False
 
     def close(self) -> None:
