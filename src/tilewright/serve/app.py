@@ -223,7 +223,7 @@ def waiting(client: Asker, service: Ours) -> Queue:
 
 
 def workers(client: Asker, service: Ours) -> list[Worker]:
-    """Return what judges, as one worker for each task that may be under way."""
+    """Return what judges, as one worker for each task that is judged at once."""
     needs(client, "read")
     return service.workers()
 

@@ -255,7 +255,7 @@ def health(service: Ours) -> Answer:
 
 
 def workers(client: Asker, service: Ours) -> Answer:
-    """Return what judges, as one worker for each task that may be under way."""
+    """Return what judges, as one worker for each task that is judged at once."""
     needs(client, "read")
     state = service.dispatcher.state()
     rows = {
