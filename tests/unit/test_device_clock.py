@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from tilewright.evaluator.clocks import Turn
 from tilewright.evaluator.device_clock import (
     CALIBRATION_CALLS,
+    KEPT,
     KNOWN_KERNEL,
     QUEUE_S,
     SETTLING_CALLS,
@@ -22,6 +25,7 @@ from tilewright.evaluator.device_clock import (
 )
 from tilewright.evaluator.device_side import DeviceSide
 from tilewright.evaluator.device_stages import taken_share
+from tilewright.evaluator.judge.main import Judge
 from tilewright.evaluator.sides import Ended
 from tilewright.evaluator.testimony import Result
 from tilewright.evaluator.times import CaseTimes
@@ -267,3 +271,9 @@ def test_what_a_candidate_uses_of_the_cpu_beside_counted_launches_is_noted(launc
 def test_a_baseline_that_was_slower_beside_the_candidate(launching, alone, used, share):
     times = CaseTimes("one", launching=launching, totals={"eager": [0.014]}, disturbed=used)
     assert taken_share(times, "eager", alone) == pytest.approx(share)
+
+
+def test_a_judge_is_told_all_that_it_looks_for_after_a_call():
+    read = set(re.findall(r'fields\["(\w+)"\]', inspect.getsource(Judge.timed)))
+    assert {"draw", "addresses"} < read
+    assert read <= {"draw", "side", "base", "expect", "compare", *KEPT}

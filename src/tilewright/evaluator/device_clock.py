@@ -32,6 +32,8 @@ WAITED_CALLS = 10
 """Calls by which is said what a Python caller waits."""
 BATCH, BATCHED_S = 16, 1e-4
 """How many calls stand behind one gate for a batch, and how long one may take for that."""
+KEPT = {"keep": False, "addresses": [], "look": [], "next": None}
+"""What is not asked for after a call: outputs were copied when it was collected."""
 SHORTEST_S = 1e-7
 """The clock's own scatter: nothing is said to take less."""
 EMPTY: dict[str, Any] = {"t": "list", "v": []}
@@ -101,7 +103,7 @@ def gated(
             evaluation.answered()
         answer = evaluation.ask(
             "timed",
-            {**(asked or {"draw": None}), "keep": False, "look": [], "next": None, "wait_s": limit},
+            {**(asked or {"draw": None}), **KEPT, "wait_s": limit},
         )
         if answer["seconds"] is None:
             raise side.late()

@@ -31,6 +31,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 SETTINGS = b"\4"
 """How a connection of HTTP/2 begins, which Ray speaks, and the kind of the first frame of an answer
 (RFC 9113, 3.4 and 6.5)."""
+TLS_ALERT = b"\x15"
 STORE_BYTES = 80 << 20
 """Ray's store of objects in a cluster of our own: reports are small."""
 
@@ -97,7 +98,8 @@ def _knock(address: str) -> None:
             f"{named}: not reached within {KNOCK_S:g} s: {error}; is it the address that "
             "ray start --head printed, and does that node run?"
         ) from error
-    if said[3:4] != SETTINGS:
+    # Where Ray speaks by TLS it answers nothing, or with an alert.
+    if said and said[3:4] != SETTINGS and said[:1] != TLS_ALERT:
         raise ConfigError(f"{named}: what listens there does not speak as Ray does; which port?")
 
 

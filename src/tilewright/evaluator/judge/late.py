@@ -24,7 +24,10 @@ GRAIN = 16
 
 def _windows(drawn: Draw, seed: int) -> Iterator[tuple[int, int, int]]:
     """Yield start, length, and from where in the same tensor what stands there at first is."""
-    choices, spans = random.Random(seed), [(start, stop) for start, stop, _ in drawn.names]
+    choices = random.Random(seed)
+    spans = [(start, stop) for start, stop, _ in drawn.names if stop > start]
+    if not spans:
+        return
     sizes = [stop - start for start, stop in spans]
     for start, stop in choices.choices(spans, sizes, k=WINDOWS):
         length = min(WINDOW_BYTES, (stop - start) // 2 // GRAIN * GRAIN)
