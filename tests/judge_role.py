@@ -54,10 +54,12 @@ class JudgeRole:
         for fd in own:
             os.close(fd)
 
-    def draw(self, contents: str = "nominal", seed: int = 3) -> dict[str, Any]:
+    def draw(
+        self, contents: str = "nominal", seed: int = 3, *, timed: bool = False
+    ) -> dict[str, Any]:
         """Have inputs drawn as `d`."""
         fields = {"params": {"n": 4}, "contents": contents, "seed": seed, "forward_seed": 1}
-        return self.ask("draw", draw="d", **fields)
+        return self.ask("draw", draw="d", timed=timed, **fields)
 
     def inputs(self, drawn: dict[str, Any], base: int = 0) -> list[torch.Tensor]:
         """Publish the draw and return views of its tensors in the arena."""

@@ -193,6 +193,17 @@ def test_a_center_takes_the_place_of_the_oracle():
     assert compare(expected, torch.tensor([1.0]), torch.tensor([3.0]), 2.0).kind
 
 
+@pytest.mark.parametrize("place", [0, 6, 9, 19])
+@pytest.mark.parametrize(("wrong", "kind"), [(1e-3, "values"), (NAN, "nonfinite")])
+def test_in_whichever_stretch_a_timed_output_is_wrong_it_is(monkeypatch, place, wrong, kind):
+    monkeypatch.setattr(comparison, "AT_ONCE", 7)
+    center = torch.randn(4, 5)
+    expected, output = Expected(center.to("meta"), None, 1e-6), center + 1e-6
+    assert not compare(expected, output, center, 2.0).kind
+    output.view(-1)[place] += wrong
+    assert compare(expected, output, center, 2.0).kind == kind
+
+
 def test_the_own_error_is_the_percentile_of_the_finite_errors():
     oracle = torch.zeros(2000, dtype=torch.float64)
     value = torch.zeros(2000)

@@ -110,10 +110,11 @@ def court(seconds: float | None = 0.001) -> Any:
 def test_a_call_is_queued_before_the_gate_opens_and_read_before_it_is_asked_about():
     made = court()
     side = ScriptedSide(made.log, said_us=900.0)
-    call = gated(made, side, made.fields_of(SimpleNamespace(slot_bytes=0), 0), keep=True)
+    fields = made.fields_of(SimpleNamespace(slot_bytes=0), 0)
+    call = gated(made, side, fields, asked={"draw": "d"}, keep=True)
     assert made.log == ["gate", ("arm", 7, False), "collect", "timed"]
     assert made.asked["collect"]["addresses"] == [4096, 4097]
-    assert made.asked["collect"]["keep"] is True
+    assert made.asked["gate"]["keep"] == made.asked["collect"]["draw"] == "d"
     assert made.asked["timed"]["keep"] is False
     assert (call.seconds, call.early, call.result.said_us) == (0.001, False, 900.0)
 

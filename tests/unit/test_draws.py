@@ -370,6 +370,9 @@ def test_outputs_are_described_and_counted_to_the_byte():
     assert [item["dtype"] for item in described] == ["float32", "float16", "bool", "float32"]
     assert [item["shape"] for item in described] == [[4, 8]] * 3 + [[0, 8]]
     assert size == 32 * (4 + 2 + 1)
+    drawn.forget_values()
+    assert all(e.value.is_meta and e.oracle is None and e.certain is None for e in drawn.expected)
+    assert described_outputs(drawn) == (described, size)
 
 
 def test_outputs_that_cancel_sway_and_others_do_not():

@@ -258,7 +258,7 @@ def test_a_problem_that_fails_says_so_and_the_judge_lives(judge, kind, source, m
     if kind == "draw":
         assert answer.kind == "answer"
         fields = {"params": {"n": 4}, "contents": "nominal", "seed": 1, "forward_seed": 1}
-        answer = judge.role.ask("draw", {"draw": "d", **fields})
+        answer = judge.role.ask("draw", {"draw": "d", "timed": False, **fields})
 
     assert answer.kind == "problem_failed"
     assert message in answer.fields["message"]

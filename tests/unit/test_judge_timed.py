@@ -18,7 +18,7 @@ def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable)
     judge.load(FUNCTION)
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw())
+    x, y = judge.inputs(judge.draw(timed=True))
     right = torch.relu(x + y)
     judge.ask("publish", draw="d", side="eager", base=0)
     for side in ("eager", "candidate"):
@@ -32,7 +32,7 @@ def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable)
 def test_stirred_inputs_are_published_and_expected(judge):
     judge.load(FUNCTION)
     judge.map()
-    drawn = judge.draw()
+    drawn = judge.draw(timed=True)
     before = [value.clone() for value in judge.inputs(drawn)]
     judge.ask("publish", draw="d", side="candidate", base=0, stir=9)
     after = build(drawn["tree"], judge.arenas.inputs, 0)
@@ -47,7 +47,7 @@ def test_timed_outputs_are_compared_with_the_baselines(judge):
     judge.load(FUNCTION)
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw())
+    x, y = judge.inputs(judge.draw(timed=True))
     right = torch.relu(x + y)
     judge.ask("publish", draw="d", side="eager", base=0)
     for candidate, wrong in (
@@ -63,7 +63,7 @@ def test_a_snapshot_is_no_view_of_the_sides_memory(judge):
     judge.load(FUNCTION)
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw())
+    x, y = judge.inputs(judge.draw(timed=True))
     right = torch.relu(x + y)
     theirs = right + 1
     judge.timed("candidate", theirs)
@@ -77,7 +77,7 @@ def test_published_rules_compare_timed_outputs_by_their_tolerance(judge):
     judge.load(FUNCTION, rule={"name": "allclose", "tolerance": 1e-2})
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw())
+    x, y = judge.inputs(judge.draw(timed=True))
     right = torch.relu(x + y)
     judge.timed("eager", right)
 
@@ -99,7 +99,7 @@ def test_timed_integers_are_exact_where_the_reference_is_certain(judge):
     judge.load(HARD_INTEGERS)
     judge.map("eager")
     judge.map()
-    (x,) = judge.inputs(judge.draw())
+    (x,) = judge.inputs(judge.draw(timed=True))
     rounded, exact = ((x + 1e8) - 1e8 > 0).int(), (x > 0).int()
     assert not torch.equal(rounded, exact)
     judge.timed("eager", rounded)
@@ -114,7 +114,7 @@ def test_timed_integers_are_exact_where_the_reference_is_certain(judge):
 def test_the_next_inputs_come_with_the_answer_to_a_timed_call(judge):
     judge.load(FUNCTION)
     judge.map()
-    drawn = judge.draw()
+    drawn = judge.draw(timed=True)
     x = judge.inputs(drawn)[0].clone()
     following = {"draw": "d", "side": "candidate", "base": 4096, "stir": None}
     judge.timed("candidate", x, keep=False, next=following)
@@ -125,7 +125,7 @@ def test_the_next_inputs_come_with_the_answer_to_a_timed_call(judge):
 def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
     judge.load(FUNCTION)
     judge.map()
-    x, _ = judge.inputs(judge.draw())
+    x, _ = judge.inputs(judge.draw(timed=True))
     x.zero_()
 
     assert judge.timed("candidate", x, keep=False)["mutated"] == ["input 0"]
@@ -136,7 +136,7 @@ def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
     judge.load(FUNCTION)
     mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
-    drawn = judge.draw()
+    drawn = judge.draw(timed=True)
     x = judge.inputs(drawn, base)[0]
     # As a contestant does before a timed call; the arena stays as it was given.
     mirror[:] = judge.arenas.inputs[:]
@@ -157,7 +157,7 @@ def test_what_is_hidden_of_the_inputs_is_given_when_a_side_is_armed(judge):
     judge.load(FUNCTION)
     mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
-    drawn = judge.draw()
+    drawn = judge.draw(timed=True)
     x, y = (value.clone() for value in judge.inputs(drawn))
     given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
@@ -176,7 +176,7 @@ def test_what_is_hidden_of_the_inputs_is_given_when_a_side_is_armed(judge):
 def test_nothing_is_hidden_where_memory_is_read_only(judge):
     judge.load(FUNCTION)
     judge.map(memory=os.O_RDONLY)
-    drawn = judge.draw()
+    drawn = judge.draw(timed=True)
     x, y = (value.clone() for value in judge.inputs(drawn))
     given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
@@ -189,7 +189,7 @@ def test_nothing_is_hidden_where_memory_is_read_only(judge):
 def test_inputs_that_cannot_be_written_are_said(judge):
     judge.load(FUNCTION)
     judge.map(mirror=16)
-    judge.draw()
+    judge.draw(timed=True)
     given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
     assert not judge.ask("reveal", **given)["written"]
@@ -198,7 +198,7 @@ def test_inputs_that_cannot_be_written_are_said(judge):
 def test_a_mirror_that_is_the_arena_saves_its_copy(judge):
     judge.load(FUNCTION)
     judge.map()
-    drawn = judge.draw()
+    drawn = judge.draw(timed=True)
     x, _ = judge.inputs(drawn)
 
     answer = judge.timed("candidate", x, keep=False, look=[[0, 8]])
@@ -209,7 +209,7 @@ def test_a_mirror_is_looked_at_before_the_contents_change(judge):
     judge.load(FUNCTION)
     mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
-    drawn = judge.draw()
+    drawn = judge.draw(timed=True)
     x, _ = judge.inputs(drawn)
     following = {"draw": "d", "side": "candidate", "base": 0, "stir": 9}
     look = [[0, drawn["size"]]]

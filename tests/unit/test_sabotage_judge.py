@@ -58,7 +58,7 @@ def test_each_output_of_a_timed_call_alone_can_be_wrong(judge):
 def test_an_output_is_compared_with_what_is_expected_of_its_own_draw(judge):
     judge.load(TWO_OUTPUTS)
     judge.map()
-    fields = {"params": {"n": 4}, "contents": "nominal", "forward_seed": 1}
+    fields = {"params": {"n": 4}, "contents": "nominal", "forward_seed": 1, "timed": False}
     first = judge.ask("draw", draw="first", seed=1, **fields)
     (x,) = (value.clone() for value in judge.inputs(judge.draw(seed=2)))
     described = judge.put(x * 3, x.sum(-1))

@@ -70,7 +70,7 @@ def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
 def drawn(judge: JudgeRole) -> tuple[dict[str, Any], torch.Tensor]:
     """Draw and publish at `BASE`; return the draw and its only input."""
     fields = {"params": {"n": 64}, "contents": "nominal", "seed": 3, "forward_seed": 1}
-    answer = judge.ask("draw", draw="d", **fields)
+    answer = judge.ask("draw", draw="d", timed=False, **fields)
     return answer, judge.inputs(answer, BASE)[0].clone()
 
 

@@ -109,7 +109,8 @@ class Scripted(Evaluation):
         }
         return made
 
-    def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:  # noqa: ARG002
+    def draw(self, case: Case, contents: str, repeat: int, *, timed: bool) -> Drawn:  # noqa: ARG002
+        assert timed
         made = drawn(f"{contents} {repeat}")
         size, outputs = self.moved or made.size, self.output_bytes or made.output_bytes
         return dataclasses.replace(made, aliases=self.aliases, size=size, output_bytes=outputs)

@@ -77,7 +77,10 @@ def gated(
     """
     name, limit = side.name, side.limits.call_s
     sequence = next(evaluation.host.sequences)
-    evaluation.tell("gate", {"side": name, "publish": publish, "sequence": sequence})
+    draw = asked["draw"] if asked else None
+    kept = draw if keep else None
+    gate = {"side": name, "publish": publish, "sequence": sequence, "keep": kept}
+    evaluation.tell("gate", gate)
     try:
         if not ahead:
             evaluation.answered()
@@ -92,8 +95,7 @@ def gated(
             if not side.is_queued(limit) or not side.child.tree.freeze():
                 raise side.late()
         places = side.output_addresses(len(fields["expected"]))
-        draw = asked["draw"] if asked else None
-        collected = {"side": name, "draw": draw, "keep": keep, "addresses": places}
+        collected = {"side": name, "draw": kept, "addresses": places}
         evaluation.tell("collect", collected)
         if early:
             evaluation.answered()

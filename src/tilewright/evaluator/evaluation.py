@@ -203,8 +203,11 @@ class Evaluation:
             self.ask("mapped", {"side": side.name, "base": base})
             side.clock_excess_s = calibrate(self, side)
 
-    def draw(self, case: Case, contents: str, repeat: int = 0) -> Drawn:
-        """Have the judge draw inputs; nothing of them reaches a side yet."""
+    def draw(self, case: Case, contents: str, repeat: int = 0, *, timed: bool = False) -> Drawn:
+        """Have the judge draw inputs; nothing of them reaches a side yet.
+
+        With `timed` they are for timed calls alone: what those are held against is made each time.
+        """
         self._draws += 1
         name = f"{self._draws}"
         seed = self.seed("inputs", case.name, contents, repeat)
@@ -215,6 +218,7 @@ class Evaluation:
             "contents": contents,
             "seed": seed,
             "forward_seed": forward_seed,
+            "timed": timed,
         }
         answer = self.ask("draw", fields)
         answer.pop("structure")

@@ -80,7 +80,7 @@ def time_case(
         Ended: a side crashed, hung or raised.
     """
     begun = time.monotonic()
-    draws = [evaluation.draw(case, "nominal", 100 + k) for k in range(BASE_DRAWS)]
+    draws = [evaluation.draw(case, "nominal", 100 + k, timed=True) for k in range(BASE_DRAWS)]
     clock = clock_of(evaluation)
     moved = draws[0].size + draws[0].output_bytes
     on_gpu = evaluation.host.device.is_gpu
@@ -215,7 +215,7 @@ def time_case_officially(evaluation: Evaluation, case: Case, names: list[str]) -
 
     Three warm-up calls and a hundred trials a side, one set of inputs, means, nothing compared.
     """
-    drawn = evaluation.draw(case, "nominal", 100)
+    drawn = evaluation.draw(case, "nominal", 100, timed=True)
     clock, on_device = clock_of(evaluation), evaluation.host.device.is_gpu
     moved = drawn.size + drawn.output_bytes
     times = CaseTimes(case.name, moved_bytes=moved, on_device=on_device)
@@ -244,7 +244,7 @@ def time_alone(evaluation: Evaluation, case: Case, name: str) -> float:
     Raises:
         Ended: it failed.
     """
-    drawn = evaluation.draw(case, "nominal", 100)
+    drawn = evaluation.draw(case, "nominal", 100, timed=True)
     clock, side = clock_of(evaluation), evaluation.sides[name]
     evaluation.make_room(side, drawn.slot_bytes)
     calls = [clock.warm_up(evaluation, side, drawn, 0) for _ in range(ALONE_CALLS)]

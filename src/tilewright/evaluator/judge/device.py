@@ -13,7 +13,6 @@ from tilewright.evaluator.judge import ceilings, reference
 from tilewright.evaluator.judge.gates import Gates
 from tilewright.evaluator.judge.main import Judge, Side, serve
 from tilewright.evaluator.judge.memory import DeviceMemory
-from tilewright.evaluator.judge.reference import ProblemFailure
 
 EXTRA = (
     *("probe", "ceilings", "measure", "share", "mapped", "rename"),
@@ -94,22 +93,6 @@ class DeviceJudge(Judge):
             torch.cuda.empty_cache()
             return {"failed": str(error)[:300]}
 
-    def draw(self, frame: Frame) -> dict[str, Any]:
-        """Draw inputs and what is expected of them, on the device.
-
-        Raises:
-            ProblemFailure: they do not fit it.
-        """
-        try:
-            return super().draw(frame)
-        except torch.OutOfMemoryError as error:
-            torch.cuda.empty_cache()
-            free, total = torch.cuda.mem_get_info()
-            raise ProblemFailure(
-                f"its inputs, outputs and a float64 oracle do not fit the device: {free >> 20} of "
-                f"{total >> 20} MiB are free; {str(error)[:300]}"
-            ) from error
-
     def share(self, frame: Frame) -> dict[str, Any]:
         """Allocate what a side is to map."""
         fields = frame.fields
@@ -144,7 +127,11 @@ class DeviceJudge(Judge):
         return answer
 
     def gate(self, frame: Frame) -> dict[str, Any]:
-        """Queue a call behind the closed gate, with the inputs of `publish`, if any."""
+        """Queue a call behind the closed gate, with the inputs of `publish`, if any.
+
+        Room for the outputs of the draw `keep` is found before: behind the gate the allocator would
+        wait for the device, and the device for the gate.
+        """
         fields = frame.fields
         published = fields["publish"]
         if published is not None and published["stir"] is not None:
@@ -154,6 +141,11 @@ class DeviceJudge(Judge):
             if published is not None:
                 self._copy(published)
 
+        if fields["keep"] is not None:
+            self.snapshots.pop(fields["side"], None)
+            expected = self.draws[fields["keep"]].expected
+            room = [torch.empty_like(item.value, device="cuda") for item in expected]
+            del room
         self.gates.close(fields["side"], fields["sequence"], write_inputs)
         return {}
 
@@ -170,13 +162,15 @@ class DeviceJudge(Judge):
     def collect(self, frame: Frame) -> dict[str, Any]:
         """Copy a call's outputs away as soon as it ends, and let it begin.
 
-        With `keep` false nothing is copied, and the gate is opened all the same.
+        With no draw nothing is copied, and the gate is opened all the same.
         """
         fields = frame.fields
-        if fields["keep"]:
-            side, drawn = self.sides[fields["side"]], self.draws[fields["draw"]]
-            self.snapshots[fields["side"]] = self._snapshot(drawn, side, fields["addresses"])
-        self.gates.open()
+        try:
+            if fields["draw"] is not None:
+                side, drawn = self.sides[fields["side"]], self.draws[fields["draw"]]
+                self.snapshots[fields["side"]] = self._snapshot(drawn, side, fields["addresses"])
+        finally:
+            self.gates.open()
         return {}
 
     def timed(self, frame: Frame) -> dict[str, Any]:

@@ -188,16 +188,12 @@ class Judge:
     def draw(self, frame: Frame) -> dict[str, Any]:
         """Draw inputs and what is expected of them; answer with their layout, not their values."""
         fields = frame.fields
-        drawn = draws.draw(
-            self.reference,
-            fields["params"],
-            fields["contents"],
-            fields["seed"],
-            fields["forward_seed"],
-            double=self.rule is None,
-        )
+        given = [fields[name] for name in ("params", "contents", "seed", "forward_seed")]
+        drawn = draws.draw(self.reference, *given, double=self.rule is None)
         self.draws[fields["draw"]] = drawn
         outputs, output_bytes = draws.described_outputs(drawn)
+        if fields["timed"]:
+            drawn.forget_values()
         return {
             "tree": drawn.tree,
             "grad_outputs": drawn.grad_tree,
@@ -388,6 +384,9 @@ def serve(channel: Channel, judge: Judge) -> None:
             channel.send("answer", handlers[frame.kind](frame))
         except ProblemFailure as error:
             channel.send("problem_failed", {"message": str(error)})
+        except torch.OutOfMemoryError as error:
+            message = f"{frame.kind}: it needs more memory than the device has: {str(error)[:300]}"
+            channel.send("problem_failed", {"message": message})
         except FrameError as error:
             message = f"it has more tensors or values than a frame can name: {error}"
             channel.send("problem_failed", {"message": message})
