@@ -165,14 +165,36 @@ def test_what_was_not_timed_has_no_speed_and_turns_have_their_curve(browser, tmp
             "css selector", "#headline tbody tr:first-child td"
         )
     ]
-    assert cells[:5] == ["strict", "6", "0", "0", "100.0 %"]
-    assert cells[5:8] == ["", "", ""]
+    assert cells[:4] == ["strict", "6", "0", "100.0 %"]
+    assert cells[4:7] == ["", "", ""]
     made = [
         turn.model_copy(update={"ask": turn.ask.model_copy(update={"turn": n % 2})})
         for n, turn in enumerate(turns(12))
     ]
     text = page(document(gather([a_run(tmp_path / "turned", made)]), "t"))
     assert "turn by turn" in opened(browser, text, tmp_path).find_element("id", "headline").text
+
+
+def test_problems_without_a_candidate_and_those_never_linted_are_said_where_there_are_some(
+    browser, tmp_path
+):
+    some = a_run(tmp_path / "some", turns(6), weak={"kernelbench/level1-0": ("zeros",)}, unlinted=2)
+    said = [opened(browser, page(document(gather([some]), "t")), tmp_path)]
+    parts = [said[0].find_element("id", part).text for part in ("headline", "kinds")]
+    assert "without a candidate" not in parts[0]
+    assert "\nstrict 1 correct, 1 incorrect" in parts[1]
+    assert "1 (2 problems were never linted)\nofficial" in parts[1]
+    assert parts[1].count("never linted") == 1
+
+    every = [turn.ask.problem for turn in turns(9)]
+    (some / "problems.jsonl").write_text("".join(f'{{"id": "{item}"}}\n' for item in every))
+    (some / "candidates.jsonl").write_text("{}\n" * 6)
+    text = page(document(gather([some]), "t"))
+    table = opened(browser, text, tmp_path).find_element("id", "headline")
+    assert "unjudged without a candidate correct" in table.text
+    assert [c.text for c in table.find_elements("css selector", "tbody tr:first-child td")][
+        3
+    ] == "3"
 
 
 def test_two_sources_are_compared_line_by_line(browser, tmp_path):

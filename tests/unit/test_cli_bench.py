@@ -41,6 +41,9 @@ def test_a_run_goes_on_where_its_limit_ended_it(run, judged):
     assert "2 judged" in first.stderr
     document = json.loads(first.stdout)
     assert (document["candidates"], document["left"]) == (2, 3)
+    assert "1 of 1 problems were never linted" in first.stderr
+    begun = json.loads(Path(document["run"], "events.jsonl").read_text().partition("\n")[0])
+    assert (begun["weak"], begun["unlinted"]) == ({}, 1)
     second = run("bench", "--resume", document["run"])
     assert second.exit_code == 0, second.stderr
     assert "3 judged" in second.stderr

@@ -130,7 +130,7 @@ def _of_model(given: dict[str, Any]) -> int:
             "give --set eval.protocol=official instead of --protocol"
         )
     asked = {**given, "problem": given["problems"]}
-    session, settings, policy = opened(asked, "bench", _weak)
+    session, settings, policy = opened(asked, "bench", _health)
     usable_home(settings)
     ended, told, judged = Played(), list(session.told), 0
     with Progress("bench", verbose=given["verbose"]) as progress:
@@ -189,7 +189,7 @@ def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
         language=given["language"],
         evaluator=__version__,
         device=model,
-        weak=_weak(problems, settings, model),
+        **_health(problems, settings, model),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin(folder, begun, problems, answers.sources), settings
@@ -199,14 +199,15 @@ def _without_candidate(sitting: Sitting) -> set[str]:
     return {item.id for item in sitting.problems} - {ask.problem for ask in sitting.sources}
 
 
-def _weak(problems: list[Problem], settings: Config, model: str) -> dict[str, tuple[str, ...]]:
-    """Return which problems the linter found weak; those it never looked at count as sound."""
+def _health(problems: list[Problem], settings: Config, model: str) -> dict[str, Any]:
+    """Return which problems the linter found weak, and how many it never looked at."""
     found = {problem.id: known_health(settings.home, problem, model) for problem in problems}
     unseen = sum(health is None for health in found.values())
     if unseen:
         say(f"{unseen} of {len(problems)} problems were never linted: tilewright problems lint")
     passing = {name: is_weak(h, "strict") for name, h in found.items() if h is not None}
-    return {name: answers for name, answers in passing.items() if answers}
+    weak = {name: answers for name, answers in passing.items() if answers}
+    return {"weak": weak, "unlinted": unseen}
 
 
 def _resumed(given: dict[str, Any]) -> tuple[Sitting, Config]:

@@ -61,7 +61,7 @@ FLAGS = {
     "max_usd": ("--max-usd", "loop.max_usd"),
     "out": ("--out", "runs"),
 }
-Weak = Callable[[list[Problem], Config, str], dict[str, tuple[str, ...]]]
+Health = Callable[[list[Problem], Config, str], dict[str, Any]]
 MAY_CHANGE = (
     *("home", "runs", "executor", "loop.max_", "loop.in_flight", "model.base_url"),
     *("model.key_variable", "model.timeout_s", "model.retries", "model.pause_s"),
@@ -140,7 +140,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 def opened(
-    given: dict[str, Any], kind: str, weak: Weak = lambda *_: {}
+    given: dict[str, Any], kind: str, health: Health = lambda *_: {}
 ) -> tuple[Session, Config, Policy]:
     """Return the run that is meant, begun now or gone on with, and its policy.
 
@@ -163,7 +163,7 @@ def opened(
         language=settings.loop.language,
         evaluator=__version__,
         device=model,
-        weak=weak(problems, settings, model),
+        **health(problems, settings, model),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin_session(folder, begun, problems, settings), settings, policy

@@ -138,6 +138,8 @@ class Begun(Record):
     device: str
     weak: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Problems that the linter found weak strictly, and the answers that pass on them."""
+    unlinted: int | None = Field(default=None, ge=0)
+    """How many it never looked at: these count as sound. `None`: nobody asked."""
 
 
 class Asked(Record):

@@ -22,15 +22,16 @@ $("about").textContent = `${first.problems} on ${first.device}; ${data.runs.map(
   data.runs.filter((run) => run.left).map((run) => `; ${run.left} of ${run.name} are not judged yet: tilewright bench --resume ${quoted(run.path)}`).join("");
 
 // Results
+const lacking = series.some((item) => item.numbers.unanswered) ? ["without a candidate"] : [];
 $("headline").append(table(
-  ["run", "judged", "unjudged", "without a candidate", "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
+  ["run", "judged", "unjudged", ...lacking, "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
   series.map((item) => {
-    const n = item.numbers, one = fastOne(n);
-    if (!n.judged) return [item.name, "0", String(n.verdicts.unjudged || 0), n.unanswered, "", "", "", "", "", "", ""];
-    return [item.name, n.judged, n.verdicts.unjudged || 0, n.unanswered, share(n.correct / n.counted), share(one.fast_p),
+    const n = item.numbers, one = fastOne(n), counted = [n.judged, n.verdicts.unjudged || 0, ...lacking.map(() => n.unanswered)];
+    if (!n.judged) return [item.name, ...counted, "", "", "", "", "", "", ""];
+    return [item.name, ...counted, share(n.correct / n.counted), share(one.fast_p),
       one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
-  }), [1, 2, 3, 4, 5, 7, 8, 9, 10]));
-if (series.some((item) => item.numbers.unanswered)) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: every share is of all problems."));
+  }), [1, 2, 3, 4, ...(lacking.length ? [5] : [6]), 7, 8, 9, 10]));
+if (lacking.length) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: every share is of all problems."));
 
 const passed = series.filter((item) => item.numbers.judged);
 const atK = (found) => Object.entries(found).map(([k, v]) => `${k}: ${share(v)}`).join(", ");
@@ -102,7 +103,8 @@ if (grouped.length) {
 } else $("groups").hidden = true;
 const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
 $("kinds").append(table(["run", "verdicts", "findings", "labels", "weak problems left out"],
-  series.map((item) => [item.name, counts(item.numbers.verdicts), counts(item.numbers.findings), counts(item.numbers.labels), item.numbers.weak_left_out])));
+  series.map((item) => [item.name, counts(item.numbers.verdicts), counts(item.numbers.findings), counts(item.numbers.labels),
+    item.numbers.weak_left_out + (item.protocol === "strict" && item.run.unlinted ? ` (${item.run.unlinted} problems were never linted)` : "")])));
 const flips = data.runs.flatMap((run) => run.summary.flips.map((flip) => ({ ...flip, ask: whose(run, flip.ask) }))), kinds = data.runs.flatMap((run) => run.summary.flip_kinds.map((kind) => [run.name, kind]));
 const says = (verdicts) => Object.entries(verdicts).map(([name, verdict]) => `${name}: ${verdict}`).join(", ");
 const more = kinds.reduce((sum, [, kind]) => sum + kind.count, 0) - flips.length;

@@ -69,6 +69,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "protocols": list(run.begun.protocols),
         "device": run.begun.device,
         "evaluator": run.begun.evaluator,
+        "unlinted": run.begun.unlinted,
         "versions": first.environment.versions if first else {},
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns) if any(turn.ask.turn for turn in run.turns) else [],
