@@ -66,7 +66,8 @@ class Draw:
         Timed calls see other contents each time: the values would fill a device for nothing.
         """
         self.expected = [
-            Expected(item.value.to("meta"), None, item.own_error) for item in self.expected
+            Expected(torch.empty_like(item.value, device="meta"), None, item.own_error)
+            for item in self.expected
         ]
 
     def stir(self, seed: int) -> None:
