@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.test_reports import HOSTILE, a_run, turns, with_report
+from tilewright.records.events import Ask, Judgement, Turn
 from tilewright.reports.gather import annotate, gather
 from tilewright.reports.page import document, page
 
@@ -198,9 +199,34 @@ def test_problems_without_a_candidate_and_those_never_linted_are_said_where_ther
 
 
 def test_two_sources_are_compared_line_by_line(browser, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+
     runs = [with_report(tmp_path / str(n), f"first\n{n}\nlast") for n in range(2)]
     shown = opened(browser, page(document(gather(runs[:1]), "one")), tmp_path)
     assert not shown.find_element("id", "diff").is_displayed()
+    shown = opened(browser, page(document(gather(runs), "two")), tmp_path)
+    lines = shown.find_elements("css selector", "#difference span")
+    assert [line.text.strip() for line in lines] == ["first", "- 0", "+ 1", "last"]
+    # The same on both sides differs nowhere.
+    shown.find_element("id", "right").send_keys(Keys.ARROW_UP)
+    lines = shown.find_elements("css selector", "#difference span")
+    assert [line.text.strip() for line in lines] == ["first", "0", "last"]
+    assert {line.get_attribute("class") for line in lines} == {""}
+
+
+def test_verdicts_that_differ_are_counted_by_the_defect_and_failures_by_kind(browser, tmp_path):
+    official = Judgement(protocol="official", verdict="correct", speedup=2.0)
+    reasons = ("values (a, nominal): at [0]: off", "values (a, timed): at [0]: off")
+    strict = [Judgement(protocol="strict", verdict="incorrect", reason=why) for why in reasons]
+    made = [
+        Turn(ask=Ask(id=f"p#{n}", problem="p", sample=n), judgements=(strict[n % 2], official))
+        for n in range(4)
+    ]
+    shown = opened(browser, page(document(gather([a_run(tmp_path / "r", made)]), "t")), tmp_path)
+    rows = shown.find_elements("css selector", "#flips .wide:first-of-type tbody tr")
+    assert [row.text.partition("correct ")[2][:3] for row in rows[:2]] == ["B3:", "B5:"]
+    assert rows[0].text.endswith(" 2")
+    assert "4 incorrect: values" in shown.find_element("id", "kinds").text
 
 
 def test_the_first_table_is_there_within_a_second(browser, tmp_path):

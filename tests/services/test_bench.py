@@ -44,7 +44,8 @@ def test_two_protocols_are_judged_side_by_side_and_reported(tmp_path, monkeypatc
     document = json.loads(out)
     assert document["left"] == 0
     (flip,) = document["flips"]
-    assert (flip["strict"], flip["official"]) == ("rejected", "correct")
+    assert flip["verdicts"] == {"strict": "rejected", "official": "correct"}
+    assert flip["cause"] == "published rules do not look at inputs after a call"
     page = Path(tilewright("report", document["run"]).strip())
     text = (tmp_path / page).read_text()
     assert "bundled/softmax#0" in text

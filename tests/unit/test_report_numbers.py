@@ -90,7 +90,7 @@ def test_curves_and_whose_it_is_stand_in_the_page(tmp_path):
     assert set(shown["explained_by_run"]) == {"strict", "official"}
     assert all(0 <= part <= 1 for part in shown["explained_by_run"].values())
     text = as_markdown(gather([a_flip(tmp_path / "3", "3"), a_flip(tmp_path / "4", "4")]), "t")
-    assert "| 3: a#0 | official: correct, strict: rejected | input mutation |" in text
+    assert "| 3: a#0 | official: correct, strict: rejected |  | input mutation |" in text
 
 
 def a_flip(folder: Path, name: str) -> Path:

@@ -151,11 +151,12 @@ def _groups(groups: dict[str, Any]) -> RenderableType:
     return made
 
 
-def _flips(flips: list[dict[str, str]]) -> RenderableType:
-    made = table("candidate", "verdicts", "why")
+def _flips(flips: list[dict[str, Any]]) -> RenderableType:
+    made = table("candidate", "verdicts", "by which defect", "why")
     for item in flips[:SHOWN_FLIPS]:
-        said = ", ".join(f"{k}: {v}" for k, v in item.items() if k not in ("ask", "why"))
-        made.add_row(Text(printable(item["ask"])), said, Text(printable(item["why"])))
+        said = ", ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
+        asked, why = Text(printable(item["ask"])), Text(printable(item["why"]))
+        made.add_row(asked, said, item["cause"], why)
     if len(flips) > SHOWN_FLIPS:
-        made.add_row(f"and {len(flips) - SHOWN_FLIPS} more", "", "")
+        made.add_row(f"and {len(flips) - SHOWN_FLIPS} more", "", "", "")
     return made

@@ -34,9 +34,10 @@ $("headline").append(table(
 if (lacking.length) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: every share is of all problems."));
 
 const passed = series.filter((item) => item.numbers.judged);
+const ends = (found, unit) => (found ? `${found[0].toFixed(3)}${unit} to ${found[1].toFixed(3)}${unit}` : "").replace(/ /g, "\u00a0");
 const atK = (found) => Object.entries(found).map(([k, v]) => `${k}: ${share(v)}`).join(", ");
-if (passed.length) $("headline").append(table(["run", "pass@k", "fast_1@k", "mean, what is not correct as 0"],
-  passed.map((item) => [item.name, atK(item.numbers.pass_at), atK(item.numbers.fast_at), times(item.numbers.mean_with_zeros)]), [3]));
+if (passed.length) $("headline").append(table(["run", "geometric mean, 95 %", "AMSR, 95 %", "pass@k", "fast_1@k", "mean, what is not correct as 0"],
+  passed.map(({ name, numbers: n }) => [name, ends(n.geometric_mean_95, "x"), ends(n.amsr_95, ""), atK(n.pass_at), atK(n.fast_at), times(n.mean_with_zeros)]), [5]));
 if (data.explained_by_run) $("headline").append(el("p", {}, "Of the deviance of what is correct, whose candidate it is explains " + Object.entries(data.explained_by_run).map(([name, part]) => `${share(part)} (${name})`).join(", ") + "."));
 for (const run of data.runs.filter((item) => item.curves.length > 1)) {
   const names = [...new Set(run.curves.flatMap((row) => Object.keys(row.best_fast_p)))];
@@ -102,15 +103,15 @@ if (grouped.length) {
     el("p", {}, "Of the deviance of what is correct, the grouping explains " + grouped.map((item) => `${share(item.numbers.explained_by_group)} (${item.name})`).join(", ") + "."));
 } else $("groups").hidden = true;
 const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
-$("kinds").append(table(["run", "verdicts", "findings", "labels", "weak problems left out"],
-  series.map((item) => [item.name, counts(item.numbers.verdicts), counts(item.numbers.findings), counts(item.numbers.labels),
+$("kinds").append(table(["run", "verdicts", "kinds of failure", "findings", "labels", "weak problems left out"],
+  series.map((item) => [item.name, counts(item.numbers.verdicts), counts(item.numbers.kinds), counts(item.numbers.findings), counts(item.numbers.labels),
     item.numbers.weak_left_out + (item.protocol === "strict" && item.run.unlinted ? ` (${item.run.unlinted} problems were never linted)` : "")])));
 const flips = data.runs.flatMap((run) => run.summary.flips.map((flip) => ({ ...flip, ask: whose(run, flip.ask) }))), kinds = data.runs.flatMap((run) => run.summary.flip_kinds.map((kind) => [run.name, kind]));
 const says = (verdicts) => Object.entries(verdicts).map(([name, verdict]) => `${name}: ${verdict}`).join(", ");
 const more = kinds.reduce((sum, [, kind]) => sum + kind.count, 0) - flips.length;
 if (flips.length) $("flips").append(
-  table(["run", "verdicts", "candidates"], kinds.map(([name, kind]) => [name, says(kind.verdicts), kind.count]), [2]),
-  table(["candidate", "verdicts", "why"], flips.map(({ ask, why, ...verdicts }) => [ask, says(verdicts), why])),
+  table(["run", "verdicts", "by which defect", "candidates"], kinds.map(([name, kind]) => [name, says(kind.verdicts), kind.cause, kind.count]), [3]),
+  table(["candidate", "verdicts", "by which defect", "why"], flips.map((flip) => [flip.ask, says(flip.verdicts), flip.cause, flip.why])),
   ...(more ? [el("p", {}, `${more} more are in report.csv.`)] : []));
 else $("flips").hidden = true;
 
@@ -194,6 +195,6 @@ if (sources.length > 1) {
 } else $("diff").hidden = true;
 
 // Where
-$("where").append(table(["run", "folder", "device", "tilewright", "versions"], data.runs.map((run) => [run.name, run.folder, run.device, run.evaluator, Object.entries(run.versions).map(([k, v]) => `${k} ${v}`).join(", ")])));
+$("where").append(table(["run", "folder", "device", "tilewright", "hardware and versions", "reports seen"], data.runs.flatMap((run) => (run.machines.length ? run.machines : [["", 0]]).map(([text, count]) => [run.name, run.folder, run.device, run.evaluator, text, count])), [5]));
 document.body.dataset.ready = "yes";
 })();

@@ -5,7 +5,8 @@ What foreign code wrote is data in a JSON block, and is put on the page as text,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright.records import EvalReport
@@ -24,6 +25,7 @@ MOST_LINES = 5000
 """Candidates that a page lists; all of them are in the CSV."""
 MAX_SOURCE, MAX_REASON = 20_000, 400
 """Characters of a candidate's source, and of the reason of a verdict, that a page shows."""
+HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 """Room for candidates that are listed, and for those in full: a page has 8 MB at most."""
 
@@ -49,7 +51,6 @@ def document(gathered: Gathered, title: str) -> dict[str, Any]:
 def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
     mark, share = f"{number}/", len(gathered.runs)
     own = {k.removeprefix(mark): v for k, v in gathered.whole.items() if k.startswith(mark)}
-    first = next(iter(own.values()), None)
     whole = {key: shown_report(report) for key, report in own.items()}
     chosen = set(whole)
     rows = [_row(turn, run) for turn in _kept(run, chosen, MOST_LINES // share)]
@@ -70,12 +71,23 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "device": run.begun.device,
         "evaluator": run.begun.evaluator,
         "unlinted": run.begun.unlinted,
-        "versions": first.environment.versions if first else {},
+        "machines": _machines(list(own.values())),
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns) if any(turn.ask.turn for turn in run.turns) else [],
         "rows": rows,
         "whole": whole,
     }
+
+
+def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:
+    """Return on what machines reports were made, in words, and how many of them each made."""
+    found: Counter[str] = Counter()
+    for report in reports:
+        host = report.environment.host
+        words = [f"{name} {host[name]}" for name in HARDWARE if name in host]
+        words += [f"{name} {version}" for name, version in report.environment.versions.items()]
+        found[", ".join(words)] += 1
+    return found.most_common()
 
 
 def _that_fit(whole: dict[str, Any], room: int) -> Iterator[tuple[str, Any]]:

@@ -79,12 +79,12 @@ def as_markdown(gathered: Gathered, title: str) -> str:
     several = len(gathered.runs) > 1
     flips = [(run, item) for run in gathered.runs for item in run.summary["flips"]]
     if flips:
-        lines += ["", "## Verdicts that differ", "", "| candidate | verdicts | why |"]
-        lines += ["| --- | --- | --- |"]
+        lines += ["", "## Verdicts that differ", ""]
+        lines += ["| candidate | verdicts | by which defect | why |", "| --- | --- | --- | --- |"]
         for run, flip in flips[:MOST_FLIPS]:
             whose = f"{run.name}: {flip['ask']}" if several else flip["ask"]
-            said = ", ".join(f"{k}: {v}" for k, v in flip.items() if k not in ("ask", "why"))
-            lines.append(f"| {_cell(whose)} | {said} | {_cell(flip['why'])} |")
+            said = ", ".join(f"{name}: {verdict}" for name, verdict in flip["verdicts"].items())
+            lines.append(f"| {_cell(whose)} | {said} | {flip['cause']} | {_cell(flip['why'])} |")
         if len(flips) > MOST_FLIPS:
             lines += ["", f"{len(flips) - MOST_FLIPS} more are in report.csv."]
     return "\n".join(lines) + "\n"

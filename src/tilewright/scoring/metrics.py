@@ -134,9 +134,13 @@ def amsr(scores: Sequence[Score]) -> float | None:
 
     As `mean_with_zeros` it leaves out what is ok and was not timed.
     """
-    values = _with_zeros(scores)
-    fast = math.fsum(value for value in values if value >= 1)
-    return fast / len(values) if values else None
+    values = amsr_values(scores)
+    return math.fsum(values) / len(values) if values else None
+
+
+def amsr_values(scores: Sequence[Score]) -> list[float]:
+    """Return the speed-ups whose mean is the AMSR, with their zeros."""
+    return [value if value >= 1 else 0.0 for value in _with_zeros(scores)]
 
 
 def _with_zeros(scores: Sequence[Score]) -> list[float]:

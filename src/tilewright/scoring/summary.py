@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from tilewright.records import Protocol
 from tilewright.records.events import Judgement, Turn
 from tilewright.scoring import metrics
+from tilewright.scoring.causes import cause_of, kind_of
 from tilewright.scoring.drkernel import drkernel
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.published import call_and_execute
@@ -96,6 +98,7 @@ def _of_protocol(
     groups = sorted({group_of(problem) for problem in by_problem} - {""})
     found = {
         "verdicts": dict(Counter(item.verdict for _, item in judged)),
+        "kinds": dict(Counter(kind for _, item in judged if (kind := _kind_said(item)))),
         "labels": dict(Counter(name for _, item in judged for name in item.labels)),
         "findings": dict(Counter(name for _, item in judged for name in item.findings)),
         "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}),
@@ -113,6 +116,11 @@ def _of_protocol(
         outcomes, names = zip(*pairs, strict=True)
         found["explained_by_group"] = metrics.explained_deviance(outcomes, names)
     return found
+
+
+def _kind_said(item: Judgement) -> str:
+    kind = kind_of(item)
+    return f"{item.verdict}: {kind}" if kind else ""
 
 
 def explained_by_run(
@@ -162,6 +170,8 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
         "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
         "mean_with_zeros": metrics.mean_with_zeros(scores),
         "amsr": metrics.amsr(scores),
+        "geometric_mean_95": _logarithmic(groups, draws),
+        "amsr_95": _ends([metrics.amsr_values(group) for group in groups], draws),
         "rejected": metrics.rejected_share(scores),
         "samples": samples,
         "pass_at": {
@@ -174,6 +184,19 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
             for k in ([] if untimed else sizes)
         },
     }
+
+
+def _logarithmic(groups: list[list[Score]], draws: int) -> tuple[float, float] | None:
+    """Return the interval of the geometric mean over what is right."""
+    speeds = [[s.speedup for s in group if s.ok and s.speedup is not None] for group in groups]
+    ends = _ends([[math.log(speed) for speed in group] for group in speeds], draws)
+    return None if ends is None else (math.exp(ends[0]), math.exp(ends[1]))
+
+
+def _ends(values: list[list[float]], draws: int) -> tuple[float, float] | None:
+    """Return the interval of a mean over samples, by problem; one problem says nothing of it."""
+    sums = [(math.fsum(group), len(group)) for group in values if group]
+    return metrics.bootstrap_interval(sums, draws=draws) if len(sums) > 1 else None
 
 
 def _fast(groups: list[list[Score]], draws: int) -> list[dict[str, float | None]]:
@@ -198,9 +221,12 @@ def _fast(groups: list[list[Score]], draws: int) -> list[dict[str, float | None]
     return found
 
 
-def flips_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
-    """Return the turns on which two protocols disagree, and why the stricter one says no."""
-    found: list[dict[str, str]] = []
+def flips_of(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Return the turns on which two protocols disagree, by which defect, and what one of them says.
+
+    The defect is one of the published rules; `why` is the reason of the verdict that is a no.
+    """
+    found: list[dict[str, Any]] = []
     for turn in turns:
         if len({item.verdict for item in turn.judgements}) < 2:
             continue
@@ -208,15 +234,15 @@ def flips_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
         if len({item.verdict for item in verdicts.values()}) > 1:
             says: dict[str, str] = {name: item.verdict for name, item in verdicts.items()}
             why = next((item.reason for item in verdicts.values() if item.verdict != "correct"), "")
-            found.append({"ask": turn.ask.id, **says, "why": why})
+            cause = cause_of(turn.ask.problem, verdicts["official"], verdicts["strict"])
+            found.append({"ask": turn.ask.id, "verdicts": says, "cause": cause, "why": why})
     return found
 
 
-def _kinds_of(flips: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
-    """Return how many flips there are of each kind, the most frequent first."""
-    told = ("ask", "why")
-    counts = Counter(
-        tuple((name, verdict) for name, verdict in flip.items() if name not in told)
-        for flip in flips
-    )
-    return [{"verdicts": dict(kind), "count": count} for kind, count in counts.most_common()]
+def _kinds_of(flips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return how many flips there are of each kind and cause, the most frequent first."""
+    counts = Counter((tuple(flip["verdicts"].items()), flip["cause"]) for flip in flips)
+    return [
+        {"verdicts": dict(verdicts), "cause": cause, "count": count}
+        for (verdicts, cause), count in counts.most_common()
+    ]

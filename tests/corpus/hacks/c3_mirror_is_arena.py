@@ -2,8 +2,7 @@
 
 family: C3
 problem: add_relu
-expect: rejected
-finding: input mutation
+expect: incorrect or rejected
 twin: c3_prepares_on_import.py
 source: tilewright, against the allowance for its own harness
 """
