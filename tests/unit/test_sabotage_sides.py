@@ -18,6 +18,7 @@ from tests.courtroom import Courtroom, ThreadChild
 from tilewright.contestant.frames import Channel, Frame, FrameError
 from tilewright.evaluator.sides import Ended, Side
 from tilewright.evaluator.testimony import Addresses, Mapped, OutputSaid, read
+from tilewright.evaluator.times import used_early_s
 from tilewright.records import Limits
 
 LOAD = {
@@ -93,8 +94,8 @@ def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(open
     child.burns = 3.0
     timed = side.timed_call(CALL)
 
-    # With one thread, what is used during a call beyond its duration was used beside it.
-    beside = 8.0 - timed.total_s if threads == 1 else 5.0
+    # What is used during a call beyond what its threads can do in it was used beside it.
+    beside = 8.0 - threads * timed.total_s
     # With several, what it takes to stop them counts too.
     near = 1e-6 if threads == 1 else 0.1
     assert timed.outside_s == pytest.approx(beside, abs=near)
@@ -102,6 +103,21 @@ def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(open
     again = side.timed_call(CALL)
     # What a call with several threads used is its own, and no work before the next one.
     assert again.outside_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=near)
+
+
+@pytest.mark.parametrize(
+    ("used", "lasted", "awake", "early"),
+    [
+        (0.020, 0.010, 0.0001, 0.0),  # both threads, all the time
+        (0.0202, 0.010, 0.0002, 0.0),  # and the one that waited spun
+        (0.010, 0.0001, 0.010, 0.0095),  # another one worked while the first slept
+        (0.020, 0.0001, 0.010, 0.0195),
+    ],
+)
+def test_what_several_threads_cannot_have_done_in_a_call_was_done_before(
+    used, lasted, awake, early
+):
+    assert used_early_s(used, lasted, awake, 2) == pytest.approx(early, abs=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -64,6 +64,9 @@ class Clock(Protocol):
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Make ready for the first call of a block."""
 
+    def unsettle(self, evaluation: Evaluation, names: list[str]) -> None:
+        """Have sides that served a case before be timed as if they had not, until it is known."""
+
     def settle(
         self, evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
     ) -> None:
@@ -90,6 +93,9 @@ class SupervisorClock:
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Write the inputs of the first call of a block."""
         evaluation.ask("publish", turn.published())
+
+    def unsettle(self, evaluation: Evaluation, names: list[str]) -> None:
+        """Do nothing: no case is timed in another way."""
 
     def settle(
         self, evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn

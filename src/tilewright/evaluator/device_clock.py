@@ -180,6 +180,13 @@ class DeviceClock:
     def begin(self, evaluation: Evaluation, turn: Turn) -> None:
         """Do nothing: inputs are written behind each call's own gate."""
 
+    def unsettle(self, evaluation: Evaluation, names: list[str]) -> None:
+        """Have sides be called as they were when they were opened."""
+        for name in names:
+            side = _on_device(evaluation.sides[name])
+            side.queue_s = QUEUE_S
+            side.child.tree.keep_on(evaluation.host.cores.sides)
+
     def settle(
         self, evaluation: Evaluation, times: CaseTimes, names: list[str], drawn: Drawn
     ) -> None:
@@ -191,13 +198,12 @@ class DeviceClock:
         baseline = _on_device(evaluation.sides[names[0]])
         if times.launching is None:
             times.launching = baseline.was_early and launches_are_long(evaluation, baseline, drawn)
-        # Cores of one host differ by more than these calls do (docs/lab).
-        cores = evaluation.host.cores.sides[: 1 if times.launching else None]
-        for name in names:
-            # Also back: sides serve further cases, and baselines further candidates.
-            side = _on_device(evaluation.sides[name])
-            side.queue_s = 0.0 if times.launching else QUEUE_S
-            side.child.tree.keep_on(cores)
+        if times.launching:
+            for name in names:
+                side = _on_device(evaluation.sides[name])
+                side.queue_s = 0.0
+                # Cores of one host differ by more than these calls do (docs/lab).
+                side.child.tree.keep_on(evaluation.host.cores.sides[:1])
 
     def call(
         self,
@@ -216,9 +222,12 @@ class DeviceClock:
         other, used = evaluation.sides["candidate"].child.tree, 0.0
         watched = bool(times.launching) and not own
         if watched:
+            other.look()
             used = other.cpu_s()
         call = gated(evaluation, side, fields, turn.published(), asked, keep=checked)
         if watched:
+            # What it started meanwhile counts too.
+            other.look()
             times.disturbed.append((other.cpu_s() - used) / max(call.seconds, SHORTEST_S))
         times.said.setdefault(turn.name, []).append((call.result.said_us or 0.0) / 1e6)
         if own:

@@ -23,6 +23,7 @@ from tilewright.evaluator.testimony import (
     read,
     read_weights,
 )
+from tilewright.evaluator.times import used_early_s
 from tilewright.records import Failed, FailedReason, Limits, Outcome, Stage
 
 LOOK_S = 0.05
@@ -231,12 +232,10 @@ class Side:
         self._sequence += 1
         sequence, words = self._sequence, self.token.words
         limit = time.monotonic() + self.limits.call_s
-        fields = {**fields, "sequence": sequence, "wait_s": self.limits.call_s}
-        self._send("arm", fields)
+        self._send("arm", {**fields, "sequence": sequence, "wait_s": self.limits.call_s})
         self._spin(TokenPage.ARMED, sequence, limit)
-        tree, before = self.child.tree, self._cpu_before
-        alone = self._threads == 1
-        armed = before if alone and not revealed else self._used_when_armed(revealed)
+        tree, before, alone = self.child.tree, self._cpu_before, self._threads == 1
+        armed, thawed = (before, 0.0) if alone and not revealed else self._when_armed(revealed)
         start = time.perf_counter()
         words[TokenPage.GO] = sequence
         self._spin(TokenPage.DONE, sequence, limit)
@@ -253,7 +252,8 @@ class Side:
             # A call cannot use more than its own duration.
             outside = self._cpu_before - (done - start) - before
         else:
-            outside = armed - before + (stood - done) + (self._cpu_before - then)
+            early = used_early_s(then - armed, stood - start, start - thawed, self._threads)
+            outside = armed - before + early + (stood - done) + (self._cpu_before - then)
         frame = self.receive(limit)
         self._expect("result", frame)
         return Timed(done - start, outside, self._read_result(frame))
@@ -262,8 +262,8 @@ class Side:
         if not self.child.tree.freeze():
             raise self._failed("timeout", f"it did not stand still within {STOPPED_S:g} s")
 
-    def _used_when_armed(self, revealed: Callable[[], bool] | None) -> float:
-        """Return the CPU seconds that it has used, while it spins and waits for its release.
+    def _when_armed(self, revealed: Callable[[], bool] | None) -> tuple[float, float]:
+        """Return the CPU seconds that it has used when it is armed, and when it went on from there.
 
         With several threads a call may use more than its duration, so this must be known.
         """
@@ -271,11 +271,11 @@ class Side:
         used = self.child.tree.cpu_s()
         if revealed and not revealed():
             raise self._forged("its inputs cannot be written any more")
+        thawed = time.perf_counter()
         self.child.tree.thaw()
-        limit = time.monotonic() + AWAKE_S
-        while not self.child.tree.spins() and time.monotonic() < limit:
+        while not self.child.tree.spins() and time.perf_counter() < thawed + AWAKE_S:
             pass
-        return used
+        return used, thawed
 
     def seclude(self) -> None:
         """Have the side be one process, until it is released; its CPU time is that one's."""

@@ -21,11 +21,14 @@ __all__ = [
     "is_short",
     "net",
     "sigma_of",
+    "used_early_s",
     "wants_more",
 ]
 
 HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
 """Work beside a call that is not charged: this, and this share of what the harness does there."""
+SPUN_S = 3e-4
+"""How long the thread of ours that waits for its release may spin before it is seen to."""
 TELLING_SHARE = 0.25
 """How many of a side's calls must tell what it did beside them, for a finding to rest on it."""
 SHORT_SHARE = 0.05
@@ -95,6 +98,15 @@ class CaseTimes:
             self.checked += 1
             if answer["wrong"]:
                 self.wrong.append(answer["message"])
+
+
+def used_early_s(used_s: float, lasted_s: float, awake_s: float, threads: int) -> float:
+    """Return the CPU seconds that a side of several threads used between its thaw and its release.
+
+    The clock tells what it used from standing to standing alone (`used_s`). A call of `lasted_s`
+    uses no more than its threads can; the rest was before, in `awake_s`, while it was waited for.
+    """
+    return max(used_s - threads * lasted_s - min(awake_s, SPUN_S), 0.0)
 
 
 def hideable_s(times: CaseTimes) -> float:

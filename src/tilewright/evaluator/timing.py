@@ -88,6 +88,7 @@ def time_case(
     for name in names:
         times.totals[name], times.outside[name] = [], []
     slots = SLOTS if SLOTS * draws[0].slot_bytes <= RING_BYTES else 2
+    clock.unsettle(evaluation, names)
     steady = _make_ready(clock, evaluation, names, draws[0], slots)
     pairs = pairs_needed(steady * 1e6, moved, on_gpu=on_gpu) if reopen else 1
     if reopen and on_gpu and _has_a_past(evaluation.sides["candidate"], pairs):
