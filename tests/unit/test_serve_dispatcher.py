@@ -256,3 +256,44 @@ def test_a_deadline_passes_while_others_are_judged_first(store):
     turn.set()
     assert ended(store, "k").verdict == "correct"
     made.close()
+
+
+def test_who_wants_the_same_without_a_deadline_is_not_held_to_anothers(store):
+    turn = threading.Event()
+
+    def waits_its_turn(request, seen):
+        limit = time.monotonic() + 10
+        while not turn.is_set():
+            assert time.monotonic() < limit
+            seen(dispatchers.STILL, {})
+            time.sleep(0.01)
+        return reports.correct().model_copy(update={"request": request})
+
+    made = dispatcher_of(store, waits_its_turn)
+    deadline = time.time() + 0.3
+    made.add(store.submit(given_of("k", deadline=deadline)).result())
+    until(lambda: store.task("k").state == "running")
+    made.add(store.submit(given_of("k")).result())
+    until(lambda: time.time() > deadline + 0.1)
+    turn.set()
+    assert ended(store, "k").verdict == "correct"
+    made.close()
+
+
+def test_what_is_asked_for_again_while_its_answer_is_written_down_is_judged_again(store):
+    noted = threading.Event()
+
+    def heard(key, event, _fields):
+        if event == "judged" and not noted.is_set():
+            # The store has its answer by now, and the dispatcher is not done with it.
+            again = store.submit(given_of(key)).result()
+            assert again.state == "queued"
+            made.add(again)
+            noted.set()
+
+    script = Script(reports.unjudged(), reports.correct())
+    made = dispatcher_of(store, script, heard=heard)
+    made.add(store.submit(given_of("k")).result())
+    until(lambda: store.task("k").verdict == "correct")
+    assert script.calls == 2
+    made.close()

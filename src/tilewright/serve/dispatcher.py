@@ -76,7 +76,7 @@ class Dispatcher:
         self._running: dict[str, Waiting] = {}
         self._unwanted: set[str] = set()
         self._again: dict[str, Waiting] = {}
-        """What is wanted again, though its evaluation is still being ended."""
+        """What is wanted again, though its evaluation is still being ended or written down."""
         self._looked = 0.0
         """When waiting tasks were last asked for their deadlines."""
         self._ending = False
@@ -96,9 +96,9 @@ class Dispatcher:
         if task.state != "queued":
             return
         with self._changed:
-            if task.key in self._unwanted:
+            if task.key in self._running:
                 self._again[task.key] = item
-            elif task.key not in self._running:
+            else:
                 self._remove(task.key)
                 self._insert(item)
                 self._changed.notify()
@@ -242,10 +242,17 @@ class Dispatcher:
             if event != STILL:
                 begun = True
                 self._heard(task.key, event, fields)
-            elif not begun and task.deadline is not None and time.time() > task.deadline:
+            elif not begun and self._is_late(task):
                 raise _Late(task.key)
 
         return seen
+
+    def _is_late(self, task: Task) -> bool:
+        """Tell whether a task's deadline has passed; who else wants it may have moved it since."""
+        if task.deadline is None or time.time() <= task.deadline:
+            return False
+        now = self._store.task(task.key) or task
+        return now.deadline is not None and time.time() > now.deadline
 
     def _failed(self, task: Task, error: Exception) -> bool:
         store, said = self._store, f"{type(error).__name__}: {error}"
