@@ -110,8 +110,8 @@ def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(open
     [
         (0.020, 0.010, 0.0001, 0.0),  # both threads, all the time
         (0.0202, 0.010, 0.0002, 0.0),  # and the one that waited spun
-        (0.010, 0.0001, 0.010, 0.0095),  # another one worked while the first slept
-        (0.020, 0.0001, 0.010, 0.0195),
+        (0.0006, 0.0001, 0.0003, 0.0001),  # both worked, and neither waited
+        (0.0003, 0.0001, 0.0003, 0.0),
     ],
 )
 def test_what_several_threads_cannot_have_done_in_a_call_was_done_before(

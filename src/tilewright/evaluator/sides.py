@@ -23,7 +23,7 @@ from tilewright.evaluator.testimony import (
     read,
     read_weights,
 )
-from tilewright.evaluator.times import used_early_s
+from tilewright.evaluator.times import SPUN_S, used_early_s
 from tilewright.records import Failed, FailedReason, Limits, Outcome, Stage
 
 LOOK_S = 0.05
@@ -236,7 +236,7 @@ class Side:
         self._spin(TokenPage.ARMED, sequence, limit)
         tree, before, alone = self.child.tree, self._cpu_before, self._threads == 1
         armed, thawed = (before, 0.0) if alone and not revealed else self._when_armed(revealed)
-        start = time.perf_counter()
+        start = time.perf_counter() if alone else min(time.perf_counter(), thawed + SPUN_S)
         words[TokenPage.GO] = sequence
         self._spin(TokenPage.DONE, sequence, limit)
         done = time.perf_counter()

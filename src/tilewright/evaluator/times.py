@@ -13,6 +13,7 @@ from tilewright.scoring import statistics
 from tilewright.scoring.pairs import MOST_PAIRS, pairs_interval
 
 __all__ = [
+    "SPUN_S",
     "CaseTimes",
     "compare",
     "doubtful",
@@ -28,7 +29,8 @@ __all__ = [
 HIDDEN_FLOOR_S, HIDDEN_SHARE = 1e-5, 0.05
 """Work beside a call that is not charged: this, and this share of what the harness does there."""
 SPUN_S = 3e-4
-"""How long the thread of ours that waits for its release may spin before it is seen to."""
+"""How long a side that goes on may take until it is seen to wait for its release. What it takes
+beyond that is in its time: others of its threads may be at work."""
 TELLING_SHARE = 0.25
 """How many of a side's calls must tell what it did beside them, for a finding to rest on it."""
 SHORT_SHARE = 0.05
@@ -104,9 +106,9 @@ def used_early_s(used_s: float, lasted_s: float, awake_s: float, threads: int) -
     """Return the CPU seconds that a side of several threads used between its thaw and its release.
 
     The clock tells what it used from standing to standing alone (`used_s`). A call of `lasted_s`
-    uses no more than its threads can; the rest was before, in `awake_s`, while it was waited for.
+    uses no more than its threads can; in the `awake_s` before it one thread waits and spins.
     """
-    return max(used_s - threads * lasted_s - min(awake_s, SPUN_S), 0.0)
+    return max(used_s - threads * lasted_s - awake_s, 0.0)
 
 
 def hideable_s(times: CaseTimes) -> float:

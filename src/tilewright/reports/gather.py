@@ -182,7 +182,7 @@ def _chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, Judgemen
     chosen = []
     for number, run in enumerate(runs):
         found = [(turn, item) for turn in run.turns for item in turn.judgements if item.report]
-        places = range(len(found)) if most is None else _picked(found, most // len(runs))
+        places = range(len(found)) if most is None else _picked(found, max(most // len(runs), 1))
         chosen += [(number, *found[place]) for place in places]
     return chosen
 

@@ -31,7 +31,7 @@ $("headline").append(table(
     return [item.name, ...counted, share(n.correct / n.counted), share(one.fast_p),
       one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
   }), [1, 2, 3, 4, ...(lacking.length ? [5] : [6]), 7, 8, 9, 10]));
-if (lacking.length) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: every share is of all problems."));
+if (lacking.length) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: these shares are of all problems."));
 
 const passed = series.filter((item) => item.numbers.judged);
 const ends = (found, unit) => (found ? `${found[0].toFixed(3)}${unit} to ${found[1].toFixed(3)}${unit}` : "").replace(/ /g, "\u00a0");

@@ -126,7 +126,7 @@ class Judge:
             return {"need": [], "count": 0}
         if not self.fresh:
             self.fresh = weights.redraw(model, frame.fields["seed"])
-        side.mapping = weights.match(self.fresh, side.entries, {})
+        side.mapping = weights.by_name(self.fresh, side.entries)
         return {
             "need": weights.unmatched(self.fresh, side.entries),
             "count": len(self.fresh),
@@ -136,15 +136,17 @@ class Judge:
         """Match by value the weights of a side that lie at the given places."""
         side = self.sides[frame.fields["side"]]
         described = {name: (shape, kind) for name, shape, kind in side.entries}
-        seeded, same = {name: self.seeded[name] for name in self.fresh}, dict[str, set[str]]()
+        known = set(side.mapping.values())
+        left = {name: self.seeded[name] for name in self.fresh if name not in known}
         for name, address in zip(frame.fields["names"], frame.fields["addresses"], strict=False):
             shape, kind = described[name]
             like = torch.empty(shape, dtype=DTYPES[kind], device=self.device)
             # One after the other: of thousands that share their memory each would be a copy.
             value = side.memory.read(address, like)
-            if value is not None:
-                same[name] = weights.alike(value, seeded)
-        side.mapping = weights.match(self.fresh, side.entries, same)
+            ours = None if value is None else weights.by_value(value, left)
+            if ours is not None:
+                side.mapping[name] = ours
+                del left[ours]
         return {}
 
     def apply_weights(self, frame: Frame) -> dict[str, Any]:
@@ -286,8 +288,7 @@ class Judge:
             mutated.append("the inputs of a timed call")
         alias = any(side.memory.holds(address, len(side.inputs)) for address in fields["addresses"])
         if fields["keep"]:
-            places = fields["addresses"]
-            self.snapshots[fields["side"]] = self._snapshot(drawn, side, places)
+            self.snapshots[fields["side"]] = self._snapshot(drawn, side, fields["addresses"])
         if fields["expect"]:
             values, _ = reference.run(
                 self.reference, drawn.arguments(), drawn.grad_outputs(), drawn.forward_seed

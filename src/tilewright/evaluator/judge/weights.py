@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
+
+MOST_NAMES = 8
+"""How many of a contestant's weights are looked at for each of ours that has another name there."""
 
 
 def redraw(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
@@ -35,43 +39,34 @@ def is_constant(value: torch.Tensor) -> bool:
     return value.numel() == 0 or bool((value == value.reshape(-1)[0]).all())
 
 
-def match(
-    fresh: dict[str, torch.Tensor],
-    entries: list[list[Any]],
-    same: dict[str, set[str]],
-) -> dict[str, str]:
-    """Map the contestant's names to ours: by name and shape, then by equal seeded values.
+def by_name(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[str, str]:
+    """Map the contestant's names to ours where these and the shapes agree.
 
-    `entries` are the contestant's (name, shape, dtype); `same` says of its names that did not
-    match, where their tensors have been read, which of ours are seeded alike.
+    `entries` are the contestant's (name, shape, dtype).
     """
     shapes = {name: tuple(shape) for name, shape, _ in entries}
-    mapping = {
-        name: name for name, value in fresh.items() if shapes.get(name) == tuple(value.shape)
-    }
-    taken = set(mapping)
-    for ours in fresh:
-        if ours in mapping.values():
-            continue
-        for theirs, found in same.items():
-            if theirs not in taken and ours in found:
-                mapping[theirs] = ours
-                taken.add(theirs)
-                break
-    return mapping
+    return {name: name for name, value in fresh.items() if shapes.get(name) == tuple(value.shape)}
 
 
-def alike(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> set[str]:
-    """Return which of our seeded weights have these values."""
-    return {name for name, ours in seeded.items() if torch.equal(value, ours)}
+def by_value(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> str | None:
+    """Return the first of our seeded weights that has these values: any of them will do."""
+    return next((name for name, ours in seeded.items() if torch.equal(value, ours)), None)
 
 
 def unmatched(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> list[str]:
-    """Return the contestant's names that could hold one of our unmatched weights, by shape."""
+    """Return the contestant's names that could hold one of our unmatched weights, by shape.
+
+    No more than `MOST_NAMES` for each of these: each is read and compared.
+    """
     shapes = {name: tuple(shape) for name, shape, _ in entries}
-    missing = [v.shape for n, v in fresh.items() if shapes.get(n) != tuple(v.shape)]
-    known = set(fresh)
-    return [n for n, shape in shapes.items() if n not in known and torch.Size(shape) in missing]
+    missing = Counter(tuple(v.shape) for n, v in fresh.items() if shapes.get(n) != tuple(v.shape))
+    room = Counter({shape: MOST_NAMES * count for shape, count in missing.items()})
+    found = []
+    for name, shape in shapes.items():
+        if name not in fresh and room[shape]:
+            room[shape] -= 1
+            found.append(name)
+    return found
 
 
 def _redrawn(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
