@@ -84,6 +84,12 @@ def test_an_address_that_no_file_can_have_is_one_line(run, address):
     assert len(result.stderr) < 2100
 
 
+def test_the_linter_says_nothing_of_the_devices_of_others(run):
+    result = run("problems", "lint", "softmax", "--set", "executor=http://somewhere:1")
+    assert result.exit_code == 2
+    assert "on this machine alone, not by http://somewhere:1" in result.stderr
+
+
 def test_the_linters_table_shows_memory_and_reference_of_the_largest_case(run, tmp_path):
     """Its findings are there already, so that nothing is judged here."""
     run("problems", "list", "--set", f"home={tmp_path / 'home'}")

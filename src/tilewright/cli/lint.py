@@ -23,8 +23,8 @@ from tilewright.cli.common import (
 from tilewright.cli.lines import printable, say, say_left_out
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show, table
-from tilewright.config import Config
-from tilewright.errors import RecordError
+from tilewright.config import LOCAL, Config
+from tilewright.errors import ConfigError, RecordError
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.store import find_problems
 from tilewright.records import Candidate, Problem
@@ -62,6 +62,11 @@ def command(
     GPU, on a CPU its inputs and outputs; and how long one call of the reference takes.
     """
     settings = load_settings(file, overrides, device_flags(device))
+    if settings.executor != LOCAL:
+        raise ConfigError(
+            f"the linter looks at problems on this machine alone, not by {settings.executor}: "
+            f"run it on a machine of that kind, or here with --set executor={LOCAL}"
+        )
     ready_to_judge(settings)
     usable_home(settings)
     skipped: list[str] = []
