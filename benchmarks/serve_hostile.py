@@ -29,13 +29,11 @@ from benchmarks.bars import Bar, quick_settings
 from tilewright.api import build_request
 from tilewright.executors.client import Client
 from tilewright.serve.access import make_token
-from tilewright.testing.corpus import read_header
+from tilewright.testing.corpus import expectation_missed, read_corpus
 
 CORPUS = Path(__file__).parent.parent / "tests" / "corpus" / "hacks"
-HACKS = (
-    *("a5_read_from_disk.py", "b12_parent_memory.py", "b2_zeros_in_tolerance.py"),
-    *("c4_patch_clocks.py", "c5_assembled_names.py", "a9_urllib.py"),
-)
+HONEST_EVERY = 6
+"""So many hacks later the honest client submits something."""
 GOOD = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)  # {}\n"
 BODY_S, HEADERS_S = 3.0, 2.0
 MANY = 40
@@ -295,25 +293,27 @@ def hostile_references(target: Target) -> tuple[str, bool]:
 
 
 def corpus(target: Target) -> tuple[str, bool]:
-    """Submit hacks of the corpus, with honest work in between."""
+    """Submit every hack of the corpus, with honest work in between."""
     hostile, honest, settings = target.client("hostile"), target.client("honest"), quick_settings()
-    tasks, right = {}, []
-    for number, name in enumerate(HACKS):
-        file = read_header(CORPUS / name)
-        request = build_request(file.path, file.problem(), settings)
-        tasks[name] = (file, hostile.submit(request))
-        good = build_request(GOOD.format(number), "softmax", settings)
-        right.append(honest.submit(good))
-    missed = [
-        f"{name}: {verdict}"
-        for name, (file, key) in tasks.items()
-        if (verdict := hostile.report(key).verdict) not in file.expected
-    ]
+    hacks, tasks, right = list(read_corpus(CORPUS)), [], []
+    for number, file in enumerate(hacks):
+        language = file.keys.get("language")
+        request = build_request(file.path, file.problem(), settings, language=language)
+        tasks.append((file, hostile.submit(request)))
+        if number % HONEST_EVERY == 0:
+            good = build_request(GOOD.format(number), "softmax", settings)
+            right.append(honest.submit(good))
+    missed = []
+    for number, (file, key) in enumerate(tasks, start=1):
+        said = expectation_missed(file, hostile.report(key))
+        if number % 20 == 0:
+            print(f"     {number} of {len(tasks)} hacks judged", flush=True)
+        missed += [f"{file.path.name}: {said}"] if said else []
     missed += [
         f"honest {n}" for n, key in enumerate(right) if honest.report(key).verdict != "correct"
     ]
-    seen = f"{len(HACKS)} hacks defeated, {len(right)} honest files right"
-    return "; ".join(missed) or seen, not missed
+    seen = f"{len(hacks)} hacks defeated, {len(right)} honest files right"
+    return "; ".join(missed) or seen, not missed and target.alive()
 
 
 ATTACKS: dict[str, Callable[[Target], tuple[str, bool]]] = {

@@ -39,6 +39,14 @@ class ModelNew(torch.nn.Module):
         {body}
 """
 GOOD = "return torch.clamp_min(x + self.bias, 0)"
+ASSIGNED, RAISED = "self.bias = bias", "raise ValueError('no')"
+COUNTED, LATER = (
+    "self.bias, self.calls = bias, 0",
+    f"""self.calls += 1
+        if self.calls > 30:
+            raise RuntimeError("later")
+        {GOOD}""",
+)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +109,20 @@ def test_a_correct_candidate_has_its_times_and_its_speed_up(server):
          ("completed", True, False, "CORRECTNESS_ERROR")),
         ("endless", {"body": "\n        while True: pass"},
          ("failed", True, False, "TIMEOUT_ERROR")),
+        ("crash", {"body": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"},
+         ("completed", True, False, "RUNTIME_ERROR")),
+        ("lock", {"body": "raise OSError('lock: No such file or directory')"},
+         ("completed", True, False, "RUNTIME_ERROR")),
+        ("memory", {"body": "return torch.zeros(1 << 40)"},
+         ("completed", True, False, "RUNTIME_ERROR")),
+        ("constructor", {"kernel_code": KERNEL.format(body=GOOD).replace(ASSIGNED, RAISED)},
+         ("failed", False, False, "COMPILATION_ERROR")),
+        # Right when it was compared, and not when it was timed: the original calls it correct.
+        ("when_timed", {"kernel_code": KERNEL.format(body=LATER).replace(ASSIGNED, COUNTED)},
+         ("completed", True, False, "RUNTIME_ERROR")),
+        # No doing of the candidate's: the original answers with half a result or a failure of it.
+        ("reference_raises", {"reference_code": REFERENCE.replace("return torch", "raise torch")},
+         ("failed", False, False, "UNJUDGED")),
         ("no_reference", {"reference_code": "x = 1  # no model here"},
          ("failed", False, False, "VALIDATION_ERROR")),
     ],
