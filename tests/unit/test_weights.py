@@ -6,11 +6,11 @@ import torch
 
 from tilewright.evaluator.judge.weights import (
     MOST_NAMES,
-    by_name,
-    by_value,
     is_constant,
+    named_alike,
     redraw,
     unmatched,
+    valued_alike,
 )
 
 
@@ -97,7 +97,7 @@ def test_names_match_where_the_shapes_agree():
     fresh = {"w": torch.ones(2, 3), "b": torch.ones(3)}
     said = [["w", [2, 3], "float32"], ["b", [4], "float32"], ["extra", [1], "float32"]]
 
-    assert by_name(fresh, said) == {"w": "w"}
+    assert named_alike(fresh, said) == {"w": "w"}
     assert unmatched(fresh, said) == []
 
 
@@ -110,19 +110,19 @@ def test_renamed_weights_match_by_their_seeded_values():
 
     assert set(unmatched(fresh, said)) == set(theirs)
     for name, value in theirs.items():
-        ours = by_value(value, seeded)
+        ours = valued_alike(value, seeded)
         assert ours is not None
         assert torch.equal(theirs[name], seeded[ours])
     # norm.weight is alone in its values; the linear layer's weight too.
-    assert {by_value(value, seeded) for value in theirs.values()} >= {"linear.weight", "gain"}
+    assert {valued_alike(value, seeded) for value in theirs.values()} >= {"linear.weight", "gain"}
 
 
 def test_other_values_and_other_dtypes_do_not_match():
     seeded = {"w": torch.tensor([0.1, 0.2])}
 
-    assert by_value(torch.tensor([0.1, 0.3]), seeded) is None
-    assert by_value(torch.tensor([0.1, 0.2]).half(), seeded) is None
-    assert by_value(torch.tensor([0.1, 0.2]), seeded) == "w"
+    assert valued_alike(torch.tensor([0.1, 0.3]), seeded) is None
+    assert valued_alike(torch.tensor([0.1, 0.2]).half(), seeded) is None
+    assert valued_alike(torch.tensor([0.1, 0.2]), seeded) == "w"
 
 
 def test_who_lists_thousands_of_names_has_a_few_of_them_read():

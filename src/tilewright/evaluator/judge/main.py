@@ -126,7 +126,7 @@ class Judge:
             return {"need": [], "count": 0}
         if not self.fresh:
             self.fresh = weights.redraw(model, frame.fields["seed"])
-        side.mapping = weights.by_name(self.fresh, side.entries)
+        side.mapping = weights.named_alike(self.fresh, side.entries)
         return {
             "need": weights.unmatched(self.fresh, side.entries),
             "count": len(self.fresh),
@@ -143,7 +143,7 @@ class Judge:
             like = torch.empty(shape, dtype=DTYPES[kind], device=self.device)
             # One after the other: of thousands that share their memory each would be a copy.
             value = side.memory.read(address, like)
-            ours = None if value is None else weights.by_value(value, left)
+            ours = None if value is None else weights.valued_alike(value, left)
             if ours is not None:
                 side.mapping[name] = ours
                 del left[ours]

@@ -39,7 +39,7 @@ def is_constant(value: torch.Tensor) -> bool:
     return value.numel() == 0 or bool((value == value.reshape(-1)[0]).all())
 
 
-def by_name(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[str, str]:
+def named_alike(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[str, str]:
     """Map the contestant's names to ours where these and the shapes agree.
 
     `entries` are the contestant's (name, shape, dtype).
@@ -48,7 +48,7 @@ def by_name(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[st
     return {name: name for name, value in fresh.items() if shapes.get(name) == tuple(value.shape)}
 
 
-def by_value(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> str | None:
+def valued_alike(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> str | None:
     """Return the first of our seeded weights that has these values: any of them will do."""
     return next((name for name, ours in seeded.items() if torch.equal(value, ours)), None)
 
