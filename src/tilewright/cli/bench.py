@@ -97,9 +97,11 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         EventLog(sitting.folder, sitting.log_bytes) as log,
         Progress("bench", verbose=given["verbose"]) as progress,
     ):
+        progress.reached(before, total)
         turns = _turns(sitting, settings, log, given, progress)
         try:
             for judged, turn in enumerate(turns, start=1):
+                progress.reached(before + judged, total)
                 progress.note(f"{before + judged} of {total}, {turn_text(turn)}")
                 if judged == given["limit"]:
                     turns.close()

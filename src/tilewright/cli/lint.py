@@ -97,6 +97,7 @@ def _healths(
         path = _path(settings.home, problem, model)
         known = None if again else _read(path)
         if known is None:
+            progress.about(problem.id)
             request = build_request(_nobody(problem), problem, settings)
             known = executor.lint(request, progress)
             path.parent.mkdir(exist_ok=True)
@@ -104,10 +105,11 @@ def _healths(
         return known
 
     with executor, Progress("lint") as progress, ThreadPoolExecutor(max(len(devices), 1)) as pool:
+        progress.reached(0, len(problems))
         for number, (problem, health) in enumerate(
             zip(problems, pool.map(looked, problems), strict=True), start=1
         ):
-            progress.about(f"{number} of {len(problems)}, {problem.id}")
+            progress.reached(number, len(problems))
             yield problem.id, health
 
 

@@ -14,8 +14,10 @@ from rich.text import Text
 
 from tilewright.cli.lines import printable, say
 
-__all__ = ["Progress", "describe"]
+__all__ = ["Progress", "bar_of", "describe"]
 
+BAR = 20
+"""How many characters a bar takes."""
 FIRST_S = 2.0
 """What takes no longer than this says nothing, unless there is a terminal."""
 
@@ -35,6 +37,17 @@ def describe(event: str, fields: dict[str, Any]) -> str:
     return ""
 
 
+def bar_of(done: int, total: int, left_s: float | None) -> str:
+    """Return how much is done, as a bar and in words."""
+    full = BAR * done // max(total, 1)
+    words = f"[{'#' * full}{'.' * (BAR - full)}] {done} of {total}"
+    if left_s is None:
+        return words
+    return (
+        f"{words}, {left_s / 60:.0f} min left" if left_s > 90 else f"{words}, {left_s:.0f} s left"
+    )
+
+
 class Progress:
     """Shows the events of evaluations while it is entered. Call it with an event and its fields.
 
@@ -48,6 +61,9 @@ class Progress:
         self._verbose = verbose
         self._start = time.monotonic()
         self._now = "starting"
+        self._done: tuple[int, int] | None = None
+        self._before = 0
+        """How much had been done when the first of it was told."""
         self._over = threading.Event()
         self._status: Status | None = None
         self._ticker: threading.Thread | None = None
@@ -96,6 +112,14 @@ class Progress:
         if self._status is not None:
             self._status.update(Text(self._line()))
 
+    def reached(self, done: int, total: int) -> None:
+        """Say how much of a known amount is done."""
+        if self._done is None:
+            self._before = done
+        self._done = done, total
+        if self._status is not None:
+            self._status.update(Text(self._line()))
+
     def note(self, text: str) -> None:
         """Write a line that stays."""
         if self._status is not None:
@@ -104,7 +128,14 @@ class Progress:
             say(printable(text))
 
     def _line(self) -> str:
-        return printable(f"{self.what}: {self._now}" if self.what else self._now)
+        words = f"{self.what}: {self._now}" if self.what else self._now
+        if self._done is None:
+            return printable(words)
+        done, total = self._done
+        new = done - self._before
+        took_s = time.monotonic() - self._start
+        left_s = took_s * (total - done) / new if new and done < total else None
+        return printable(f"{bar_of(done, total, left_s)}, {words}")
 
     def _write(self) -> None:
         self.note(f"{self._line()} ({time.monotonic() - self._start:.1f} s)")
