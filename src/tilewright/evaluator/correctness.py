@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from tilewright.evaluator.drawn import Answer, Drawn
@@ -17,6 +18,8 @@ from tilewright.records import Case, CaseResult, Incorrect, Unjudged
 __all__ = ["Seen", "judge_correctness"]
 
 CONTENTS = ("nominal", "scale", "sign", "offset", "heavy_tail", "small_integers", "edge_values")
+SIGNED = ("sign", "small_integers", "edge_values")
+"""Those that have negative values where the nominal ones are positive; the others change sizes."""
 ODD_SHARE = 0.75
 """Share of drawn sizes that are made odd: no multiple of any vector or tile."""
 SMALL_BYTES = 2 << 20
@@ -73,6 +76,9 @@ def _variations(evaluation: Evaluation, case: Case, size: int) -> list[str]:
     names = [name for name in CONTENTS[1:] if allowed is None or name in allowed]
     choices = evaluation.choices("variations", case.name)
     choices.shuffle(names)
+    signed, sized = [n for n in names if n in SIGNED], [n for n in names if n not in SIGNED]
+    # In turn: of the few that are always drawn one is of either kind.
+    names = [name for pair in zip_longest(signed, sized) for name in pair if name is not None]
     return names if size <= SMALL_BYTES else names[:FEW_CONTENTS]
 
 

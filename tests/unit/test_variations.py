@@ -1,0 +1,43 @@
+"""Which contents are drawn beside the nominal ones, and in which order."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tilewright.evaluator.correctness import (
+    CONTENTS,
+    FEW_CONTENTS,
+    SIGNED,
+    SMALL_BYTES,
+    _variations,
+)
+
+
+def chosen(seed: int, size: int, allowed: tuple[str, ...] | None = None) -> list[str]:
+    problem = SimpleNamespace(contents=allowed)
+    made: Any = SimpleNamespace(
+        request=SimpleNamespace(problem=problem), choices=lambda *_: random.Random(seed)
+    )
+    return _variations(made, SimpleNamespace(name="a"), size)  # type: ignore[arg-type]
+
+
+def test_small_inputs_get_every_variation_in_a_secret_order():
+    orders = {tuple(chosen(seed, SMALL_BYTES)) for seed in range(50)}
+    assert {frozenset(order) for order in orders} == {frozenset(CONTENTS[1:])}
+    assert len(orders) > 10
+
+
+def test_of_the_few_that_are_always_drawn_one_has_other_signs_and_one_other_sizes():
+    pairs = {tuple(chosen(seed, SMALL_BYTES + 1)) for seed in range(200)}
+    assert {len(pair) for pair in pairs} == {FEW_CONTENTS}
+    assert {len(set(pair) & set(SIGNED)) for pair in pairs} == {1}
+    assert len(pairs) == 9
+
+
+@pytest.mark.parametrize("allowed", [("scale", "offset"), ("sign",), ()])
+def test_what_a_problem_does_not_allow_is_not_drawn(allowed):
+    assert set(chosen(1, SMALL_BYTES, allowed)) == set(allowed)
