@@ -41,6 +41,24 @@ class Script:
         return answer.model_copy(update={"request": request})
 
 
+class BehindOthers:
+    """Answers once others, who are judged first, are through."""
+
+    def __init__(self):
+        self.over = threading.Event()
+
+    def __call__(self, request, seen):
+        limit = time.monotonic() + 10
+        while not self.over.is_set():
+            assert time.monotonic() < limit
+            seen(dispatchers.STILL, {})
+            time.sleep(0.01)
+        # Once it has begun, its deadline is over.
+        seen("stage", {})
+        seen(dispatchers.STILL, {})
+        return reports.correct().model_copy(update={"request": request})
+
+
 def until(done):
     limit = time.monotonic() + 10
     while not done():
@@ -236,46 +254,26 @@ def test_more_room_is_noticed(store):
 
 
 def test_a_deadline_passes_while_others_are_judged_first(store):
-    turn = threading.Event()
-
-    def waits_its_turn(request, seen):
-        limit = time.monotonic() + 10
-        while not turn.is_set():
-            assert time.monotonic() < limit
-            seen(dispatchers.STILL, {})
-            time.sleep(0.01)
-        seen("stage", {})
-        seen(dispatchers.STILL, {})
-        return reports.correct().model_copy(update={"request": request})
-
-    made = dispatcher_of(store, waits_its_turn)
+    others = BehindOthers()
+    made = dispatcher_of(store, others)
     made.add(store.submit(given_of("late", deadline=time.time() + 0.05)).result())
     assert "its deadline passed" in ended(store, "late").error
     made.add(store.submit(given_of("k", deadline=time.time() + 0.5)).result())
     until(lambda: store.task("k").state == "running")
-    turn.set()
+    others.over.set()
     assert ended(store, "k").verdict == "correct"
     made.close()
 
 
 def test_who_wants_the_same_without_a_deadline_is_not_held_to_anothers(store):
-    turn = threading.Event()
-
-    def waits_its_turn(request, seen):
-        limit = time.monotonic() + 10
-        while not turn.is_set():
-            assert time.monotonic() < limit
-            seen(dispatchers.STILL, {})
-            time.sleep(0.01)
-        return reports.correct().model_copy(update={"request": request})
-
-    made = dispatcher_of(store, waits_its_turn)
+    others = BehindOthers()
+    made = dispatcher_of(store, others)
     deadline = time.time() + 0.3
     made.add(store.submit(given_of("k", deadline=deadline)).result())
     until(lambda: store.task("k").state == "running")
     made.add(store.submit(given_of("k")).result())
     until(lambda: time.time() > deadline + 0.1)
-    turn.set()
+    others.over.set()
     assert ended(store, "k").verdict == "correct"
     made.close()
 
