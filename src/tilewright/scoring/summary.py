@@ -98,7 +98,13 @@ def _of_protocol(
     groups = sorted({group_of(problem) for problem in by_problem} - {""})
     found = {
         "verdicts": dict(Counter(item.verdict for _, item in judged)),
-        "kinds": dict(Counter(kind for _, item in judged if (kind := _kind_said(item)))),
+        "kinds": {
+            f"{verdict}: {kind}": count
+            for (verdict, kind), count in Counter(
+                (item.verdict, kind_of(item)) for _, item in judged if item.verdict != "correct"
+            ).items()
+            if kind
+        },
         "labels": dict(Counter(name for _, item in judged for name in item.labels)),
         "findings": dict(Counter(name for _, item in judged for name in item.findings)),
         "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}),
@@ -116,11 +122,6 @@ def _of_protocol(
         outcomes, names = zip(*pairs, strict=True)
         found["explained_by_group"] = metrics.explained_deviance(outcomes, names)
     return found
-
-
-def _kind_said(item: Judgement) -> str:
-    kind = kind_of(item)
-    return f"{item.verdict}: {kind}" if kind else ""
 
 
 def explained_by_run(
