@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from heapq import nlargest, nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -191,12 +192,19 @@ def _picked(found: list[tuple[Turn, Judgement]], most: int) -> Sequence[int]:
     """Return the places of what was refused or odd, of the slowest and fastest, then evenly."""
     if len(found) <= most:
         return range(len(found))
-    refused = [item.verdict in ("rejected", "unjudged") for _, item in found]
-    odd = [place for place, first in enumerate(refused) if first]
-    odd += [n for n, (_, item) in enumerate(found) if item.findings and not refused[n]]
-    speeds = [(item.speedup, n) for n, (_, item) in enumerate(found) if item.speedup is not None]
-    ends = sorted(speeds)[: most // MOST_EXTREME] + sorted(speeds)[::-1][: most // MOST_EXTREME]
-    kept = dict.fromkeys([*odd[: most // 2], *(place for _, place in ends)])
+    refused: list[int] = []
+    odd: list[int] = []
+    speeds: list[tuple[float, int]] = []
+    for place, (_, item) in enumerate(found):
+        if item.verdict in ("rejected", "unjudged"):
+            refused.append(place)
+        elif item.findings:
+            odd.append(place)
+        if item.speedup is not None:
+            speeds.append((item.speedup, place))
+    share = most // MOST_EXTREME
+    ends = nsmallest(share, speeds) + nlargest(share, speeds)
+    kept = dict.fromkeys([*[*refused, *odd][: most // 2], *(place for _, place in ends)])
     rest = [place for place in range(len(found)) if place not in kept]
     room = most - len(kept)
     return [*kept, *rest[:: max(len(rest) // room, 1)][:room]]

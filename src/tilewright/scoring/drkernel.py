@@ -22,6 +22,7 @@ __all__ = ["drkernel"]
 
 THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
 DECOY = "decoy"
+WRONG = Score(ok=False)
 
 
 def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
@@ -30,18 +31,21 @@ def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
     `None` where nothing was judged by those rules. What was not judged is left out.
     """
     histories: dict[tuple[str, int], list[tuple[int, Score]]] = defaultdict(list)
+    others = tuple(BENCHMARKS)
     for turn in turns:
         # Benchmarks with rules of their own are not what the paper scored.
-        elsewhere = turn.ask.problem.startswith(tuple(BENCHMARKS))
-        for item in turn.judgements:
+        elsewhere = turn.ask.problem.startswith(others)
+        for item in () if elsewhere else turn.judgements:
+            if item.protocol != "official" or item.tolerance is not None:
+                continue
             score = _score(item)
-            by_rule = item.protocol == "official" and item.tolerance is None and not elsewhere
-            if by_rule and score is not None:
+            if score is not None:
                 histories[turn.ask.problem, turn.ask.sample].append((turn.ask.turn, score))
     if not histories:
         return None
-    last = [max(found, key=lambda pair: pair[0])[1] for found in histories.values()]
-    best = [_best([score for _, score in sorted(found, key=_turn)]) for found in histories.values()]
+    in_order = [[score for _, score in sorted(found, key=_turn)] for found in histories.values()]
+    last = [scores[-1] for scores in in_order]
+    best = [_best(scores) for scores in in_order]
     return {"trajectories": len(last), "last": _numbers(last), "best": _numbers(best)}
 
 
@@ -52,8 +56,8 @@ def _turn(pair: tuple[int, Score]) -> int:
 def _score(item: Judgement) -> Score | None:
     if item.verdict == "unjudged":
         return None
-    right = item.verdict == "correct" and DECOY not in (*item.findings, *item.labels)
-    return Score(right, item.speedup if right else None)
+    right = item.verdict == "correct" and DECOY not in item.findings + item.labels
+    return Score(right, item.speedup) if right else WRONG
 
 
 def _best(scores: Sequence[Score]) -> Score:

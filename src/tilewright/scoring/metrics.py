@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
+from typing import Any
 
 __all__ = [
     "FastCount",
@@ -230,9 +232,9 @@ def _deviance(right: int, count: int) -> float:
 
 
 @lru_cache(maxsize=8)
-def _draws(count: int, draws: int, seed: int) -> tuple[tuple[int, ...], ...]:
+def _draws(count: int, draws: int, seed: int) -> tuple[itemgetter[Any], ...]:
     generator = random.Random(seed)
-    return tuple(tuple(generator.choices(range(count), k=count)) for _ in range(draws))
+    return tuple(itemgetter(*generator.choices(range(count), k=count)) for _ in range(draws))
 
 
 def bootstrap_interval(
@@ -256,10 +258,10 @@ def bootstrap_interval(
     """
     if not groups:
         raise ValueError("an interval of no problems")
-    found = []
-    for chosen in _draws(len(groups), draws, seed):
-        sums, counts = zip(*map(groups.__getitem__, chosen), strict=True)
-        found.append(math.fsum(sums) / sum(counts))
-    found.sort()
+    sums, counts = zip(*groups, strict=True)
+    if len(groups) == 1:
+        return sums[0] / counts[0], sums[0] / counts[0]
+    chosen = _draws(len(groups), draws, seed)
+    found = sorted(math.fsum(pick(sums)) / sum(pick(counts)) for pick in chosen)
     tail = (1.0 - level) / 2
     return found[int(tail * draws)], found[min(int((1 - tail) * draws), draws - 1)]

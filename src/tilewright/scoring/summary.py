@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tilewright.records import Protocol
@@ -34,6 +35,7 @@ def score_of(item: Judgement) -> Score | None:
     return Score(item.verdict == "correct", item.speedup, item.low, rejected=rejected)
 
 
+@lru_cache(maxsize=10_000)
 def group_of(problem: str) -> str:
     """Return the level or category in a problem's id; empty where it has none."""
     parts = problem.split("/")
@@ -229,13 +231,11 @@ def flips_of(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = []
     for turn in turns:
-        if len({item.verdict for item in turn.judgements}) < 2:
-            continue
-        verdicts = {i.protocol: i for i in turn.judgements if i.verdict != "unjudged"}
-        if len({item.verdict for item in verdicts.values()}) > 1:
-            says: dict[str, str] = {name: item.verdict for name, item in verdicts.items()}
-            why = next((item.reason for item in verdicts.values() if item.verdict != "correct"), "")
-            cause = cause_of(turn.ask.problem, verdicts["official"], verdicts["strict"])
+        judged = {i.protocol: i for i in turn.judgements if i.verdict != "unjudged"}
+        says: dict[str, str] = {name: item.verdict for name, item in judged.items()}
+        if len(set(says.values())) > 1:
+            why = next((item.reason for item in judged.values() if item.verdict != "correct"), "")
+            cause = cause_of(turn.ask.problem, judged["official"], judged["strict"])
             found.append({"ask": turn.ask.id, "verdicts": says, "cause": cause, "why": why})
     return found
 
