@@ -116,7 +116,7 @@ VERDICT = (
         PIPELINE,
         (
             "a baseline that does not load is the candidate's fault",
-            "raise baseline_failed(name, ended) from ended",
+            "raise baseline_failed(evaluation, name, ended) from ended",
             "raise",
             "test_a_baseline_that_fails_is_not_the_candidates_fault",
         ),

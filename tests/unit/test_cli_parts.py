@@ -21,7 +21,7 @@ def test_progress_is_plain_where_there_is_no_terminal(capsys, monkeypatch):
         progress("draw", {"case": "tiny", "contents": "scale\x1b"})
         progress._over.wait(0.2)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b (")
+    assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b; ")
     assert len(lines) <= 3
     assert describe("unheard of", {}) == ""
 

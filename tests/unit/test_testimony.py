@@ -19,6 +19,7 @@ from tilewright.evaluator.testimony import (
     OutputSaid,
     Result,
     Said,
+    failure_of,
     read,
     read_weights,
 )
@@ -225,3 +226,19 @@ def test_no_bytes_do_worse(body):
         return
 
     assert isinstance(entries, list)
+
+
+@pytest.mark.parametrize(
+    ("type_", "message", "reason"),
+    [
+        ("OutOfMemoryError", "CUDA out of memory", "out of memory"),
+        ("MemoryError", "", "out of memory"),
+        ("RuntimeError", "DefaultCPUAllocator: can't allocate memory", "out of memory"),
+        ("AcceleratorError", "CUDA error: out of memory", "out of memory"),
+        ("AcceleratorError", "CUDA error: an illegal memory access", "exception"),
+        ("SystemExit", "3", "exit"),
+    ],
+)
+def test_what_an_exception_is_called(type_, message, reason):
+    said = ErrorSaid(during="call", type=type_, message=message, traceback=[])
+    assert failure_of(said, "correctness").reason == reason

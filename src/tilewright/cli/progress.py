@@ -138,7 +138,7 @@ class Progress:
         return printable(f"{bar_of(done, total, left_s)}, {words}")
 
     def _write(self) -> None:
-        self.note(f"{self._line()} ({time.monotonic() - self._start:.1f} s)")
+        self.note(f"{self._line()}; {time.monotonic() - self._start:.1f} s so far")
 
     def _tick(self) -> None:
         wait = FIRST_S

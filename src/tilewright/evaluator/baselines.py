@@ -33,7 +33,7 @@ def open_baselines(evaluation: Evaluation, *, fresh: bool = False) -> None:
         if baseline.name in evaluation.sides:
             continue
         candidate = baseline.candidate or reference_candidate(evaluation)
-        with blamed_on_baseline(baseline.name):
+        with blamed_on_baseline(evaluation, baseline.name):
             if fresh or not evaluation.take_parked(baseline.name):
                 open_again(evaluation, baseline.name, candidate)
             elif evaluation.has_weights:
@@ -85,18 +85,23 @@ def open_again(evaluation: Evaluation, name: str, candidate: Candidate) -> None:
 
 
 @contextmanager
-def blamed_on_baseline(name: str) -> Iterator[None]:
+def blamed_on_baseline(evaluation: Evaluation, name: str) -> Iterator[None]:
     """Turn a failure inside into a problem's: for a baseline no candidate can be blamed."""
     try:
         yield
     except Ended as ended:
-        raise baseline_failed(name, ended) from ended
+        raise baseline_failed(evaluation, name, ended) from ended
 
 
-def baseline_failed(name: str, ended: Ended) -> TilewrightError:
-    """Return what to raise for a baseline that ended: one that was kept is tried again, fresh."""
-    message = getattr(ended.outcome, "message", "")
-    kind = InfrastructureError if ended.kept else ProblemError
+def baseline_failed(evaluation: Evaluation, name: str, ended: Ended) -> TilewrightError:
+    """Return what to raise for a baseline that ended.
+
+    It is tried again, fresh, if it was kept, or lacked device memory beside processes that idle.
+    """
+    message, host = getattr(ended.outcome, "message", ""), evaluation.host
+    lacked = getattr(ended.outcome, "reason", "") == "out of memory"
+    ours = ended.kept or (lacked and host.device.is_gpu and host.end_idle())
+    kind = InfrastructureError if ours else ProblemError
     return kind(f"baseline {name!r} {ended.outcome.verdict}: {message}")
 
 

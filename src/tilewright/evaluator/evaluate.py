@@ -154,7 +154,7 @@ def _stages(evaluation: Evaluation, collected: Collected, leased: ExitStack) -> 
     with evaluation.stage("prepare"):
         prepare(evaluation, "candidate", request.candidate)
         for name, candidate in others.items():
-            with blamed_on_baseline(name):
+            with blamed_on_baseline(evaluation, name):
                 prepare(evaluation, name, candidate)
     _compile_ahead(evaluation)
     with evaluation.stage("lease"):
@@ -190,7 +190,7 @@ def _compile_ahead(evaluation: Evaluation) -> None:
     compile_ahead(evaluation, "candidate", evaluation.request.candidate)
     for item in evaluation.request.baselines:
         if item.candidate:
-            with blamed_on_baseline(item.name):
+            with blamed_on_baseline(evaluation, item.name):
                 compile_ahead(evaluation, item.name, item.candidate)
 
 
@@ -296,7 +296,7 @@ def _time(evaluation: Evaluation, collected: Collected) -> None:
             collected.times.append(times)
         except Ended as ended:
             if ended.side in names:
-                raise baseline_failed(ended.side, ended) from ended
+                raise baseline_failed(evaluation, ended.side, ended) from ended
             raise
         collected.labels += labels_of(collected.times[-1])
         if collected.times[-1].wrong:
@@ -317,7 +317,7 @@ def _exit(evaluation: Evaluation, collected: Collected) -> None:
         for name in ("candidate", KNOCKED_OUT):
             evaluation.close_side(name)
         baseline = evaluation.request.baselines[0].name
-        with blamed_on_baseline(baseline):
+        with blamed_on_baseline(evaluation, baseline):
             look_for_disturbance(evaluation, collected)
     if side is None:
         detail = "its process was lost when it was called without its own launches"

@@ -13,6 +13,8 @@ from tilewright.records import Failed, Stage
 __all__ = ["Built", "ErrorSaid", "OutputSaid", "Result", "failure_of", "read", "read_weights"]
 
 NAMES_BYTES = 512 << 10
+MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
+MEMORY_WORDS = ("can't allocate", "CUDA error: out of memory")
 WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
 Text = Annotated[str, Field(max_length=8192)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
@@ -144,8 +146,7 @@ def failure_of(said: ErrorSaid, stage: Stage) -> Failed:
     """Return what an exception that a side told of makes of its candidate."""
     lines = "\n".join(said.traceback)
     message = f"{said.type}: {said.message}" + (f"\n{lines}" if lines else "")
-    memory = said.type in ("MemoryError", "OutOfMemoryError") or "can't allocate" in said.message
-    if memory:
+    if said.type in MEMORY_TYPES or any(words in said.message for words in MEMORY_WORDS):
         return Failed(stage=stage, reason="out of memory", message=message)
     if said.type in ("SystemExit", "KeyboardInterrupt"):
         return Failed(stage=stage, reason="exit", message=message)

@@ -143,9 +143,7 @@ class DeviceJudge(Judge):
 
         if fields["keep"] is not None:
             self.snapshots.pop(fields["side"], None)
-            expected = self.draws[fields["keep"]].expected
-            room = [torch.empty_like(item.value, device="cuda") for item in expected]
-            del room
+            self.draws[fields["keep"]].find_room()
         self.gates.close(fields["side"], fields["sequence"], write_inputs)
         return {}
 

@@ -24,6 +24,8 @@ from tilewright.contestant.cuda import DONE_WORD, GATE_WORD, WORDS_BYTES, Block,
 FLUSH_CACHES = 2
 """How many times as large as the device's second level cache is what pushes everything out."""
 POLL_S = 2e-5
+SPARE_BYTES = 2 << 30
+"""Of the device's memory, for what processes load there beside what we share with them."""
 
 
 @dataclass
@@ -93,6 +95,9 @@ class Gates:
 
     def _fresh(self, size: int) -> Block:
         """Return a block in which nothing stands: not even what an earlier contestant computed."""
+        if torch.cuda.mem_get_info()[0] < size + SPARE_BYTES:
+            # What our allocator keeps: who maps this needs room beside it, for its own code.
+            torch.cuda.empty_cache()
         try:
             block = self.driver.allocate(size)
         except RuntimeError:

@@ -1,0 +1,35 @@
+"""Timed draws keep no values: what room their outputs need is known by their form alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+import torch
+from tilewright.evaluator.judge.comparison import Expected
+from tilewright.evaluator.judge.draws import Draw
+
+made = []
+real = torch.empty
+torch.empty = lambda *args, **more: made.append(real(*args, **more)) or made[-1]
+values = [torch.ones(4, 8, dtype=torch.float16), torch.ones(3, 1).expand(3, 5), torch.ones(0)]
+drawn = Draw({}, {}, bytearray(), 0, 0, [], [Expected(value, None, 0.0) for value in values])
+drawn.forget_values()
+known = set(sys.modules)
+drawn.find_room("cpu")
+print([(tuple(item.shape), str(item.dtype)) for item in made])
+print(len(set(sys.modules) - known))
+"""
+
+
+def test_room_is_found_for_every_output_and_nothing_is_imported_for_that():
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=True
+    )
+    forms, imported = done.stdout.splitlines()
+    assert forms == (
+        "[((4, 8), 'torch.float16'), ((3, 5), 'torch.float32'), ((0,), 'torch.float32')]"
+    )
+    assert imported == "0"
