@@ -190,6 +190,7 @@ EXPECTED = {
 }
 LABELLED = {"synchronises": "synchronises", "launches": "launches counted"}
 ADVISED = ("same", "triton", "cuda", "half its own", "module", "traced")
+MOST_BEGUN = 3.0
 OVERRIDES = [*gpu_requests.OVERRIDES, "eval.limits.call_s=6"]
 
 
@@ -215,11 +216,13 @@ def cases() -> list[tuple[str, Problem, Candidate]]:
         ("publicly", softmax, _candidate("torch", same + "# publicly\n", "work")),
     ]
     model = _candidate("torch", LINEAR + "\n\nModelNew = Model\n", "ModelNew")
+    again = _candidate("torch", LINEAR + "\n\nModelNew = Model  # again\n", "ModelNew")
     tuned = _candidate("torch", LINEAR + "\n\nModelNew = Model  # tuned\n", "ModelNew")
     traced = _candidate("triton", dict(CANDIDATES)["triton"][1] + "# traced\n", "work")
     return [
         *found,
         ("module", linear, model),
+        ("module again", linear, again),
         ("launches", launches, _candidate("torch", HALVED, "work")),
         ("against max-autotune", linear, tuned),
         ("traced", softmax, traced),
@@ -296,7 +299,29 @@ def run(match: str, out: Path) -> list[Bar]:
     (out / "gpu_smoke.json").write_text(json.dumps(rows), encoding="utf-8")
     seen = f"{len(rows) - len(missed)} of {len(rows)}"
     bars = [Bar("smoke: verdicts as expected", "all", seen, not missed, {"missed": missed})]
-    return bars + [_explained(row) for row in rows if row["name"] == "traced"]
+    bars += [_explained(row) for row in rows if row["name"] == "traced"]
+    timing = {str(row["name"]): _timing_s(row) for row in rows if "module" in str(row["name"])}
+    if all(timing.get(name) for name in ("module", "module again")):
+        bars.append(_begun(timing["module"], timing["module again"]))
+    return bars
+
+
+def _timing_s(row: dict[str, object]) -> float:
+    """Return the seconds of a report's timing; 0 without one."""
+    if "report" not in row:
+        return 0.0
+    stages = EvalReport.model_validate(row["report"]).stages
+    return sum(stage.wall_s for stage in stages if stage.name == "timing")
+
+
+def _begun(first_s: float, again_s: float) -> Bar:
+    """See that nothing is made ready in the timing of a problem's first candidate for seconds.
+
+    A judge that imports a part of torch there takes 2 s; to open a baseline takes 0.3 s.
+    """
+    seen = first_s / again_s
+    what = "smoke: timing of a problem's first candidate, over its second's"
+    return Bar(what, f"<= {MOST_BEGUN:g}", f"{seen:.1f}: {first_s:.2f} s", seen <= MOST_BEGUN)
 
 
 def _explained(row: dict[str, object]) -> Bar:
