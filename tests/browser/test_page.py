@@ -14,6 +14,7 @@ from tests.unit.test_reports import HOSTILE, a_run, turns, with_report
 from tilewright.records.events import Ask, Judgement, Turn
 from tilewright.reports.gather import annotate, gather
 from tilewright.reports.page import document, page
+from tilewright.scoring.words import speed_text
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
@@ -236,3 +237,14 @@ def test_the_first_table_is_there_within_a_second(browser, tmp_path):
         "return t.loadEventEnd - t.startTime"
     )
     assert took < 1000
+
+
+def test_the_page_calls_faster_what_the_terminal_does(browser, tmp_path):
+    shown = opened(browser, many(tmp_path), tmp_path)
+    ends = [(1.1, 1.01, 1.2), (0.92, 0.84, 0.995), (1.1, 1.06, 1.14), (0.9, 0.87, 0.93)]
+    ends += [(1.02, 1.001, 1.04), (1.02, 0.999, 1.04), (2.0, 1.2, 2.9), (1.0, 1.0, 1.0)]
+    for middle, low, high in ends:
+        item = {"speedup": middle, "low": low, "high": high}
+        text = shown.execute_script("return speed(arguments[0])", item)
+        same = "no measurable difference" in speed_text(middle, low, high)
+        assert ("no measurable difference" in text) == same, text

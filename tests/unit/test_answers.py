@@ -284,6 +284,34 @@ def test_a_conversation_answers_the_problem_whose_reference_it_shows(tmp_path, p
     assert "second" in next(iter(found.values()))
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"uuid": 0, "original_python_code": "class Model: pass", "messages": []},
+        {"original_python_code": "class Model: pass", "code": "x"},
+        {"task_id": 40, "code": "x"},
+        {"problem_id": 7, "code": "x"},
+    ],
+)
+def test_an_answer_to_another_problem_is_none_to_the_only_one(tmp_path, problems, row):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f"{json.dumps(row)}\n{json.dumps({'code': 'mine'})}\n")
+    found, skipped = read(path, problems[:1])
+    assert list(found.values()) == ["mine"]
+    assert "rows.jsonl:1: no problem of this run is called" in skipped[0]
+
+
+def test_what_a_trajectory_says_last_is_no_answer(tmp_path, problems):
+    name = "kernelbench/level1-2"
+    asks = Ask(id="0", problem=name), Ask(id="1", problem=name, turn=1, role="say")
+    kept = Judgement(protocol="strict", verdict="correct", report="reports/0.json")
+    run = a_run(tmp_path / "run", [Turn(ask=asks[0], judgements=(kept,)), Turn(ask=asks[1])])
+    (run / "reports").mkdir()
+    (run / "reports" / "0.json").write_text(reports.correct().to_json())
+    found, _ = read(run, problems)
+    assert found == {f"{name}#0": reports.correct().request.candidate.files[0].text}
+
+
 def test_a_folder_with_a_pipe_and_a_link_out_of_it(tmp_path, problems):
     folder = tmp_path / "mine"
     folder.mkdir()

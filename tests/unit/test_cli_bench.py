@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,29 @@ def test_a_report_is_written_where_it_is_wanted(run, tmp_path):
     assert names == {"report.html", "report.json", "report.csv", "report.md"}
     assert "looks right" in Path("out/report.csv").read_text()
     assert Path("out/report.md").read_text().startswith("# mine\n")
+
+
+def test_a_limit_holds_with_several_workers(run, judged):
+    Path("rows.jsonl").write_text(rows(5))
+    asked = ("bench", "softmax", "--candidates", "rows.jsonl", "--workers", "3", "--limit", "1")
+    first = run(*asked, "--json")
+    assert "1 judged" in first.stderr, first.stderr
+    document = json.loads(first.stdout)
+    assert (document["candidates"], document["left"], len(judged)) == (1, 4, 1)
+    assert "4 judged" in run("bench", "--resume", document["run"], "--workers", "3").stderr
+    assert len(judged) == len(set(judged)) == 5
+
+
+@pytest.mark.usefixtures("judged")
+def test_what_is_no_text_is_said_and_empties_no_report(run):
+    Path("rows.jsonl").write_text(rows(1))
+    made = run("bench", "softmax", "--candidates", "rows.jsonl", "--out", "r", "--json")
+    folder = Path(json.loads(made.stdout)["run"])
+    assert run("report", str(folder)).exit_code == 0
+    before = (folder / "report.html").read_bytes()
+    again = run("report", str(folder), "--title", os.fsdecode(b"\xff"))
+    assert again.exit_code == 2
+    assert "--title" in again.stderr
+    odd = folder.rename(folder.with_name(os.fsdecode(b"run\xff")))
+    assert run("report", str(odd)).exit_code == 2
+    assert (odd / "report.html").read_bytes() == before

@@ -274,3 +274,17 @@ def test_a_damaged_problem_is_named_by_file_and_line(tmp_path):
         file.write('{"id": 3}\n')
     with pytest.raises(RecordError, match=r"problems.jsonl:2: "):
         resume(folder)
+
+
+def test_what_ended_beside_the_turn_at_which_somebody_stopped_is_on_the_disk(tmp_path):
+    folder, together = folder_of(tmp_path, 6), threading.Barrier(3)
+
+    def play(ask: Ask) -> Turn:
+        together.wait()
+        return turn(ask)
+
+    with EventLog(folder) as log:
+        turns = drive(resume(folder).strategy, play, log, in_flight=3)
+        next(turns)
+        turns.close()
+    assert sorted(told(folder)) == [ask.id for ask in asks(3)]

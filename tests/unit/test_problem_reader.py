@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -238,3 +239,25 @@ class _Finalized:
 
     def __del__(self) -> None:
         sum(range(50))
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        'CASES = [{"name": "\\ud800"}]',
+        'CASES = [{"n": "\\ud800"}]',
+        f'CASES = [{{"n": 0x{"f" * 5000}}}]',
+    ],
+    ids=["name", "parameter", "number"],
+)
+def test_a_literal_that_no_record_can_hold_is_refused(literal):
+    text = f"{literal}\ndef inputs(case, generator): ...\ndef reference(x): ...\n"
+    with pytest.raises(ProblemError, match=r"p\.py: "):
+        parse_problem(text, "p", "p", "p.py")
+
+
+def test_a_file_whose_name_is_no_text_is_refused(tmp_path):
+    path = tmp_path / os.fsdecode(b"p\xff.py")
+    path.write_text(FUNCTION)
+    with pytest.raises(ProblemError, match="not UTF-8; rename it"):
+        read_problem(path)

@@ -103,8 +103,6 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
             for judged, turn in enumerate(turns, start=1):
                 progress.reached(before + judged, total)
                 progress.note(f"{before + judged} of {total}, {turn_text(turn)}")
-                if judged == given["limit"]:
-                    turns.close()
         except BaseException:
             progress.note(f"to go on: tilewright bench --resume {sitting.folder}")
             raise
@@ -151,7 +149,7 @@ def _of_model(given: dict[str, Any]) -> int:
             policy.close()
     summary = {
         **summary_of(told, session.begun.weak),
-        "curves": curves(told),
+        "curves": curves(told, session.begun.weak),
         "spent": spent_on(told).model_dump(),
     }
     if given["as_json"]:
@@ -234,10 +232,11 @@ def _turns(
     sitting: Sitting, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
 ) -> Any:  # noqa: ANN401 - a generator, which the caller may close
     """Play what is left; what is under way ends with us."""
-    workers, lock = given["workers"], threading.Lock()
+    workers, lock, total = given["workers"], threading.Lock(), len(sitting.sources)
     problems = {problem.id: problem for problem in sitting.problems}
     devices = settings.eval.devices
     executor = open_executor(settings, workers)
+    room = iter(range(total if given["limit"] is None else given["limit"]))
 
     def shown(event: str, fields: dict[str, Any]) -> None:
         with lock:
@@ -272,6 +271,7 @@ def _turns(
             log,
             in_flight=max(workers, 2 * len(devices)),
             waiting=sitting.waiting,
+            admit=lambda _: next(room, None) is not None,
             stop=stop,
         )
     finally:

@@ -50,7 +50,7 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     """Return the numbers of a run, one table a protocol."""
     head = f"{summary['candidates']} candidates for {summary['problems']} problems"
     if summary["unanswered"]:
-        head += f"; {summary['unanswered']} more have no candidate, and count as not correct"
+        head += f"; {summary['unanswered']} more have no candidate"
     parts: list[RenderableType] = [Text(head, style="bold")]
     for name, numbers in summary["protocols"].items():
         parts += [Text(""), Text(name, style="bold"), _protocol(numbers)]
@@ -101,7 +101,7 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     rows: list[tuple[str, str | Text]] = [("verdicts", verdicts)]
     if numbers["weak_left_out"]:
         rows.append(("left out", f"{numbers['weak_left_out']} weak problems"))
-    if not numbers["judged"]:
+    if not numbers["counted"]:
         return facts(rows)
     correct = f"{numbers['correct']} of {numbers['counted']}"
     if numbers["unanswered"]:

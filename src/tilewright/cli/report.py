@@ -9,6 +9,7 @@ import click
 
 from tilewright.cli.lines import say, say_left_out
 from tilewright.errors import ConfigError
+from tilewright.records.base import is_text
 from tilewright.reports.gather import annotate, gather, uncollected
 from tilewright.reports.page import document, page
 from tilewright.reports.tables import as_csv, as_markdown
@@ -42,6 +43,9 @@ def command(
     The page works from disk, without a network.
     """
     folders = [Path(run) for run in runs]
+    for what, text in [("--title", title or ""), *(("RUN", str(p.resolve())) for p in folders)]:
+        if not is_text(text):
+            raise ConfigError(f"{what} {text!r}: not UTF-8, as a page has to be")
     for ask, text in notes:
         annotate(folders, ask, text)
     target = Path(out) if out else folders[0]
@@ -49,16 +53,17 @@ def command(
         gathered = gather(folders, full=full)
         name = title or f"{gathered.runs[0].begun.problems}, {gathered.runs[0].begun.device}"
         shown = document(gathered, name)
-        files = {
+        texts = {
             "report.html": page(shown),
             "report.json": json.dumps(shown),
             "report.csv": as_csv(gathered),
             "report.md": as_markdown(gathered, name),
         }
+        files = {file: text.encode() for file, text in texts.items()}
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for file, text in files.items():
-            (target / file).write_text(text, encoding="utf-8")
+        for file, encoded in files.items():
+            (target / file).write_bytes(encoded)
     except OSError as error:
         raise ConfigError(f"--out {target}: cannot be written: {error.strerror}") from error
     click.echo(target / "report.html")

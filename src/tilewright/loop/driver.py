@@ -76,6 +76,7 @@ def drive(
     """
     with ThreadPoolExecutor(in_flight) as pool:
         running: set[Future[Turn]] = set()
+        ended: list[Future[Turn]] = []
         held = deque(waiting)
 
         try:
@@ -88,8 +89,9 @@ def drive(
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 # What failed waits until what did not is on the disk.
-                for future in sorted(done, key=lambda item: item.exception() is not None):
-                    turn = future.result()
+                ended = sorted(done, key=lambda item: item.exception() is None)
+                while ended:
+                    turn = ended.pop().result()
                     log.append(Told(turn=turn))
                     strategy.tell(turn)
                     yield turn
@@ -99,13 +101,13 @@ def drive(
             if not isinstance(error, GeneratorExit):
                 # Who wants no more turns lets those under way end.
                 stop()
-            _save(strategy, log, running)
+            _save(strategy, log, [*ended, *running])
             raise
 
 
-def _save(strategy: Strategy, log: EventLog, running: set[Future[Turn]]) -> None:
-    """Put on the disk what ends all the same, now that the run does."""
-    for future in running:
+def _save(strategy: Strategy, log: EventLog, left: Iterable[Future[Turn]]) -> None:
+    """Put on the disk what has ended, or ends all the same, now that the run does."""
+    for future in left:
         with contextlib.suppress(Exception, CancelledError):
             turn = future.result()
             log.append(Told(turn=turn))

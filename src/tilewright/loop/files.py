@@ -32,6 +32,7 @@ REFERENCE = "reference"
 _KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$")
 _CODE = ("code", "kernel", "predict", "kernel_code", "custom_code", "candidate")
 """Fields that hold source in the files of various projects."""
+_NAMES = ("problem", "problem_id", "task_id", "uuid", "file", "name")
 _SOURCES = (".py", ".cpp", ".cu")
 NOTHING = (SourceFile(path="candidate.py", text=""),)
 """What an answer without code comes to."""
@@ -149,6 +150,8 @@ def _read_run(path: Path, known: _Names, answers: Answers) -> None:
     given = sources_of(path) if (path / CANDIDATES).is_file() else {}
     last: dict[tuple[str, int], Turn] = {}
     for turn in turns_of(read_events(path, left_out=answers.skipped.append)):
+        if turn.ask.role == "say":
+            continue
         key = (turn.ask.problem, turn.ask.sample)
         if key not in last or turn.ask.turn >= last[key].ask.turn:
             last[key] = turn
@@ -220,10 +223,10 @@ def _read_folder(path: Path, known: _Names, answers: Answers) -> None:
 def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answers: Answers) -> None:
     counts: dict[str, int] = {}
     for where, row in named_predictions(rows, known.problems):
-        named = _named(row)
-        problem = known.of_reference(row.get("original_python_code"))
-        if problem is None:
-            problem = known.only() if named is None else known.find(named)
+        named, reference = _named(row), row.get("original_python_code")
+        problem = known.of_reference(reference) or known.find(named or "")
+        if named is None and not reference:
+            problem = known.only()
         if problem is None:
             name = "its reference" if named is None else repr(named[:80])
             answers.skipped.append(f"{where}: no problem of this run is called {name}")
@@ -269,7 +272,7 @@ def _named(row: dict[str, Any]) -> str | None:
     if "level" in row and "problem_id" in row:
         level, number = (whole_number(row[name]) for name in ("level", "problem_id"))
         return f"level{level}-{number}"
-    for name in ("problem", "problem_id", "task_id", "uuid", "file", "name"):
-        if isinstance(row.get(name), str):
-            return str(row[name]).removesuffix(".py")
-    return None
+    given = [row[name] for name in _NAMES if row.get(name) is not None]
+    # A number is a name too, though of no problem: an answer to another one counts for none.
+    chosen = next((item for item in given if isinstance(item, str)), given[0] if given else None)
+    return None if chosen is None else str(chosen).removesuffix(".py")

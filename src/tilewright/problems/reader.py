@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
 from tilewright.records import Case, Problem, SourceFile
+from tilewright.records.base import is_text
 
 __all__ = ["bundled_names", "find_problem", "parse_problem", "read_problem"]
 
@@ -58,6 +59,8 @@ def read_problem(path: Path, *, name: str = "", set_name: str = "") -> Problem:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"{path}: cannot be read: {error}") from error
+    if not is_text(str(path)):
+        raise ProblemError(f"{str(path)!r}: its name is not UTF-8; rename it")
     stem = name or (path.parent.name if path.name == "problem.py" else path.stem)
     identity = f"{set_name}/{stem}" if set_name else stem
     return parse_problem(text, identity, stem, str(path))
@@ -90,7 +93,7 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
     if not isinstance(vary, dict):
         raise ProblemError(f"{where}: VARY must be a dict of `sizes` and `contents`")
     try:
-        return Problem(
+        found = Problem(
             id=identity,
             kind=kind,
             source=SourceFile(path="problem.py", text=text),
@@ -106,6 +109,12 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
         )
     except (ValidationError, TypeError, AttributeError) as error:
         raise ProblemError(f"{where}: {_first(error)}") from error
+    try:
+        Problem.model_validate_json(found.to_json())
+    except ValueError as error:
+        # A lone surrogate, a number of thousands of digits: no record could hold it.
+        raise ProblemError(f"{where}: one of its literals cannot be written as JSON") from error
+    return found
 
 
 def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of the file

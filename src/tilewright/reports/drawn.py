@@ -8,6 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tilewright.scoring.statistics import NOISY_HALF_WIDTH, STRETCH
+
 __all__ = ["block", "drawn"]
 
 HERE = Path(__file__).parent
@@ -24,9 +26,17 @@ def drawn(name: str, title: str, data: dict[str, Any], styles: Sequence[str]) ->
         _read(f"{name}.html")
         .replace("{{TITLE}}", escape(title))
         .replace("{{STYLE}}", "".join(map(_read, styles)))
-        .replace("{{SCRIPT}}", _read("parts.js") + _read(f"{name}.js"))
+        .replace("{{SCRIPT}}", _parts() + _read(f"{name}.js"))
         .replace("{{DATA}}", block(data))
     )
+
+
+def _parts() -> str:
+    """Return what pages are made of, with the constants of `decide`."""
+    parts = _read("parts.js")
+    for name, value in (("NOISY_HALF_WIDTH", NOISY_HALF_WIDTH), ("STRETCH", STRETCH)):
+        parts = parts.replace(f"{{{{{name}}}}}", str(value))
+    return parts
 
 
 def _read(name: str) -> str:

@@ -60,6 +60,8 @@ class Gathered:
     """By `RUN NUMBER/ask/protocol`."""
     full: bool = False
     """Whether all that there is was asked for, however large the page gets."""
+    weak: frozenset[str] = frozenset()
+    """Problems that count strictly in none of the runs."""
     skipped: tuple[str, ...] = ()
     """Lines and reports that cannot be read, each by its file."""
 
@@ -146,7 +148,7 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
         replace(run, name=f"{run.name} ({run.folder})") if names[run.name] > 1 else run
         for run in runs
     ]
-    weak = {name for run in runs for name in run.begun.weak}
+    weak = frozenset(name for run in runs for name in run.begun.weak)
     runs = [
         run
         if weak == set(run.begun.weak)
@@ -163,7 +165,7 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
         except RecordError as error:
             # The line of the event log stays.
             skipped.append(f"{runs[number].folder / item.report}: {error}")
-    return Gathered(runs, whole, full, tuple(skipped))
+    return Gathered(runs, whole, full, weak, tuple(skipped))
 
 
 def _compare(one: Run, other: Run) -> None:
@@ -251,4 +253,6 @@ def _annotations(folder: Path) -> dict[str, str]:
         raise RecordError(f"{path}: cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise RecordError(f"{path}: wants `candidate: text` lines")
+    if not all(is_text(str(text)) for pair in found.items() for text in pair):
+        raise RecordError(f"{path}: holds what no UTF-8 can be written of")
     return {str(key): str(value) for key, value in found.items()}

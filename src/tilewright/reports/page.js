@@ -27,13 +27,13 @@ $("headline").append(table(
   ["run", "judged", "unjudged", ...lacking, "correct", "fast_1", "95 %", "fast_1 believed", "geometric mean", "AMSR", "rejected"],
   series.map((item) => {
     const n = item.numbers, one = fastOne(n), counted = [n.judged, n.verdicts.unjudged || 0, ...lacking.map(() => n.unanswered)];
-    if (!n.judged) return [item.name, ...counted, "", "", "", "", "", "", ""];
+    if (!n.counted) return [item.name, ...counted, "", "", "", "", "", "", ""];
     return [item.name, ...counted, share(n.correct / n.counted), share(one.fast_p),
       one.low === null || one.low === undefined ? "" : `${share(one.low)} to ${share(one.high)}`.replace(/ /g, "\u00a0"), share(one.believed), times(n.geometric_mean), n.amsr === null ? "" : n.amsr.toFixed(3), share(n.rejected)];
   }), [1, 2, 3, 4, ...(lacking.length ? [5] : [6]), 7, 8, 9, 10]));
 if (lacking.length) $("headline").append(el("p", {}, "Problems without a candidate count as not correct: these shares are of all problems."));
 
-const passed = series.filter((item) => item.numbers.judged);
+const passed = series.filter((item) => item.numbers.counted);
 const ends = (found, unit) => (found ? `${found[0].toFixed(3)}${unit} to ${found[1].toFixed(3)}${unit}` : "").replace(/ /g, "\u00a0");
 const atK = (found) => Object.entries(found).map(([k, v]) => `${k}: ${share(v)}`).join(", ");
 if (passed.length) $("headline").append(table(["run", "geometric mean, 95 %", "AMSR, 95 %", "pass@k", "fast_1@k", "mean, what is not correct as 0"],

@@ -43,7 +43,10 @@ def document(gathered: Gathered, title: str) -> dict[str, Any]:
     shown = {"title": title, "left_out": left_out, "runs": runs}
     if len(runs) > 1:
         shown["explained_by_run"] = explained_by_run(
-            {run.name: run.turns for run in gathered.runs}, gathered.runs[0].begun.protocols
+            {run.name: run.turns for run in gathered.runs},
+            gathered.runs[0].begun.protocols,
+            gathered.weak,
+            {run.name: run.unanswered for run in gathered.runs},
         )
     return shown
 
@@ -73,10 +76,14 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "unlinted": run.begun.unlinted,
         "machines": _machines(list(own.values())),
         "summary": run.summary | {"flips": flips},
-        "curves": curves(run.turns) if any(turn.ask.turn for turn in run.turns) else [],
+        "curves": _curves(run, gathered.weak),
         "rows": rows,
         "whole": whole,
     }
+
+
+def _curves(run: Run, weak: frozenset[str]) -> list[dict[str, Any]]:
+    return curves(run.turns, weak) if any(turn.ask.turn for turn in run.turns) else []
 
 
 def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:

@@ -23,7 +23,10 @@ const speed = (item) => {
   if (item.speedup === undefined || item.speedup === null) return "";
   if (item.low === undefined || item.low === null) return times(item.speedup) + ", no interval";
   const ends = "[" + item.low.toFixed(3) + ", " + item.high.toFixed(3) + "]";
-  return item.low <= 1 && item.high >= 1 ? "no measurable difference " + ends : times(item.speedup) + " " + ends;
+  // What decides is scoring.statistics.decide: a wide interval has to exclude 1 by more.
+  const wide = item.high / item.low >= (1 + Number("{{NOISY_HALF_WIDTH}}")) ** 2, stretch = wide ? Number("{{STRETCH}}") : 1;
+  const middle = Math.log(item.speedup), faster = middle > stretch * (middle - Math.log(item.low)), slower = middle < -stretch * (Math.log(item.high) - middle);
+  return faster || slower ? times(item.speedup) + " " + ends : "no measurable difference " + ends;
 };
 const table = (head, rows, right = []) => {
   const made = el("table");

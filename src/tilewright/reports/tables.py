@@ -105,7 +105,7 @@ def as_markdown(gathered: Gathered, title: str) -> str:
 
 def _headline(numbers: dict[str, Any]) -> list[str]:
     judged = [str(numbers["judged"]), str(numbers["unanswered"])]
-    if not numbers["judged"]:
+    if not numbers["counted"]:
         return [*judged, *[""] * 5]
     one = next((item for item in numbers["fast_p"] if item["p"] == 1), dict[str, Any]())
     fast, low, high, believed = (one.get(key) for key in ("fast_p", "low", "high", "believed"))

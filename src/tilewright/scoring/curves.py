@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from tilewright.records.events import Turn
@@ -17,18 +17,21 @@ THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
 """Those of Dr. Kernel's tables."""
 
 
-def curves(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def curves(turns: Sequence[Turn], weak: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return for each turn of trajectories fast_p of that turn, and of the best up to it.
 
     The best of history is picked by the measurements that score it, so it reads high: a winner is
     measured once more before it is reported. Turns that were not judged are left out of their
-    row; trajectories that have ended count on with their best.
+    row; trajectories that have ended count on with their best. Problems in `weak` do not count
+    strictly, as in `summary_of`.
     """
     trajectories: dict[tuple[str, int], dict[int, Score | None]] = defaultdict(dict)
     for turn in turns:
-        if turn.judgements and turn.ask.role == "propose":
-            key = (turn.ask.problem, turn.ask.sample)
-            trajectories[key][turn.ask.turn] = score_of(turn.judgements[0])
+        if not turn.judgements or turn.ask.role != "propose":
+            continue
+        first, key = turn.judgements[0], (turn.ask.problem, turn.ask.sample)
+        if first.protocol != "strict" or turn.ask.problem not in weak:
+            trajectories[key][turn.ask.turn] = score_of(first)
     length = max((max(found) + 1 for found in trajectories.values()), default=0)
     rows = []
     bests = [_bests(found, length) for found in trajectories.values()]

@@ -127,7 +127,7 @@ def mean_with_zeros(scores: Sequence[Score]) -> float | None:
     What is ok and was not timed has none, and is left out; where that is all that is ok, zeros
     would be all that is left.
     """
-    values = _with_zeros(scores)
+    (values,) = _with_zeros([scores])
     return math.fsum(values) / len(values) if values else None
 
 
@@ -136,19 +136,24 @@ def amsr(scores: Sequence[Score]) -> float | None:
 
     As `mean_with_zeros` it leaves out what is ok and was not timed.
     """
-    values = amsr_values(scores)
+    (values,) = amsr_values([scores])
     return math.fsum(values) / len(values) if values else None
 
 
-def amsr_values(scores: Sequence[Score]) -> list[float]:
-    """Return the speed-ups whose mean is the AMSR, with their zeros."""
-    return [value if value >= 1 else 0.0 for value in _with_zeros(scores)]
+def amsr_values(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
+    """Return the speed-ups whose mean is the AMSR of all groups, with their zeros, by group."""
+    return [[value if value >= 1 else 0.0 for value in group] for group in _with_zeros(groups)]
 
 
-def _with_zeros(scores: Sequence[Score]) -> list[float]:
-    right = [item.speedup for item in scores if item.ok]
-    speeds = [speed for speed in right if speed is not None]
-    return [] if right and not speeds else [*speeds, *(0.0 for item in scores if not item.ok)]
+def _with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
+    right = [item for group in groups for item in group if item.ok]
+    if right and all(item.speedup is None for item in right):
+        return [[] for _ in groups]
+    return [
+        [*(s.speedup for s in group if s.ok and s.speedup is not None)]
+        + [0.0 for s in group if not s.ok]
+        for group in groups
+    ]
 
 
 def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | None:

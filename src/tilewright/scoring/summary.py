@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from tilewright.records import Protocol
@@ -69,9 +70,11 @@ def summary_of(
 
 
 def _last_of_trajectories(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last turn of each trajectory: those before it are no samples of their own."""
+    """Return the last judged turn of each trajectory: those before are no samples of their own."""
     last: dict[tuple[str, int], Turn] = {}
     for turn in turns:
+        if not turn.judgements:
+            continue
         key = (turn.ask.problem, turn.ask.sample)
         if key not in last or turn.ask.turn >= last[key].ask.turn:
             last[key] = turn
@@ -81,22 +84,10 @@ def _last_of_trajectories(turns: Sequence[Turn]) -> list[Turn]:
 def _of_protocol(
     turns: Sequence[Turn], protocol: Protocol, weak: Collection[str], unanswered: Collection[str]
 ) -> dict[str, Any]:
-    left_out = set(weak) if protocol == "strict" else set()
-    judged = [
-        (turn.ask.problem, item)
-        for turn in turns
-        for item in turn.judgements
-        if item.protocol == protocol and turn.ask.problem not in left_out
-    ]
-    by_problem: Grouped = {}
-    for problem, item in judged:
-        score = score_of(item)
-        if score is not None:
-            by_problem.setdefault(problem, []).append(score)
-    lacking = sorted(set(unanswered) - left_out) if by_problem else []
-    # As often as others were answered, so that what is said of k samples still can be.
-    samples = min(map(len, by_problem.values()), default=0)
-    by_problem |= {problem: [NO_ANSWER] * samples for problem in lacking}
+    left_out = _left_out(protocol, weak)
+    everything = _judged_by(turns, protocol)
+    by_problem, lacking = _counted(everything, left_out, unanswered)
+    judged = [pair for pair in everything if pair[0] not in left_out]
     groups = sorted({group_of(problem) for problem in by_problem} - {""})
     found = {
         "verdicts": dict(Counter(item.verdict for _, item in judged)),
@@ -109,7 +100,7 @@ def _of_protocol(
         },
         "labels": dict(Counter(name for _, item in judged for name in item.labels)),
         "findings": dict(Counter(name for _, item in judged for name in item.findings)),
-        "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}),
+        "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}.union(unanswered)),
         "unanswered": len(lacking),
         **_numbers(by_problem),
     }
@@ -126,21 +117,57 @@ def _of_protocol(
     return found
 
 
+def _left_out(protocol: str, weak: Collection[str]) -> set[str]:
+    return set(weak) if protocol == "strict" else set()
+
+
+def _judged_by(turns: Sequence[Turn], protocol: str) -> list[tuple[str, Judgement]]:
+    return [
+        (turn.ask.problem, item)
+        for turn in turns
+        for item in turn.judgements
+        if item.protocol == protocol
+    ]
+
+
+def _counted(
+    judged: Sequence[tuple[str, Judgement]], left_out: set[str], unanswered: Collection[str]
+) -> tuple[Grouped, list[str]]:
+    """Return the scores that count, by problem, and the problems that lack a candidate of them."""
+    everything: Grouped = {}
+    for problem, item in judged:
+        score = score_of(item)
+        if score is not None:
+            everything.setdefault(problem, []).append(score)
+    counted = {name: scores for name, scores in everything.items() if name not in left_out}
+    lacking = sorted(set(unanswered) - left_out) if everything else []
+    # As often as others were answered, so that what is said of k samples still can be.
+    samples = min(map(len, (counted or everything).values()), default=0)
+    return counted | {name: [NO_ANSWER] * samples for name in lacking}, lacking
+
+
 def explained_by_run(
-    runs: Mapping[str, Sequence[Turn]], protocols: Sequence[str]
+    runs: Mapping[str, Sequence[Turn]],
+    protocols: Sequence[str],
+    weak: Collection[str] = (),
+    unanswered: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> dict[str, float]:
     """Return by protocol what part of the deviance of what is correct hangs on whose it is.
 
     The explained deviance of methods in KernelBench-X (arXiv 2605.04956), a method being a run.
+    What counts is what does in `summary_of`; `unanswered` is by run.
     """
     found = {}
     for protocol in protocols:
         pairs = [
-            (item.verdict == "correct", name)
+            (score.ok, name)
             for name, turns in runs.items()
-            for turn in _last_of_trajectories(turns)
-            for item in turn.judgements
-            if item.protocol == protocol and item.verdict != "unjudged"
+            for scores in _counted(
+                _judged_by(_last_of_trajectories(turns), protocol),
+                _left_out(protocol, weak),
+                unanswered.get(name, ()),
+            )[0].values()
+            for score in scores
         ]
         if pairs:
             outcomes, names = zip(*pairs, strict=True)
@@ -174,7 +201,7 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
         "mean_with_zeros": metrics.mean_with_zeros(scores),
         "amsr": metrics.amsr(scores),
         "geometric_mean_95": _logarithmic(groups, draws),
-        "amsr_95": _ends([metrics.amsr_values(group) for group in groups], draws),
+        "amsr_95": _ends(metrics.amsr_values(groups), draws),
         "rejected": metrics.rejected_share(scores),
         "samples": samples,
         "pass_at": {
