@@ -6,12 +6,15 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.services.test_serve import GOOD, Server, asked, request, submit
+from tests.services.test_serve import GOOD, QUICK, Server, asked, request, submit
+from tilewright.executors.remote import RemoteExecutor
+from tilewright.problems.requests import build_request
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
@@ -113,3 +116,39 @@ def test_the_same_request_by_the_same_name_is_taken_by_a_server_with_other_limit
     status, second = asked(f"{server.url}/v1/tasks", body)
     assert status == 202
     assert second["key"] != first["key"]
+
+
+def test_who_waits_when_the_time_to_drain_is_up_goes_on_at_the_next_server(made):
+    server = made("--set", "serve.drain_s=1")
+    text = SLOW.format(0).replace("time.sleep(0.5)", "time.sleep(1.2)")
+    found = []
+
+    def judge() -> None:
+        # Once the server is back it waits for a minute at most.
+        with RemoteExecutor(server.url, patience_s=60) as remote:
+            found.append(remote.evaluate(build_request(text, "softmax", QUICK)))
+
+    thread = threading.Thread(target=judge)
+    thread.start()
+    limit = time.monotonic() + 30
+    while asked(f"{server.url}/v1/queue")[1]["running"] != 1:
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    start = time.monotonic()
+    server.stop()
+    # No ten seconds more for who waits.
+    assert time.monotonic() - start < 9
+    server.start()
+    thread.join(120)
+    assert [report.verdict for report in found] == ["correct"]
+
+
+@pytest.mark.parametrize("field", ["problem", "candidate"])
+def test_half_of_a_surrogate_pair_is_refused(made, field):
+    server = made()
+    body = {"request": request(GOOD.format(0)).model_dump(mode="json")}
+    body["request"][field]["entry"] = "softmax\ud800"
+    status, said = asked(f"{server.url}/v1/tasks", body)
+    assert (status, "detail" in said) == (422, True)
+    status, _ = asked(f"{server.url}/evaluate/batch", {"batch_id": "\ud800", "tasks": [{}]})
+    assert status == 422

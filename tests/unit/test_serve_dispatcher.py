@@ -295,3 +295,53 @@ def test_what_is_asked_for_again_while_its_answer_is_written_down_is_judged_agai
     until(lambda: store.task("k").verdict == "correct")
     assert script.calls == 2
     made.close()
+
+
+def test_the_oldest_is_not_passed_over_for_ever(store):
+    order = []
+
+    def evaluate(request, _seen):
+        order.append(request.candidate.files[0].path)
+        if len(order) < 60:
+            # Somebody always has one more of the problem that is warm.
+            made.add(store.submit(given_of(f"w{len(order)}", problem="warm")).result())
+        return reports.correct().model_copy(update={"request": request})
+
+    made = Dispatcher(store, evaluate, in_flight=2, pause_s=0.001)
+    for key, problem in (("w-1", "warm"), ("w-2", "warm"), ("old", "other"), ("w-3", "warm")):
+        made.add(store.submit(given_of(key, problem=problem)).result())
+    ended(store, "old")
+    began = store.task("old").started_at
+    until(lambda: len(order) >= 60)
+    made.close()
+    before = [n for n in range(1, 60) if (task := store.task(f"w{n}")) and task.started_at
+              and task.started_at < began]  # fmt: skip
+    assert len(before) <= 16
+
+
+def test_who_waits_for_a_device_has_not_begun(store):
+    def evaluate(_, seen):
+        limit = time.monotonic() + 10
+        while time.monotonic() < limit:
+            seen("waiting", {"message": "for a free device"})
+            time.sleep(0.01)
+        raise AssertionError("its deadline is long over")
+
+    made = dispatcher_of(store, evaluate)
+    made.add(store.submit(given_of("k", deadline=time.time() + 0.2)).result())
+    assert ended(store, "k").error == "its deadline passed before its turn"
+    made.close()
+
+
+def test_what_is_left_to_the_next_server_is_waited_for_no_longer(store):
+    script = Script(InfrastructureError("ended with the server"))
+    script.go.clear()
+    made = dispatcher_of(store, script)
+    made.add(store.submit(given_of("k")).result())
+    until(lambda: made.judges("k"))
+    closing = threading.Thread(target=made.close)
+    closing.start()
+    until(lambda: made.state()["draining"])
+    script.go.set()
+    closing.join(10)
+    assert (store.task("k").state, made.judges("k")) == ("running", False)

@@ -15,7 +15,7 @@ from tests.unit import cli_reports as reports
 from tilewright.errors import InfrastructureError
 from tilewright.serve.dispatcher import ATTEMPTS
 from tilewright.serve.store import Conflict, Store, Submitted
-from tilewright.serve.tasks import Waiting, choose
+from tilewright.serve.tasks import MOST_PASSED, Waiting, choose
 
 REQUEST = reports.request().to_json().encode()
 
@@ -245,3 +245,44 @@ def test_who_joins_what_is_being_judged_moves_its_deadline_too(store):
     store.begin("k").result()
     assert store.submit(given_of("k", "b")).result().deadline is None
     assert store.task("k").deadline is None
+
+
+def test_who_is_passed_over_too_often_is_next():
+    own = [waits("old", problem="x"), waits("new", problem="y", sequence=1)]
+    assert choose({"a": own}, [], {"y"}, {"old": MOST_PASSED - 1}).key == "new"
+    assert choose({"a": own}, [], {"y"}, {"old": MOST_PASSED}).key == "old"
+
+
+def test_a_deadline_that_was_moved_meanwhile_ends_nothing(store):
+    late = time.time() - 1
+    store.submit(given_of("k", deadline=late)).result()
+    store.submit(given_of("gone", deadline=late)).result()
+    store.submit(given_of("k", "b")).result()
+    assert not store.fail_late("k", "late").result()
+    assert store.fail_late("gone", "late").result()
+    assert (store.task("k").state, store.task("gone").state) == ("queued", "failed")
+
+
+def test_what_another_model_of_device_has_done_is_no_answer_to_who_asks_this_one(tmp_path):
+    def opened(by):
+        made = Store(tmp_path / "tasks.db", by)
+        made.recover().result()
+        return made
+
+    first = opened("A")
+    for key in ("done", "waits"):
+        first.submit(given_of(key)).result()
+    first.finish("done", "correct", b"of A").result()
+    first.close()
+    other = opened("B")
+    other.finish("waits", "correct", b"of B").result()
+    # Who waits for it gets it, and its report says of what it is.
+    assert other.result("waits") == b"of B"
+    other.close()
+    back = opened("A")
+    assert back.submit(given_of("done")).result().state == "done"
+    assert back.submit(given_of("waits")).result().state == "queued"
+    back.finish("waits", "correct", b"of A").result()
+    assert back.submit(given_of("waits")).result().state == "done"
+    assert back.prune(time.time() + 1).result() == 2
+    back.close()

@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit import cli_reports as reports
 from tilewright.cli import common
 from tilewright.config import load
 from tilewright.errors import ConfigError
 from tilewright.evaluator.armed import Armed, locked, open_lock, turn
 from tilewright.evaluator.devices import CPU
 from tilewright.executors import choose
-from tilewright.executors.local import MOST_PASSED, assign, share_cores
+from tilewright.executors.local import (
+    MOST_PASSED,
+    LocalExecutor,
+    Supervisor,
+    assign,
+    share_cores,
+)
 from tilewright.records import Limits
 
 
@@ -178,3 +185,25 @@ def test_times_of_several_models_are_not_mixed(monkeypatch):
         common.one_model(settings)
     monkeypatch.setattr(choose, "find_device", lambda _: replace(CPU, model="one"))
     assert common.one_model(settings) == "one"
+
+
+def test_a_device_that_nobody_uses_is_taken_though_another_knows_the_problem(tmp_path, monkeypatch):
+    devices = []
+    both = threading.Barrier(2, timeout=10)
+
+    def judged(self, request, *_):
+        devices.append(self.place.device)
+        if len(devices) > 1:
+            both.wait()
+        return reports.correct().model_copy(update={"request": request})
+
+    monkeypatch.setattr(Supervisor, "evaluate", judged)
+    with LocalExecutor(tmp_path, devices=("cuda:0", "cuda:1")) as local:
+        local.evaluate(reports.request())
+        threads = [threading.Thread(target=local.evaluate, args=(reports.request(),))
+                   for _ in range(2)]  # fmt: skip
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(15)
+    assert set(devices[1:]) == {"cuda:0", "cuda:1"}

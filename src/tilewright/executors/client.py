@@ -47,6 +47,14 @@ class _Listener:
         self.left = False
         self._lock = threading.Lock()
         self._answer: Any = None
+        self.heard = time.monotonic()
+        """When the server last sent something: while a task waits that is no event of it."""
+
+    def lines(self, answer: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the lines of an answer, noting when each came."""
+        for line in answer:
+            self.heard = time.monotonic()
+            yield line
 
     @contextlib.contextmanager
     def hearing(self, answer: Any) -> Iterator[None]:  # noqa: ANN401 - an open answer of urllib
@@ -168,12 +176,11 @@ class Client(RemoteExecutor):
         yield from self._followed(key, after, _Listener())
 
     def _followed(self, key: str, after: str, listener: _Listener) -> Iterator[TaskEvent]:
-        heard = time.monotonic()
         while not listener.left:
             try:
                 with self._opened(key, after) as answer, listener.hearing(answer):
-                    for event in _parsed(answer):
-                        heard, after = time.monotonic(), event.place
+                    for event in _parsed(listener.lines(answer)):
+                        after = event.place
                         yield event
                         if event.kind == "ended":
                             return
@@ -181,12 +188,12 @@ class Client(RemoteExecutor):
                 with error:
                     said = error.read().decode(errors="replace")[:500]
                 if error.code == 429:
-                    heard = time.monotonic()
-                late = time.monotonic() - heard > self._patience_s
+                    listener.heard = time.monotonic()
+                late = time.monotonic() - listener.heard > self._patience_s
                 if error.code not in (429, 502, 503, 504) or late:
                     raise refused(self._url, error.code, said) from error
             except (OSError, http.client.HTTPException) as error:
-                if time.monotonic() - heard > self._patience_s:
+                if time.monotonic() - listener.heard > self._patience_s:
                     raise errors.InfrastructureError(
                         f"{self._url}: not reached within {self._patience_s:g} s: {error}"
                     ) from error

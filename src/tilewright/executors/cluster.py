@@ -108,6 +108,8 @@ class RayExecutor:
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._members: list[_Member] = []
+        self._model: str | None = None
+        """Of the first device that was leased, also when it is gone."""
         self._waiting: list[_Ticket] = []
         self._held: list[Any] = []
         self._over = False
@@ -288,14 +290,14 @@ class RayExecutor:
                 raylink.kill(actor)
                 return
             with self._changed:
-                model = self._members[0].about["model"] if self._members else None
-                trouble = refusal(about, __version__, model)
+                trouble = refusal(about, __version__, self._model)
                 if trouble:
                     self.refused[f"{about['device']} of {about['host']}"] = trouble
                     # Held, so that Ray places the next one elsewhere.
                     self._held.append(actor)
                 else:
                     self.refused.pop(f"{about['device']} of {about['host']}", None)
+                    self._model = about["model"]
                     self._members.append(_Member(actor, about))
                 self._hand_out()
 

@@ -135,15 +135,20 @@ class LocalExecutor:
         """Give idle supervisors, who idled longest first, the requests that suit them best."""
         while self._idle and self._waiting:
             tickets = [(item.problem, item.passed) for item in self._waiting]
-            known = [tuple(item.problems) for item in self._idle]
-            busy = {name for item in self._all for name in item.problems if item not in self._idle}
+            at_work = [item for item in self._all if item not in self._idle]
+            used = {item.place.device for item in at_work}
+            # A device that nobody uses is worth more than a judge that is warm.
+            free = [item for item in self._idle if item.place.device not in used]
+            known = [tuple(item.problems) for item in free or self._idle]
+            busy = set() if free else {name for item in at_work for name in item.problems}
             suited = assign(tickets, known, busy)
             if suited is None:
                 break
             place, worker = suited
             for earlier in self._waiting[:place]:
                 earlier.passed += 1
-            ticket, supervisor = self._waiting.pop(place), self._idle.pop(worker)
+            ticket, supervisor = self._waiting.pop(place), (free or self._idle)[worker]
+            self._idle.remove(supervisor)
             supervisor.remember(ticket.problem)
             ticket.supervisor = supervisor
         # Whoever closes waits for something else than who evaluates.
@@ -249,7 +254,7 @@ class Supervisor:
 
     def __init__(self, home: Path, place: Place) -> None:
         self._home = home
-        self._place = place
+        self.place = place
         self._channel: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.problems: list[str] = []
@@ -308,8 +313,8 @@ class Supervisor:
         idle: Callable[[], None] | None,
     ) -> bytes:
         channel = self._channel or self._start()
-        if self._place.device is not None:
-            request = request.model_copy(update={"device": self._place.device})
+        if self.place.device is not None:
+            request = request.model_copy(update={"device": self.place.device})
         channel.send(kind, fields, request.to_json().encode())
         while True:
             frame = channel.receive(None, idle)
@@ -337,8 +342,8 @@ class Supervisor:
         # Without the folder that we stand in: a candidate there may be called like a module.
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.supervisor"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
-        if self._place.cores:
-            command += ["--cores", ",".join(map(str, self._place.cores))]
+        if self.place.cores:
+            command += ["--cores", ",".join(map(str, self.place.cores))]
         self._process = subprocess.Popen(
             command,
             pass_fds=(theirs.fileno(),),

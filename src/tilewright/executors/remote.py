@@ -22,11 +22,17 @@ __all__ = ["RemoteExecutor", "refused"]
 WAIT_S = 30.0
 """How long one request waits at the server."""
 LONGEST_PAUSE_S = 10.0
+SUBMISSIONS = 5
+"""How often work is submitted that the server has forgotten before it was told."""
 Progress = Callable[[str, dict[str, Any]], None]
 
 
 def _silent(event: str, fields: dict[str, Any]) -> None:
     """Ignore progress."""
+
+
+class Unknown(errors.ConfigError):
+    """The server knows no such task, or has no report of it."""
 
 
 class RemoteExecutor:
@@ -73,22 +79,35 @@ class RemoteExecutor:
             ProblemError: the problem cannot be used.
             ConfigError: the server refuses the request.
             InfrastructureError: it is not reached in time, or could not judge it.
+            RecordError: its report is of a newer version.
         """
         body = {"request": request.model_dump(mode="json"), "deadline_s": deadline_s}
-        task = self._asked("POST", "/v1/tasks", body)
+        for _ in range(SUBMISSIONS):
+            task = self._asked("POST", "/v1/tasks", body)
+            if not isinstance(task, dict) or not {"key", "state"} <= set(task):
+                raise errors.ConfigError(f"{self._url}: what answers there is no tilewright serve")
+            try:
+                return self._report(self._ended(task, progress))
+            except Unknown:
+                # Its server has another store by now, or somebody has it judged anew.
+                continue
+        raise errors.InfrastructureError(f"{self._url}: it forgot the task {SUBMISSIONS} times")
+
+    def _ended(self, task: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Wait for a task's end."""
         key, state = task["key"], ""
         while task["state"] in ("queued", "running"):
             if task["state"] != state:
                 state = task["state"]
                 progress("waiting", {"message": f"{self._url}: {state}"})
             task = self._asked("GET", f"/v1/tasks/{quote(key)}?wait_s={WAIT_S}")
-        return self._report(task)
+        return task
 
     def _report(self, task: dict[str, Any]) -> EvalReport:
         """Return the report of a task that has ended, or raise what kept it from one."""
         if task["state"] == "done":
             path = f"/v1/tasks/{quote(task['key'])}/report"
-            return EvalReport.model_validate(self._asked("GET", path))
+            return EvalReport.from_json(json.dumps(self._asked("GET", path)))
         said = task.get("error") or f"the task was {task['state']}"
         if said.startswith("ProblemError"):
             raise errors.ProblemError(said)
@@ -152,7 +171,7 @@ class RemoteExecutor:
                     until = time.monotonic() + self._patience_s
                 if error.code not in (429, 502, 503, 504) or time.monotonic() > until:
                     raise refused(self._url, error.code, said) from error
-                pause = max(pause, float(error.headers.get("retry-after") or 0.0))
+                pause = max(pause, _seconds(error.headers.get("retry-after")))
             except (OSError, ValueError, http.client.HTTPException) as error:
                 # No connection, or one that broke in the middle of an answer.
                 if time.monotonic() > until:
@@ -178,6 +197,14 @@ class RemoteExecutor:
         return urllib.request.urlopen(asked, timeout=WAIT_S + 30)
 
 
+def _seconds(said: str | None) -> float:
+    """Return how long to wait by a header; what says it as a date leaves it to us (RFC 9110)."""
+    try:
+        return float(said or 0.0)
+    except ValueError:
+        return 0.0
+
+
 def _body(error: urllib.error.HTTPError) -> str:
     try:
         return error.read().decode(errors="replace")[:500]
@@ -189,6 +216,8 @@ def refused(url: str, code: int, said: str) -> errors.TilewrightError:
     """Return what a refusal means to who asked."""
     if code in (401, 403):
         return errors.ConfigError(f"{url}: it wants a token that may do this ({code}: {said})")
+    if code == 404:
+        return Unknown(f"{url}: refused ({code}: {said})")
     if code == 413:
         return errors.TooLarge(f"{url}: refused ({code}: {said})")
     if code < 500 and code != 429:

@@ -11,6 +11,7 @@ from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from tilewright import __version__
 from tilewright.errors import InfrastructureError
@@ -88,6 +89,8 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
     app.router.redirect_slashes = False
     app.add_exception_handler(RequestValidationError, _not_meant_so)
     app.add_exception_handler(InfrastructureError, _not_now)
+    app.add_exception_handler(UnicodeEncodeError, _no_text)
+    app.add_exception_handler(PydanticSerializationError, _no_text)
     for path, call, method, status, kind in (
         ("/v1/tasks", submit, "POST", 202, JSON),
         ("/v1/tasks/batch", submit_many, "POST", 202, JSON),
@@ -125,6 +128,11 @@ async def _not_meant_so(_: Request, error: Exception) -> JSONResponse:
         for item in error.errors()[:MOST_ERRORS]
     ]
     return JSONResponse({"detail": rows}, 422)
+
+
+async def _no_text(_: Request, __: Exception) -> JSONResponse:
+    """Refuse what JSON can say and nobody can write: half of a surrogate pair."""
+    return JSONResponse({"detail": "one of its strings is no text: it cannot be UTF-8"}, 422)
 
 
 async def _not_now(request: Request, error: Exception) -> JSONResponse:

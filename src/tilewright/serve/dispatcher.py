@@ -73,6 +73,8 @@ class Dispatcher:
         self._keys: set[str] = set()
         """Of all that waits."""
         self._turns: list[str] = []
+        self._passed: Counter[str] = Counter()
+        """How often tasks that are the first of their client were passed over, by key."""
         self._running: dict[str, Waiting] = {}
         self._unwanted: set[str] = set()
         self._again: dict[str, Waiting] = {}
@@ -106,6 +108,7 @@ class Dispatcher:
     def _remove(self, key: str) -> None:
         if key in self._keys:
             self._keys.discard(key)
+            self._passed.pop(key, None)
             for own in self._waiting.values():
                 own[:] = [item for item in own if item.key != key]
 
@@ -121,6 +124,11 @@ class Dispatcher:
             self._again.pop(key, None)
             if key in self._running:
                 self._unwanted.add(key)
+
+    def judges(self, key: str) -> bool:
+        """Tell whether a task is being judged here, or its end written down."""
+        with self._changed:
+            return key in self._running
 
     def state(self) -> dict[str, Any]:
         """Return how much waits and is being judged, and whose."""
@@ -145,12 +153,19 @@ class Dispatcher:
                 item = self._next()
                 if item is None:
                     continue
-                self._waiting[item.client].remove(item)
-                self._keys.discard(item.key)
+                self._take(item)
                 self._turns = [name for name in self._turns if name != item.client]
                 self._turns.append(item.client)
                 self._running[item.key] = item
             self._pool.submit(self._judge, item)
+
+    def _take(self, item: Waiting) -> None:
+        own = self._waiting[item.client]
+        if own[0] is not item:
+            self._passed[own[0].key] += 1
+        own.remove(item)
+        self._keys.discard(item.key)
+        self._passed.pop(item.key, None)
 
     def _end_late(self) -> None:
         """Have those end that nobody wants any more, now and then."""
@@ -172,7 +187,7 @@ class Dispatcher:
         if len(self._running) >= self._room():
             return None
         warm = {item.problem for item in self._running.values()}
-        return choose(self._waiting, self._turns, warm)
+        return choose(self._waiting, self._turns, warm, self._passed)
 
     def _judge(self, item: Waiting) -> None:
         again = False
@@ -202,8 +217,7 @@ class Dispatcher:
         if begun is None:
             return False
         task, text = begun
-        if task.deadline is not None and time.time() > task.deadline:
-            self._end("late", lambda: store.fail(key, LATE))
+        if task.deadline is not None and time.time() > task.deadline and self._ended_late(key):
             return False
 
         waited_s = max(time.time() - task.submitted_at, 0.0)
@@ -213,8 +227,10 @@ class Dispatcher:
         except Cancelled:
             return False
         except _Late:
-            self._end("late", lambda: store.fail(key, LATE))
-            return False
+            if self._ended_late(key):
+                return False
+            self._kept(lambda: store.requeue(key, "").result())
+            return True
         except (ProblemError, RecordError) as error:
             said = f"{type(error).__name__}: {error}"
             self._end("failed", lambda: store.fail(key, said))
@@ -240,9 +256,10 @@ class Dispatcher:
             if task.key in self._unwanted:
                 raise Cancelled(task.key)
             if event != STILL:
-                begun = True
                 self._heard(task.key, event, fields)
-            elif not begun and self._is_late(task):
+            # Who waits for a device has not begun.
+            begun = begun or event not in (STILL, "waiting")
+            if not begun and self._is_late(task):
                 raise _Late(task.key)
 
         return seen
@@ -253,6 +270,12 @@ class Dispatcher:
             return False
         now = self._store.task(task.key) or task
         return now.deadline is not None and time.time() > now.deadline
+
+    def _ended_late(self, key: str) -> bool:
+        """End a task whose deadline has passed, unless somebody has moved it until that is kept."""
+        ended = self._kept(lambda: self._store.fail_late(key, LATE).result())
+        self.verdicts["late"] += ended
+        return ended
 
     def _failed(self, task: Task, error: Exception) -> bool:
         store, said = self._store, f"{type(error).__name__}: {error}"

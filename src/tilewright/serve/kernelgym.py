@@ -12,14 +12,14 @@ import time
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError, ProblemError
 from tilewright.problems.reader import parse_problem
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
-from tilewright.records.base import digest_text
+from tilewright.records.base import digest_text, is_text
 from tilewright.serve.access import Client
 from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, left, needs
 from tilewright.serve.kernelgym_answers import Answer, batch_answer, refusal, task_answer
@@ -56,10 +56,16 @@ class GymTask(BaseModel):
     """On a GPU: count all kernels of a call, which takes seconds more."""
 
 
+def _text(value: str) -> str:
+    if not is_text(value):
+        raise ValueError("it cannot be UTF-8")
+    return value
+
+
 class GymBatch(BaseModel):
     """Several tasks."""
 
-    batch_id: str | None = None
+    batch_id: Annotated[str, AfterValidator(_text)] | None = None
     tasks: Annotated[list[GymTask], Field(min_length=1, max_length=100)]
 
 

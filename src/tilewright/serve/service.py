@@ -76,7 +76,9 @@ class Service:
         self.figures = Figures()
         self.journal = Journal(settings.serve.log)
         self.feed = Feed(secrets.token_hex(4))
-        self.store = Store(folder / "tasks.db")
+        # Times of one model of device are not those of another, nor those of another version.
+        self._by = f"{device}\n{__version__}"
+        self.store = Store(folder / "tasks.db", self._by)
         self._lock = threading.Lock()
         self._watched: dict[str, list[Callable[[], None]]] = {}
         self.dispatcher = Dispatcher(
@@ -141,8 +143,7 @@ class Service:
         return task
 
     def _key(self, request: EvalRequest) -> str:
-        # Times of one model of device are not those of another, nor those of another version.
-        return digest_text(f"{request.digest()}\n{self.device}\n{__version__}")
+        return digest_text(f"{request.digest()}\n{self._by}")
 
     def knows(self, given: Submission) -> bool:
         """Tell whether this would be no further task: the same waits, is judged, or is done."""
@@ -166,7 +167,10 @@ class Service:
 
     def goes_on(self, task: Task) -> bool:
         """Tell whether something is still to happen to a task at this server."""
-        return task.state == "running" or (task.state == "queued" and not self.draining)
+        if self.draining:
+            # What is left to the next server still runs by its row.
+            return task.state == "running" and self.dispatcher.judges(task.key)
+        return task.state in OPEN
 
     async def ended(self, key: str, wait_s: float, gone: Gone = _stays) -> Task | None:
         """Return a task once it has ended, or as it is when the time or this server is up.

@@ -5,18 +5,20 @@ Parameters are named apart from columns (`of_key`), as an UPDATE wants it.
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
-from tilewright.serve.tables import NAMES, OWNERS, SHOWN, TASKS
+from tilewright.serve.tables import CARRIED, NAMES, OWNERS, SHOWN, TASKS
 
 __all__ = [
     "ADD_NAME",
     "ADD_OWNER",
     "ADD_TASK",
     "BEGIN",
+    "CARRY_ON",
     "DONE",
     "FAILED",
     "IS_OPEN",
+    "LATE",
     "NAMED",
     "RENAME",
     "TASK",
@@ -55,3 +57,5 @@ FAILED = (
     .where(_KEY, IS_OPEN)
     .values(state="failed", error=bindparam("said"), ended_at=bindparam("now"))
 )
+LATE = FAILED.where(TASKS.c.deadline < bindparam("now"))
+CARRY_ON = delete(CARRIED).where(CARRIED.c.key == bindparam("of_key"))

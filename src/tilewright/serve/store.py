@@ -6,7 +6,6 @@ slow disk makes batches larger and not the queue longer. Readers have connection
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 import time
@@ -31,6 +30,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tilewright.errors import InfrastructureError
 from tilewright.serve import statements as sql
+from tilewright.serve.keeping import carry_over, prune
 from tilewright.serve.tables import NAMES, OWNERS, SHOWN, TASKS, Submitted, Task, open_engine
 from tilewright.serve.tasks import Waiting
 
@@ -47,11 +47,15 @@ class Conflict(Exception):
 class Store:
     """Tasks in one SQLite file. Lifetime: the server. Safe to use from several threads.
 
+    `by` says by what tasks are judged: who asks for work that was accepted under another name of
+    this, and judged by us, has it judged anew.
+
     Raises:
         InfrastructureError: the file cannot be opened or made.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, by: str = "") -> None:
+        self._by = by
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._engine: Engine = open_engine(path)
@@ -146,7 +150,9 @@ class Store:
             owner = {"client": given.client, "key": given.key}
             connection.execute(sql.ADD_OWNER, owner)
             found = _task(connection, given.key)
-            if found is not None and not found.begins_anew:
+            # Done by another model of device, or another version, than its key says.
+            foreign = found is not None and found.state == "done" and _carried(connection, found)
+            if found is not None and not (found.begins_anew or foreign):
                 return _wanted_by_both(connection, found, given)
             fields: dict[str, Any] = {
                 "client": given.client,
@@ -199,6 +205,15 @@ class Store:
         """Note that our own side could not judge a task."""
         return self._end(sql.FAILED, key, {"said": error[:4000]})
 
+    def fail_late(self, key: str, error: str) -> Future[bool]:
+        """Note that a task's deadline has passed; `False` where it ended, or was moved since."""
+
+        def work(connection: Connection) -> bool:
+            values = {"of_key": key, "said": error, "now": time.time()}
+            return bool(connection.execute(sql.LATE, values).rowcount)
+
+        return self._done(work)
+
     def _end(self, statement: Update, key: str, values: dict[str, Any]) -> Future[None]:
         def work(connection: Connection) -> None:
             connection.execute(statement, {**values, "of_key": key, "now": time.time()})
@@ -242,25 +257,7 @@ class Store:
         At most `batch` of them, so that others write in between; return how many. What waits or is
         being judged stays, however old.
         """
-
-        def work(connection: Connection) -> int:
-            # By exclusion, so that SQLite goes by the index of the times.
-            ended = TASKS.c.state.not_in(("queued", "running"))
-            limit = before
-            if most is not None:
-                has_ended = TASKS.c.ended_at != None  # noqa: E711 - SQL
-                times = select(TASKS.c.ended_at).where(has_ended)
-                times = times.order_by(TASKS.c.ended_at.desc())
-                # What ended just after the oldest that is kept too many.
-                spare = connection.execute(times.offset(most).limit(1)).scalar()
-                limit = before if spare is None else max(before, math.nextafter(spare, math.inf))
-            old = select(TASKS.c.key).where(ended & (TASKS.c.ended_at < limit)).limit(batch)
-            keys = [str(key) for key in connection.execute(old).scalars()]
-            for table in (NAMES, OWNERS, TASKS):
-                connection.execute(delete(table).where(table.c.key.in_(keys)))
-            return len(keys)
-
-        return self._done(work)
+        return self._done(lambda connection: prune(connection, before, most, batch))
 
     def recover(self) -> Future[list[Waiting]]:
         """Let everything wait that was being judged when the server died; return what waits."""
@@ -271,6 +268,7 @@ class Store:
             attempts = func.max(TASKS.c.attempts - 1, 0)
             connection.execute(update(TASKS).where(runs).values(state="queued", attempts=attempts))
             columns = [TASKS.c[name] for name in Waiting.__dataclass_fields__]
+            carry_over(connection, self._by)
             found = select(*columns).where(TASKS.c.state == "queued").order_by(TASKS.c.sequence)
             return [Waiting(**row._mapping) for row in connection.execute(found)]
 
@@ -381,6 +379,11 @@ def _tried(
 def _cause(error: SQLAlchemyError) -> str:
     """Return what the database says, without the statement and what was to be written."""
     return str(getattr(error, "orig", None) or error).partition("\n")[0]
+
+
+def _carried(connection: Connection, found: Task) -> bool:
+    """Tell whether a task was accepted under another server; from now on it is this one's."""
+    return bool(connection.execute(sql.CARRY_ON, {"of_key": found.key}).rowcount)
 
 
 def _owns(connection: Connection, client: str, key: str) -> bool:

@@ -21,7 +21,17 @@ from sqlalchemy import (
     inspect,
 )
 
-__all__ = ["NAMES", "OWNERS", "SHOWN", "TASKS", "Submitted", "Task", "open_engine"]
+__all__ = [
+    "CARRIED",
+    "NAMES",
+    "OWNERS",
+    "SERVED",
+    "SHOWN",
+    "TASKS",
+    "Submitted",
+    "Task",
+    "open_engine",
+]
 
 BUSY_MS = 20_000
 META = MetaData()
@@ -62,6 +72,10 @@ OWNERS = Table(
     Column("key", Text, primary_key=True),
 )
 Index("by_key", OWNERS.c.key)
+SERVED = Table("served", META, Column("by", Text, primary_key=True))
+"""By what model of device and version tasks are judged now: one row."""
+CARRIED = Table("carried", META, Column("key", Text, primary_key=True))
+"""Tasks that were accepted by another: the key of their work is of that one's results."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 __all__ = ["PRIORITIES", "State", "Waiting", "choose"]
@@ -12,6 +13,10 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 LOOKED_AT = 64
 """How many of a client's waiting tasks are looked at for one whose problem is warm."""
+
+
+MOST_PASSED = 16
+"""How often a client's oldest task may be passed over for a warm one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +34,22 @@ class Waiting:
 
 
 def choose(
-    waiting: Mapping[str, Sequence[Waiting]], turns: Sequence[str], warm: Set[str]
+    waiting: Mapping[str, Sequence[Waiting]],
+    turns: Sequence[str],
+    warm: Set[str],
+    passed: Mapping[str, int] = MappingProxyType({}),
 ) -> Waiting | None:
     """Return the task that is next; `None` where nothing waits.
 
     The highest priority first; among clients that have such tasks, whose turn was longest ago;
     of that client's, one whose problem is being judged already, for its judge is warm, then the
-    oldest.
+    oldest; that one first when it was passed over too often.
 
     Args:
         waiting: each client's tasks, by priority and then age.
         turns: clients, who was served longest ago first; those that are missing were never served.
         warm: problems that are being judged.
+        passed: how often a client's oldest task was passed over, by its key.
     """
     heads = {client: tasks[0] for client, tasks in waiting.items() if tasks}
     if not heads:
@@ -52,4 +61,6 @@ def choose(
         key=lambda name: (served.get(name, -1), heads[name].sequence),
     )
     own = [task for task in waiting[client][:LOOKED_AT] if task.priority == highest]
+    if passed.get(own[0].key, 0) >= MOST_PASSED:
+        return own[0]
     return next((task for task in own if task.problem in warm), own[0])
