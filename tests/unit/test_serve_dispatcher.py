@@ -345,3 +345,22 @@ def test_what_is_left_to_the_next_server_is_waited_for_no_longer(store):
     script.go.set()
     closing.join(10)
     assert (store.task("k").state, made.judges("k")) == ("running", False)
+
+
+def test_work_that_two_clients_want_waits_in_the_queues_of_both(store):
+    script = Script(reports.correct())
+    script.go.clear()
+    made = Dispatcher(store, script, in_flight=1, pause_s=0.001)
+    made.add(store.submit(given_of("first", "c")).result(), "c")
+    until(lambda: made.judges("first"))
+    for number in range(50):
+        made.add(store.submit(given_of(f"a{number}", "a")).result(), "a")
+    made.add(store.submit(given_of("a49", "b")).result(), "b")
+    assert (made.state()["waiting"], made.state()["clients"]) == (50, {"a": 50, "b": 1})
+    script.go.set()
+    assert all(ended(store, f"a{number}").state == "done" for number in range(50))
+    began = [task.key for task in sorted(store.page(None, None, 0, 99), key=lambda t: t.started_at)]
+    assert began.index("a49") <= 2
+    assert script.calls == 51
+    made.close()
+    assert made.state()["waiting"] == 0

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tilewright.errors import InfrastructureError, ProblemError, RecordError
@@ -72,6 +73,8 @@ class Dispatcher:
         self._waiting: dict[str, list[Waiting]] = {}
         self._keys: set[str] = set()
         """Of all that waits."""
+        self._wanted_by: dict[str, set[str]] = {}
+        """Whose queues a task stands in, where that is not the one client's that asked first."""
         self._turns: list[str] = []
         self._passed: Counter[str] = Counter()
         """How often tasks that are the first of their client were passed over, by key."""
@@ -92,12 +95,17 @@ class Dispatcher:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def add(self, task: Task) -> None:
-        """Let an accepted task wait; one that waits already, with what it has now."""
+    def add(self, task: Task, client: str = "") -> None:
+        """Let an accepted task wait; one that waits already, with what it has now.
+
+        It waits in the queue of `client` too, who asks for it now: whoever's turn comes first.
+        """
         item = Waiting(**{name: getattr(task, name) for name in Waiting.__dataclass_fields__})
         if task.state != "queued":
             return
         with self._changed:
+            if client not in ("", item.client):
+                self._wanted_by.setdefault(item.key, {item.client}).add(client)
             if task.key in self._running:
                 self._again[task.key] = item
             else:
@@ -113,15 +121,18 @@ class Dispatcher:
                 own[:] = [item for item in own if item.key != key]
 
     def _insert(self, item: Waiting) -> None:
-        own = self._waiting.setdefault(item.client, [])
         self._keys.add(item.key)
-        bisect.insort(own, item, key=lambda waits: (-waits.priority, waits.sequence))
+        for client in self._wanted_by.get(item.key, (item.client,)):
+            own = self._waiting.setdefault(client, [])
+            own_item = item if client == item.client else replace(item, client=client)
+            bisect.insort(own, own_item, key=lambda waits: (-waits.priority, waits.sequence))
 
     def forget(self, key: str) -> None:
         """Judge a cancelled task no further: it ends at its next step."""
         with self._changed:
             self._remove(key)
             self._again.pop(key, None)
+            self._wanted_by.pop(key, None)
             if key in self._running:
                 self._unwanted.add(key)
 
@@ -135,7 +146,7 @@ class Dispatcher:
         with self._changed:
             clients = {name: len(own) for name, own in self._waiting.items() if own}
             return {
-                "waiting": sum(clients.values()),
+                "waiting": len(self._keys),
                 "clients": clients,
                 "running": len(self._running),
                 "room": self._room(),
@@ -163,6 +174,9 @@ class Dispatcher:
         own = self._waiting[item.client]
         if own[0] is not item:
             self._passed[own[0].key] += 1
+        if item.key in self._wanted_by:
+            self._remove(item.key)
+            return
         own.remove(item)
         self._keys.discard(item.key)
         self._passed.pop(item.key, None)
@@ -174,7 +188,8 @@ class Dispatcher:
         self._looked, now = time.monotonic(), time.time()
         waiting = [item for own in self._waiting.values() for item in own]
         for item in waiting:
-            if item.deadline is not None and item.deadline < now:
+            known = item.key in self._running
+            if item.deadline is not None and item.deadline < now and not known:
                 self._remove(item.key)
                 self._running[item.key] = item
                 self._pool.submit(self._judge, item)
@@ -203,6 +218,8 @@ class Dispatcher:
                 wanted = self._again.pop(item.key, item if again else None)
                 if wanted is not None and not self._ending:
                     self._insert(wanted)
+                else:
+                    self._wanted_by.pop(item.key, None)
                 self._changed.notify()
         self._told(item.key)
 

@@ -134,7 +134,7 @@ class Service:
             task = await asyncio.wrap_future(self.store.submit(row))
         except Conflict as error:
             raise HTTPException(409, str(error)) from error
-        self.dispatcher.add(task)
+        self.dispatcher.add(task, client.name)
         self.figures.count("accepted_total")
         self.journal.write("accepted", task=task.key, client=client.name, name=given.name)
         if task.submitted_at < now:
