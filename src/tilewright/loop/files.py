@@ -32,7 +32,8 @@ REFERENCE = "reference"
 _KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$")
 _CODE = ("code", "kernel", "predict", "kernel_code", "custom_code", "candidate")
 """Fields that hold source in the files of various projects."""
-_NAMES = ("problem", "problem_id", "task_id", "uuid", "file", "name")
+_NAMED_BY = ("problem", "problem_id", "task_id", "uuid", "file", "name")
+"""Fields that say whose problem a row answers, a string before a number."""
 _SOURCES = (".py", ".cpp", ".cu")
 NOTHING = (SourceFile(path="candidate.py", text=""),)
 """What an answer without code comes to."""
@@ -272,7 +273,7 @@ def _named(row: dict[str, Any]) -> str | None:
     if "level" in row and "problem_id" in row:
         level, number = (whole_number(row[name]) for name in ("level", "problem_id"))
         return f"level{level}-{number}"
-    given = [row[name] for name in _NAMES if row.get(name) is not None]
+    given = [row[name] for name in _NAMED_BY if row.get(name) is not None]
     # A number is a name too, though of no problem: an answer to another one counts for none.
     chosen = next((item for item in given if isinstance(item, str)), given[0] if given else None)
     return None if chosen is None else str(chosen).removesuffix(".py")

@@ -113,7 +113,7 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
         Problem.model_validate_json(found.to_json())
     except ValueError as error:
         # A lone surrogate, a number of thousands of digits: no record could hold it.
-        raise ProblemError(f"{where}: one of its literals cannot be written as JSON") from error
+        raise ProblemError(f"{where}: a name or literal of it cannot be written as JSON") from error
     return found
 
 

@@ -13,8 +13,6 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 LOOKED_AT = 64
 """How many of a client's waiting tasks are looked at for one whose problem is warm."""
-
-
 MOST_PASSED = 16
 """How often a client's oldest task may be passed over for a warm one."""
 
