@@ -14,7 +14,7 @@ __all__ = ["Built", "ErrorSaid", "OutputSaid", "Result", "failure_of", "read", "
 
 NAMES_BYTES = 512 << 10
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
-MEMORY_WORDS = ("can't allocate", "CUDA error: out of memory")
+MEMORY_WORDS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
 Text = Annotated[str, Field(max_length=8192)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
