@@ -22,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs corpus bars bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check fix docs changelog corpus bars bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -49,12 +49,14 @@ test: $(STAMP)  ## run the tests that this machine can, but for those of service
 services: $(STAMP)  ## run the tests of servers, clusters and trainers, killed ones among them
 	$(PYTEST) -n $(JOBS) --dist loadfile $(SERVED) $(ARGS)
 
-check: $(STAMP)  ## lint, types, import contracts, generated pages
+check: $(STAMP)  ## lint, types, import contracts, generated pages, prose
 	$(BIN)/ruff check $(SOURCE)
 	$(BIN)/ruff format --check $(SOURCE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/_generate.py --check
+	$(BIN)/python docs/_prose.py
+	$(BIN)/towncrier build --draft --version Unreleased > /dev/null
 
 fix: $(STAMP)  ## format, and repair what the linter can
 	$(BIN)/ruff check --fix $(SOURCE)
@@ -63,6 +65,9 @@ fix: $(STAMP)  ## format, and repair what the linter can
 docs: $(STAMP)  ## generate docs/reference
 	$(BIN)/python docs/_generate.py
 
+changelog: $(STAMP)  ## show the news fragments of changelog.d as bullets
+	$(BIN)/towncrier build --draft --version Unreleased
+
 corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 	$(BIN)/python -m benchmarks --only corpus
 
@@ -70,7 +75,7 @@ bars: $(STAMP)  ## run each bar that this machine can: wanted, seen, held
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts DIR=path
-	$(BIN)/python -m benchmarks.counts $(DIR)
+	$(BIN)/python -m benchmarks.accuracy.problem_counts $(DIR)
 
 # On a GPU machine the packages are there, and often no index to install them from.
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
@@ -84,11 +89,11 @@ coverage: $(STAMP)  ## branch coverage, with the floors that we promise
 	$(BIN)/coverage run -m pytest -q $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	# A GPU alone runs these, and those of the contestant below.
+	# A GPU alone runs these, and those of the runner below.
 	$(BIN)/coverage report --include='*/tilewright/records/*,*/tilewright/scoring/*,*/tilewright/checks/*,*/tilewright/evaluator/*' --fail-under=90 \
-	    --omit='*/judge/device.py,*/judge/gates.py,*/evaluator/device_side.py,*/evaluator/device_stages.py'
-	$(BIN)/coverage report --include='*/tilewright/contestant/*' --fail-under=85 \
-	    --omit='*/contestant/device_memory.py,*/contestant/cuda.py'
+	    --omit='*/judge/gpu_process.py,*/judge/launch_gate.py,*/runners/gpu_runner.py,*/pipeline/gpu_checks.py'
+	$(BIN)/coverage report --include='*/tilewright/runner/*' --fail-under=85 \
+	    --omit='*/runner/gpu_memory.py'
 
 clean:  ## remove the environment, caches and coverage data
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*

@@ -11,10 +11,27 @@ from pathlib import Path
 
 from benchmarks.bars import Bar
 
-BARS = (
-    *("corpus", "sabotage", "faults", "aa", "cost", "fuzz", "bad_input", "bench_kills", "reports"),
-    *("loop", "synth", "climb", "serve", "serve_faults", "serve_hostile", "data", "train"),
-)
+BARS = {
+    "corpus": "attacks.corpus",
+    "planted_bugs": "attacks.planted_bugs.bar",
+    "faults": "faults.evaluations",
+    "aa": "accuracy.aa",
+    "cost": "accuracy.judging_cost",
+    "message_cost": "accuracy.message_cost",
+    "fuzz": "attacks.fuzz",
+    "bad_input": "faults.bad_input",
+    "bench_kills": "faults.bench_kills",
+    "reports": "search.report_page",
+    "loop": "search.loop_cost",
+    "synth": "search.synthetic",
+    "climb": "search.context",
+    "serve": "serve.load",
+    "serve_faults": "serve.faults",
+    "serve_hostile": "serve.hostile_client",
+    "data": "training.data_rows",
+    "train": "training.cpu_training",
+}
+"""The modules of the bars, by the names that `--only` takes."""
 
 
 def main() -> int:
@@ -31,7 +48,7 @@ def main() -> int:
     for name in chosen:
         start = time.monotonic()
         print(f"== {name}", flush=True)
-        held += importlib.import_module(f"benchmarks.{name}").run(options.match)
+        held += importlib.import_module(f"benchmarks.{BARS[name]}").run(options.match)
         print(f"== {name}: {time.monotonic() - start:.0f} s", flush=True)
     print("\nbar | wanted | seen | held\n--- | --- | --- | ---")
     for bar in held:

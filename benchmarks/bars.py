@@ -12,6 +12,9 @@ from typing import Any
 from tilewright.config import Config, load
 from tilewright.executors.local import LocalExecutor
 
+ROOT = Path(__file__).parent.parent
+"""The root of the repository."""
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -36,7 +39,7 @@ def quick_settings(device: str = "cpu") -> Config:
             "eval.timing.min_blocks=8",
             "eval.timing.max_blocks=16",
             "eval.timing.max_s=0.6",
-            "eval.limits.call_s=10",
+            "eval.limits.call_timeout_s=10",
         ],
         environ={},
     )

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # KernelBench's references as their own candidates on every GPU, in as many commands as it takes:
 # each stops after LIMIT seconds, brings runs.tgz back in $OUT, and goes on with the one in .data.
-#   LIMIT=540 bash benchmarks/device_references.sh --workers 4 --set eval.timing.more_pairs=4
+#   LIMIT=540 bash benchmarks/device_references.sh --workers 4 --set eval.timing.extra_replicates=4
 set -u
 . benchmarks/device_setup.sh
 export TILEWRIGHT_HOME=/tmp/home

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tilewright.rl.disagreements import DISAGREEMENTS, settings_of, stance
-from tilewright.rl.explain import explain
+from tilewright.rl.paper_vs_code import DISAGREEMENTS, settings_of, stance
+from tilewright.rl.preset_text import explain
 from tilewright.rl.presets import PRESETS
 
 Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 
 from tests.roles import Arenas, Role
-from tilewright.contestant.frames import Frame
-from tilewright.contestant.serve import main
-from tilewright.contestant.tensors import Layout
-from tilewright.evaluator.arenas import TokenPage
-from tilewright.evaluator.judge.memory import read_tensor
+from tilewright.evaluator.judge.memory_reader import read_tensor
+from tilewright.evaluator.runners.shared_memory import SyncPage
+from tilewright.runner.main import main
+from tilewright.wire import sync_page
+from tilewright.wire.frames import Frame
+from tilewright.wire.tensors import Layout
 
 SMALL = 4096
 
@@ -25,7 +26,7 @@ class ContestantRole:
     def __init__(self, *, mapped: bool = True) -> None:
         self.role = Role(main)
         self.arenas = Arenas()
-        self.token = TokenPage()
+        self.page = SyncPage()
         self.sequence = 0
         self.memory = -1
         """Descriptor of the contestant's memory."""
@@ -36,7 +37,7 @@ class ContestantRole:
 
     def map(self) -> Frame:
         """Share arenas and the token page."""
-        fds = (*self.arenas.fds, self.token.fd)
+        fds = (*self.arenas.fds, self.page.fd)
         frame = self.role.ask("map", self.arenas.fields, fds=fds)
         if frame.fds:
             self.memory, self.maps = frame.fds
@@ -66,7 +67,7 @@ class ContestantRole:
             "init": tree,
             "files": [{"path": path, "size": len(data)} for path, data in parts],
             "artifacts": artifacts or {},
-            "knockout": False,
+            "suppressed": False,
             "import_paths": [],
             "threads": 1,
             "compile": None,
@@ -106,13 +107,13 @@ class ContestantRole:
         fields = self.fields(*args, **changes)
         self.role.channel.send("arm", {**fields, "sequence": self.sequence, "wait_s": wait_s})
         if release:
-            self._until(TokenPage.ARMED)
-            self.token.words[TokenPage.GO] = self.sequence
+            self._until(sync_page.READY)
+            self.page.words[sync_page.GO] = self.sequence
         return self.role.receive()
 
     def _until(self, word: int) -> None:
         limit = time.monotonic() + 10.0
-        while self.token.words[word] != self.sequence:
+        while self.page.words[word] != self.sequence:
             # A frame before the token is an error, which the caller receives.
             if select.select([self.role.channel], [], [], 0.001)[0]:
                 return
@@ -127,8 +128,8 @@ class ContestantRole:
         self.role.close()
         self.arenas.close()
         # The page stays mapped: the thread that has just ended may still view it.
-        self.token.words.release()
-        os.close(self.token.fd)
+        self.page.words.release()
+        os.close(self.page.fd)
         for fd in (self.memory, self.maps):
             if fd >= 0:
                 os.close(fd)

@@ -21,15 +21,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tilewright.contestant import builder, host_memory, serve
-from tilewright.contestant.frames import Channel
-from tilewright.evaluator import sides
-from tilewright.evaluator.armed import Armed
-from tilewright.evaluator.devices import CPU
-from tilewright.evaluator.evaluate import evaluate
-from tilewright.evaluator.host import Cores, Host
-from tilewright.evaluator.judge import main as judge
-from tilewright.problems.reader import parse_problem
+from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.judge import process as judge
+from tilewright.evaluator.pipeline.run import evaluate
+from tilewright.evaluator.processes.host import Cores, DeviceHost
+from tilewright.evaluator.processes.prefork import PreforkPool
+from tilewright.evaluator.runners import cpu_runner
+from tilewright.problems.loader import parse_problem
 from tilewright.records import (
     Baseline,
     Candidate,
@@ -39,13 +37,15 @@ from tilewright.records import (
     SourceFile,
     TimingPlan,
 )
+from tilewright.runner import build_main, host_memory, main
+from tilewright.wire.frames import Channel
 
 MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
-    "contestant": serve.main,
-    "builder": builder.main,
+    "runner": main.main,
+    "builder": build_main.main,
     "judge": judge.main,
 }
-write_files = serve._write_files
+write_files = main._write_files
 PIDS = itertools.count(1)
 NO_CORE = 9999
 """A core that no machine of ours has: its lease is in nobody's way."""
@@ -56,7 +56,7 @@ shim: Any = ModuleType("shim")
 """What a candidate here launches its kernels with: `shim.launch(kernel)`."""
 
 
-def _hook(launches: serve.Launches) -> None:
+def _hook(launches: main.Launches) -> None:
     shim.launch = launches.wrap(lambda kernel: kernel())
 
 
@@ -82,7 +82,7 @@ class Recording(Channel):
 class ThreadChild:
     """What the supervisor sees of a child, played by a thread. Lifetime: until `kill`."""
 
-    def __init__(self, role: str, applied: dict[str, str], thawed: threading.Semaphore) -> None:
+    def __init__(self, role: str, applied: dict[str, str], resumed: threading.Semaphore) -> None:
         ours, theirs = socket.socketpair()
         self.channel = Recording(ours)
         self.role = role
@@ -95,7 +95,7 @@ class ThreadChild:
         self.companions, self.stops, self.stops_a_call = 0, 0, 1
         self.stoppable = self.stands_still = True
         self.pid = next(PIDS)
-        self._thawed = thawed
+        self._thawed = resumed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
         self._thread.start()
 
@@ -114,7 +114,7 @@ class ThreadChild:
     def look(self) -> None:
         """A thread has no tree to look at."""
 
-    def seclude(self) -> bool:
+    def forbid_processes(self) -> bool:
         """A thread starts no processes, unless a test says that some live on."""
         return not self.companions
 
@@ -140,8 +140,8 @@ class ThreadChild:
     def spins(self) -> bool:
         return True
 
-    def thaw(self) -> None:
-        self.signals.append("thaw")
+    def resume(self) -> None:
+        self.signals.append("resume")
         if self.stops % self.stops_a_call == 0:
             self._thawed.release()
 
@@ -152,7 +152,7 @@ class ThreadChild:
     def alive(self) -> bool:
         return not self.closed and self._thread.is_alive()
 
-    def doom(self) -> None:
+    def kill_async(self) -> None:
         """A thread cannot be killed."""
 
     def kill(self) -> None:
@@ -162,7 +162,7 @@ class ThreadChild:
         assert not self._thread.is_alive()
 
 
-class Courtroom(Host):
+class Courtroom(DeviceHost):
     """A host whose children are threads. `told` collects what contestants were told."""
 
     def __init__(self, home: Path, monkeypatch: Any) -> None:
@@ -170,25 +170,25 @@ class Courtroom(Host):
         self.cores = Cores((NO_CORE,), (NO_CORE + 1,))
         self.device = CPU
         self.suspect, self.bad_probes = False, 0
-        self.applied = {"namespaces": "", "landlock": "this kernel has none"}
+        self.applied = {"ipc_uts_cgroup_namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
         self.streams: list[str] = []
         """The roles of those that may use several streams."""
-        self._warm, self.sketches, self._retired = {}, {}, []
-        self._armed = Armed(self.spawn, None)
+        self._idle_judges, self.sketches, self._retired = {}, {}, []
+        self._preforked = PreforkPool(self.spawn, None)
         self._thawed = threading.Semaphore(0)
-        for module in (serve, builder):
+        for module in (main, build_main):
             monkeypatch.setattr(module, "ROOT", str(home))
             monkeypatch.setattr(module, "_write_files", self._write_files)
         monkeypatch.setattr(os, "_exit", sys.exit)
         monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
         monkeypatch.setitem(sys.modules, "shim", shim)
         # Who waits for a token spins, and must not keep a contestant's thread from its work.
-        monkeypatch.setattr(sides, "SPIN_CHECK", 1)
-        monkeypatch.setattr(serve.Launches, "hook_triton", _hook)
+        monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
+        monkeypatch.setattr(main.Launches, "hook_triton", _hook)
         # The first thing after the stamp: a thread cannot be stopped, but it can wait for the thaw.
         monkeypatch.setattr(host_memory, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))
-        monkeypatch.setattr(serve.python, "install_extensions", lambda *_: None)
+        monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
 
     def spawn(
         self,
@@ -205,7 +205,7 @@ class Courtroom(Host):
 
     def _write_files(self, files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
         # Each child has a folder of its own, as behind the wall.
-        serve.ROOT = builder.ROOT = tempfile.mkdtemp(dir=self.home)
+        main.ROOT = build_main.ROOT = tempfile.mkdtemp(dir=self.home)
         return write_files(files, body)
 
     def close(self) -> None:
@@ -213,7 +213,7 @@ class Courtroom(Host):
             if not child.closed:
                 child.kill()
 
-    def told(self, role: str = "contestant") -> str:
+    def told(self, role: str = "runner") -> str:
         """Return, as JSON, every frame that children of `role` were sent."""
         return json.dumps([c.channel.sent for c in self.children if c.role == role])
 
@@ -233,7 +233,7 @@ def a_request(
     )
     plain: dict[str, Any] = {
         "timing": TimingPlan(enabled=False),
-        "limits": Limits(exit_s=2.0, call_s=10.0),
+        "limits": Limits(exit_s=2.0, call_timeout_s=10.0),
         "seed": ROOT,
         "baselines": (Baseline(name="eager", kind="eager"),),
     }
@@ -242,5 +242,5 @@ def a_request(
 
 def timed(blocks: int = 4) -> dict[str, Any]:
     """Return the shortest plan of timing."""
-    plan = TimingPlan(min_blocks=blocks, max_blocks=blocks, max_s=20.0, target_half_width=1e-9)
+    plan = TimingPlan(min_blocks=blocks, max_blocks=blocks, max_s=20.0, target_ci_half_width=1e-9)
     return {"timing": plan}

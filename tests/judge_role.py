@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from tests.roles import Arenas, Role
-from tilewright.contestant import calls
-from tilewright.contestant.frames import Frame
-from tilewright.contestant.tensors import build
-from tilewright.evaluator.judge.main import main
+from tilewright.evaluator.judge.process import main
+from tilewright.runner import calls
+from tilewright.wire.frames import Frame
+from tilewright.wire.tensors import build
 
 PLAIN = {
     "donates": [],
@@ -45,26 +45,30 @@ class JudgeRole:
         return self.role.ask("problem", fields, source.encode())
 
     def map(
-        self, side: str = "candidate", mirror: int | None = None, memory: int = os.O_RDWR
+        self, runner: str = "candidate", input_copy: int | None = None, memory: int = os.O_RDWR
     ) -> None:
         """Share the arenas under the name of a side; the mirror is the arena, or elsewhere."""
-        fields = {"side": side, "mirror": mirror or self.arenas.address, **self.arenas.fields}
+        fields = {
+            "runner": runner,
+            "input_copy": input_copy or self.arenas.address,
+            **self.arenas.fields,
+        }
         own = [os.open("/proc/self/mem", memory), os.open("/proc/self/maps", os.O_RDONLY)]
         assert self.role.ask("map", fields, fds=(*self.arenas.fds, *own)).fields == {}
         for fd in own:
             os.close(fd)
 
-    def draw(
-        self, contents: str = "nominal", seed: int = 3, *, timed: bool = False
+    def sample(
+        self, variation: str = "nominal", seed: int = 3, *, timed: bool = False
     ) -> dict[str, Any]:
         """Have inputs drawn as `d`."""
-        fields = {"params": {"n": 4}, "contents": contents, "seed": seed, "forward_seed": 1}
-        return self.ask("draw", draw="d", timed=timed, **fields)
+        fields = {"params": {"n": 4}, "variation": variation, "seed": seed, "forward_seed": 1}
+        return self.ask("sample", sample="d", timed=timed, **fields)
 
-    def inputs(self, drawn: dict[str, Any], base: int = 0) -> list[torch.Tensor]:
+    def inputs(self, sample: dict[str, Any], base: int = 0) -> list[torch.Tensor]:
         """Publish the draw and return views of its tensors in the arena."""
-        self.ask("publish", draw="d", side="candidate", base=base)
-        return list(build(drawn["tree"], self.arenas.inputs, base))
+        self.ask("publish", sample="d", runner="candidate", base=base)
+        return list(build(sample["tree"], self.arenas.inputs, base))
 
     def put(self, *outputs: torch.Tensor) -> list[dict[str, Any]]:
         """Deliver outputs as a contestant does; return what it says of them."""
@@ -81,24 +85,26 @@ class JudgeRole:
 
     def check(self, *outputs: torch.Tensor, base: int = 0) -> dict[str, Any]:
         """Deliver outputs and have them judged."""
-        return self.ask("check", draw="d", side="candidate", base=base, outputs=self.put(*outputs))
+        return self.ask(
+            "check", sample="d", runner="candidate", base=base, outputs=self.put(*outputs)
+        )
 
-    def timed(self, side: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
+    def timed(self, runner: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
         """Deliver the outputs of a timed call of a side and have a snapshot taken."""
         self.put(*outputs)
         places = calls.addresses(self.kept)
-        plain = {"draw": "d", "base": 0, "keep": True, "expect": False, "compare": False}
+        plain = {"sample": "d", "base": 0, "keep": True, "expect": False, "compare": False}
         plain |= {"addresses": places, "look": []}
-        return self.ask("timed", side=side, **{**plain, "next": None, **changes})
+        return self.ask("timed", runner=runner, **{**plain, "next": None, **changes})
 
     def plan(self, weights: dict[str, torch.Tensor], seed: int = 1) -> dict[str, Any]:
         """Say which weights the side holds."""
         said = [[name, list(value.shape), "float32"] for name, value in weights.items()]
-        return self.ask("plan_weights", json.dumps(said).encode(), side="candidate", seed=seed)
+        return self.ask("plan_weights", json.dumps(said).encode(), runner="candidate", seed=seed)
 
     def published(self) -> dict[str, torch.Tensor]:
         """Return copies of the weights that the judge hands to the side."""
-        tree = self.ask("publish_weights", side="candidate")["tree"]
+        tree = self.ask("publish_weights", runner="candidate")["tree"]
         values = build(tree, self.arenas.inputs, 0)
         return {name: value.clone() for name, value in values.items()}
 

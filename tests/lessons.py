@@ -7,11 +7,11 @@ import random
 import warnings
 from pathlib import Path
 
-from tilewright.records.events import Ask, Judgement, Reply, Turn
-from tilewright.rl.batches import trajectories_of
-from tilewright.rl.rollouts import Played
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn
+from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.tokens import Sample
-from tilewright.rl.training import TrainConfig, load_training
+from tilewright.rl.training_config import TrainConfig, load_training
+from tilewright.rl.trajectories import trajectories_of
 from tilewright.testing.synth_world import conversations
 
 TOY = """
@@ -19,19 +19,19 @@ world: synth
 preset: tilewright
 seed: 3
 overrides:
-  reward: {speed: 0.1, most_speedup: 20}
+  reward: {speed: 0.1, max_speedup: 20}
   sampling: {prompts: 2, rollouts: 4, turns: 2, context_tokens: 128, reply_tokens: 24}
   optimizer: {learning_rate: 0.003, steps: 4}
   loss: {scale: 10}
   sft: {learning_rate: 0.01, batch: 16, epochs: 3}
   evaluation: {samples: 2, turns: 2}
 model:
-  fresh: {hidden: 64, layers: 2, heads: 4, positions: 256, vocabulary: 420}
+  from_scratch: {hidden: 64, layers: 2, heads: 4, positions: 256, vocabulary: 420}
 data:
   conversations: [sft.jsonl]
   problems: synth
   held_out: synth/5-6
-machine: {rows_together: 4, threads: 1, sampled_together: 8}
+machine: {train_batch_size: 4, threads: 1, sampling_batch_size: 8}
 checkpoints: {every: 2}
 """
 
@@ -55,13 +55,15 @@ def write_model(config: TrainConfig, folder: Path) -> Path:
     from tilewright.rl.engines.trl import models
 
     texts = [m["content"] for row in conversations(64, 2, 0) for m in row["messages"]]
-    tokenizer = models.fresh_tokenizer(texts, config.model.fresh)
-    return models.save(models.fresh_model(config.model.fresh, tokenizer, 1), tokenizer, folder)
+    tokenizer = models.fresh_tokenizer(texts, config.model.from_scratch)
+    return models.save(
+        models.fresh_model(config.model.from_scratch, tokenizer, 1), tokenizer, folder
+    )
 
 
 def played(
     verdicts: list[list[str | None]], *, groups: int, vocabulary: int = 300, seed: int = 0
-) -> Played:
+) -> RolloutBatch:
     """Return a batch with these verdicts, (B, T), `None` for a turn without room.
 
     Replies are random tokens of random lengths; what is correct has a random speed-up.
@@ -79,7 +81,7 @@ def played(
                 wrote.append(None)
                 continue
             speed = draw.uniform(0.5, 3) if verdict == "correct" else None
-            said = Judgement(
+            said = EvalSummary(
                 protocol="strict", verdict=verdict, speedup=speed, low=speed, high=speed
             )
             ask = Ask(id=item.ask_id(number), problem="p", sample=item.sample, turn=number)
@@ -89,7 +91,7 @@ def played(
             wrote.append(Sample(prompt, reply, tuple(-1.0 for _ in reply), "stop"))
         turns.append(tuple(made))
         samples.append(tuple(wrote))
-    return Played(tuple(items), tuple(turns), tuple(samples))
+    return RolloutBatch(tuple(items), tuple(turns), tuple(samples))
 
 
 def known_warnings() -> None:

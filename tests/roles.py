@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from tilewright.contestant.frames import Channel, Frame
-from tilewright.evaluator.arenas import sealed_memory
+from tilewright.evaluator.runners.shared_memory import sealed_memory
+from tilewright.wire.frames import Channel, Frame
 
 ANSWER_S = 30.0
 
@@ -37,7 +37,7 @@ class Role:
     def _play(main: Callable[[socket.socket, dict[str, str]], None], sock: socket.socket) -> None:
         # As at the end of a process: the channel closes however the role ends.
         with sock, contextlib.suppress(SystemExit):
-            main(sock, {"limits": ""})
+            main(sock, {"rlimits": ""})
 
     def ask(
         self,

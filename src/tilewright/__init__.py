@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tilewright._version import __version__
+
 if TYPE_CHECKING:
     from tilewright.api import evaluate, evaluate_async
     from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Candidate",

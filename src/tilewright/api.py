@@ -1,4 +1,4 @@
-"""The Python door: judge a candidate in a few lines, from any process.
+"""The Python API: evaluate a candidate in a few lines, from any process.
 
 The process that calls needs no torch and may hold CUDA, threads or an event loop: all work is
 done below a supervisor process, started on first use and ended with this one.
@@ -12,20 +12,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright import __version__
+from tilewright._version import __version__
 from tilewright.config import LOCAL, Config
 from tilewright.config import load as load_config
-from tilewright.evaluator.devices import find_device
-from tilewright.evaluator.environment import environment
-from tilewright.evaluator.host import plan_cores
-from tilewright.executors.choose import Executor, open_executor
-from tilewright.executors.threads import in_thread
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.environment import environment
+from tilewright.evaluator.processes.host import plan_cores
+from tilewright.executors._async import in_thread
+from tilewright.executors.factory import Executor, open_executor
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
-from tilewright.records.store import lookup, remember, work_key
+from tilewright.records.report_cache import lookup, remember, work_key
 from tilewright.registry import catalogue
 
-__all__ = ["build_request", "evaluate", "evaluate_async", "judge"]
+__all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request"]
 
 Progress = Callable[[str, dict[str, Any]], None]
 _executors: dict[tuple[str, Path], Executor] = {}
@@ -70,7 +70,7 @@ def evaluate(
         section = settings.eval.model_validate({**settings.eval.model_dump(), **changes})
         settings = settings.model_copy(update={"eval": section})
     request = build_request(candidate, problem, settings, language=language, entry=entry)
-    return judge(request, settings, progress)
+    return evaluate_request(request, settings, progress)
 
 
 async def evaluate_async(
@@ -82,7 +82,9 @@ async def evaluate_async(
     return await in_thread(lambda: evaluate(candidate, problem, **options))
 
 
-def judge(request: EvalRequest, settings: Config, progress: Progress | None = None) -> EvalReport:
+def evaluate_request(
+    request: EvalRequest, settings: Config, progress: Progress | None = None
+) -> EvalReport:
     """Judge a request, or answer it from the store where `eval.reuse` is set.
 
     Raises:

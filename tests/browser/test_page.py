@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.unit.test_reports import HOSTILE, a_run, turns, with_report
-from tilewright.records.events import Ask, Judgement, Turn
-from tilewright.reports.gather import annotate, gather
-from tilewright.reports.page import document, page
-from tilewright.scoring.words import speed_text
+from tilewright.records.events import Ask, EvalSummary, Turn
+from tilewright.reports.html_report import document, page
+from tilewright.reports.loader import annotate, gather
+from tilewright.scoring.report_text import speed_text
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
@@ -180,7 +180,12 @@ def test_what_was_not_timed_has_no_speed_and_turns_have_their_curve(browser, tmp
 def test_problems_without_a_candidate_and_those_never_linted_are_said_where_there_are_some(
     browser, tmp_path
 ):
-    some = a_run(tmp_path / "some", turns(6), weak={"kernelbench/level1-0": ("zeros",)}, unlinted=2)
+    some = a_run(
+        tmp_path / "some",
+        turns(6),
+        unsound_problems={"kernelbench/level1-0": ("zeros",)},
+        problems_not_linted=2,
+    )
     said = [opened(browser, page(document(gather([some]), "t")), tmp_path)]
     parts = [said[0].find_element("id", part).text for part in ("headline", "kinds")]
     assert "without a candidate" not in parts[0]
@@ -216,9 +221,9 @@ def test_two_sources_are_compared_line_by_line(browser, tmp_path):
 
 
 def test_verdicts_that_differ_are_counted_by_the_defect_and_failures_by_kind(browser, tmp_path):
-    official = Judgement(protocol="official", verdict="correct", speedup=2.0)
+    official = EvalSummary(protocol="official", verdict="correct", speedup=2.0)
     reasons = ("values (a, nominal): at [0]: off", "values (a, timed): at [0]: off")
-    strict = [Judgement(protocol="strict", verdict="incorrect", reason=why) for why in reasons]
+    strict = [EvalSummary(protocol="strict", verdict="incorrect", reason=why) for why in reasons]
     made = [
         Turn(ask=Ask(id=f"p#{n}", problem="p", sample=n), judgements=(strict[n % 2], official))
         for n in range(4)

@@ -14,10 +14,10 @@ import pytest
 from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser
 from tests.unit.test_player import CODE, play
 from tests.unit.test_reports import HOSTILE
-from tilewright.records.events import Ask, Judgement, Reply, Told, Turn
-from tilewright.records.log import EventLog
-from tilewright.reports.live import Viewer, exported
-from tilewright.reports.turns import Turns
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn, TurnFinished
+from tilewright.reports.turn_view import Turns
+from tilewright.reports.viewer_server import Viewer, exported
 
 __all__ = ["browser"]
 pytestmark = [
@@ -33,8 +33,8 @@ def a_run(folder: Path) -> Path:
     folder.mkdir()
     play(folder, lambda _, ask: f"answer {ask.turn}\n{CODE}")
     rows = [
-        Judgement(protocol="strict", verdict="correct", speedup=0.5, low=0.4, high=0.6),
-        Judgement(protocol="strict", verdict="rejected", reason=HOSTILE),
+        EvalSummary(protocol="strict", verdict="correct", speedup=0.5, low=0.4, high=0.6),
+        EvalSummary(protocol="strict", verdict="rejected", reason=HOSTILE),
     ]
     with EventLog(folder) as log:
         for number, item in enumerate(rows, start=3):
@@ -42,7 +42,7 @@ def a_run(folder: Path) -> Path:
             ask = Ask(id=f"{PROBLEM}#0.{number}", problem=PROBLEM, turn=number, parents=(parent,))
             reply = Reply(text=HOSTILE, reasoning=HOSTILE, prompt_tokens=7, usd=0.5)
             turn = Turn(ask=ask, reply=reply, feedback=HOSTILE, judgements=(item,))
-            log.append(Told(turn=turn))
+            log.append(TurnFinished(turn=turn))
     return folder
 
 
@@ -117,10 +117,10 @@ def test_filters_show_what_is_marked(browser, viewer, mark, rows):
 
 def test_new_turns_appear_while_a_run_goes_on(browser, viewer):
     page = shown(browser, viewer.url)
-    item = Judgement(protocol="strict", verdict="correct", speedup=9.0, low=8.0, high=10.0)
+    item = EvalSummary(protocol="strict", verdict="correct", speedup=9.0, low=8.0, high=10.0)
     ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
     with EventLog(viewer.turns.folder) as log:
-        log.append(Told(turn=Turn(ask=ask, judgements=(item,))))
+        log.append(TurnFinished(turn=Turn(ask=ask, judgements=(item,))))
     limit = time.monotonic() + 10
     while count(page, "#rows tbody tr") != 6:
         assert time.monotonic() < limit
@@ -144,10 +144,10 @@ def test_ten_thousand_turns_open(browser, tmp_path):
     with EventLog(folder) as log:
         lines = []
         for number in range(10_000):
-            item = Judgement(protocol="strict", verdict="correct", speedup=1 + number / 1e4)
+            item = EvalSummary(protocol="strict", verdict="correct", speedup=1 + number / 1e4)
             ask = Ask(id=f"p{number % 50}#0.{number}", problem=f"p{number % 50}", turn=number // 50)
             turn = Turn(ask=ask, reply=Reply(text="x" * 500), judgements=(item,))
-            lines.append(Told(turn=turn).model_dump_json().encode() + b"\n")
+            lines.append(TurnFinished(turn=turn).model_dump_json().encode() + b"\n")
         log._file.write(b"".join(lines))
     made = Viewer(Turns(folder))
     threading.Thread(target=made.serve_forever, daemon=True).start()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import gpu_stream
-from benchmarks.gpu_smoke import EXPECTED, LABELLED, SOFTMAX, cases, settings_of
+from benchmarks.gpu import throughput
+from benchmarks.gpu.smoke import EXPECTED, LABELLED, SOFTMAX, cases, settings_of
 from tilewright.api import build_request
 from tilewright.executors.local import LocalExecutor
-from tilewright.problems.reader import parse_problem
+from tilewright.problems.loader import parse_problem
 
 pytestmark = pytest.mark.gpu
 ALIGNED = """import torch
@@ -55,11 +55,11 @@ def test_coverage_is_between_nothing_and_all(local):
 
 
 def test_what_is_timed_in_several_pairs_is_compiled_once(tmp_path):
-    requests = dict(gpu_stream.requests("several pairs"))
+    requests = dict(throughput.requests("several pairs"))
     with LocalExecutor(tmp_path) as fresh:
         report = fresh.evaluate(requests["softmax 4 x2"])
     assert report.verdict == "correct", report.outcome
-    assert [stage.name for stage in report.stages].count("compile ahead") == 1
+    assert [stage.name for stage in report.stages].count("precompile") == 1
     # Ten a pair: below 20 us two pairs are planned.
     assert all(item.blocks >= 20 for item in report.comparisons)
 

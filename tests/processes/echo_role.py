@@ -7,7 +7,7 @@ import socket
 import sys
 from typing import Any
 
-from tilewright.contestant.frames import Channel
+from tilewright.wire.frames import Channel
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tilewright.evaluator.evaluate import evaluate
-from tilewright.evaluator.host import Host
+from tilewright.evaluator.pipeline.run import evaluate
+from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.problems.candidates import make_candidate
-from tilewright.problems.reader import parse_problem
+from tilewright.problems.loader import parse_problem
 from tilewright.records import (
     Candidate,
     EvalReport,
@@ -63,7 +63,7 @@ def get_init_inputs():
 MODULE_RIGHT = MODULE.replace("class Model(", "class ModelNew(").partition("def get_inputs")[0]
 TIMED = TimingPlan(min_blocks=6, max_blocks=6, max_s=0.3)
 UNTIMED = TimingPlan(enabled=False)
-LIMITS = Limits(load_s=10, call_s=10, exit_s=2, total_s=60)
+LIMITS = Limits(load_s=10, call_timeout_s=10, exit_s=2, total_timeout_s=60)
 
 
 def problem(text: str = TWICE) -> Problem:
@@ -93,7 +93,7 @@ class Bench:
     """A host, and the events of its last evaluation."""
 
     def __init__(self, home: Path) -> None:
-        self.host = Host(home)
+        self.host = DeviceHost(home)
         self.events: list[tuple[str, dict[str, Any]]] = []
 
     def judge(self, asked: EvalRequest, **options: Any) -> EvalReport:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.contestant import isolation
-from tilewright.contestant.isolation import Confinement, fork_confined
+from tilewright.runner.sandbox import isolation
+from tilewright.runner.sandbox.isolation import Confinement, fork_confined
 
 SOURCE = Path(isolation.__file__).parents[2]
 VIEW = (

@@ -13,16 +13,18 @@ from pathlib import Path
 import pytest
 
 from tests.processes.evaluations import RIGHT, bench, request
-from tilewright.evaluator.confinement import DOOR, LAYERS
-from tilewright.evaluator.door import Door
-from tilewright.evaluator.process_tree import ProcessTree
+from tilewright.evaluator.processes.process_tree import ProcessTree
+from tilewright.evaluator.processes.spawn_guard import SpawnGuard
 from tilewright.records import Limits
+from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
 
 __all__ = ["bench"]
 
+GUARD = IsolationLayer.PROCESS_CREATION_GUARD
+
 WORKER = """
 import array, ctypes, os, signal, socket, subprocess, sys, threading, time
-from tilewright.contestant import seccomp
+from tilewright.runner.sandbox import seccomp
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
 sock = socket.socket(fileno=int(sys.argv[1]))
 idle = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -95,27 +97,27 @@ def payload() -> Iterator[Payload]:
 
 
 @pytest.fixture
-def door(payload: Payload) -> Iterator[Door]:
+def spawn_guard(payload: Payload) -> Iterator[SpawnGuard]:
     if payload.listener is None:
         pytest.skip("this kernel has no seccomp listener")
-    made = Door(payload.listener)
+    made = SpawnGuard(payload.listener)
     yield made
     made.close()
 
 
-def test_while_the_door_is_closed_no_process_is_started_but_threads_are(payload, door):
+def test_while_the_door_is_closed_no_process_is_started_but_threads_are(payload, spawn_guard):
     assert [payload.ask(what) for what in ("fork", "spawn", "thread")] == ["made"] * 3
-    door.closed = True
+    spawn_guard.closed = True
     assert [payload.ask(what) for what in ("fork", "spawn", "thread")] == ["1", "1", "made"]
-    door.closed = False
+    spawn_guard.closed = False
     assert payload.ask("fork") == "made"
 
 
-def test_a_payload_that_is_left_alone_is_all_that_is_counted(payload, door):
+def test_a_payload_that_is_left_alone_is_all_that_is_counted(payload, spawn_guard):
     others = payload.tree.pids[1:]
     assert len(others) == 1
-    door.closed = True
-    payload.tree.seclude()
+    spawn_guard.closed = True
+    payload.tree.forbid_processes()
 
     assert payload.tree.alone
     assert len(payload.tree.pids) == 1
@@ -126,31 +128,35 @@ def test_a_payload_that_is_left_alone_is_all_that_is_counted(payload, door):
     payload.tree.freeze()
     time.sleep(0.02)
     assert payload.tree.cpu_s() >= before
-    payload.tree.thaw()
+    payload.tree.resume()
     assert payload.ask("thread") == "made"
 
 
 def test_of_all_children_only_who_is_timed_is_asked(bench):
-    asked = {role: bench.host.spawn(role, Limits(), ()) for role in ("contestant", "builder")}
+    asked = {role: bench.host.spawn(role, Limits(), ()) for role in ("runner", "builder")}
     try:
         for child in asked.values():
             child.wait_ready()
-        assert asked["contestant"].applied["door"] != "switched off"
-        if asked["contestant"].applied["door"]:
-            pytest.skip(asked["contestant"].applied["door"])
-        assert asked["contestant"].door is not None
-        assert asked["builder"].applied["door"] == "switched off"
-        assert asked["builder"].door is None
+        assert asked["runner"].applied["process_creation_guard"] != "switched off"
+        if asked["runner"].applied["process_creation_guard"]:
+            pytest.skip(asked["runner"].applied["process_creation_guard"])
+        assert asked["runner"].spawn_guard is not None
+        assert asked["builder"].applied["process_creation_guard"] == "switched off"
+        assert asked["builder"].spawn_guard is None
     finally:
         for child in asked.values():
             child.kill()
 
 
 def test_a_machine_without_listeners_says_so(bench, monkeypatch):
-    monkeypatch.setattr(bench.host, "layers", tuple(name for name in LAYERS if name != DOOR))
+    monkeypatch.setattr(
+        bench.host,
+        "layers",
+        tuple(name for name in ISOLATION_LAYERS if name != "process_creation_guard"),
+    )
     bench.host.reap()
-    asked = request(RIGHT, require_layers=(DOOR,))
+    asked = request(RIGHT, require_isolation=(GUARD,))
     report = bench.judge(asked)
     assert report.outcome.verdict == "unjudged"
-    assert report.outcome.message == "door: switched off"
+    assert report.outcome.message == "process_creation_guard: switched off"
     bench.host.reap()

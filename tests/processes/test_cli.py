@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from tilewright.cli import demo, doctor
 from tilewright.cli.main import cli
-from tilewright.records.runs import read_report
+from tilewright.records.run_folder import read_report
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("folder")]
@@ -116,7 +116,7 @@ def test_an_honest_candidate():
     ]
     last = answer.stderr.splitlines()[-1]
     assert last == f"tilewright: run {made}; next: tilewright explain {made}"
-    missed = judge("honest", "--require", "speedup>=100", *QUICK)
+    missed = judge("honest", "--min-speedup", "speedup>=100", *QUICK)
     assert missed.returncode == 1
     assert "is missed: the lower end of the interval is" in missed.stderr
 
@@ -185,7 +185,7 @@ def test_a_failure_in_cpp_and_in_a_module_is_reproduced():
 def test_a_replay_draws_the_same_inputs_and_judges_again():
     assert judge("nan", *UNTIMED).returncode == 1
     made = only_run()
-    answer = run("eval", "--replay", str(made), "--out", "again")
+    answer = run("eval", "--from-report", str(made), "--out", "again")
     assert answer.returncode == 1, answer.stderr
     first, second = read_report(made), read_report(only_run(Path("again")))
     assert second.seed == first.seed
@@ -197,7 +197,7 @@ def test_bad_candidates_and_problems():
     answer = judge("broken")
     assert answer.returncode == 1
     assert answer.stdout.startswith("failed  ")
-    assert "unparseable" in answer.stdout
+    assert "syntax_error" in answer.stdout
     Path("crash.py").write_text(PROBLEM.replace("torch.tanh(x)", "torch.nope(x)"))
     answer = run("eval", "honest.py", "-p", "crash.py")
     assert answer.returncode == 3
@@ -217,7 +217,7 @@ def test_the_same_work_is_answered_from_the_store():
 
 
 def test_a_layer_that_is_not_there_leaves_the_candidate_unjudged():
-    answer = judge("honest", "--require-layer", "moat", *UNTIMED)
+    answer = judge("honest", "--require-isolation", "moat", *UNTIMED)
     assert answer.returncode in (2, 4)
     assert "moat" in answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
@@ -336,7 +336,7 @@ def test_demo_judges_what_the_headers_foretell(folder, monkeypatch):
     answer = CliRunner().invoke(cli, ["demo", *QUICK])
     assert answer.exit_code == 0, answer.output
     assert "honest_workspace_reuse  moments  correct" in answer.stdout
-    assert "2 of 2 verdicts are as the headers foretell" in answer.stderr
+    assert "2 of 2 verdicts are as expected" in answer.stderr
     made = only_run()
     assert answer.stderr.splitlines()[-1].endswith(f"tilewright explain {made}/softmax_without_max")
     assert read_report(made / "softmax_without_max").verdict == "incorrect"
@@ -363,7 +363,7 @@ def test_doctor_and_its_calibration(folder, monkeypatch):
     document = json.loads(answer.stdout)
     items = {item["name"]: item for item in document["items"]}
     assert items["judging"]["ok"]
-    assert "wall: seccomp" in items
+    assert "isolation: seccomp" in items
     assert items["calibration"]["ok"]
     # Three cases twice; one that is long or streams is timed in four to eight pairs, each a sample.
     assert 6 <= sum(document["calibration"]["samples"]) <= 8 * 6

@@ -21,14 +21,14 @@ from tests.processes.evaluations import (
     request,
 )
 from tilewright.errors import InfrastructureError, ProblemError
-from tilewright.evaluator import host
-from tilewright.evaluator.evaluate import evaluate
+from tilewright.evaluator.pipeline.run import evaluate
+from tilewright.evaluator.processes import host
 from tilewright.records import Baseline, EvalRequest, Failed
 
 __all__ = ["bench"]
 
 EAGER = (Baseline(name="eager", kind="eager"),)
-SHORT = LIMITS.model_copy(update={"load_s": 1.5, "call_s": 1.5, "exit_s": 1.0})
+SHORT = LIMITS.model_copy(update={"load_s": 1.5, "call_timeout_s": 1.5, "exit_s": 1.0})
 WORK = "def work(x):\n    "
 CLOSES = "import os\nfor fd in range(3, 64):\n    try: os.close(fd)\n    except OSError: 0\n"
 
@@ -46,18 +46,18 @@ def asked(source: str) -> EvalRequest:
     [
         ("import nothing_of_this_name\n" + RIGHT, "load", "exception"),
         (RIGHT.replace("work(", "job("), "load", "exception"),
-        ("import os\nos._exit(0)\n" + RIGHT, "load", "exit"),
-        ("raise SystemExit\n" + RIGHT, "load", "exit"),
+        ("import os\nos._exit(0)\n" + RIGHT, "load", "unexpected_exit"),
+        ("raise SystemExit\n" + RIGHT, "load", "unexpected_exit"),
         ("while True: 0\n" + RIGHT, "load", "timeout"),
         (WORK + "raise KeyError('lost')\n", "correctness", "exception"),
-        (WORK + "import os; os._exit(7)\n", "correctness", "exit"),
+        (WORK + "import os; os._exit(7)\n", "correctness", "unexpected_exit"),
         (WORK + "import os, signal; os.kill(os.getpid(), 9)\n", "correctness", "crash"),
         (WORK + "import os, signal; os.kill(os.getpid(), 40)\n", "correctness", "crash"),
         (WORK + "import ctypes; ctypes.string_at(0)\n", "correctness", "crash"),
         (WORK + "while True: 0\n", "correctness", "timeout"),
-        (WORK + "return bytearray(1 << 36)\n", "correctness", "out of memory"),
-        (WORK + "import torch; return torch.empty(1 << 40)\n", "correctness", "out of memory"),
-        (CLOSES + RIGHT, "load", "exit"),
+        (WORK + "return bytearray(1 << 36)\n", "correctness", "out_of_memory"),
+        (WORK + "import torch; return torch.empty(1 << 40)\n", "correctness", "out_of_memory"),
+        (CLOSES + RIGHT, "load", "unexpected_exit"),
     ],
 )
 def test_a_fault_is_named_with_its_stage(bench, source, stage, reason):
@@ -80,11 +80,11 @@ def test_an_exception_shows_the_candidates_own_lines(bench):
 @pytest.mark.parametrize(
     ("frames", "reason"),
     [
-        ("b'garbage that is no frame at all' * 100", "protocol"),
-        ("frame({'kind': 'result', 'outputs': [], 'launches': -1})", "protocol"),
-        ("frame({'kind': 'verdict', 'verdict': 'correct'})", "protocol"),
-        ("frame({'kind': 'error', 'type': 'E'})", "protocol"),
-        ("struct.pack('>I', 1 << 31)", "protocol"),
+        ("b'garbage that is no frame at all' * 100", "protocol_violation"),
+        ("frame({'kind': 'result', 'outputs': [], 'launches': -1})", "protocol_violation"),
+        ("frame({'kind': 'verdict', 'verdict': 'correct'})", "protocol_violation"),
+        ("frame({'kind': 'error', 'type': 'E'})", "protocol_violation"),
+        ("struct.pack('>I', 1 << 31)", "protocol_violation"),
     ],
 )
 def test_forged_frames_are_a_fault_of_the_candidate(bench, frames, reason):
@@ -120,7 +120,7 @@ def test_memory_outside_the_heap_is_bounded_too(bench):
     report = bench.judge(request(source, limits=limits))
 
     assert isinstance(report.outcome, Failed)
-    assert report.outcome.reason == "out of memory"
+    assert report.outcome.reason == "out_of_memory"
 
 
 def test_a_crash_in_a_timed_call_is_the_candidates(bench):
@@ -136,7 +136,7 @@ def test_a_crash_in_a_timed_call_is_the_candidates(bench):
 
 
 def test_the_whole_evaluation_has_a_deadline(bench):
-    limits = LIMITS.model_copy(update={"total_s": 1.5})
+    limits = LIMITS.model_copy(update={"total_timeout_s": 1.5})
     slow = WORK + "import time; time.sleep(0.4); return x.tanh() * 2\n"
     report = bench.judge(request(slow, limits=limits))
 
@@ -158,24 +158,24 @@ def test_what_happens_at_exit_is_told(bench, exit_code, verdict):
 
     assert report.verdict == verdict
     if verdict == "failed":
-        assert report.outcome.reason == "memory corruption"
-    assert ("hangs at exit" in [item.name for item in report.labels]) == ("sleep" in exit_code)
+        assert report.outcome.reason == "memory_corruption"
+    assert ("exit_timeout" in [item.name for item in report.labels]) == ("sleep" in exit_code)
 
 
 def test_printing_is_kept_up_to_its_limit(bench):
     source = f"print('y' * 100)\nprint('z' * 10_000_000)\n{RIGHT}"
-    limits = LIMITS.model_copy(update={"output_bytes": 2000})
+    limits = LIMITS.model_copy(update={"stdout_bytes": 2000})
     report = bench.judge(request(source, limits=limits))
 
     assert report.verdict == "correct", report.outcome
-    assert report.printed == "y" * 100 + "\n" + "z" * 1899
+    assert report.candidate_output == "y" * 100 + "\n" + "z" * 1899
 
 
 def test_a_judge_that_dies_is_replaced_and_everything_judged_again(bench):
     killed: list[int] = []
 
     def kill_the_judge(event, _):
-        if event == "draw" and not killed:
+        if event == "sample" and not killed:
             killed.append(bench.inits()[0])
             os.kill(killed[0], signal.SIGKILL)
 
@@ -192,7 +192,7 @@ def test_a_judge_that_dies_twice_is_our_failure(bench):
     deadly = TWICE.replace("def inputs", "import os\n\ndef inputs").replace(
         "torch.tanh(x) * 2", "os._exit(0) if x.numel() else x"
     )
-    with pytest.raises(InfrastructureError, match="the judge was lost at 'draw'"):
+    with pytest.raises(InfrastructureError, match="the judge was lost at 'sample'"):
         bench.judge(request(RIGHT, deadly))
 
     assert len(bench.named("retry")) == 1
@@ -230,8 +230,8 @@ def test_what_the_client_raises_ends_everything(bench):
 
 
 def test_an_evaluation_waits_for_the_device_and_says_so(bench, monkeypatch):
-    monkeypatch.setattr(host, "LEASE_TOLD_S", 0.2)
-    name = "cpu-" + "-".join(str(core) for core in bench.host.cores.sides)
+    monkeypatch.setattr(host, "LEASE_NOTICE_S", 0.2)
+    name = "cpu-" + "-".join(str(core) for core in bench.host.cores.runners)
     lock = Path("/tmp") / f"tilewright-leases-{os.getuid()}" / f"{name}.lock"
     bench.judge(request(RIGHT))
     hold = (
@@ -268,11 +268,11 @@ def test_threads_of_this_process_do_no_harm(bench):
 
 
 def test_a_child_that_is_gone_already_can_be_killed_again_and_retired(bench):
-    child = bench.host.spawn("contestant", LIMITS)
+    child = bench.host.spawn("runner", LIMITS)
     child.wait_ready()
     child.kill()
     # Who held too much memory is killed at once, and met again when its evaluation is closed.
-    child.doom()
+    child.kill_async()
     child.kill()
     assert child.closed
     assert not child.alive()

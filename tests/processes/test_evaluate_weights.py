@@ -25,14 +25,14 @@ def test_weights_folded_at_construction_are_incorrect_under_our_rules(bench):
 
     assert isinstance(report.outcome, Incorrect)
     assert report.outcome.kind == "weights"
-    assert "weights folded" in [item.code for item in report.findings]
+    assert "weights_constant_folded" in [item.code for item in report.findings]
 
 
 def test_weights_folded_at_construction_are_a_label_under_published_rules(bench):
     report = bench.judge(request(FOLDED, MODULE, protocol="official"))
 
     assert report.verdict == "correct", report.outcome
-    assert labels(report) == ["weights folded"]
+    assert labels(report) == ["weights_constant_folded"]
 
 
 def test_an_honest_module_has_no_label_under_published_rules(bench):
@@ -64,7 +64,7 @@ def test_a_module_without_the_weights_is_judged_with_the_seeded_ones(bench):
     report = bench.judge(request(source, MODULE))
 
     assert report.verdict == "correct", report.outcome
-    assert labels(report) == ["weights not redrawn"]
+    assert labels(report) == ["weights_not_replaced"]
 
 
 def test_packing_at_the_first_call_is_honest(bench):

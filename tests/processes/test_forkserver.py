@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tilewright.contestant.frames import Channel, ChannelClosed, Frame
-from tilewright.contestant.isolation import LAYERS
+from tilewright.wire.frames import Channel, ChannelClosed, Frame
+from tilewright.wire.names import ISOLATION_LAYERS
 
 ROOT = Path(__file__).parents[2]
 PLAIN: dict[str, Any] = {
@@ -37,7 +37,7 @@ PLAIN: dict[str, Any] = {
 
 def started(parent: int, *roles: str) -> tuple[subprocess.Popen[str], Channel]:
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "tilewright.contestant.forkserver"]
+    command = [sys.executable, "-m", "tilewright.runner.forkserver"]
     command += ["--channel", str(theirs.fileno()), "--parent", str(parent)]
     for role in roles:
         command += ["--role", role]
@@ -120,7 +120,7 @@ def test_a_child_plays_its_role_and_says_which_layers_hold(server):
     child = server.fork()
     ready = child.channel.receive(time.monotonic() + 20)
     assert ready.kind == "ready"
-    assert ready.fields["applied"] == dict.fromkeys(LAYERS, "switched off")
+    assert ready.fields["applied"] == dict.fromkeys(ISOLATION_LAYERS, "switched off")
     frame = child.ask("echo", number=3)
     assert (frame.fields["number"], frame.body) == (3, b"body")
     child.channel.send("end")

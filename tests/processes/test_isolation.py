@@ -24,7 +24,8 @@ from tests.processes.isolation_tools import (
     needs_root,
     run,
 )
-from tilewright.contestant.isolation import LAYERS, probe
+from tilewright.runner.sandbox.isolation import probe
+from tilewright.wire.names import ISOLATION_LAYERS
 
 pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
 
@@ -46,18 +47,18 @@ def with_all() -> dict[str, str]:
     return probe(WHOLE)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", ISOLATION_LAYERS)
 def test_a_layer_holds(layer: str) -> None:
     assert with_all()[layer] == ""
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", ISOLATION_LAYERS)
 def test_an_attack_gets_through_when_its_layer_is_off(layer: str) -> None:
     found = probe(replace(WHOLE, layers=WHOLE.layers - {layer}))
     assert found[layer].startswith("switched off; got through: ")
     red = {other for other, text in found.items() if text} - {layer}
     # Without the view, another uid cannot read a Python under a mode-700 home, and stays root.
-    assert red <= ({"other uid"} if layer == "mount view" else set())
+    assert red <= ({"separate_uid"} if layer == "mount_namespace" else set())
 
 
 # --- attacks that several layers stop, each of them alone
@@ -115,19 +116,21 @@ def set_core_pattern() -> str:
 
 # Landlock leaves /tmp writable, where an environment of a throwaway clone may lie.
 BESIDE_PYTHON = (
-    ("mount view",) if sys.prefix.startswith(("/tmp/", "/dev/shm/")) else ("mount view", "landlock")
+    ("mount_namespace",)
+    if sys.prefix.startswith(("/tmp/", "/dev/shm/"))
+    else ("mount_namespace", "landlock")
 )
 ATTACKS: dict[str, tuple[Callable[[int, int], str], tuple[str, ...]]] = {
     "connect to a port": (lambda _, port: connect(port), ("network", "landlock", "seccomp")),
     "write beside Python": (lambda *_: write_beside_python(), BESIDE_PYTHON),
-    "kill a process": (lambda pid, _: kill(pid), ("process tree", "landlock")),
-    "trace a process": (lambda pid, _: attach(pid), ("process tree", "landlock", "seccomp")),
+    "kill a process": (lambda pid, _: kill(pid), ("pid_namespace", "landlock")),
+    "trace a process": (lambda pid, _: attach(pid), ("pid_namespace", "landlock", "seccomp")),
     "list its descriptors": (lambda pid, _: list_descriptors(pid), ("landlock",)),
     "enter a namespace": (lambda pid, _: enter_namespace(pid), ("seccomp",)),
-    "set up the machine": (lambda *_: set_core_pattern(), ("mount view", "landlock")),
+    "set up the machine": (lambda *_: set_core_pattern(), ("mount_namespace", "landlock")),
     "make a namespace": (lambda *_: make_namespace(), ("seccomp",)),
 }
-PAIRS = [(name, layer) for name, (_, layers) in ATTACKS.items() for layer in layers]
+PLANNED_REPLICATES = [(name, layer) for name, (_, layers) in ATTACKS.items() for layer in layers]
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -137,7 +140,7 @@ def test_without_layers_an_attack_succeeds(name: str, bystander: int) -> None:
         assert run(NONE, lambda: ATTACKS[name][0](bystander, port)) == "done"
 
 
-@pytest.mark.parametrize(("name", "layer"), PAIRS)
+@pytest.mark.parametrize(("name", "layer"), PLANNED_REPLICATES)
 def test_a_single_layer_stops_it(name: str, layer: str, bystander: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -161,7 +164,7 @@ def test_a_thread_can_be_named_without_which_cuda_does_not_start() -> None:
         return Path("/proc/self/comm").read_text().strip()
 
     assert run(WHOLE, name_it) == "kernel"
-    without = replace(WHOLE, layers=WHOLE.layers - {"mount view"})
+    without = replace(WHOLE, layers=WHOLE.layers - {"mount_namespace"})
     assert run(without, name_it) == "kernel"
     assert run(without, lambda: os.path.exists(f"/proc/{os.getppid() + 10_000}")) == "False"
 
@@ -170,7 +173,7 @@ def test_the_init_cannot_be_looked_into_or_ended() -> None:
     assert run(WHOLE, lambda: Path("/proc/1/environ").read_bytes()) == "PermissionError"
     assert run(WHOLE, lambda: os.listdir("/proc/1/fd")) == "PermissionError"
     assert run(WHOLE, lambda: os.kill(1, signal.SIGKILL)) == "PermissionError"
-    same_uid = replace(WHOLE, layers=WHOLE.layers - {"other uid", "landlock"})
+    same_uid = replace(WHOLE, layers=WHOLE.layers - {"separate_uid", "landlock"})
     assert run(same_uid, lambda: (os.kill(1, signal.SIGKILL), time.sleep(0.1))) == "(None, None)"
 
 

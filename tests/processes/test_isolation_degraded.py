@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from tests.processes.isolation_tools import SOURCE, WHOLE, linux_only, needs_root
-from tilewright.contestant import hardening, landlock, mounts, seccomp, syscalls
-from tilewright.contestant.isolation import LAYERS, fork_confined, probe
+from tilewright.runner.sandbox import hardening, landlock, mounts, seccomp, syscalls
+from tilewright.runner.sandbox.isolation import fork_confined, probe
+from tilewright.wire.names import ISOLATION_LAYERS
 
 NOBODY = 65534
 ORDINARY_USER = """
 import json, os, sys
 from dataclasses import replace
-from tilewright.contestant.isolation import LAYERS, Confinement, probe
+from tilewright.runner.sandbox.isolation import Confinement, probe
 whole = Confinement(
     read_only=("/usr", "/lib", "/lib64", "/bin", sys.prefix, sys.base_prefix, {source!r}),
     writable_tmp_bytes=32 << 20, uid=60000, memory_bytes=4 << 30, file_bytes=16 << 20,
@@ -50,7 +51,7 @@ def as_ordinary_user(python: str, code: str) -> subprocess.CompletedProcess[str]
 
 
 def test_an_ordinary_user_gets_all_but_the_other_uid() -> None:
-    ask = "import sys, tilewright.contestant; print(sys.version_info >= (3, 11))"
+    ask = "import sys, tilewright.runner; print(sys.version_info >= (3, 11))"
     for python in (sys.executable, "/usr/bin/python3"):
         try:
             if as_ordinary_user(python, ask).stdout == "True\n":
@@ -62,12 +63,12 @@ def test_an_ordinary_user_gets_all_but_the_other_uid() -> None:
     done = as_ordinary_user(python, ORDINARY_USER.format(source=str(SOURCE)))
     assert done.returncode == 0, done.stderr
     found, found_without = json.loads(done.stdout)
-    if "clone" in found["process tree"]:
-        pytest.skip(f"no user namespaces here: {found['process tree']}")
-    assert found.pop("other uid").startswith("not root: uid ")
+    if "clone" in found["pid_namespace"]:
+        pytest.skip(f"no user namespaces here: {found['pid_namespace']}")
+    assert found.pop("separate_uid").startswith("not root: uid ")
     # Of pid_max root is the only master; in a user namespace of one's own RLIMIT_NPROC binds.
     assert found == dict.fromkeys(found, "")
-    for layer in set(LAYERS) - {"other uid"}:
+    for layer in set(ISOLATION_LAYERS) - {"separate_uid"}:
         assert "got through" in found_without[layer], layer
 
 
@@ -85,20 +86,22 @@ def test_namespaces_that_cannot_be_had_are_named(
 
     monkeypatch.setattr(syscalls, "clone", poor)
     found = probe(WHOLE)
-    expected = {"namespaces", "network"} | (set() if kept else {"process tree", "mount view"})
+    expected = {"ipc_uts_cgroup_namespaces", "network"} | (
+        set() if kept else {"pid_namespace", "mount_namespace"}
+    )
     red = {layer for layer, text in found.items() if "none of these" in text}
     assert red == expected
     # What can be done without: a subreaper for the tree, Landlock and seccomp for the network.
-    assert "got through" not in found["process tree"]
+    assert "got through" not in found["pid_namespace"]
     assert "a TCP port" not in found["network"]
-    for layer in ("descriptors", "cores", "environment", "landlock", "seccomp"):
+    for layer in ("file_descriptors", "cpu_affinity", "environment", "landlock", "seccomp"):
         assert found[layer] == ""
 
 
 @needs_root
 @pytest.mark.parametrize(
     ("module", "step", "layer"),
-    [(mounts, "build", "mount view"), (landlock, "restrict", "landlock"),
+    [(mounts, "build", "mount_namespace"), (landlock, "restrict", "landlock"),
      (seccomp, "install", "seccomp")],
 )  # fmt: skip
 def test_a_step_that_fails_is_named_and_the_rest_goes_on(
@@ -111,7 +114,7 @@ def test_a_step_that_fails_is_named_and_the_rest_goes_on(
     found = probe(WHOLE)
     assert found[layer].startswith("[Errno 38] not in this kernel; got through: ")
     red = {other for other, text in found.items() if text} - {layer}
-    assert red <= {"other uid"}
+    assert red <= {"separate_uid"}
 
 
 @needs_root
@@ -122,8 +125,8 @@ def test_a_view_that_breaks_off_leaves_the_host_in_sight(monkeypatch: pytest.Mon
     monkeypatch.setattr(syscalls, "pivot_root", refuse)
     before = Path("/proc/self/mountinfo").read_text()
     found = probe(WHOLE)
-    assert "the root is no mount" in found["mount view"]
-    assert found["limits"] == found["landlock"] == found["seccomp"] == ""
+    assert "the root is no mount" in found["mount_namespace"]
+    assert found["rlimits"] == found["landlock"] == found["seccomp"] == ""
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
@@ -140,7 +143,7 @@ def test_an_older_kernel_still_gets_a_read_only_view(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(syscalls, "syscall", old)
     monkeypatch.setattr(hardening, "_PID_MAX_IS_OURS", (999, 0))
     found = probe(WHOLE)
-    assert found == dict.fromkeys(LAYERS, "")
+    assert found == dict.fromkeys(ISOLATION_LAYERS, "")
 
 
 @needs_root

@@ -23,7 +23,7 @@ from tests.processes.isolation_tools import (
     run,
     wait_until,
 )
-from tilewright.contestant.isolation import fork_confined, probe
+from tilewright.runner.sandbox.isolation import fork_confined, probe
 
 pytestmark = [linux_only, needs_root, pytest.mark.one_thread]
 
@@ -191,7 +191,7 @@ CUDA = """
         sys.exit(0)
     confinement = replace(
         WHOLE, read_only=(*WHOLE.read_only, "/usr/local/nvidia"), keep_fds=(1, 2), core=None,
-        layers=WHOLE.layers - {{"cores"}}, memory_bytes=64 << 30, processes=256,
+        layers=WHOLE.layers - {{"cpu_affinity"}}, memory_bytes=64 << 30, processes=256,
         devices=tuple(glob.glob("/dev/nvidia*")),
     )
     confinement.environment["LD_LIBRARY_PATH"] = os.environ.get("LD_LIBRARY_PATH", "")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.evaluator.process_tree import MOST_HELD, ProcessTree
+from tilewright.evaluator.processes.process_tree import MAX_HELD, ProcessTree
 
 INIT = """
 import subprocess, sys
@@ -83,7 +83,7 @@ def test_looking_leaves_no_descriptors_but_those_that_it_holds(tree):
     before = fds()
     for _ in range(20):
         made.look()
-    assert fds() == before + 2 * MOST_HELD
+    assert fds() == before + 2 * MAX_HELD
     made.close()
     assert fds() == before
 
@@ -103,7 +103,7 @@ def test_what_has_gone_is_left_out_and_nothing_is_raised(tree):
     made.look()
     assert made.pids == []
     made.freeze()
-    made.thaw()
+    made.resume()
     assert made.resident_bytes() == 0
 
 

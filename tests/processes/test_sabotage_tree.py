@@ -1,6 +1,6 @@
 """What the supervisor does to a real process tree: stop it, let it run, count its CPU, kill it.
 
-`python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find them.
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.contestant.frames import Channel
-from tilewright.evaluator.processes import Child, Printed
+from tilewright.evaluator.processes.forkserver_client import Child, Printed
+from tilewright.wire.frames import Channel
 
 COUNT = """
 import mmap, sys
@@ -46,7 +46,7 @@ class Tree:
         reader, self._writer = os.pipe()
         printed = Printed(100)
         os.close(printed.writer)
-        self.child = Child(Channel(ours), self._init.pid, reader, printed, "contestant")
+        self.child = Child(Channel(ours), self._init.pid, reader, printed, "runner")
         within(20.0, lambda: all(self.counts()))
         Channel(self._theirs).send("ready", {"applied": {}})
         self.child.wait_ready()
@@ -88,7 +88,7 @@ def test_a_frozen_tree_does_nothing_until_it_is_thawed(tree):
     time.sleep(0.2)
     assert tree.counts() == before
 
-    tree.child.tree.thaw()
+    tree.child.tree.resume()
     within(20.0, lambda: all(new > old for new, old in zip(tree.counts(), before, strict=True)))
 
 
@@ -98,7 +98,7 @@ def test_a_tree_stands_as_soon_as_it_is_frozen(tree):
         assert tree.child.tree.freeze()
         assert tree.child.tree.stands()
         assert not tree.child.tree.spins()
-        tree.child.tree.thaw()
+        tree.child.tree.resume()
         assert not tree.child.tree.stands()
     within(20.0, tree.child.tree.spins)
 

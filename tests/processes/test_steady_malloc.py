@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tilewright.evaluator.confinement import STEADY_MALLOC
+from tilewright.evaluator.processes.sandbox_policy import STEADY_MALLOC
 
 PROGRAM = """
 import json, sys, torch

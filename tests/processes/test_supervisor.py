@@ -22,11 +22,11 @@ import tilewright
 from tests.processes.evaluations import LIMITS, RIGHT, TWICE, problem, request
 from tilewright import api
 from tilewright.config import Config, load
-from tilewright.contestant.frames import Channel, Frame
 from tilewright.errors import ConfigError, InfrastructureError, ProblemError
-from tilewright.evaluator import supervisor
+from tilewright.evaluator import server
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import EvalReport
+from tilewright.wire.frames import Channel, Frame
 
 BROKEN = TWICE.replace("torch.tanh(x) * 2", "x @ x @ x")
 ANSWER_S = 60.0
@@ -39,7 +39,7 @@ class Client:
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         arguments = ["--channel", str(theirs.detach()), "--home", str(home)]
-        self.thread = threading.Thread(target=supervisor.main, args=(arguments,))
+        self.thread = threading.Thread(target=server.main, args=(arguments,))
         self.thread.start()
         assert self.receive().kind == "up"
 
@@ -75,7 +75,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 def test_progress_comes_first_and_then_the_report(client):
     stages, frame = client.ask(request(RIGHT).to_json().encode())
 
-    assert stages == ["prepare", "lease", "spawn", "load", "correctness", "exit", "close"]
+    assert stages == [
+        *("build", "device_wait", "start_judge", "load", "correctness", "shutdown", "cleanup")
+    ]
     assert frame.kind == "report"
     assert EvalReport.from_json(frame.body).verdict == "correct"
 
@@ -115,7 +117,9 @@ def test_a_client_that_leaves_ends_everything(tmp_path):
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Config]:
     """Yield settings with a home of their own, whose executor is closed in the end."""
     home = tmp_path_factory.mktemp("api")
-    limits = [f"eval.limits.{name}={getattr(LIMITS, name):g}" for name in ("call_s", "exit_s")]
+    limits = [
+        f"eval.limits.{name}={getattr(LIMITS, name):g}" for name in ("call_timeout_s", "exit_s")
+    ]
     yield load(overrides=[f"home={home}", "eval.timing.enabled=false", *limits], environ={})
     executor = api._executors.pop(("local", home), None)
     if executor is not None:

@@ -39,7 +39,7 @@ def test_stretches_say_what_the_whole_says(shape, seed, slips, odd, at_once, cen
 
     whole = compare(expected, output, center)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "AT_ONCE", at_once)
+        patch.setattr(comparison, "CHUNK_ELEMENTS", at_once)
         parts = compare(expected, output, center)
 
     assert parts == whole

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tilewright.loop.tables import RowWriter, read_rows
+from tilewright.loop.table_input import RowWriter, read_rows
 from tilewright.rl.data import drkernel
 from tilewright.rl.data.exports import FORMATS, Plan, export
 from tilewright.rl.data.imports import import_rows

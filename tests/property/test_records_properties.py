@@ -68,11 +68,11 @@ PROBLEM = st.builds(
     mode=st.sampled_from(["train", "eval"]),
     precision=st.sampled_from(["fp32", "tf32", "fp16", "bf16"]),
     grads=few(TEXT),
-    donates=few(TEXT),
-    keywords=few(TEXT),
+    writable_inputs=few(TEXT),
+    keyword_args=few(TEXT),
     description=TEXT,
-    contents=st.none() | few(TEXT),
-    sizes=st.dictionaries(TEXT, st.tuples(COUNT, COUNT), max_size=2),
+    input_variations=st.none() | few(TEXT),
+    size_ranges=st.dictionaries(TEXT, st.tuples(COUNT, COUNT), max_size=2),
     tolerance=st.none() | POSITIVE,
 )
 
@@ -100,11 +100,11 @@ REQUEST = st.builds(
     candidate=CANDIDATE,
     baselines=few(BASELINE),
     protocol=st.sampled_from(["strict", "official"]),
-    rules=st.builds(Rules, require_own_kernel=st.booleans(), deny_labels=few(TEXT)),
-    timing=st.builds(TimingPlan, max_s=POSITIVE, target_half_width=POSITIVE),
-    limits=st.builds(Limits, call_s=POSITIVE, memory_bytes=COUNT),
+    rules=st.builds(Rules, require_custom_kernel=st.booleans(), deny_labels=few(TEXT)),
+    timing=st.builds(TimingPlan, max_s=POSITIVE, target_ci_half_width=POSITIVE),
+    limits=st.builds(Limits, call_timeout_s=POSITIVE, memory_bytes=COUNT),
     device=TEXT,
-    require_layers=few(TEXT),
+    require_isolation=few(TEXT),
     seed=st.none() | st.from_regex(r"[0-9a-f]{32}", fullmatch=True),
 )
 TIMING = st.builds(
@@ -113,19 +113,19 @@ TIMING = st.builds(
     low_us=POSITIVE,
     high_us=POSITIVE,
     samples=COUNT,
-    method=st.sampled_from(["supervisor_clock", "judge_events", "cuda_events"]),
+    method=st.sampled_from(["host_clock", "cuda_events_trusted", "cuda_events_candidate"]),
 )
 COMPARISON = st.builds(
     Comparison,
     case=TEXT,
     baseline=TEXT,
     candidate=TIMING,
-    reference=TIMING,
+    baseline_timing=TIMING,
     speedup=POSITIVE,
     speedup_low=st.none() | POSITIVE,
     speedup_high=st.none() | POSITIVE,
     blocks=COUNT,
-    decision=st.sampled_from(["faster", "slower", "no measurable difference", "no interval"]),
+    conclusion=st.sampled_from(["faster", "slower", "no measurable difference", "no interval"]),
     labels=few(TEXT),
     raw_us=few(few(NUMBER)),
 )
@@ -144,12 +144,12 @@ OUTCOME = st.one_of(
         kind=st.sampled_from(["count", "shape", "dtype", "values", "nonfinite", "weights"]),
         case=TEXT,
         message=TEXT,
-        error_over_bound=st.none() | POSITIVE,
+        error_over_tolerance=st.none() | POSITIVE,
     ),
     st.builds(
         Failed,
-        stage=st.sampled_from(["prepare", "load", "correctness", "timing", "exit"]),
-        reason=st.sampled_from(["build", "exception", "crash", "timeout", "protocol"]),
+        stage=st.sampled_from(["build", "load", "correctness", "timing", "shutdown"]),
+        reason=st.sampled_from(["build", "exception", "crash", "timeout", "protocol_violation"]),
         message=TEXT,
     ),
     st.builds(Rejected, findings=few(FINDING, 1)),
@@ -168,9 +168,11 @@ def reports(draw: st.DrawFn) -> EvalReport:
         findings=draw(few(FINDING)),
         labels=draw(few(st.builds(Label, name=TEXT, detail=TEXT))),
         comparisons=draw(few(COMPARISON)),
-        cases=draw(few(st.builds(CaseResult, case=TEXT, contents=TEXT, verdict=st.just("right")))),
+        cases=draw(
+            few(st.builds(CaseResult, case=TEXT, input_variation=TEXT, result=st.just("pass")))
+        ),
         stages=draw(few(st.builds(StageRecord, name=TEXT, wall_s=POSITIVE, detail=TEXT))),
-        protections=draw(few(st.builds(Protection, name=TEXT, active=st.booleans()))),
+        isolation=draw(few(st.builds(Protection, name=TEXT, active=st.booleans()))),
         environment=draw(
             st.builds(
                 Environment,
@@ -181,7 +183,7 @@ def reports(draw: st.DrawFn) -> EvalReport:
             )
         ),
         seed=draw(TEXT),
-        printed=draw(TEXT),
+        candidate_output=draw(TEXT),
         request=draw(REQUEST),
         evaluator=draw(TEXT),
     )

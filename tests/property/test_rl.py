@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tilewright.errors import ConfigError
 from tilewright.rl.advantages import group_mean, leave_one_out
+from tilewright.rl.coverage_sampling import keep, uniform
 from tilewright.rl.filters import no_regress, spread_prompts
-from tilewright.rl.masked import Masked, listed, masked
-from tilewright.rl.mismatch import reject
-from tilewright.rl.profiling import keep, uniform
+from tilewright.rl.masked_tensors import Masked, listed, masked
+from tilewright.rl.mismatch_sampling import reject
 from tilewright.rl.returns import discounted, of_trajectories
 
 NUMBERS = st.floats(-100, 100).map(lambda value: round(value, 4))
@@ -142,7 +142,7 @@ def test_the_advantages_of_a_group_sum_to_zero(members, name):
 def test_a_constant_that_is_added_to_a_group_changes_nothing(members, shift):
     raised = [(None if value is None else value + shift, group) for value, group in members]
     for name in ("trloo", "grpo"):
-        options = {"singleton": "none"}
+        options = {"singleton_advantage": "none"}
         function = leave_one_out if name == "trloo" else group_mean
         one = values_of(function(*table_of(members), **options))
         same(values_of(function(*table_of(raised), **options)), one, 1e-6)
@@ -191,7 +191,7 @@ def log_table(batch):
     return logs, generated
 
 
-def slow_rejection(batch, level, mean, veto, low=0.999, high=1.001):
+def slow_rejection(batch, level, mean, min_ratio, low=0.999, high=1.001):
     kept = []
     for trajectory in batch:
         for turn in trajectory:
@@ -206,7 +206,7 @@ def slow_rejection(batch, level, mean, veto, low=0.999, high=1.001):
                 row = [low <= weight <= high] * len(turn)
             if level == "token":
                 row = [low <= math.exp(rho) <= high for rho in turn]
-            if any(math.exp(rho) < veto for rho in turn):
+            if any(math.exp(rho) < min_ratio for rho in turn):
                 row = [False] * len(turn)
             kept += row
     return kept
@@ -234,13 +234,15 @@ def test_mismatch_rejection_is_what_a_loop_over_tokens_gives(batch, level, mean)
 
 
 @given(BATCHES, st.floats(1e-6, 1.0), st.floats(1e-6, 1.0), st.floats(1.0, 3.0))
-def test_a_stricter_veto_or_bound_never_keeps_more(batch, veto, other, high):
+def test_a_stricter_veto_or_bound_never_keeps_more(batch, min_ratio, other, high):
     assume(any(turn for trajectory in batch for turn in trajectory))
     for level in ("token", "turn", "trajectory"):
         options = {"level": level, "low": 1e-3, "high": high}
-        loose, _ = rejected(batch, veto=min(veto, other), **options)
-        strict, _ = rejected(batch, veto=max(veto, other), **options)
-        wide, _ = rejected(batch, veto=max(veto, other), level=level, low=1e-4, high=2 * high)
+        loose, _ = rejected(batch, min_ratio=min(min_ratio, other), **options)
+        strict, _ = rejected(batch, min_ratio=max(min_ratio, other), **options)
+        wide, _ = rejected(
+            batch, min_ratio=max(min_ratio, other), level=level, low=1e-4, high=2 * high
+        )
         assert not (strict & ~loose).any()
         assert not (strict & ~wide).any()
 

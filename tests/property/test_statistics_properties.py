@@ -12,15 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.scoring.statistics import (
+from tilewright.scoring.bootstrap import bootstrap_median_interval, median, quantile
+from tilewright.scoring.intervals import (
     Interval,
-    bootstrap_median_interval,
     decide,
     geometric_mean_interval,
-    median,
     paired_log_ratios,
     proportion_interval,
-    quantile,
     speedup_interval,
 )
 

@@ -8,17 +8,24 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.loop.budget import Budget, Spent, spent_on
+from tilewright.loop.budget import Budget, Usage, usage_of
 from tilewright.loop.driver import drive, replay
-from tilewright.loop.player import History, Purse
+from tilewright.loop.rollout import BudgetGuard, RecordedHistory
 from tilewright.loop.strategies import beam, best_of_n, greedy, sequential
 from tilewright.loop.strategies.base import Plan
-from tilewright.loop.strategies.together import Together
-from tilewright.records.events import Asked, Begun, Judgement, Reply, Told, Turn
-from tilewright.records.log import EventLog, read_events
+from tilewright.loop.strategies.combined import RoundRobin
+from tilewright.records.event_log import EventLog, read_events
+from tilewright.records.events import (
+    EvalSummary,
+    Reply,
+    RequestsIssued,
+    RunStarted,
+    Turn,
+    TurnFinished,
+)
 from tilewright.scoring.rewards import tilewright
 
-BEGUN = Begun(
+BEGUN = RunStarted(
     kind="optimize", name="x", problems="p", protocols=("strict",), evaluator="0", device="cpu"
 )
 MAKERS = {
@@ -44,7 +51,7 @@ def fresh(name, problems=1, samples=1, turns=6):
         for p in range(problems)
         for s in range(samples)
     ]
-    return History(Together([make(plan, score) for plan in plans]))
+    return RecordedHistory(RoundRobin([make(plan, score) for plan in plans]))
 
 
 def played(ask, seed=0):
@@ -52,34 +59,34 @@ def played(ask, seed=0):
     rng = Random(f"{seed} {ask.id}")
     verdict = rng.choice(["correct", "correct", "incorrect", "failed", "unjudged"])
     speed = rng.uniform(0.2, 4.0) if verdict == "correct" else None
-    judged = Judgement(
+    judged = EvalSummary(
         protocol="strict", verdict=verdict, speedup=speed, low=speed, seconds=rng.uniform(0, 10)
     )
     reply = Reply(text="x", prompt_tokens=5, reply_tokens=rng.randrange(10), usd=rng.random())
     return Turn(ask=ask, reply=reply, judgements=(judged,))
 
 
-def run(folder, strategy, in_flight, **options):
+def run(folder, strategy, max_concurrency, **options):
     with EventLog(folder) as log:
-        return list(drive(strategy, played, log, in_flight=in_flight, **options))
+        return list(drive(strategy, played, log, max_concurrency=max_concurrency, **options))
 
 
 @settings(deadline=None, max_examples=40)
 @given(NAMES, st.integers(1, 3), st.integers(1, 2), st.integers(1, 5))
 def test_every_ask_is_told_once_and_shows_only_what_was_told_and_judged(
-    name, problems, samples, in_flight
+    name, problems, samples, max_concurrency
 ):
     with tempfile.TemporaryDirectory() as folder:
-        turns = run(Path(folder), fresh(name, problems, samples), in_flight)
+        turns = run(Path(folder), fresh(name, problems, samples), max_concurrency)
         ids = [turn.ask.id for turn in turns]
         assert len(ids) == len(set(ids)) == problems * samples * 6
         told: dict[str, Turn] = {}
         for event in read_events(Path(folder)):
-            if isinstance(event, Told):
+            if isinstance(event, TurnFinished):
                 told[event.turn.ask.id] = event.turn
-            elif isinstance(event, Asked):
+            elif isinstance(event, RequestsIssued):
                 for ask in event.asks:
-                    for shown in ask.shown:
+                    for shown in ask.shown_turns:
                         assert told[shown].judgements[0].verdict != "unjudged"
                         assert told[shown].ask.problem == ask.problem
 
@@ -87,10 +94,10 @@ def test_every_ask_is_told_once_and_shows_only_what_was_told_and_judged(
 @settings(deadline=None, max_examples=60)
 @given(NAMES, st.integers(1, 3), st.integers(1, 4), st.integers(0, 40), st.integers(1, 4))
 def test_a_run_that_was_cut_anywhere_goes_on_with_the_same_asks(
-    name, problems, in_flight, cut, then
+    name, problems, max_concurrency, cut, then
 ):
     with tempfile.TemporaryDirectory() as folder:
-        whole = run(Path(folder), fresh(name, problems), in_flight)
+        whole = run(Path(folder), fresh(name, problems), max_concurrency)
         events = list(read_events(Path(folder)))
     with tempfile.TemporaryDirectory() as folder:
         kept = events[:cut]
@@ -100,7 +107,7 @@ def test_a_run_that_was_cut_anywhere_goes_on_with_the_same_asks(
         again = fresh(name, problems)
         waiting = replay(again, kept)
         rest = run(Path(folder), again, then, waiting=waiting)
-        before = [event.turn for event in kept if isinstance(event, Told)]
+        before = [event.turn for event in kept if isinstance(event, TurnFinished)]
     assert {t.ask.id: t for t in [*before, *rest]} == {t.ask.id: t for t in whole}
 
 
@@ -115,17 +122,19 @@ BUDGETS = st.builds(
 
 @settings(deadline=None, max_examples=60)
 @given(NAMES, BUDGETS, st.integers(1, 5))
-def test_no_budget_is_exceeded_in_any_dimension(name, budget, in_flight):
-    most = Spent(turns=1, tokens=15, usd=1.0)
-    purse = Purse(budget, (), lambda _: most, turn_s=10.0)
+def test_no_budget_is_exceeded_in_any_dimension(name, budget, max_concurrency):
+    most = Usage(turns=1, tokens=15, usd=1.0)
+    purse = BudgetGuard(budget, (), lambda _: most, eval_timeout_s=10.0)
     with tempfile.TemporaryDirectory() as folder, EventLog(Path(folder)) as log:
         turns = []
         strategy = fresh(name, 2)
-        for turn in drive(strategy, played, log, in_flight=in_flight, admit=purse.admit):
-            purse.settle(turn)
+        for turn in drive(
+            strategy, played, log, max_concurrency=max_concurrency, admit=purse.reserve
+        ):
+            purse.commit(turn)
             turns.append(turn)
-            assert not budget.lacks(spent_on(turns))
-    assert purse.spent == spent_on(turns)
+            assert not budget.exceeded(usage_of(turns))
+    assert purse.spent == usage_of(turns)
     assert purse.lacking or len(turns) == 12
 
 

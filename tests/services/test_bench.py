@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench_kills import killed
+from benchmarks.faults.bench_kills import killed
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -99,7 +99,7 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(tmp_path):
     )
     log = tmp_path / "runs"
     limit = time.monotonic() + 30
-    while not any("asked" in item.read_text() for item in log.glob("*/events.jsonl")):
+    while not any("requests_issued" in item.read_text() for item in log.glob("*/events.jsonl")):
         assert time.monotonic() < limit
         time.sleep(0.05)
     time.sleep(4)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.ray_nodes import Nodes
+from benchmarks.serve.ray_nodes import Nodes
 from tilewright.config import load
 from tilewright.errors import ConfigError, ProblemError
-from tilewright.executors import cluster as clusters
-from tilewright.executors.choose import open_executor
-from tilewright.executors.cluster import RayExecutor
+from tilewright.executors import ray_executor as clusters
+from tilewright.executors.factory import open_executor
+from tilewright.executors.ray_executor import RayExecutor
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
 
@@ -155,7 +155,7 @@ def test_a_node_that_joins_gets_work_and_what_a_lost_one_judged_ends_elsewhere(n
     said, begun = [], threading.Event()
 
     def seen(event, fields):
-        if event == "draw":
+        if event == "sample":
             begun.set()
         if event == "waiting":
             said.append(fields["message"])

@@ -52,7 +52,7 @@ COUNTED, LATER = (
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("gym") / "home"
-    made = Server(home, "--set", "eval.timing.max_s=0.3", "--set", "eval.limits.call_s=3")
+    made = Server(home, "--set", "eval.timing.max_s=0.3", "--set", "eval.limits.call_timeout_s=3")
     yield made
     made.stop()
 

@@ -24,7 +24,11 @@ class Clients:
         home.mkdir()
         scopes = {"trainer": (), "submitter": ("submit",), "reader": ("read",), "other": ()}
         self._tokens = {name: token_of(home, name, *scopes[name]) for name in scopes}
-        words = ["serve.most_waiting_each=5", "eval.timing.enabled=false", "eval.limits.call_s=20"]
+        words = [
+            "serve.max_queue_per_client=5",
+            "eval.timing.enabled=false",
+            "eval.limits.call_timeout_s=20",
+        ]
         given = [word for item in words for word in ("--set", item)]
         self.server = Server(home, "--workers", "1", *given, host="0.0.0.0")
 
@@ -137,7 +141,7 @@ def test_what_the_original_reads_as_a_default_is_taken(clients, fields):
 
 
 def test_a_server_that_is_about_to_end_is_not_healthy(tmp_path):
-    server = Server(tmp_path / "home", "--set", "eval.limits.call_s=4")
+    server = Server(tmp_path / "home", "--set", "eval.limits.call_timeout_s=4")
     assert asked(f"{server.url}/health")[1]["status"] == "healthy"
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")
     key = asked(f"{server.url}/v1/tasks", {"request": body})[1]["key"]

@@ -71,7 +71,7 @@ LEAF = "_leaf[(1,)](torch.zeros(1, device=x.device))"
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
-    words = ["--set", "eval.timing.max_s=0.3", "--set", "eval.limits.call_s=5"]
+    words = ["--set", "eval.timing.max_s=0.3", "--set", "eval.limits.call_timeout_s=5"]
     made = {
         name: Server(tmp_path_factory.mktemp(name) / "home", "--protocol", name, *words)
         for name in ("strict", "kernelgym")
@@ -211,7 +211,7 @@ def test_what_nobody_can_judge_is_processing_while_it_is_tried_and_then_unjudged
         with urllib.request.urlopen(f"{url}/metrics", timeout=10) as metrics:
             lines = metrics.read().decode().splitlines()
         assert "tilewright_unjudged_total 1" in lines
-        assert "tilewright_trouble_total 3" in lines
+        assert "tilewright_internal_errors_total 3" in lines
         task_row = service.store.task(service.store.named("local", "lost"))
         assert (task_row.state, task_row.attempts) == ("failed", 3)
         assert asked(f"{url}/results/lost")[1]["error_code"] == "UNJUDGED"

@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.house.tree import ROOT, SOURCE
-from tilewright.records.runs import read_report
-from tilewright.reports.gather import read_run
+from tests.conventions.tree import ROOT, SOURCE
+from tilewright.records.run_folder import read_report
+from tilewright.reports.loader import read_run
 
 mcp = pytest.importorskip("mcp")
 
@@ -235,11 +235,11 @@ def test_a_call_that_is_given_up_is_a_turn_all_the_same(tmp_path):
         send(id=1, method="tools/call", params=evaluation(SLOW.format(0.1)))
         log = tmp_path / "runs"
         limit = time.monotonic() + 60
-        while not any("asked" in item.read_text() for item in log.glob("*/events.jsonl")):
+        while not any("requests_issued" in item.read_text() for item in log.glob("*/events.jsonl")):
             assert time.monotonic() < limit
             time.sleep(0.05)
         send(method="notifications/cancelled", params={"requestId": 1})
-        while '"told"' not in (the_run(tmp_path) / "events.jsonl").read_text():
+        while '"turn_finished"' not in (the_run(tmp_path) / "events.jsonl").read_text():
             assert time.monotonic() < limit
             time.sleep(0.1)
         send(id=2, method="tools/call", params={"name": "history", "arguments": {}})

@@ -71,5 +71,5 @@ def test_a_model_behind_a_foreign_server_is_asked_turn_after_turn(server, tmp_pa
     assert document["winners"] == {}
     assert document["spent"]["tokens"] > 40
     events = (Path(document["run"]) / "events.jsonl").read_text().splitlines()
-    replies = [json.loads(e)["turn"]["reply"] for e in events if '"told"' in e[:20]]
+    replies = [json.loads(e)["turn"]["reply"] for e in events if '"turn_finished"' in e[:28]]
     assert [0 < reply["reply_tokens"] <= 20 for reply in replies] == [True, True]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.records.events import Asked, Told
-from tilewright.records.log import read_events
+from tilewright.records.event_log import read_events
+from tilewright.records.events import RequestsIssued, TurnFinished
 
 POLICY = """
 import time
@@ -25,7 +25,7 @@ def answer(messages, ask):
     time.sleep({pause})
     return "nothing yet" if ask.turn == 0 else GOOD % ask.turn
 """
-QUICK = ("--set", "eval.timing.enabled=false", "--set", "loop.in_flight=1")
+QUICK = ("--set", "eval.timing.enabled=false", "--set", "loop.max_concurrency=1")
 
 
 @pytest.fixture
@@ -66,12 +66,12 @@ def run_of(place: Path) -> Path:
 
 
 def verdicts(run: Path) -> list[str]:
-    turns = [event.turn for event in read_events(run) if isinstance(event, Told)]
+    turns = [event.turn for event in read_events(run) if isinstance(event, TurnFinished)]
     return [turn.judgements[0].verdict for turn in turns]
 
 
 def told(run: Path) -> list[str]:
-    return [event.turn.ask.id for event in read_events(run) if isinstance(event, Told)]
+    return [event.turn.ask.id for event in read_events(run) if isinstance(event, TurnFinished)]
 
 
 def test_a_run_ends_with_a_winner_that_runs_by_itself(place):
@@ -102,7 +102,7 @@ def test_an_interrupted_run_goes_on_without_a_lost_or_repeated_turn(place):
     after = told(run)
     assert after[: len(before)] == before
     assert after == [f"bundled/softmax#0.{number}" for number in range(5)]
-    asked = [ask.id for e in read_events(run) if isinstance(e, Asked) for ask in e.asks]
+    asked = [ask.id for e in read_events(run) if isinstance(e, RequestsIssued) for ask in e.asks]
     assert asked == after
 
 
@@ -143,7 +143,8 @@ def test_a_run_that_goes_on_stays_the_same_run(place, words, says):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), [(("--max-usd", "1"), "prices"), (("--max-device-s", "5"), "loop.turn_s")]
+    ("words", "says"),
+    [(("--max-usd", "1"), "prices"), (("--max-device-s", "5"), "loop.eval_timeout_s")],
 )
 def test_a_budget_that_means_nothing_is_refused(place, words, says):
     _, err = ended(begin(place, *words), 2)

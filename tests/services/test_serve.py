@@ -192,14 +192,14 @@ def test_bodies_that_are_too_large_or_no_json_are_refused_and_the_server_lives(s
 
 def test_our_limits_hold_whatever_a_client_asks_for(server):
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")
-    body["limits"] |= {"call_s": 2.0, "total_s": 1e9, "memory_bytes": 1 << 60}
+    body["limits"] |= {"call_timeout_s": 2.0, "total_timeout_s": 1e9, "memory_bytes": 1 << 60}
     status, task = asked(f"{server.url}/v1/tasks", {"request": body})
     assert status == 202
     found = asked(f"{server.url}/v1/tasks/{task['key']}?wait_s=60")[1]
     assert (found["state"], found["verdict"]) == ("done", "failed")
     report = asked(f"{server.url}/v1/tasks/{task['key']}/report")[1]
     assert report["request"]["limits"]["memory_bytes"] == QUICK.eval.limits.memory_bytes
-    assert report["request"]["limits"]["call_s"] == 2.0
+    assert report["request"]["limits"]["call_timeout_s"] == 2.0
 
 
 def test_running_work_is_cancelled(server):
@@ -212,7 +212,7 @@ def test_running_work_is_cancelled(server):
 
 
 def token_of(home: Path, name: str, *scopes: str) -> str:
-    command = [sys.executable, "-m", "tilewright", "serve", "--make-token", name]
+    command = [sys.executable, "-m", "tilewright", "serve", "token", "create", name]
     command += [word for scope in scopes for word in ("--scope", scope)]
     environment = {**os.environ, "TILEWRIGHT_HOME": str(home)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
@@ -225,7 +225,7 @@ def test_beyond_the_loopback_a_token_is_wanted_and_clients_see_their_own(tmp_pat
     command = [sys.executable, "-m", "tilewright", "serve", "--host", "0.0.0.0"]
     environment = {**os.environ, "TILEWRIGHT_HOME": str(home)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert (done.returncode, "--make-token" in done.stderr) == (2, True)
+    assert (done.returncode, "token create" in done.stderr) == (2, True)
     one, two, reader = (
         token_of(home, "one"),
         token_of(home, "two"),

@@ -28,7 +28,9 @@ ENDLESS = "def softmax(x):\n    while True:\n        pass  # {}\n"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("follow") / "home"
-    made = Server(home, "--set", f"serve.log={home}/log.jsonl", "--set", "eval.limits.call_s=30")
+    made = Server(
+        home, "--set", f"serve.log={home}/log.jsonl", "--set", "eval.limits.call_timeout_s=30"
+    )
     made.log = home / "log.jsonl"
     yield made
     made.stop()
@@ -59,7 +61,7 @@ def test_a_task_is_followed_from_its_acceptance_to_its_end_by_many(server):
         kinds = [event.kind for event in events]
         assert (kinds[0], kinds[-1], kinds.count("running")) == ("state", "ended", 1)
         stages = [event.fields["stage"] for event in events if event.kind == "stage"]
-        assert [s for s in stages if s != "prepare"][:3] == ["lease", "spawn", "load"]
+        assert [s for s in stages if s != "build"][:3] == ["device_wait", "start_judge", "load"]
         assert events[-1].fields["verdict"] == "correct"
     story = found[0]
     again = list(client.events(key))
@@ -120,7 +122,7 @@ def test_what_runs_is_ended_at_once_when_nobody_wants_it(server):
     client = Client(server.url)
     key = client.submit(request(ENDLESS.format("ended")))
     with contextlib.closing(client.events(key)) as events:
-        assert any(event.kind == "draw" for event in events)
+        assert any(event.kind == "sample" for event in events)
     start = time.monotonic()
     client.cancel(key)
     while client.queue()["running"]:
@@ -161,7 +163,7 @@ def test_figures_and_log_name_what_was_done(server):
         assert time.monotonic() < limit
         time.sleep(0.02)
     workers = asked(f"{server.url}/v1/workers")[1]
-    assert 2 * len(workers) == client.queue()["room"]
+    assert 2 * len(workers) == client.queue()["max_running"]
 
 
 def test_pages_of_other_places_may_not_ask(server):
@@ -176,11 +178,11 @@ def test_pages_of_other_places_may_not_ask(server):
 
 def test_a_server_that_drains_refuses_finishes_and_hands_on_to_the_next(tmp_path):
     home = tmp_path / "home"
-    first = Server(home, "--workers", "1", "--set", "eval.limits.call_s=4")
+    first = Server(home, "--workers", "1", "--set", "eval.limits.call_timeout_s=4")
     client = Client(first.url)
     running = client.submit(request(ENDLESS.format("drained")))
     with contextlib.closing(client.events(running)) as events:
-        assert any(event.kind == "draw" for event in events)
+        assert any(event.kind == "sample" for event in events)
     others = client.submit_many([request(GOOD.format(n)) for n in range(3)])
     first.process.send_signal(signal.SIGTERM)
     limit = time.monotonic() + 10
@@ -212,7 +214,7 @@ def test_a_client_with_a_token_has_its_rate_and_its_share_and_others_theirs(tmp_
     home = tmp_path / "home"
     home.mkdir()
     one, two = token_of(home, "one"), token_of(home, "two")
-    limits = ["serve.requests_per_s=0.5", "serve.burst=12", "serve.most_waiting_each=2"]
+    limits = ["serve.requests_per_s=0.5", "serve.burst=12", "serve.max_queue_per_client=2"]
     words = [word for limit in limits for word in ("--set", limit)]
     server = Server(home, *words, host="0.0.0.0")
     try:
@@ -251,13 +253,13 @@ def test_a_stream_ends_with_its_token(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     token = token_of(home, "one")
-    server = Server(home, "--set", "eval.limits.call_s=30", host="0.0.0.0")
+    server = Server(home, "--set", "eval.limits.call_timeout_s=30", host="0.0.0.0")
     try:
         client = Client(server.url, token=token)
         key = client.submit(request(ENDLESS.format("revoked")))
         story = client.events(key)
         assert next(story).kind == "state"
-        command = [sys.executable, "-m", "tilewright", "serve", "--revoke-token", "one"]
+        command = [sys.executable, "-m", "tilewright", "serve", "token", "revoke", "one"]
         environment = {**os.environ, "TILEWRIGHT_HOME": str(home)}
         subprocess.run(command, env=environment, check=True)
         start = time.monotonic()
@@ -278,7 +280,7 @@ def test_what_ended_long_ago_or_too_much_is_forgotten_by_itself(tmp_path):
             assert asked(f"{server.url}/v1/tasks/n{number}?wait_s=60")[1]["state"] == "done"
     finally:
         server.stop()
-    server = Server(home, "--set", "serve.keep_tasks=1")
+    server = Server(home, "--set", "serve.max_finished_tasks=1")
     try:
         limit = time.monotonic() + 20
         while len(found := asked(f"{server.url}/v1/tasks")[1]) > 1:

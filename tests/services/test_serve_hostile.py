@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import hostile_references
-from benchmarks.serve_hostile import ATTACKS, CLIENTS, Target, afterwards
+from benchmarks.serve import hostile_references
+from benchmarks.serve.hostile_client import ATTACKS, CLIENTS, Target, afterwards
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")

@@ -92,7 +92,7 @@ def narrow(tmp_path_factory):
     home = tmp_path_factory.mktemp("narrow") / "home"
     home.mkdir()
     token = token_of(home, "one")
-    words = ["--workers", "1", "--set", "serve.most_waiting_each=2"]
+    words = ["--workers", "1", "--set", "serve.max_queue_per_client=2"]
     made = Server(home, *words, host="0.0.0.0")
     yield f"http://x:{token}@127.0.0.1:{made.port}"
     made.stop()

@@ -57,7 +57,7 @@ def test_clients_that_have_gone_do_not_take_the_places_of_others(made):
 
 
 def test_a_full_server_still_takes_what_it_knows(made):
-    server = made("--set", "serve.most_waiting=3", "--workers", "1")
+    server = made("--set", "serve.max_queue=3", "--workers", "1")
     known = submit(server, GOOD.format("known"))[1]
     assert asked(f"{server.url}/v1/tasks/{known['key']}?wait_s=60")[1]["state"] == "done"
     waiting = []
@@ -91,7 +91,7 @@ def test_nothing_is_accepted_once_the_store_is_gone(made, tmp_path):
     assert status == 503
     assert "store" in json.loads(said)["detail"]
     assert str(tmp_path) not in said
-    assert asked(f"{server.url}/v1/health")[1]["status"] == "no store"
+    assert asked(f"{server.url}/v1/health")[1]["status"] == "store_unavailable"
 
 
 def test_work_is_judged_that_is_cancelled_and_asked_for_again_at_once(made):
@@ -112,14 +112,14 @@ def test_the_same_request_by_the_same_name_is_taken_by_a_server_with_other_limit
     server = made()
     status, first = asked(f"{server.url}/v1/tasks", body)
     server.stop()
-    server = made("--set", "eval.limits.total_s=200")
+    server = made("--set", "eval.limits.total_timeout_s=200")
     status, second = asked(f"{server.url}/v1/tasks", body)
     assert status == 202
     assert second["key"] != first["key"]
 
 
 def test_who_waits_when_the_time_to_drain_is_up_goes_on_at_the_next_server(made):
-    server = made("--set", "serve.drain_s=1")
+    server = made("--set", "serve.shutdown_grace_s=1")
     text = SLOW.format(0).replace("time.sleep(0.5)", "time.sleep(1.2)")
     found = []
 

@@ -13,21 +13,21 @@ import pytest
 pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
-from tests.house.tree import SOURCE
+from tests.conventions.tree import SOURCE
 from tests.lessons import toy
 from tilewright import config as house
 from tilewright.config import ModelSection
 from tilewright.errors import InfrastructureError
 from tilewright.loop.policies.base import Message
-from tilewright.loop.policies.choose import choose_policy
-from tilewright.records.events import Ask, Asked, Judgement, Stepped, Told
-from tilewright.records.log import read_events
-from tilewright.rl import learning
+from tilewright.loop.policies.factory import choose_policy
+from tilewright.records.event_log import read_events
+from tilewright.records.events import Ask, EvalSummary, RequestsIssued, Stepped, TurnFinished
+from tilewright.rl import training_run
 from tilewright.rl.engines.trl.checkpoints import COMPLETE, latest
 from tilewright.rl.engines.trl.reinforce import train_rl
 from tilewright.rl.engines.trl.sft import train_sft
-from tilewright.rl.rows import turns_of
 from tilewright.rl.tokens import Sample
+from tilewright.rl.training_rows import turns_of
 from tilewright.testing.synth_world import SynthWorld
 
 KILLED = """
@@ -35,8 +35,8 @@ import os, signal, sys
 from pathlib import Path
 from tilewright.rl.engines.trl import trainer
 from tilewright.rl.engines.trl.reinforce import train_rl
-from tilewright.rl.training import load_training
-from tilewright.rl.rows import turns_of
+from tilewright.rl.training_config import load_training
+from tilewright.rl.training_rows import turns_of
 from tilewright.rl.tokens import Sample
 from tilewright.testing.synth_world import SynthWorld
 
@@ -44,14 +44,14 @@ def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 folder, where, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-answered, seen = SynthWorld.answered, []
+answered, seen = SynthWorld.evaluate_reply, []
 
 def counted(self, *given, **named):
     seen.append(1)
     return die() if len(seen) == count else answered(self, *given, **named)
 
 if where == "judging":
-    SynthWorld.answered = counted
+    SynthWorld.evaluate_reply = counted
 elif where == "saving":
     complete = trainer.complete
     trainer.complete = lambda path: die() if path.name == f"checkpoint-{count}" else complete(path)
@@ -98,7 +98,7 @@ def weights(folder: Path) -> bytes:
 
 
 def told(folder):
-    return [event.turn for event in read_events(folder) if isinstance(event, Told)]
+    return [event.turn for event in read_events(folder) if isinstance(event, TurnFinished)]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(place, whole, where, count,
     assert weights(folder) == weights(whole)
 
 
+@pytest.mark.reads_settings
 def test_every_step_leaves_its_figures(whole):
     events = list(read_events(whole))
     stepped = [event for event in events if isinstance(event, Stepped)]
@@ -161,15 +162,17 @@ class Dying(SynthWorld):
         self.left = count
         self.raises = raises
 
-    def answered(self, ask, problem, reply, prompt=""):
+    def evaluate_reply(self, ask, problem, reply, prompt=""):
         self.left -= 1
         if self.left >= 0:
-            return super().answered(ask, problem, reply, prompt)
+            return super().evaluate_reply(ask, problem, reply, prompt)
         if self.raises:
             raise InfrastructureError("the judge is gone")
-        said = Judgement(protocol="strict", verdict="unjudged", reason="the judge is gone")
+        said = EvalSummary(protocol="strict", verdict="unjudged", reason="the judge is gone")
         return (
-            super().answered(ask, problem, reply, prompt).model_copy(update={"judgements": (said,)})
+            super()
+            .evaluate_reply(ask, problem, reply, prompt)
+            .model_copy(update={"judgements": (said,)})
         )
 
 
@@ -178,13 +181,13 @@ def test_a_dead_judge_stops_the_run_which_then_goes_on(place, whole, monkeypatch
     folder = begun(place, f"dead{raises}")
     with monkeypatch.context() as patch:
         world = Dying(TURNS + 11, raises=raises)
-        patch.setattr(learning, "open_world", lambda *_: world)
+        patch.setattr(training_run, "open_world", lambda *_: world)
         with pytest.raises(InfrastructureError, match="the judge is gone") as error:
             train_rl(settings(place), folder, print, silent)
     if not raises:
         assert "of 16 turns" in str(error.value)
         assert "resume" in str(error.value)
-    asks = [a.id for e in read_events(folder) if isinstance(e, Asked) for a in e.asks]
+    asks = [a.id for e in read_events(folder) if isinstance(e, RequestsIssued) for a in e.asks]
     assert len(set(asks)) == len(asks)
     train_rl(settings(place), folder, print, silent)
     assert weights(folder) == weights(whole)
@@ -194,11 +197,12 @@ def test_a_step_with_few_unjudged_turns_warns_and_goes_on(place, monkeypatch):
     lines = []
     overrides = ("health.stop_unjudged=0.2", "overrides.optimizer.steps=1", "data.held_out=''")
     folder = begun(place, "few", *overrides)
-    monkeypatch.setattr(learning, "open_world", lambda *_: Dying(TURNS - 1, raises=False))
+    monkeypatch.setattr(training_run, "open_world", lambda *_: Dying(TURNS - 1, raises=False))
     train_rl(settings(place, *overrides), folder, lines.append, silent)
     assert any("6.2% of the turns could not be judged" in line for line in lines)
 
 
+@pytest.mark.reads_settings
 def test_the_cold_start_teaches_and_what_it_leaves_is_a_policy(place):
     folder = place / "sft"
     folder.mkdir()
@@ -276,14 +280,19 @@ def test_real_kernels_are_judged_where_the_world_is_the_evaluator(tmp_path):
     copyist = Copyist(f"```python\n{source.read_text(encoding='utf-8')}\n```\n")
     config = toy(
         tmp_path,
-        *("world=evaluator", "data.problems=rmsnorm", "data.held_out=''", "own_kernels=false"),
+        *(
+            "world=evaluator",
+            "data.problems=rmsnorm",
+            "data.held_out=''",
+            "require_custom_kernel=false",
+        ),
         *("overrides.sampling.context_tokens=30000", "overrides.sampling.reply_tokens=4000"),
         *("overrides.sampling.prompts=1", "overrides.sampling.rollouts=2"),
         *("settings.eval.timing.enabled=false", f"settings.home={tmp_path / 'home'}"),
     )
     folder = tmp_path / "run"
     folder.mkdir()
-    made = learning.Learning(config, folder, silent)
+    made = training_run.TrainingRun(config, folder, silent)
     try:
         played = made.play(0, copyist)
     finally:

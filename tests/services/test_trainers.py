@@ -18,8 +18,8 @@ import pytest
 from tests.tiny_model import TEMPLATE, make_tiny_model
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.problems.reader import find_problem
-from tilewright.rl.scorer import scorer_of
+from tilewright.problems.loader import find_problem
+from tilewright.rl.reward_scorer import scorer_of
 from tilewright.rl.trl_reward import AsyncTrlReward, TrlReward
 
 CORPUS = Path(__file__).parent.parent / "corpus"
@@ -50,7 +50,7 @@ class ModelNew(torch.nn.Module):
         return x.clamp(min=0)
 ```"""
 VERL = "pkg://tilewright.rl.verl_score"
-QUICK = ("eval.timing.enabled=false", "reward.concurrency=1", "reward.pause_s=0")
+QUICK = ("eval.timing.enabled=false", "reward.concurrency=1", "reward.retry_delay_s=0")
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +168,7 @@ def test_the_convention_of_verl(tmp_path, home):
         none(solution_str=NONE, **row)
 
 
+@pytest.mark.reads_settings
 @pytest.mark.parametrize(("said", "wanted"), [("zero", 0.0), ("none", None)])
 def test_what_could_not_be_judged_is_paid_only_where_that_is_asked_for(tmp_path, said, wanted):
     lost = [*QUICK, f"home={tmp_path}", "eval.device=cuda:77", "reward.retries=1"]

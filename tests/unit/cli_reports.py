@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilewright.problems.reader import find_problem
+from tilewright.problems.loader import find_problem
 from tilewright.records import (
     Baseline,
     Candidate,
@@ -50,7 +50,7 @@ def timing(median_us: float) -> Timing:
         low_us=median_us * 0.99,
         high_us=median_us * 1.01,
         samples=40,
-        method="supervisor_clock",
+        method="host_clock",
     )
 
 
@@ -64,26 +64,26 @@ def comparison(
         case=case,
         baseline="eager",
         candidate=timing(us / speedup),
-        reference=timing(us),
+        baseline_timing=timing(us),
         speedup=speedup,
         speedup_low=low,
         speedup_high=high,
         blocks=20,
-        decision=decision,
+        conclusion=decision,
         labels=labels,
         raw_us=raw,
     )
 
 
-def case(name: str, contents: str = "nominal", verdict: str = "right", **more: Any) -> CaseResult:
+def case(name: str, variation: str = "nominal", result: str = "pass", **more: Any) -> CaseResult:
     fields: dict[str, Any] = {"oracle": "float64", "seed": "7"}
-    if verdict == "right":
-        fields["error_over_bound"] = 0.031
-    return CaseResult(case=name, contents=contents, verdict=verdict, **{**fields, **more})
+    if result == "pass":
+        fields["error_over_tolerance"] = 0.031
+    return CaseResult(case=name, input_variation=variation, result=result, **{**fields, **more})
 
 
 PROTECTIONS = (
-    Protection(name="process tree", active=True),
+    Protection(name="pid_namespace", active=True),
     Protection(name="landlock", active=False, detail="Function not implemented"),
     Protection(name="seccomp", active=True),
 )
@@ -95,10 +95,10 @@ def report(outcome: Any = None, **changes: Any) -> EvalReport:
         "verdict": outcome.verdict,
         "outcome": outcome,
         "stages": (
-            StageRecord(name="prepare", wall_s=0.0123),
+            StageRecord(name="build", wall_s=0.0123),
             StageRecord(name="total", wall_s=2.5, detail="0.2000 s outside 2.3000 s of calls"),
         ),
-        "protections": PROTECTIONS,
+        "isolation": PROTECTIONS,
         "environment": Environment(
             device="cpu",
             device_name="A processor",
@@ -118,24 +118,24 @@ def correct() -> EvalReport:
         speedup_low=1.36,
         speedup_high=1.47,
         comparisons=(
-            comparison("tiny", 1.005, 0.02, labels=("uncalibrated", "short"), us=12.0),
+            comparison("tiny", 1.005, 0.02, labels=("uncalibrated", "short_call"), us=12.0),
             comparison("large", 2.0, 0.04, labels=("uncalibrated",), us=2500.0),
         ),
         cases=(
             case("tiny"),
-            case("large", "scale", error_over_bound=0.2),
+            case("large", "scale", error_over_tolerance=0.2),
             case("large", "heavy_tail", "skipped", detail="the reference itself is inaccurate"),
         ),
-        labels=(Label(name="library call", detail="aten::relu"),),
+        labels=(Label(name="library_call", detail="aten::relu"),),
     )
 
 
 def incorrect() -> EvalReport:
     message = "at [1, 4]: expected 0.5, got 0; error 5.2e+05 times the allowed one"
     return report(
-        Incorrect(kind="values", case="tiny, nominal", message=message, error_over_bound=5.2e5),
-        cases=(case("tiny", verdict="wrong", detail=message),),
-        printed="\x1b[2Jcorrect\nspeedup 100x\n",
+        Incorrect(kind="values", case="tiny, nominal", message=message, error_over_tolerance=5.2e5),
+        cases=(case("tiny", result="fail", detail=message),),
+        candidate_output="\x1b[2Jcorrect\nspeedup 100x\n",
     )
 
 
@@ -147,7 +147,7 @@ def failed(stage: str = "load") -> EvalReport:
 def rejected() -> EvalReport:
     finding = Finding(
         check="decoys",
-        code="decoy",
+        code="unused_kernel",
         summary="no kernel of the candidate's own was launched",
         weight="decisive",
         evidence={"calls": 3},
@@ -156,4 +156,4 @@ def rejected() -> EvalReport:
 
 
 def unjudged() -> EvalReport:
-    return report(Unjudged(reason="no device", message="CUDA candidates need a GPU"))
+    return report(Unjudged(reason="no_device", message="CUDA candidates need a GPU"))

@@ -36,17 +36,17 @@ def judge(problem_room: None) -> Iterator[object]:  # noqa: ARG001
 
 
 @pytest.fixture
-def contestant_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def runner_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """Let candidates be loaded and built in this process, and undo all that they change."""
     import torch
     from torch.utils import cpp_extension
 
-    from tilewright.contestant import builder, serve
+    from tilewright.runner import build_main, main
 
     root = tmp_path / "candidate"
-    monkeypatch.setattr(serve, "ROOT", str(root))
-    monkeypatch.setattr(builder, "ROOT", str(root))
-    monkeypatch.setattr(builder, "EXTENSIONS", str(tmp_path / "extensions"))
+    monkeypatch.setattr(main, "ROOT", str(root))
+    monkeypatch.setattr(build_main, "ROOT", str(root))
+    monkeypatch.setattr(build_main, "EXTENSIONS", str(tmp_path / "extensions"))
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setitem(sys.modules, "candidate", None)
@@ -74,7 +74,7 @@ def _restore_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def contestant(contestant_room: Path) -> Iterator[object]:  # noqa: ARG001
+def runner(runner_folder: Path) -> Iterator[object]:  # noqa: ARG001
     """Yield a `ContestantRole`."""
     from tests.contestant_role import ContestantRole
 

@@ -13,21 +13,21 @@ import pytest
 from tests.unit import cli_reports as reports
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.languages.reply import parse_reply
-from tilewright.loop.judging import MOST_LOST
-from tilewright.problems.reader import find_problem
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.answer_evaluator import MAX_LOST_EVALUATIONS
+from tilewright.problems.loader import find_problem
 from tilewright.records import EvalReport, EvalRequest, Failed, Finding, Rejected, Unjudged
-from tilewright.records.events import Asked, Begun, Told
-from tilewright.records.log import read_events
-from tilewright.serve.agent_run import AgentRun, fenced
-from tilewright.serve.answers import MOST_EXPLAINED, MOST_TURNS
+from tilewright.records.event_log import read_events
+from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
+from tilewright.serve.agent_session import AgentRun, fenced
+from tilewright.serve.agent_text import MAX_EXPLANATION_CHARS, MAX_TURNS
 
 CODE = reports.SOURCE
 Visit = Callable[..., AgentRun]
 
 
-def begun() -> Begun:
-    return Begun(
+def begun() -> RunStarted:
+    return RunStarted(
         kind="mcp",
         name="agent",
         problems="add_relu",
@@ -60,7 +60,7 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
     def visit(*answers: EvalReport | Exception) -> AgentRun:
         settings = Config(runs=tmp_path / "runs")
         problem = find_problem("add_relu")
-        runs.append(AgentRun(settings, problem, begun(), Script(*answers), pause_s=0.0))
+        runs.append(AgentRun(settings, problem, begun(), Script(*answers), retry_delay_s=0.0))
         return runs[-1]
 
     yield visit
@@ -82,7 +82,7 @@ def test_a_turn_that_stands_in_the_log_is_known(visit, monkeypatch):
     thread = threading.Thread(target=run.evaluate, args=(CODE,))
     thread.start()
     limit = time.monotonic() + 60
-    while (run.folder / "events.jsonl").read_text().count('"told"') < 2:
+    while (run.folder / "events.jsonl").read_text().count('"turn_finished"') < 2:
         assert time.monotonic() < limit
         time.sleep(0.01)
     history = run.history()
@@ -100,10 +100,10 @@ def test_a_run_is_made_with_the_first_answer(visit):
     run.evaluate("no code")
     assert run.folder is not None
     kinds = [type(event) for event in read_events(run.folder)]
-    assert kinds == [Begun, Asked, Told, Asked, Told]
+    assert kinds == [RunStarted, RequestsIssued, TurnFinished, RequestsIssued, TurnFinished]
     _, _, first, _, second = read_events(run.folder)
-    assert isinstance(first, Told)
-    assert isinstance(second, Told)
+    assert isinstance(first, TurnFinished)
+    assert isinstance(second, TurnFinished)
     assert (first.turn.reply.model, first.turn.language) == ("agent", "torch")
     assert second.turn.ask.parents == (first.turn.ask.id,)
 
@@ -125,23 +125,25 @@ def test_the_best_is_the_one_with_the_highest_lower_end(visit):
 
 
 def test_what_was_not_judged_is_an_error_and_no_candidates_fault(visit):
-    unjudged = Unjudged(reason="random problem", message="see /somewhere/secret/reference.py")
+    unjudged = Unjudged(
+        reason="nondeterministic_reference", message="see /somewhere/secret/reference.py"
+    )
     run = visit(reports.report(unjudged), reports.correct())
     with pytest.raises(InfrastructureError, match="turn 1 could not be judged") as error:
         run.evaluate(CODE)
     assert "/somewhere" not in str(error.value)
     assert run.evaluate(CODE).startswith("Turn 2.")
-    assert run.history().startswith("turn 1: unjudged, random problem")
+    assert run.history().startswith("turn 1: unjudged, nondeterministic_reference")
 
 
 def test_a_machine_that_is_broken_is_said_and_the_run_goes_on(visit):
-    run = visit(*[InfrastructureError("no device")] * 3 * MOST_LOST, reports.correct())
-    for _ in range(MOST_LOST):
-        with pytest.raises(InfrastructureError, match="no device"):
+    run = visit(*[InfrastructureError("no_device")] * 3 * MAX_LOST_EVALUATIONS, reports.correct())
+    for _ in range(MAX_LOST_EVALUATIONS):
+        with pytest.raises(InfrastructureError, match="no_device"):
             run.evaluate(CODE)
-    assert run.evaluate(CODE).startswith(f"Turn {MOST_LOST + 1}.")
+    assert run.evaluate(CODE).startswith(f"Turn {MAX_LOST_EVALUATIONS + 1}.")
     # The last of them was not told at all.
-    assert f"turn {MOST_LOST}:" not in run.history()
+    assert f"turn {MAX_LOST_EVALUATIONS}:" not in run.history()
 
 
 def test_a_visit_that_is_over_judges_and_writes_nothing(visit):
@@ -155,11 +157,11 @@ def test_a_visit_that_is_over_judges_and_writes_nothing(visit):
 
 def test_an_explanation_says_more_and_is_bounded(visit):
     long = "\n".join(f"candidate.py:{n}: error: " + "x" * 90 for n in range(4000))
-    failed = Failed(stage="prepare", reason="build", message=long)
-    finding = Finding(check="decoys", code="decoy", summary="it is one", weight="decisive")
+    failed = Failed(stage="build", reason="build", message=long)
+    finding = Finding(check="decoys", code="unused_kernel", summary="it is one", weight="decisive")
     many = tuple(reports.case(f"hidden {n}") for n in range(500))
     run = visit(
-        reports.report(failed, printed=long),
+        reports.report(failed, candidate_output=long),
         reports.report(Rejected(findings=(finding,)), findings=(finding,), cases=many),
         reports.correct(),
     )
@@ -167,7 +169,7 @@ def test_an_explanation_says_more_and_is_bounded(visit):
         run.evaluate(CODE)
     run.evaluate("no code")
     texts = [run.explain(number) for number in (1, 2, 3, 4)]
-    assert max(len(text) for text in texts) <= MOST_EXPLAINED
+    assert max(len(text) for text in texts) <= MAX_EXPLANATION_CHARS
     assert "candidate.py:0: error" in texts[0]
     assert "candidate.py:3999: error" in texts[0]
     assert "decisive: decoys: it is one" in texts[1]
@@ -182,10 +184,10 @@ def test_an_explanation_says_more_and_is_bounded(visit):
 
 def test_a_history_is_bounded(visit):
     run = visit(reports.correct())
-    for _ in range(MOST_TURNS + 5):
+    for _ in range(MAX_TURNS + 5):
         run.evaluate("no code")
     lines = run.history().splitlines()
-    assert len(lines) == MOST_TURNS + 3
+    assert len(lines) == MAX_TURNS + 3
     assert lines[0] == "(5 earlier turns)"
     assert lines[-1] == "Best so far: none is correct yet."
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.contestant.frames import Channel, Frame
-from tilewright.evaluator.ahead import COMPILED
+from tilewright.wire.frames import Channel, Frame
+from tilewright.wire.names import COMPILED_BY_TRITON
 
 pytest.importorskip("triton")
 
 CHILD = """
 import socket, sys
-from tilewright.contestant import ahead, serve
+from tilewright.runner import compile_main as ahead, main as serve
 ahead.CACHE, serve.ROOT = sys.argv[2], sys.argv[3]
 ahead.main(socket.socket(fileno=int(sys.argv[1])), {})
 """
@@ -90,7 +90,7 @@ def compiled(folder: Path, text: str, entry: str = "work", **changes: object) ->
 
 def names(answer: Frame) -> list[str]:
     """Return the files of an archive."""
-    assert answer.fields["artifacts"] == {COMPILED: len(answer.body)}
+    assert answer.fields["artifacts"] == {COMPILED_BY_TRITON: len(answer.body)}
     with tarfile.open(fileobj=io.BytesIO(answer.body)) as archive:
         return archive.getnames()
 

@@ -16,11 +16,11 @@ from tests.unit.test_reports import a_run
 from tilewright import config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.environment import requested
-from tilewright.loop.files import REFERENCE, read_answers
-from tilewright.problems.reader import find_problem
-from tilewright.problems.store import problem_set
+from tilewright.loop.existing_answers import REFERENCE, read_answers
+from tilewright.problems.imported_sets import problem_set
+from tilewright.problems.loader import find_problem
 from tilewright.records import Problem, SourceFile
-from tilewright.records.events import Ask, Judgement, Turn
+from tilewright.records.events import Ask, EvalSummary, Turn
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_parquet_without_its_package_says_what_to_install(tmp_path, problems, mo
 
 def test_a_run_of_ours(tmp_path, problems):
     asked = Ask(id="kernelbench/level1-2#3", problem="kernelbench/level1-2", sample=3)
-    kept = Judgement(protocol="strict", verdict="correct", report="reports/a.json")
-    lost = Judgement(protocol="strict", verdict="unjudged")
+    kept = EvalSummary(protocol="strict", verdict="correct", report="reports/a.json")
+    lost = EvalSummary(protocol="strict", verdict="unjudged")
     other = Ask(id="x#0", problem="x")
     run = a_run(
         tmp_path / "run",
@@ -174,7 +174,7 @@ def test_a_run_of_several_turns_gives_the_last_answer_of_each_trajectory(tmp_pat
         report = report.model_copy(update={"request": request})
         name = f"reports/{number}.json"
         (tmp_path / "run" / name).write_text(report.to_json())
-        kept = Judgement(protocol="strict", verdict="correct", report=name)
+        kept = EvalSummary(protocol="strict", verdict="correct", report=name)
         made.append(Turn(ask=ask, judgements=(kept,)))
     run = a_run(tmp_path / "made", made)
     (tmp_path / "run" / "reports").rename(run / "reports")
@@ -187,7 +187,7 @@ def test_a_report_of_another_version_is_named_and_the_rest_goes_on(tmp_path, pro
     ]
     made = [
         Turn(ask=ask, judgements=(
-            Judgement(protocol="strict", verdict="correct", report=f"reports/{n}.json"),
+            EvalSummary(protocol="strict", verdict="correct", report=f"reports/{n}.json"),
         ))
         for n, ask in enumerate(asked)
     ]  # fmt: skip
@@ -195,7 +195,7 @@ def test_a_report_of_another_version_is_named_and_the_rest_goes_on(tmp_path, pro
     (run / "reports").mkdir()
     text = reports.correct().to_json()
     (run / "reports" / "0.json").write_text(
-        text.replace('"schema_version":1', '"schema_version":7')
+        text.replace('"schema_version":2', '"schema_version":7')
     )
     (run / "reports" / "1.json").write_text(text)
     found, (named,) = read(run, problems)
@@ -245,7 +245,7 @@ def test_who_is_no_candidate_failed_by_the_rule_of_its_problem(problems):
     tight = problems[0].model_copy(update={"tolerance": 1e-4})
     for problem, tolerance in ((tight, 1e-4), (problems[0], None)):
         found = requested((SourceFile(path="a.py", text="x = 1"),), problem, settings)
-        assert isinstance(found, Judgement)
+        assert isinstance(found, EvalSummary)
         assert found.tolerance == tolerance
 
 
@@ -264,7 +264,7 @@ def test_an_answer_without_code_is_a_candidate_that_fails(tmp_path, problems, ro
     assert read(path, problems) == ({"kernelbench/level1-2#0": ""}, [])
     (answer,) = read_answers(str(path), problems).sources.values()
     found = requested(answer, problems[0], config.load(environ={}))
-    assert isinstance(found, Judgement)
+    assert isinstance(found, EvalSummary)
     assert found.verdict == "failed"
 
 
@@ -304,7 +304,7 @@ def test_an_answer_to_another_problem_is_none_to_the_only_one(tmp_path, problems
 def test_what_a_trajectory_says_last_is_no_answer(tmp_path, problems):
     name = "kernelbench/level1-2"
     asks = Ask(id="0", problem=name), Ask(id="1", problem=name, turn=1, role="say")
-    kept = Judgement(protocol="strict", verdict="correct", report="reports/0.json")
+    kept = EvalSummary(protocol="strict", verdict="correct", report="reports/0.json")
     run = a_run(tmp_path / "run", [Turn(ask=asks[0], judgements=(kept,)), Turn(ask=asks[1])])
     (run / "reports").mkdir()
     (run / "reports" / "0.json").write_text(reports.correct().to_json())

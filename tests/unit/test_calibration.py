@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.evaluator.calibration import (
+from tilewright.evaluator.timing.calibration import (
     DEFAULT,
     GPU_DEFAULT,
     Calibration,

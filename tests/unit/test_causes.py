@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from tests.unit import cli_reports as reports
+from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.loop.environment import unusable
-from tilewright.loop.judging import judgement_of
 from tilewright.records import Failed, Finding, Incorrect, Rejected
-from tilewright.records.events import Judgement
-from tilewright.scoring.causes import BY_FINDING, cause_of, kind_of
+from tilewright.records.events import EvalSummary
+from tilewright.scoring.protocol_differences import BY_FINDING, cause_of, kind_of
 
-RIGHT = Judgement(protocol="official", verdict="correct")
+RIGHT = EvalSummary(protocol="official", verdict="correct")
 
 
-def judged(outcome: Incorrect | Failed | Rejected) -> Judgement:
+def judged(outcome: Incorrect | Failed | Rejected) -> EvalSummary:
     changes = {"outcome": outcome, "verdict": outcome.verdict}
     if isinstance(outcome, Rejected):
         changes["findings"] = outcome.findings
-    return judgement_of(reports.incorrect().model_copy(update=changes), "", 1.0)
+    return summary_of_report(reports.incorrect().model_copy(update=changes), "", 1.0)
 
 
-def wrong(kind: str, case: str, message: str = "at [3]: expected 1, got 2") -> Judgement:
+def wrong(kind: str, case: str, message: str = "at [3]: expected 1, got 2") -> EvalSummary:
     return judged(Incorrect.model_validate({"kind": kind, "case": case, "message": message}))
 
 
@@ -68,4 +68,4 @@ def test_a_failure_is_of_the_kind_that_its_stage_and_reason_say():
         == "unparseable in prepare"
     )
     assert kind_of(RIGHT) == ""
-    assert kind_of(Judgement(protocol="strict", verdict="failed", reason="no candidate")) == ""
+    assert kind_of(EvalSummary(protocol="strict", verdict="failed", reason="no_candidate")) == ""

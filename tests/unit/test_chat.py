@@ -139,12 +139,13 @@ def model(monkeypatch):
     monkeypatch.setenv("SOME_KEY", SECRET)
 
     def make(server, **settings):
-        fields = {"base_url": server.url, "key_variable": "SOME_KEY", "pause_s": 0.01}
+        fields = {"base_url": server.url, "key_variable": "SOME_KEY", "retry_delay_s": 0.01}
         return Chat("some-model", ModelSection(**{**fields, **settings}))
 
     return make
 
 
+@pytest.mark.reads_settings
 def test_a_reply_has_its_text_its_tokens_and_its_price(serve, model):
     server = serve(says(answer("```python\n```", reasoning_content="let me think")))
     policy = model(server, usd_per_million_in=1.0, usd_per_million_out=10.0, seed=5)
@@ -239,7 +240,7 @@ def test_a_server_of_ones_own_needs_no_key(serve, monkeypatch):
 
 def test_what_a_reply_may_cost_is_known_before_it_is_asked_for(serve, model):
     policy = model(serve(says(answer())), max_tokens=100, usd_per_million_out=10.0)
-    most = policy.most(50)
+    most = policy.max_cost(50)
     assert (most.tokens, most.usd) == (150, pytest.approx(100 * 10 / 1e6))
 
 
@@ -283,7 +284,7 @@ def test_a_key_that_a_server_repeats_is_not_shown(serve, model):
 
 @pytest.mark.parametrize("step", [slow(answer(), 20.0), fails(503)])
 def test_a_run_that_ends_waits_for_no_server(serve, model, step):
-    policy = model(serve(step), pause_s=30.0)
+    policy = model(serve(step), retry_delay_s=30.0)
     threading.Timer(0.3, policy.close).start()
     start = time.monotonic()
     with pytest.raises(PolicyError, match="the run ends"):

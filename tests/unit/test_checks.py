@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from tilewright.checks.decoys import CHECK as DECOYS
-from tilewright.checks.disguise import CHECK as DISGUISE
-from tilewright.checks.disguise import KINDS
 from tilewright.checks.evidence import Check, Evidence
 from tilewright.checks.inputs import CHECK as INPUTS
-from tilewright.checks.libraries import CHECK as LIBRARIES
-from tilewright.checks.libraries import GLUE
-from tilewright.checks.outside_work import (
+from tilewright.checks.library_use import CHECK as LIBRARIES
+from tilewright.checks.library_use import GLUE
+from tilewright.checks.obfuscation import CHECK as DISGUISE
+from tilewright.checks.obfuscation import KINDS
+from tilewright.checks.timed_correctness import CHECK as TIMED_OUTPUTS
+from tilewright.checks.untimed_work import (
     CHECK as OUTSIDE_WORK,
 )
-from tilewright.checks.outside_work import (
+from tilewright.checks.untimed_work import (
     DISTURBED_SHARE,
     OUTSIDE_FLOOR_S,
     OUTSIDE_SHARE,
 )
-from tilewright.checks.timed_outputs import CHECK as TIMED_OUTPUTS
+from tilewright.checks.unused_kernels import CHECK as DECOYS
 from tilewright.checks.weights import CHECK as WEIGHTS
-from tilewright.languages.source import Sighting, StaticFeatures
+from tilewright.languages.static_features import Sighting, StaticFeatures
 from tilewright.records import Rules
 from tilewright.registry import catalogue, load
 
@@ -37,10 +37,10 @@ def evidence(language: str = "triton", **changes: Any) -> Evidence:
         "rules": Rules(),
         "strict": True,
         "features": StaticFeatures(),
-        "census": {"aten::empty": 1, "aten::view": 2},
+        "operator_counts": {"aten::empty": 1, "aten::view": 2},
         "launches": (1, 1, 1),
         "timed_launches": (1, 1),
-        "right_when_knocked_out": False if language != "torch" else None,
+        "right_when_suppressed": False if language != "torch" else None,
         "call_s": 0.01,
     }
     return Evidence(**{**honest, **changes})
@@ -79,50 +79,50 @@ def test_what_was_never_called_is_left_alone(name):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("required", [True, False])
 def test_a_kernel_that_is_never_launched_is_a_decoy(language, required):
-    rules = Rules(require_own_kernel=required)
+    rules = Rules(require_custom_kernel=required)
     given = evidence(language, rules=rules, launches=(0, 0), timed_launches=())
-    wanted = ["decoy"] if language != "torch" or required else []
+    wanted = ["unused_kernel"] if language != "torch" or required else []
 
     assert codes(DECOYS, given) == wanted
 
 
 def test_launches_in_timed_calls_are_what_counts():
-    assert codes(DECOYS, evidence(launches=(1, 1), timed_launches=(0, 0))) == ["decoy"]
+    assert codes(DECOYS, evidence(launches=(1, 1), timed_launches=(0, 0))) == ["unused_kernel"]
     assert codes(DECOYS, evidence(launches=(0, 0), timed_launches=(0, 1))) == []
 
 
 def test_an_output_that_is_right_without_launches_is_a_decoy():
-    assert codes(DECOYS, evidence(right_when_knocked_out=True)) == ["decoy"]
-    assert codes(DECOYS, evidence("torch", right_when_knocked_out=True)) == []
-    assert codes(DECOYS, evidence(right_when_knocked_out=None)) == []
+    assert codes(DECOYS, evidence(right_when_suppressed=True)) == ["unused_kernel"]
+    assert codes(DECOYS, evidence("torch", right_when_suppressed=True)) == []
+    assert codes(DECOYS, evidence(right_when_suppressed=None)) == []
 
 
 def test_overwritten_inputs_are_named():
     given = evidence(mutated=("input 1", "memory around the inputs"))
     (finding,) = INPUTS.inspect(given).findings
 
-    assert (finding.code, finding.weight) == ("input mutation", "decisive")
+    assert (finding.code, finding.weight) == ("input_mutation", "decisive")
     assert finding.summary == "it overwrote input 1, memory around the inputs"
     assert finding.evidence == {"overwritten": ["input 1", "memory around the inputs"]}
 
 
 def test_an_aliased_output_is_found():
-    assert codes(INPUTS, evidence(alias=True)) == ["aliased output"]
+    assert codes(INPUTS, evidence(alias=True)) == ["aliased_output"]
 
 
 def test_published_rules_only_note_what_happened_to_inputs():
     given = evidence(strict=False, mutated=("input 0",), alias=True)
 
     assert codes(INPUTS, given) == []
-    assert codes(INPUTS, given, "note") == ["input mutation", "aliased output"]
+    assert codes(INPUTS, given, "note") == ["input_mutation", "aliased_output"]
 
 
 def test_library_operators_are_labelled_in_kernel_languages():
     used = {"aten::mm": 2, "aten::relu": 1, "aten::empty": 1, "prims::odd": 1}
-    (label,) = LIBRARIES.inspect(evidence(census=used)).labels
+    (label,) = LIBRARIES.inspect(evidence(operator_counts=used)).labels
 
-    assert (label.name, label.detail) == ("library call", "aten::mm, aten::relu")
-    assert labels(LIBRARIES, evidence("torch", census=used)) == []
+    assert (label.name, label.detail) == ("library_call", "aten::mm, aten::relu")
+    assert labels(LIBRARIES, evidence("torch", operator_counts=used)) == []
 
 
 @pytest.mark.parametrize("field", ["torch_ops", "aten_calls", "library_calls"])
@@ -144,14 +144,14 @@ def test_loading_libraries_is_a_library_call_and_other_native_access_is_not():
     def features(name: str) -> StaticFeatures:
         return StaticFeatures(native_access=seen(name))
 
-    assert labels(LIBRARIES, evidence("cpp", features=features("dlopen"))) == ["library call"]
+    assert labels(LIBRARIES, evidence("cpp", features=features("dlopen"))) == ["library_call"]
     assert labels(LIBRARIES, evidence("cpp", features=features("mprotect"))) == []
 
 
 def test_moving_values_is_no_library_call():
     glue = {f"aten::{name}": 1 for name in GLUE}
 
-    assert labels(LIBRARIES, evidence(census=glue)) == []
+    assert labels(LIBRARIES, evidence(operator_counts=glue)) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -159,13 +159,15 @@ def test_compiled_graphs_are_labelled_in_every_language(language):
     def given(name: str) -> Evidence:
         return evidence(language, features=StaticFeatures(compiled=seen(name)))
 
-    assert labels(LIBRARIES, given("torch.compile")) == ["torch.compile"]
+    assert labels(LIBRARIES, given("torch.compile")) == ["torch_compile"]
     assert labels(LIBRARIES, given("torch.cuda.graph")) == []
 
 
 def test_disturbing_the_baseline_is_found_beyond_its_share():
     assert codes(OUTSIDE_WORK, evidence(disturbed=DISTURBED_SHARE)) == []
-    assert codes(OUTSIDE_WORK, evidence(disturbed=DISTURBED_SHARE + 0.01)) == ["disturbs baseline"]
+    assert codes(OUTSIDE_WORK, evidence(disturbed=DISTURBED_SHARE + 0.01)) == [
+        "baseline_interference"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -173,35 +175,35 @@ def test_disturbing_the_baseline_is_found_beyond_its_share():
     [(0.0001, OUTSIDE_FLOOR_S), (0.1, OUTSIDE_SHARE * 0.1)],
 )
 def test_work_outside_the_calls_is_found_beyond_floor_and_share(call_s, limit_s):
-    assert codes(OUTSIDE_WORK, evidence(call_s=call_s, outside_s=limit_s)) == []
-    given = evidence(call_s=call_s, outside_s=limit_s * 1.01)
+    assert codes(OUTSIDE_WORK, evidence(call_s=call_s, untimed_cpu_s=limit_s)) == []
+    given = evidence(call_s=call_s, untimed_cpu_s=limit_s * 1.01)
 
-    assert codes(OUTSIDE_WORK, given) == ["outside work"]
+    assert codes(OUTSIDE_WORK, given) == ["untimed_work"]
 
 
 def test_wrong_timed_calls_are_noted_with_the_first_and_their_number():
     given = evidence(timed_wrong=("at [0]: expected 1, got 2", "at [1]"))
     (finding,) = TIMED_OUTPUTS.inspect(given).findings
 
-    assert (finding.code, finding.weight) == ("wrong when timed", "note")
+    assert (finding.code, finding.weight) == ("incorrect_when_timed", "note")
     assert "expected 1, got 2" in finding.summary
     assert finding.evidence == {"first": "at [0]: expected 1, got 2", "count": 2}
 
 
 def test_folded_weights_are_noted_with_what_was_lacking():
-    given = evidence(right_when_seeded=True, lacking_weights=("linear.bias",))
+    given = evidence(passes_with_initial_weights=True, lacking_weights=("linear.bias",))
     (finding,) = WEIGHTS.inspect(given).findings
 
-    assert (finding.code, finding.weight) == ("weights folded", "note")
+    assert (finding.code, finding.weight) == ("weights_constant_folded", "note")
     assert finding.evidence == {"lacking": ["linear.bias"]}
     assert labels(WEIGHTS, given) == []
 
 
 def test_weights_that_were_not_drawn_are_labelled():
-    given = evidence(lacking_weights=("a", "b"), right_when_seeded=False)
+    given = evidence(lacking_weights=("a", "b"), passes_with_initial_weights=False)
     (label,) = WEIGHTS.inspect(given).labels
 
-    assert label.name == "weights not redrawn"
+    assert label.name == "weights_not_replaced"
     assert label.detail.endswith("a, b")
 
 
@@ -220,12 +222,12 @@ def test_every_finding_and_label_fits_a_report():
     given = evidence(
         mutated=long,
         lacking_weights=long,
-        census={f"aten::{number:050}": 1 for number in range(60)},
+        operator_counts={f"aten::{number:050}": 1 for number in range(60)},
         features=StaticFeatures(decoding=seen("y" * 5000)),
         alias=True,
         disturbed=0.5,
-        outside_s=1.0,
-        right_when_knocked_out=True,
+        untimed_cpu_s=1.0,
+        right_when_suppressed=True,
     )
     for name in catalogue("checks"):
         observed = load("checks", name).inspect(given)

@@ -17,7 +17,7 @@ from tilewright.cli.main import VERBS, cli
 from tilewright.config import leaves, load
 from tilewright.errors import ConfigError, InfrastructureError, PluginError, ProblemError
 from tilewright.records import EvalReport
-from tilewright.records.runs import create_run, read_report, write_report
+from tilewright.records.run_folder import create_run, read_report, write_report
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def judged(monkeypatch):
                 raise report_or_error
             return report_or_error
 
-        monkeypatch.setattr("tilewright.api.judge", judge)
+        monkeypatch.setattr("tilewright.api.evaluate_request", judge)
         return asked
 
     return answer
@@ -84,7 +84,7 @@ def test_flags_that_stand_for_a_setting_name_it():
         "baselines": "eval.baselines",
         "protocol": "eval.protocol",
         "device": "eval.device",
-        "layers": "eval.require_layers",
+        "require_isolation": "eval.require_isolation",
         "reuse": "eval.reuse",
         "out": "runs",
     }
@@ -114,9 +114,9 @@ def test_flags_that_stand_for_a_setting_name_it():
         (["eval", "fast.py", "-p", "add_relu", "--set", "eval"], 2, "write path=value"),
         (["eval", "fast.py", "-p", "add_relu", "--config", "no.yaml"], 2, "no.yaml"),
         (["eval", "fast.py", "-p", "add_relu", "--baseline", "no.py"], 2, "no.py: no such file"),
-        (["eval", "fast.py", "-p", "add_relu", "--allow-import", "no"], 2, "no such folder"),
-        (["eval", "fast.py", "-p", "add_relu", "--require", "faster"], 2, "write speedup>=X"),
-        (["eval", "--replay", "no"], 6, "no report can be read"),
+        (["eval", "fast.py", "-p", "add_relu", "--python-path", "no"], 2, "no such folder"),
+        (["eval", "fast.py", "-p", "add_relu", "--min-speedup", "faster"], 2, "write X"),
+        (["eval", "--from-report", "no"], 6, "no report can be read"),
         (["explain", "no"], 6, "no report can be read"),
         (["problems", "show", "missing"], 3, "no problem 'missing'"),
         (["problems", "new", "two words"], 2, "cannot be the name"),
@@ -131,10 +131,10 @@ def test_bad_input_is_one_line(run, words, code, says, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--replay", "x"],
+        ["--from-report", "x"],
         ["--watch", "--json"],
-        ["--require", "speedup>=1", "--protocol", "official"],
-        ["--require", "speedup>=1", "--set", "eval.timing.enabled=false"],
+        ["--min-speedup", "speedup>=1", "--protocol", "official"],
+        ["--min-speedup", "speedup>=1", "--set", "eval.timing.enabled=false"],
         ["--protocol", "strict", "--set", "eval.protocol=official"],
     ],
 )
@@ -145,7 +145,7 @@ def test_contradictory_flags_are_refused(run, words):
 
 def test_a_replay_takes_nothing_else(run):
     for words in (["-p", "add_relu"], ["--reuse"], ["--watch"], ["--set", "eval.device=cpu"]):
-        refused(run("eval", "--replay", "x", *words), 2, "contradict each other", words[0][:5])
+        refused(run("eval", "--from-report", "x", *words), 2, "contradict each other", words[0][:5])
     refused(run("eval", "-", "-p", "add_relu", "--watch"), 2, "never saved again")
 
 
@@ -196,13 +196,13 @@ def test_json_is_one_document_whose_top_is_the_answer(run, judged):
 
 def test_flags_reach_the_request_and_the_run_folder(run, judged, tmp_path):
     asked = judged(reports.correct())
-    words = ["--baseline", "eager", "--baseline", "base.py", "--require-layer", "seccomp"]
+    words = ["--baseline", "eager", "--baseline", "base.py", "--require-isolation", "seccomp"]
     words += ["--set", "eval.timing.max_s=0.25", "--out", "kept", "--protocol", "official"]
     (tmp_path / "base.py").write_text(reports.SOURCE)
     assert run("eval", "fast.py", "-p", "add_relu", *words).exit_code == 0
     request, settings = asked[0]
     assert [item.name for item in request.baselines] == ["eager", "base"]
-    assert request.require_layers == ("seccomp",)
+    assert request.require_isolation == ("seccomp",)
     assert request.protocol == "official"
     assert request.timing.max_s == 0.25
     (folder,) = (tmp_path / "kept").iterdir()
@@ -211,24 +211,45 @@ def test_flags_reach_the_request_and_the_run_folder(run, judged, tmp_path):
 
 @pytest.mark.parametrize(
     ("bar", "code"),
-    [("speedup>=1.05", 0), ("speedup>=1.36", 0), ("speedup>1.36", 1), ("speedup >= 1.4", 1)],
+    [
+        ("1.36", 0),
+        ("1.37", 1),
+        (">1.36", 1),
+        (">=1.36", 0),
+        ("speedup>=1.05", 0),
+        ("speedup>=1.36", 0),
+        ("speedup>1.36", 1),
+        ("speedup >= 1.4", 1),
+    ],
 )
 def test_the_bar_is_held_against_the_lower_end(run, judged, bar, code):
     judged(reports.correct())
-    result = run("eval", "fast.py", "-p", "add_relu", "--require", bar)
+    result = run("eval", "fast.py", "-p", "add_relu", "--min-speedup", bar)
     assert result.exit_code == code
     assert ("is missed" in result.stderr) == (code == 1)
 
 
+@pytest.mark.reads_settings
 def test_a_bar_is_missed_without_a_number_and_never_hides_unjudged(run, judged):
     judged(reports.report())
-    assert run("eval", "fast.py", "-p", "add_relu", "--require", "speedup>=0.1").exit_code == 1
+    assert run("eval", "fast.py", "-p", "add_relu", "--min-speedup", "speedup>=0.1").exit_code == 1
     judged(reports.unjudged())
-    assert run("eval", "fast.py", "-p", "add_relu", "--require", "speedup>=0.1").exit_code == 4
+    assert run("eval", "fast.py", "-p", "add_relu", "--min-speedup", "speedup>=0.1").exit_code == 4
 
 
 @pytest.mark.parametrize(
-    "text", ["", "speedup", "speedup>=", "speedup=1", "speedup>=-1", "speedup>=0", "fast>=1", "1"]
+    "text",
+    [
+        "",
+        "speedup",
+        "speedup>=",
+        "speedup=1",
+        "speedup>=-1",
+        "speedup>=0",
+        "fast>=1",
+        ">=",
+        "speedup 1",
+    ],
 )
 def test_bars_that_are_none(text):
     with pytest.raises(ConfigError):
@@ -272,7 +293,7 @@ def test_a_report_that_cannot_be_written_is_shown_and_rescued(run, judged, tmp_p
             raise ConfigError(f"{folder}/report.json: cannot be written: No space left on device")
         return write_report(folder, report)
 
-    monkeypatch.setattr("tilewright.cli.common.write_report", full)
+    monkeypatch.setattr("tilewright.cli.run_output.write_report", full)
     result = run("eval", "fast.py", "-p", "add_relu")
     assert result.stdout.startswith("correct  ")
     assert result.exit_code == 2
@@ -300,7 +321,7 @@ def test_a_replay_asks_again_under_the_recorded_seed(run, judged, tmp_path):
     folder = create_run(tmp_path / "old", "")
     write_report(folder, recorded)
     asked = judged(reports.incorrect())
-    result = run("eval", "--replay", str(folder), "--set", "runs=new")
+    result = run("eval", "--from-report", str(folder), "--set", "runs=new")
     assert result.exit_code == 1
     assert asked[0][0] == recorded.request.model_copy(update={"seed": recorded.seed})
     assert "recorded by tilewright 0.0.1" in result.stderr
@@ -308,20 +329,20 @@ def test_a_replay_asks_again_under_the_recorded_seed(run, judged, tmp_path):
     assert len(list((tmp_path / "new").iterdir())) == 1
 
 
-@pytest.mark.parametrize("verb", [["eval", "--replay"], ["explain"]])
+@pytest.mark.parametrize("verb", [["eval", "--from-report"], ["explain"]])
 def test_damaged_and_newer_records_are_refused_by_name(run, tmp_path, verb):
     path = tmp_path / "report.json"
     text = reports.correct().to_json()
     path.write_text(text[: len(text) // 2])
     refused(run(*verb, str(path)), 6, "damaged")
-    path.write_text(text.replace('"schema_version":1', '"schema_version":9'))
+    path.write_text(text.replace('"schema_version":2', '"schema_version":9'))
     refused(run(*verb, str(path)), 6, "schema version 9", "upgrade")
     path.write_text("[]")
     refused(run(*verb, str(path)), 6)
 
 
 def test_work_that_was_stored_is_answered_and_said_so(run, monkeypatch):
-    monkeypatch.setattr("tilewright.api.judge", lambda *_: reports.correct())
+    monkeypatch.setattr("tilewright.api.evaluate_request", lambda *_: reports.correct())
     result = run("eval", "fast.py", "-p", "add_relu", "--reuse")
     assert result.exit_code == 0
     assert "answered from the store" in result.stderr

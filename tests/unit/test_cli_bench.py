@@ -11,8 +11,8 @@ import pytest
 from tests.unit import cli_reports as reports
 from tests.unit.test_reports import a_run, turns
 from tilewright.executors.local import LocalExecutor
-from tilewright.records.events import Asked
-from tilewright.records.log import EventLog
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import RequestsIssued
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def rows(count: int) -> str:
 
 def test_a_run_goes_on_where_its_limit_ended_it(run, judged):
     Path("rows.jsonl").write_text(rows(5) + '{"problem": "softm')
-    first = run("bench", "softmax", "--candidates", "rows.jsonl", "--limit", "2", "--json")
+    first = run("bench", "softmax", "--candidates", "rows.jsonl", "--max-candidates", "2", "--json")
     assert first.exit_code == 0, first.stderr
     assert "left out: rows.jsonl:6: not JSON" in first.stderr
     assert "2 judged" in first.stderr
@@ -44,7 +44,7 @@ def test_a_run_goes_on_where_its_limit_ended_it(run, judged):
     assert (document["candidates"], document["left"]) == (2, 3)
     assert "1 of 1 problems were never linted" in first.stderr
     begun = json.loads(Path(document["run"], "events.jsonl").read_text().partition("\n")[0])
-    assert (begun["weak"], begun["unlinted"]) == ({}, 1)
+    assert (begun["unsound_problems"], begun["problems_not_linted"]) == ({}, 1)
     second = run("bench", "--resume", document["run"])
     assert second.exit_code == 0, second.stderr
     assert "3 judged" in second.stderr
@@ -69,12 +69,12 @@ def test_a_candidate_without_an_entry_point_fails_and_the_rest_goes_on(run):
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["bench"], 2, "wants PROBLEMS and --candidates"),
+        (["bench"], 2, "needs PROBLEMS and --candidates"),
         (["bench", "softmax", "--candidates", "nowhere"], 2, "no such file or folder"),
         (["bench", "nope", "--candidates", "reference"], 3, "neither a file"),
         (["bench", "softmax", "--candidates", "reference", "--protocol", "x"], 2, "'x'"),
         (["bench", "--resume", "nowhere"], 6, "no event log"),
-        (["bench", "softmax", "--resume", "nowhere"], 2, "leave problems out"),
+        (["bench", "softmax", "--resume", "nowhere"], 2, "leave out problems"),
         (["report", "nowhere"], 6, "no event log"),
         (["problems", "import", "nope"], 3, "installed: kernelbench, kernelbenchx, tritonbench"),
         (["problems", "import", "kernelbench", "--from", "nowhere"], 3, "no such file"),
@@ -114,7 +114,7 @@ def test_a_set_is_imported_listed_and_shown(run):
     Path("rows.jsonl").write_text(json.dumps(lines[0]))
     again = run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
     assert "1 problems of kernelbench@v0" in again.stderr
-    assert "instead of 2 before" in again.stderr
+    assert "which replace 2" in again.stderr
     model = model.replace('"""Doubles."""\n', "").replace("    def", '    """Twice."""\n    def', 1)
     Path("rows.jsonl").write_text(json.dumps({**lines[1], "code": model}))
     run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
@@ -129,13 +129,13 @@ def test_a_run_of_many_is_told_from_one_report_and_from_a_models(run, tmp_path):
     folder = a_run(tmp_path / "one", turns(2))
     said = run("explain", str(folder))
     assert said.exit_code == 6
-    assert "is a run of many: explain one of its reports" in said.stderr
+    assert "holds several evaluations: explain one of its reports" in said.stderr
     with EventLog(folder) as log:
-        log.append(Asked(limit=1, asks=(turns(1)[0].ask,)))
+        log.append(RequestsIssued(limit=1, asks=(turns(1)[0].ask,)))
     (folder / "candidates.jsonl").unlink()
     gone = run("bench", "--resume", str(folder))
     assert gone.exit_code == 6
-    assert "candidates.jsonl: gone; without it this run cannot go on" in gone.stderr
+    assert "candidates.jsonl: missing; without it this run cannot be resumed" in gone.stderr
 
 
 def test_a_damaged_line_is_named_by_view_and_the_rest_is_shown(run, tmp_path):
@@ -161,7 +161,16 @@ def test_a_report_is_written_where_it_is_wanted(run, tmp_path):
 
 def test_a_limit_holds_with_several_workers(run, judged):
     Path("rows.jsonl").write_text(rows(5))
-    asked = ("bench", "softmax", "--candidates", "rows.jsonl", "--workers", "3", "--limit", "1")
+    asked = (
+        "bench",
+        "softmax",
+        "--candidates",
+        "rows.jsonl",
+        "--workers",
+        "3",
+        "--max-candidates",
+        "1",
+    )
     first = run(*asked, "--json")
     assert "1 judged" in first.stderr, first.stderr
     document = json.loads(first.stdout)

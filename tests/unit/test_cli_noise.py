@@ -9,17 +9,18 @@ import pytest
 
 from tests.unit import cli_reports as reports
 from tilewright.cli.doctor import noise_item
-from tilewright.cli.machine import LAYERS, layer_items, tool_items
-from tilewright.cli.noise import (
-    FLOOR,
+from tilewright.cli.self_comparison import (
+    MIN_SIGMA,
     Sample,
     calibrated,
     samples_of,
     scatter_of,
     self_request,
 )
+from tilewright.cli.system_checks import LAYERS, layer_items, tool_items
 from tilewright.config import Config
-from tilewright.evaluator.calibration import DEFAULT, GPU_DEFAULT
+from tilewright.evaluator.timing.calibration import DEFAULT, GPU_DEFAULT
+from tilewright.wire.names import ISOLATION_LAYERS
 
 
 def sample(log_ratio: float, call_us: float = 5000.0, within: float = 0.0) -> Sample:
@@ -31,7 +32,7 @@ def test_the_reference_is_its_own_candidate():
     assert [case.name for case in request.problem.cases] == ["large"]
     assert request.candidate.entry == "reference"
     assert request.candidate.files == (request.problem.source,)
-    assert request.problem.sizes == {}
+    assert request.problem.size_ranges == {}
     assert self_request("mlp", Config()).candidate.entry == "Model"
 
 
@@ -44,8 +45,8 @@ def test_samples_come_from_the_raw_blocks_alone():
 
 
 def test_sigma_is_found_again():
-    draw = random.Random(7).gauss
-    samples = [sample(draw(0, 0.03)) for _ in range(2000)]
+    normal = random.Random(7).gauss
+    samples = [sample(normal(0, 0.03)) for _ in range(2000)]
     sigmas, counts = calibrated(samples)
     assert sigmas[2] == pytest.approx(0.03, rel=0.1)
     assert counts == (0, 0, 2000, 0)
@@ -53,11 +54,11 @@ def test_sigma_is_found_again():
 
 
 def test_what_the_blocks_show_themselves_is_taken_out():
-    draw = random.Random(7).gauss
-    samples = [sample(draw(0, 0.05), within=0.04) for _ in range(2000)]
+    normal = random.Random(7).gauss
+    samples = [sample(normal(0, 0.05), within=0.04) for _ in range(2000)]
     assert calibrated(samples)[0][2] == pytest.approx(0.03, rel=0.15)
-    quiet = [sample(draw(0, 0.001), within=0.01) for _ in range(20)]
-    assert calibrated(quiet)[0][2] == FLOOR
+    quiet = [sample(normal(0, 0.001), within=0.01) for _ in range(20)]
+    assert calibrated(quiet)[0][2] == MIN_SIGMA
 
 
 def test_classes_are_those_of_the_evaluator():
@@ -66,12 +67,12 @@ def test_classes_are_those_of_the_evaluator():
 
 
 def test_on_a_gpu_a_time_and_a_share_are_found_again():
-    draw = random.Random(7)
+    chance = random.Random(7)
     samples = []
     for _ in range(4000):
-        for us in (draw.uniform(5, 20), draw.uniform(20.1, 1000)):
-            luck = math.hypot(0.4 / us, 0.01 * min(1, 100 / us), 0.001, 0.0005)
-            samples.append(sample(draw.gauss(0, luck), call_us=us, within=0.0005))
+        for us in (chance.uniform(5, 20), chance.uniform(20.1, 1000)):
+            noise = math.hypot(0.4 / us, 0.01 * min(1, 100 / us), 0.001, 0.0005)
+            samples.append(sample(chance.gauss(0, noise), call_us=us, within=0.0005))
     (at_10_us, share), counts = calibrated(samples, on_gpu=True)
     assert at_10_us == pytest.approx(0.04, rel=0.1)
     assert share == pytest.approx(0.01, rel=0.1)
@@ -111,17 +112,16 @@ def test_everything_missing_says_what_for_and_how(tmp_path, monkeypatch):
 
 
 def test_every_layer_has_its_remedy():
-    isolation = pytest.importorskip("tilewright.contestant.isolation")
-    assert set(LAYERS) == set(isolation.LAYERS)
+    assert set(LAYERS) == set(ISOLATION_LAYERS)
 
 
 def test_each_pair_of_processes_is_a_sample_of_its_own():
     report = reports.correct()
     item = report.comparisons[-1]
     whole = len(item.raw_us)
-    split = item.model_copy(update={"pairs": (8, whole - 8)})
+    split = item.model_copy(update={"blocks_per_process": (8, whole - 8)})
     found = samples_of(report.model_copy(update={"comparisons": (split,)}))
     assert [made.case for made in found] == [item.case] * 2
-    alone = item.model_copy(update={"raw_us": item.raw_us[:8], "pairs": (8,)})
+    alone = item.model_copy(update={"raw_us": item.raw_us[:8], "blocks_per_process": (8,)})
     (first,) = samples_of(report.model_copy(update={"comparisons": (alone,)}))
     assert first == found[0]

@@ -27,7 +27,7 @@ def invoke(*words):
         (["optimize", "softmax", "--model", "scripted:nowhere.py"], 5, "nowhere.py"),
         (["optimize", "softmax", "--model", "local:nowhere"], 5, "nowhere"),
         (["optimize", "--resume", "nowhere"], 6, "nowhere"),
-        (["optimize", "softmax", "--resume", "nowhere"], 2, "leave problem out"),
+        (["optimize", "softmax", "--resume", "nowhere"], 2, "leave out problem"),
         (["optimize", "softmax", "--model", "recorded:bundled", "--turns", "0"], 2, "loop.turns"),
         (
             ["optimize", "softmax", "--model", "recorded:bundled", "--strategy", "x"],

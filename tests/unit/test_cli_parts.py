@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.cli import eval as eval_verb
-from tilewright.cli.eval import saved, wait_for_save
-from tilewright.cli.lines import one_line, printable
+from tilewright.cli.eval import saved, wait_for_change
+from tilewright.cli.output import one_line, printable
 from tilewright.cli.progress import Progress, bar_of, describe
 
 
@@ -16,9 +16,9 @@ def test_lines():
 
 
 def test_progress_is_plain_where_there_is_no_terminal(capsys, monkeypatch):
-    monkeypatch.setattr("tilewright.cli.progress.FIRST_S", 0.05)
+    monkeypatch.setattr("tilewright.cli.progress.FIRST_LINE_S", 0.05)
     with Progress("it") as progress:
-        progress("draw", {"case": "tiny", "contents": "scale\x1b"})
+        progress("sample", {"case": "tiny", "variation": "scale\x1b"})
         progress._over.wait(0.2)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b; ")
@@ -49,11 +49,11 @@ def test_what_was_done_in_an_earlier_sitting_says_nothing_of_what_is_left(capsys
 
 
 def test_a_save_is_seen_once_it_is_complete(tmp_path, monkeypatch):
-    monkeypatch.setattr(eval_verb, "POLL_S", 0.001)
+    monkeypatch.setattr(eval_verb, "POLL_INTERVAL_S", 0.001)
     file = tmp_path / "a.py"
     file.write_text("1")
     before = saved([tmp_path])
     assert list(before) == [str(file)]
     looks = iter([before, {}, {"a": (2, 1)}, {"a": (2, 5)}, {"a": (2, 5)}])
-    wait_for_save(before, lambda: next(looks))
+    wait_for_change(before, lambda: next(looks))
     assert next(looks, None) is None

@@ -11,9 +11,9 @@ from tests.unit.test_golden import GOLD
 from tests.unit.test_problem_sets import MODEL, a_clone, row, rows
 from tilewright.cli.render import table, to_text
 from tilewright.config import load
-from tilewright.executors.choose import device_model
-from tilewright.problems.store import find_one
-from tilewright.records.health import CaseHealth, Health, memory_of
+from tilewright.executors.factory import device_model
+from tilewright.problems.imported_sets import find_one
+from tilewright.records.problem_lint import CaseHealth, Health, memory_of
 
 
 def next_of(result) -> list[str]:
@@ -87,7 +87,7 @@ def test_an_address_that_no_file_can_have_is_one_line(run, address):
 def test_the_linter_says_nothing_of_the_devices_of_others(run):
     result = run("problems", "lint", "softmax", "--set", "executor=http://somewhere:1")
     assert result.exit_code == 2
-    assert "on this machine alone, not by http://somewhere:1" in result.stderr
+    assert "on this machine only, and the executor is http://somewhere:1" in result.stderr
 
 
 def test_the_linters_table_shows_memory_and_reference_of_the_largest_case(run, tmp_path):

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from tests.unit import cli_reports as reports
-from tilewright.cli.machine import Item
 from tilewright.cli.render import (
     Row,
     reason,
@@ -18,41 +17,41 @@ from tilewright.cli.render import (
     to_text,
 )
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
+from tilewright.cli.system_checks import Item
 from tilewright.records import Ceilings, KernelTime, Work
-from tilewright.scoring.units import short_time
-from tilewright.scoring.words import speed_text
+from tilewright.scoring.report_text import short_time, speed_text
 
 CORRECT = """\
 correct  bundled/add_relu by fast.py (torch), strict, on cpu
 
-case   baseline  it took  candidate took  speed-up                                         labels
-tiny   eager     12 us    11.9 us         no measurable difference [0.985, 1.025]          short
-large  eager     2.5 ms   1.25 ms         2.00x [1.92, 2.08]                       faster
+case   baseline  time    candidate time  speed-up                                         labels
+tiny   eager     12 us   11.9 us         no measurable difference [0.985, 1.025]          short_call
+large  eager     2.5 ms  1.25 ms         2.00x [1.92, 2.08]                       faster
 
 speed-up     1.42x [1.36, 1.47] (against eager, all cases)
-outputs      2 of 2 draws right, at most 0.2 of the allowed error (large, scale; float64); 1 skipped
-timed calls  80 of the candidate, inputs new in each; all that were compared were right
+outputs      2 of 2 correct, at most 0.2 of the tolerance (large, scale; float64); 1 skipped
+timed calls  80 of the candidate, with new inputs in each; every compared output was correct
 all times    uncalibrated: `tilewright doctor --calibrate` fits the intervals to this machine
-label        library call: aten::relu
-the wall     2 of 3 layers active; not: landlock (Function not implemented)
+label        library_call: aten::relu
+isolation    2 of 3 layers active; not: landlock (Function not implemented)
 """
 
 INCORRECT = """\
 incorrect  bundled/add_relu by fast.py (torch), strict, on cpu
   values (tiny, nominal): at [1, 4]: expected 0.5, got 0; error 5.2e+05 times the allowed one
 
-outputs     0 of 1 draws right
-the wall    2 of 3 layers active; not: landlock (Function not implemented)
-it printed  25 characters; explain shows them
+outputs    0 of 1 correct
+isolation  2 of 3 layers active; not: landlock (Function not implemented)
+output     25 characters; explain shows them
 """
 
 REJECTED = """\
 rejected  bundled/add_relu by fast.py (torch), strict, on cpu
   no kernel of the candidate's own was launched
 
-outputs   1 of 1 draws right, at most 0.031 of the allowed error (tiny, nominal; float64)
-finding   decisive: decoys: no kernel of the candidate's own was launched
-the wall  2 of 3 layers active; not: landlock (Function not implemented)
+outputs    1 of 1 correct, at most 0.031 of the tolerance (tiny, nominal; float64)
+finding    decisive: decoys: no kernel of the candidate's own was launched
+isolation  2 of 3 layers active; not: landlock (Function not implemented)
 """
 
 
@@ -110,11 +109,11 @@ def test_times(microseconds, shown):
 
 def test_reasons_are_one_short_line():
     shown = {
-        "correct": "library call",
+        "correct": "library_call",
         "incorrect": "tiny, nominal: at [1, 4]: expected 0.5, got 0",
         "failed": "exception in load: ValueError: boom [/bold]",
         "rejected": "no kernel of the candidate's own was launched",
-        "unjudged": "no device: CUDA candidates need a GPU",
+        "unjudged": "no_device: CUDA candidates need a GPU",
     }
     for name, text in shown.items():
         assert short_reason(getattr(reports, name)()) == text
@@ -146,11 +145,11 @@ def test_explain_shows_everything():
     checks = [CheckSeen("decoys", "Own kernels.", (finding,)), CheckSeen("inputs", "Inputs.", ())]
     text = " ".join(to_text(explain_view(report, checks, "runs/1/reproduce.py")).split())
     for wanted in (
-        "prepare 12.3 ms",
+        "build 12.3 ms",
         "total 2.5 s 0.2000 s outside 2.3000 s of calls",
         "large heavy_tail skipped float64 7 the reference itself is inaccurate",
-        'decoy: {"calls": 3}',
-        "inputs nothing. Inputs.",
+        'unused_kernel: {"calls": 3}',
+        "inputs none. Inputs.",
         "landlock no Function not implemented",
         "root seed 0123456789abcdef0123456789abcdef",
         "runs/1/reproduce.py",
@@ -182,14 +181,16 @@ def on_a_gpu():
     """Return a report as a GPU gives it, with all that is shown of one."""
     made = reports.correct()
     candidate = made.comparisons[1].candidate
-    took = candidate.model_copy(update={"call_us": 4000.0, "batched_us": None, "peak_bytes": 0})
+    took = candidate.model_copy(
+        update={"call_latency_us": 4000.0, "back_to_back_us": None, "peak_bytes": 0}
+    )
     large = made.comparisons[1].model_copy(update={"candidate": took})
     work = {"precision": "tf32", "moved_bytes": 4_000_000_000, "output_bytes": 0, "peak_bytes": 0}
     return made.model_copy(
         update={
             "comparisons": (made.comparisons[0], large),
             "work": (Work(case="large", flops=10**9, **work),),
-            "ceilings": Ceilings(bytes_per_s=4e12, flops_per_s={"tf32": 4e14}),
+            "ceilings": Ceilings(memory_bandwidth_bytes_per_s=4e12, flops_per_s={"tf32": 4e14}),
             "kernels": (
                 KernelTime(name="rows", launches=1, total_us=30.0, library=False),
                 KernelTime(name="at::native::fill", launches=2, total_us=10.0, library=True),
@@ -200,12 +201,12 @@ def on_a_gpu():
 
 def test_a_gpus_report_is_held_against_its_ceilings():
     text = to_text(report_view(on_a_gpu()))
-    assert "speed of light  large: 80%, limited by memory; a Python caller waits 4 ms" in text
+    assert "roofline     large: 80%, limited by memory; a Python caller waits 4 ms" in text
 
 
 def test_explain_says_what_limits_and_which_kernels_ran():
     text = " ".join(to_text(explain_view(on_a_gpu(), [], "None.")).split())
-    assert "Speed of light" in text
+    assert "Roofline" in text
     assert "4 GB must be moved, which takes 1 ms" in text
     assert "a Python caller waits" in text
     assert "30 us 75% 1 own rows" in text

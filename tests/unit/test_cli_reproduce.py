@@ -21,8 +21,8 @@ from tilewright.cli.reproduce import (
     reproducer,
 )
 from tilewright.evaluator.seeds import derive
-from tilewright.problems.reader import bundled_names, find_problem
-from tilewright.problems.sets.golden import problem_of
+from tilewright.problems.loader import bundled_names, find_problem
+from tilewright.problems.sets.gold_file import problem_of
 from tilewright.records import Candidate, EvalReport, Failed, Incorrect, Problem, SourceFile
 
 torch = pytest.importorskip("torch")
@@ -45,13 +45,13 @@ def wrong(name: str | Problem, language: str = "torch", **changes) -> EvalReport
     candidate = Candidate(
         language=language, files=(SourceFile(path=path, text=text),), entry=problem.entry
     )
-    contents = problem.contents or ("nominal", "scale", "heavy_tail", "edge_values")
-    pairs = [(case.name, each) for case in problem.cases[:1] for each in contents]
+    variation = problem.input_variations or ("nominal", "scale", "heavy_tail", "edge_values")
+    pairs = [(case.name, each) for case in problem.cases[:1] for each in variation]
     cases = [
         reports.case(case, each, seed=str(derive(reports.SEED, "inputs", case, each, 0)))
         for case, each in pairs
     ]
-    cases[-1] = cases[-1].model_copy(update={"verdict": "wrong", "error_over_bound": None})
+    cases[-1] = cases[-1].model_copy(update={"result": "fail", "error_over_tolerance": None})
     outcome = Incorrect(kind="values", case="x", message="wrong")
     request = reports.request(problem=problem, candidate=candidate, **changes)
     return reports.report(outcome, cases=tuple(cases), request=request)
@@ -76,7 +76,7 @@ def leave_no_module():
 
 @pytest.mark.parametrize("name", [*bundled_names(), GOLDEN])
 def test_the_script_draws_and_expects_what_the_judge_does(name, tmp_path):
-    from tilewright.evaluator.judge import draws, reference, weights
+    from tilewright.evaluator.judge import inputs, reference, weights
 
     report = wrong(name)
     made = globals_of(report, tmp_path)
@@ -86,34 +86,39 @@ def test_the_script_draws_and_expects_what_the_judge_does(name, tmp_path):
         "problem_kind": source.kind,
         "mode": source.mode,
         "grads": list(source.grads),
-        "keywords": list(source.keywords),
+        "keywords": list(source.keyword_args),
         "init_seed": made["INIT_SEED"],
     }
     judge = reference.load(source.source.text, fields)
     if judge.model is not None:
         seed = made["WEIGHTS_SEED"]
-        fresh, again = weights.redraw(judge.model, seed), made["redraw"](problem.function, seed)
+        fresh, again = weights.resample(judge.model, seed), made["resample"](problem.function, seed)
         assert all(torch.equal(fresh[key], again[key]) for key in fresh)
         judge.model.load_state_dict(fresh, strict=False)
         problem.function.load_state_dict(again, strict=False)
     for call in made["CALLS"]:
         args, grad_outputs, _ = problem.inputs(call)
-        drawn = draws.draw(
-            judge, call["params"], call["contents"], call["seed"], call["forward_seed"], double=True
+        sample = inputs.make_sample(
+            judge,
+            call["params"],
+            call["variation"],
+            call["seed"],
+            call["forward_seed"],
+            double=True,
         )
-        if drawn.skipped:
+        if sample.skipped:
             continue
-        theirs = made["tensors_in"]([drawn.arguments(), drawn.grad_outputs()])
+        theirs = made["tensors_in"]([sample.arguments(), sample.grad_outputs()])
         ours = made["tensors_in"]([args, grad_outputs])
         assert len(theirs) == len(ours)
         assert all(torch.equal(a, b) for a, b in zip(theirs, ours, strict=True))
         for a, b in zip(
-            drawn.expected, problem.expected(args, grad_outputs, call["forward_seed"]), strict=True
+            sample.expected, problem.expected(args, grad_outputs, call["forward_seed"]), strict=True
         ):
             assert torch.equal(a.value, b.value)
             assert (a.oracle is None) == (b.oracle is None)
-            assert a.own_error == b.own_error
-        assert problem.overwrites == drawn.overwrites == ({0} if name is GOLDEN else set())
+            assert a.reference_error == b.reference_error
+        assert problem.overwrites == sample.overwrites == ({0} if name is GOLDEN else set())
 
 
 @pytest.mark.parametrize("language", ["torch", "triton", "cpp"])
@@ -131,13 +136,13 @@ def test_the_script_is_python_that_names_nothing_of_ours_and_nothing_twice(langu
     }
     heads = {module.partition(".")[0] for module in modules}
     assert heads <= set(sys.stdlib_module_names) | {"torch", "triton", "numpy"}
-    assert ("tilewright/contestant/loaders/c_abi.py" in script) == (language == "cpp")
+    assert ("tilewright/runner/loaders/c_abi.py" in script) == (language == "cpp")
     assert ("TRITON_INTERPRET" in script.split("PROBLEM")[0]) == (language == "triton")
 
 
 def test_what_is_copied_in_keeps_everything_but_the_head():
     text = inlined("evaluator/judge/weights.py")
-    assert "def redraw(" in text
+    assert "def resample(" in text
     assert "import torch" not in text
     assert "__future__" not in text
     assert not text.startswith('"""')
@@ -168,7 +173,7 @@ def test_the_first_failing_draw_is_the_last_call():
 def test_hidden_sizes_are_drawn_again():
     report = wrong("add_relu")
     seed = str(derive(reports.SEED, "inputs", "hidden 2", "nominal", 0))
-    hidden = reports.case("hidden 2", verdict="wrong", seed=seed)
+    hidden = reports.case("hidden 2", result="fail", seed=seed)
     plan = plan_of(report.model_copy(update={"cases": (hidden,)}))
     assert set(plan.calls[0].params) == {"rows", "cols"}
 
@@ -178,7 +183,7 @@ def test_a_candidate_that_failed_without_an_answer_gets_the_calls_that_were_to_c
     report = reports.report(outcome, cases=(reports.case("tiny"),))
     plan = plan_of(report)
     assert plan.failing is None
-    made = [(call.case, call.contents) for call in plan.calls]
+    made = [(call.case, call.variation) for call in plan.calls]
     assert made[:3] == [("tiny", "nominal"), ("medium", "nominal"), ("large", "nominal")]
     assert len(made) == len(set(made)) == 3 + 4 + 3 * 6
     assert plan_of(reports.failed()).calls == []
@@ -197,9 +202,9 @@ def test_timed_calls_are_made_again_up_to_the_case_that_was_wrong():
 
 def test_there_is_no_script_where_nothing_can_be_shown():
     for name, why in {
-        "correct": "nothing was wrong",
+        "correct": "the candidate is correct",
         "unjudged": "nothing was judged",
-        "rejected": "every compared draw was right; what decided are the findings above",
+        "rejected": "every compared output was correct; the findings above decided the verdict",
     }.items():
         assert reproducer(getattr(reports, name)()) == ("", why)
 

@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 from tilewright.cli.main import cli
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.executors.choose import is_cluster, open_executor
-from tilewright.executors.cluster import RayExecutor
-from tilewright.executors.placing import Room, best_room, refusal
+from tilewright.executors.factory import is_cluster, open_executor
+from tilewright.executors.ray_executor import RayExecutor
+from tilewright.executors.ray_worker import describe_device
 from tilewright.executors.remote import RemoteExecutor
-from tilewright.executors.seat import described
+from tilewright.executors.scheduling import DeviceLoad, least_loaded, reject_reason
 
-ROOMS = st.builds(Room, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
+ROOMS = st.builds(DeviceLoad, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
 
 
 def test_an_idle_device_comes_before_a_warm_one_and_a_warm_one_before_others():
-    assert best_room("p", [Room(1, ["p"]), Room(0, [])]) == 1
-    assert best_room("p", [Room(0, []), Room(0, ["p", "q"])]) == 1
-    assert best_room("p", [Room(0, ["q", "r"]), Room(0, ["q"])]) == 1
+    assert least_loaded("p", [DeviceLoad(1, ["p"]), DeviceLoad(0, [])]) == 1
+    assert least_loaded("p", [DeviceLoad(0, []), DeviceLoad(0, ["p", "q"])]) == 1
+    assert least_loaded("p", [DeviceLoad(0, ["q", "r"]), DeviceLoad(0, ["q"])]) == 1
 
 
 @given(st.sampled_from("pqrs"), st.lists(ROOMS, min_size=1))
 def test_the_best_room_is_among_the_idlest_and_warm_if_one_of_them_is(problem, rooms):
-    chosen = rooms[best_room(problem, rooms)]
+    chosen = rooms[least_loaded(problem, rooms)]
     idlest = [room for room in rooms if room.load == min(item.load for item in rooms)]
     assert chosen in idlest
     assert (problem in chosen.known) == any(problem in room.known for room in idlest)
@@ -59,7 +59,7 @@ def test_a_device_that_no_cluster_leases_is_said_before_anything_is_started():
 
 
 def test_an_address_without_a_cluster_is_said():
-    answer = CliRunner().invoke(cli, ["serve", "--address", "host:6379"])
+    answer = CliRunner().invoke(cli, ["serve", "--ray-address", "host:6379"])
     assert answer.exit_code == 2
     assert "--executor ray" in answer.output
 
@@ -84,7 +84,7 @@ def test_an_address_where_no_cluster_is_is_said_at_once(address, said):
 
 
 def test_an_empty_address_starts_no_cluster_here(tmp_path):
-    words = ["serve", "--port", "0", "--executor", "ray", "--address", "", "--set"]
+    words = ["serve", "--port", "0", "--executor", "ray", "--ray-address", "", "--set"]
     answer = CliRunner().invoke(cli, [*words, f"home={tmp_path}"])
     assert answer.exit_code == 2
     assert "no address of a cluster" in answer.output
@@ -104,15 +104,15 @@ def test_a_port_that_is_none_is_said_and_an_address_of_numbers_is_kept_whole():
 
 
 def test_a_leased_gpu_that_is_not_there_is_named():
-    assert "7" in described(["7"])["trouble"]
-    assert described([])["device"] == "cpu"
+    assert "7" in describe_device(["7"])["trouble"]
+    assert describe_device([])["device"] == "cpu"
 
 
 def test_a_device_that_may_not_be_used_is_refused_with_the_reason():
     python = ".".join(map(str, sys.version_info[:3]))
     about = {"trouble": "", "tilewright": "1", "python": python, "model": "H200"}
-    assert refusal(about, "1", None) == refusal(about, "1", "H200") == ""
-    assert "tilewright 1 is there" in refusal(about, "2", None)
-    assert "3.8.1" in refusal({**about, "python": "3.8.1"}, "1", None)
-    assert "accelerator=" in refusal(about, "1", "H100")
-    assert refusal({**about, "trouble": "no torch"}, "1", None) == "no torch"
+    assert reject_reason(about, "1", None) == reject_reason(about, "1", "H200") == ""
+    assert "tilewright 1 is there" in reject_reason(about, "2", None)
+    assert "3.8.1" in reject_reason({**about, "python": "3.8.1"}, "1", None)
+    assert "accelerator=" in reject_reason(about, "1", "H100")
+    assert reject_reason({**about, "trouble": "no torch"}, "1", None) == "no torch"

@@ -48,9 +48,12 @@ def test_an_override_may_set_a_part_of_a_section():
 
 
 def test_a_value_is_yaml():
-    loaded = load(overrides=["eval.require_layers=[seccomp, landlock]"], environ={})
-    assert loaded.eval.require_layers == ("seccomp", "landlock")
-    assert load(overrides=["eval.limits.total_s=1e3"], environ={}).eval.limits.total_s == 1000.0
+    loaded = load(overrides=["eval.require_isolation=[seccomp, landlock]"], environ={})
+    assert loaded.eval.require_isolation == ("seccomp", "landlock")
+    assert (
+        load(overrides=["eval.limits.total_timeout_s=1e3"], environ={}).eval.limits.total_timeout_s
+        == 1000.0
+    )
 
 
 def test_the_environment_is_the_lowest_source(write):
@@ -117,7 +120,7 @@ def test_an_unknown_key_far_from_all_points_to_the_list():
         ("eval.timing=3", r"eval\.timing: "),
         ("eval.baselines=[]", r"eval\.baselines: "),
         ("eval.device={", "not YAML"),
-        ("eval.rules={precision: tf32, precision: fp32}", "'precision' stands twice"),
+        ("eval.rules={precision: tf32, precision: fp32}", "'precision' is repeated"),
         ("home.deeper=3", "home: "),
     ],
 )
@@ -133,7 +136,7 @@ def test_a_wrong_override_is_named(override, message):
     [
         ("- a\n", "settings are a mapping, not a list"),
         ("eval: [", "not YAML"),
-        ("eval: {device: cpu}\neval: {}\n", "'eval' stands twice"),
+        ("eval: {device: cpu}\neval: {}\n", "'eval' is repeated"),
         ("runs: !!python/object/apply:os.getcwd []\n", "not YAML"),
         ("1: 2\n", "1: Keys should be strings"),
         ("? [a]\n: b\n", "not YAML"),

@@ -17,7 +17,7 @@ import pytest
 
 from tests.forked import in_fork
 from tests.processes.isolation_tools import NONE, WHOLE, linux_only, needs_root
-from tilewright.contestant import hardening, landlock, sandbox, seccomp, selftests, syscalls
+from tilewright.runner.sandbox import hardening, init, landlock, seccomp, selftests, syscalls
 
 pytestmark = [linux_only, needs_root]
 UID = 61_500
@@ -264,7 +264,7 @@ def test_every_attack_gets_through_where_no_layer_is():
             os.environ["TILEWRIGHT_SELFTEST_SECRET"] = "open"
             attack = selftests.payload(bait, few, writer)
             here = os.getpid()
-            attack(dict.fromkeys(selftests.LAYERS, ""))
+            attack(dict.fromkeys(selftests.ISOLATION_LAYERS, ""))
             if os.getpid() != here:
                 os._exit(0)
             return selftests.collect(reader)
@@ -295,7 +295,7 @@ def test_a_daemon_that_outlives_its_sandbox_is_seen():
 
 def test_the_payload_gives_up_what_its_layers_say():
     def step() -> dict[str, str]:
-        box = sandbox.Sandbox(WHOLE, lambda _: 0, 0, "no namespaces here")
+        box = init.Sandbox(WHOLE, lambda _: 0, 0, "no namespaces here")
         pipes = tuple(int(n) for n in os.listdir("/proc/self/fd") if _is_pipe(int(n)))
         box.confinement = replace(WHOLE, keep_fds=pipes)
         box._prepare(-1, (0, 0))
@@ -304,9 +304,9 @@ def test_the_payload_gives_up_what_its_layers_say():
 
     applied = in_fork(step)
     assert {name for name, reason in applied.items() if "no namespaces" in reason} >= {
-        "namespaces",
+        "ipc_uts_cgroup_namespaces",
         "network",
-        "mount view",
+        "mount_namespace",
     }
-    for layer in ("descriptors", "cores", "environment", "landlock", "seccomp"):
+    for layer in ("file_descriptors", "cpu_affinity", "environment", "landlock", "seccomp"):
         assert applied[layer] == "" or applied[layer].startswith("partial")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests.unit.test_export import coldstart, import_coldstart
 from tilewright.cli.main import cli
-from tilewright.problems.reader import parse_problem
+from tilewright.problems.loader import parse_problem
 from tilewright.rl.data.contamination import Benchmark, reference_digest, shapes_and_operators
 from tilewright.rl.data.programs import Seen, canonical, similarity, sketch
 
@@ -154,7 +154,7 @@ def test_what_is_contaminated_is_left_out_and_said(tmp_path):
     rows = [coldstart(uuid=1, original_python_code=RENAMED), coldstart(uuid=2)]
     import_coldstart(rows, run, "a")
     words = ["data", "export", str(run), "--format", "sft", "--to", str(tmp_path / "sft.jsonl")]
-    result = CliRunner().invoke(cli, [*words, "--against", str(bench), "--json"])
+    result = CliRunner().invoke(cli, [*words, "--decontaminate", str(bench), "--json"])
     said = json.loads(result.stdout)
     assert (said["rows"], said["contaminated"]) == (1, 5)
     assert {item["how"] for item in said["matches"]} >= {"reference", "shapes and operators"}

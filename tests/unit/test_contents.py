@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tilewright.evaluator import correctness
-from tilewright.evaluator.judge.contents import CONTENTS, OFFSET, SCALE, is_structured, stir, vary
+from tilewright.evaluator.judge.variations import OFFSET, SCALE, is_structured, perturb, vary
+from tilewright.wire.names import INPUT_VARIATIONS
 
-VARIED = CONTENTS[1:]
+VARIED = INPUT_VARIATIONS[1:]
 
 
 def generator(seed: int = 7) -> torch.Generator:
@@ -52,24 +52,20 @@ PLAIN: dict[str, Callable[[], torch.Tensor]] = {
 }
 
 
-def test_judge_and_supervisor_name_the_same_contents():
-    assert correctness.CONTENTS == CONTENTS
-
-
 @pytest.mark.parametrize("name", STRUCTURED)
-@pytest.mark.parametrize("contents", VARIED)
-def test_structured_tensors_are_never_changed(name, contents):
+@pytest.mark.parametrize("variation", VARIED)
+def test_structured_tensors_are_never_changed(name, variation):
     value = STRUCTURED[name]()
 
     assert is_structured(value)
-    assert vary(value, contents, generator()) is value
+    assert vary(value, variation, generator()) is value
 
 
 @pytest.mark.parametrize("name", PLAIN)
-@pytest.mark.parametrize("contents", VARIED)
-def test_plain_tensors_keep_shape_dtype_and_strides(name, contents):
+@pytest.mark.parametrize("variation", VARIED)
+def test_plain_tensors_keep_shape_dtype_and_strides(name, variation):
     value = PLAIN[name]()
-    changed = vary(value, contents, generator())
+    changed = vary(value, variation, generator())
 
     assert not is_structured(value)
     assert changed is not value
@@ -102,11 +98,11 @@ def test_each_variation_does_what_it_says():
     assert {1e4, -1e4, 0.0, 1.0} <= set(edges.unique().tolist())
 
 
-@pytest.mark.parametrize("contents", VARIED)
-def test_the_same_generator_varies_alike(contents):
+@pytest.mark.parametrize("variation", VARIED)
+def test_the_same_generator_varies_alike(variation):
     value = PLAIN["normal"]()
 
-    assert torch.equal(vary(value, contents, generator()), vary(value, contents, generator()))
+    assert torch.equal(vary(value, variation, generator()), vary(value, variation, generator()))
 
 
 def test_strides_survive():
@@ -125,7 +121,7 @@ def test_unknown_contents_are_refused():
 def test_stirring_keeps_the_values_and_moves_them():
     value = sample(9, 31)
     before = value.clone()
-    stir(value, generator())
+    perturb(value, generator())
 
     assert torch.equal(before.reshape(-1).sort().values, value.reshape(-1).sort().values)
     assert not torch.equal(before, value)
@@ -136,7 +132,7 @@ def test_stirring_keeps_the_values_of_any_shape(shape):
     value = sample(*shape)
     before = value.clone()
     for seed in range(5):
-        stir(value, generator(seed))
+        perturb(value, generator(seed))
 
     assert torch.equal(before.reshape(-1).sort().values, value.reshape(-1).sort().values)
 
@@ -145,7 +141,7 @@ def test_a_stir_leaves_no_long_row_as_it_was():
     value = torch.randn(64, 32)
     rows = {tuple(row) for row in value.tolist()}
     for seed in range(8):
-        stir(value, generator(seed))
+        perturb(value, generator(seed))
         assert not rows & {tuple(row) for row in value.tolist()}
         rows |= {tuple(row) for row in value.tolist()}
 
@@ -153,7 +149,7 @@ def test_a_stir_leaves_no_long_row_as_it_was():
 def test_short_rows_stay_together():
     value = torch.randn(64, 4)
     rows = {tuple(row) for row in value.tolist()}
-    stir(value, generator())
+    perturb(value, generator())
     assert len(rows & {tuple(row) for row in value.tolist()}) >= 64 - 8
 
 
@@ -173,8 +169,8 @@ def test_what_a_roll_would_break_is_structured(value):
 
 def test_other_seeds_stir_otherwise():
     first, second = sample(50, 20), sample(50, 20)
-    stir(first, generator(1))
-    stir(second, generator(2))
+    perturb(first, generator(1))
+    perturb(second, generator(2))
 
     assert not torch.equal(first, second)
 
@@ -183,6 +179,6 @@ def test_other_seeds_stir_otherwise():
 def test_what_cannot_be_stirred_stays(shape):
     value = torch.ones(shape)
     before = value.clone()
-    stir(value, generator())
+    perturb(value, generator())
 
     assert torch.equal(before, value)

@@ -11,21 +11,21 @@ import torch
 from tests.contestant_role import ContestantRole
 from tests.unit.test_contestant import DOUBLE, said
 
-pytestmark = pytest.mark.usefixtures("contestant_room")
+pytestmark = pytest.mark.usefixtures("runner_folder")
 
 
-def test_an_exception_of_the_candidate_is_an_answer(contestant):
+def test_an_exception_of_the_candidate_is_an_answer(runner):
     source = "def work(x):\n    return deeper(x)\ndef deeper(x):\n    raise KeyError('lost')\n"
-    contestant.load({"candidate.py": source})
-    error = said(contestant.call(torch.ones(1)))
+    runner.load({"candidate.py": source})
+    error = said(runner.call(torch.ones(1)))
 
     assert (error.during, error.type, error.message) == ("call", "KeyError", "'lost'")
     assert error.traceback == [
         "candidate.py:2 in work: return deeper(x)",
         "candidate.py:4 in deeper: raise KeyError('lost')",
     ]
-    contestant.load({"candidate.py": DOUBLE})
-    assert contestant.call(torch.ones(1)).kind == "result"
+    runner.load({"candidate.py": DOUBLE})
+    assert runner.call(torch.ones(1)).kind == "result"
 
 
 @pytest.mark.parametrize(
@@ -39,49 +39,49 @@ def test_an_exception_of_the_candidate_is_an_answer(contestant):
         ("def f(): f()\nf()", "RecursionError"),
     ],
 )
-def test_whatever_loading_raises_is_an_answer(contestant, statement, kind):
-    assert said(contestant.load({"candidate.py": statement})).type == kind
-    assert contestant.load({"candidate.py": DOUBLE}).kind == "loaded"
+def test_whatever_loading_raises_is_an_answer(runner, statement, kind):
+    assert said(runner.load({"candidate.py": statement})).type == kind
+    assert runner.load({"candidate.py": DOUBLE}).kind == "loaded"
 
 
-def test_an_error_that_cannot_be_shown_is_still_an_answer(contestant):
+def test_an_error_that_cannot_be_shown_is_still_an_answer(runner):
     source = (
         "class Rude(Exception):\n    def __str__(self):\n        raise SystemExit\n"
         "Rude.__name__ = 'R' * 5000\n"
         "def work(x):\n    raise Rude\n"
     )
-    contestant.load({"candidate.py": source})
-    error = said(contestant.call(torch.ones(1)))
+    runner.load({"candidate.py": source})
+    error = said(runner.call(torch.ones(1)))
 
     assert error.message == "(its message cannot be shown)"
     assert error.type == "R" * 200
 
 
-def test_long_messages_are_cut(contestant):
+def test_long_messages_are_cut(runner):
     source = "def work(x, n=0):\n    return work(x, n + 1) if n < 40 else boom('y' * 90000)\n"
     source += "def boom(text):\n    raise ValueError(text)\n"
-    contestant.load({"candidate.py": source})
-    error = said(contestant.call(torch.ones(1)))
+    runner.load({"candidate.py": source})
+    error = said(runner.call(torch.ones(1)))
 
     assert len(error.message) == 4000
     assert len(error.traceback) == 12
 
 
-def test_messages_of_any_characters_fit_a_frame(contestant):
+def test_messages_of_any_characters_fit_a_frame(runner):
     line = "    raise ValueError('\U0001f600' * 4000)  # " + "\U0001f600" * 300
     nested = "".join(f"def f{n}(x):\n    return f{n + 1}(x)  #{line[-300:]}\n" for n in range(12))
-    contestant.load({"candidate.py": f"{nested}def f12(x):\n{line}\nwork = f0\n"})
+    runner.load({"candidate.py": f"{nested}def f12(x):\n{line}\nwork = f0\n"})
 
-    assert said(contestant.call(torch.ones(1))).type == "ValueError"
+    assert said(runner.call(torch.ones(1))).type == "ValueError"
 
 
-def test_a_patched_traceback_module_does_not_hide_an_error(contestant, monkeypatch):
+def test_a_patched_traceback_module_does_not_hide_an_error(runner, monkeypatch):
     def refuse(*_: object) -> NoReturn:
         raise RuntimeError
 
-    contestant.load({"candidate.py": "def work(x):\n    raise KeyError(1)\n"})
+    runner.load({"candidate.py": "def work(x):\n    raise KeyError(1)\n"})
     monkeypatch.setattr(traceback, "extract_tb", refuse)
-    error = said(contestant.call(torch.ones(1)))
+    error = said(runner.call(torch.ones(1)))
 
     assert (error.type, error.traceback) == ("KeyError", [])
 

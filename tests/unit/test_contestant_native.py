@@ -13,15 +13,15 @@ import torch
 from tests.contestant_role import ContestantRole
 from tests.roles import Role
 from tests.unit.test_contestant import value
-from tilewright.contestant import builder
-from tilewright.contestant.frames import MAX_BODY_BYTES
-from tilewright.contestant.launches import Launches
-from tilewright.contestant.loaders import c_abi, python
-from tilewright.evaluator.build import HEADER
-from tilewright.evaluator.testimony import Built, ErrorSaid, Result, read
+from tilewright.evaluator.pipeline.prepare import HEADER
+from tilewright.evaluator.runners.messages import Built, ErrorReport, Result, read
+from tilewright.runner import build_main
+from tilewright.runner.launch_counter import Launches
+from tilewright.runner.loaders import c_abi, python
+from tilewright.wire.frames import MAX_BODY_BYTES
 
 pytestmark = [
-    pytest.mark.usefixtures("contestant_room"),
+    pytest.mark.usefixtures("runner_folder"),
     pytest.mark.skipif(shutil.which("g++") is None, reason="no g++"),
 ]
 
@@ -76,7 +76,7 @@ def broken(x):
 
 def build(files: dict[str, str], **changes: Any) -> Any:
     """Have the builder build; return its last frame."""
-    role = Role(builder.main)
+    role = Role(build_main.main)
     fields = {
         "build": "c_abi",
         "command": COMMAND,
@@ -115,11 +115,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "tiny.so").read_bytes()
 
 
-def load_axpy(contestant: ContestantRole, library: bytes, **changes: Any) -> None:
+def load_axpy(runner: ContestantRole, library: bytes, **changes: Any) -> None:
     files: dict[str, str | bytes] = {"axpy.cpp": AXPY, "lib_0.so": library}
-    frame = contestant.load(
-        files, "axpy", loader="c_abi", artifacts={"kernel": "lib_0.so"}, **changes
-    )
+    frame = runner.load(files, "axpy", loader="c_abi", artifacts={"kernel": "lib_0.so"}, **changes)
     assert frame.kind == "loaded", frame
 
 
@@ -131,15 +129,15 @@ def test_a_c_abi_source_is_compiled():
     assert frame.body[:4] == b"\x7fELF"
 
 
-def test_a_source_that_does_not_compile_shows_what_the_compiler_said(contestant_room):
+def test_a_source_that_does_not_compile_shows_what_the_compiler_said(runner_folder):
     frame = build({"axpy.cpp": AXPY.replace("double a", "doubel a")})
-    said = read(frame, ErrorSaid)
+    said = read(frame, ErrorReport)
 
     assert said.type == "BuildError"
     assert "axpy.cpp:8:5: error: 'doubel'" in said.message.replace("\u2018", "'").replace(
         "\u2019", "'"
     )
-    assert str(contestant_room) not in said.message
+    assert str(runner_folder) not in said.message
 
 
 def test_an_extension_is_built_by_importing_the_candidate(tiny):
@@ -161,7 +159,7 @@ with open(os.path.join(folder, "tiny.so"), "wb") as file:
 def test_whatever_a_build_raises_is_an_answer():
     frame = build({"candidate.py": "raise SystemExit('never')"}, build="extension")
 
-    assert read(frame, ErrorSaid).type == "SystemExit"
+    assert read(frame, ErrorReport).type == "SystemExit"
 
 
 def test_libraries_too_large_for_a_frame_are_an_answer():
@@ -172,79 +170,79 @@ os.makedirs(folder)
 with open(os.path.join(folder, "huge.so"), "wb") as file:
     file.truncate({MAX_BODY_BYTES + 1})
 """
-    said = read(build({"candidate.py": source}, build="extension"), ErrorSaid)
+    said = read(build({"candidate.py": source}, build="extension"), ErrorReport)
 
     assert "libraries of 67108865 bytes, at most 67108864" in said.message
 
 
-def test_a_kernel_is_called_with_tensors_and_numbers(contestant, axpy):
-    load_axpy(contestant, axpy)
+def test_a_kernel_is_called_with_tensors_and_numbers(runner, axpy):
+    load_axpy(runner, axpy)
     x, y = torch.arange(6.0).reshape(3, 2).T, torch.ones(2, 3)
-    frame = contestant.call(x, y, 2.0, outputs=(y,))
+    frame = runner.call(x, y, 2.0, outputs=(y,))
 
-    assert torch.equal(value(contestant, frame, y), 2 * x + y)
+    assert torch.equal(value(runner, frame, y), 2 * x + y)
     assert read(frame, Result).launches == 1
-    frame = contestant.timed(x, y, 3.0, outputs=(y,))
+    frame = runner.timed(x, y, 3.0, outputs=(y,))
     assert read(frame, Result).launches == 1
-    assert torch.equal(value(contestant, frame, y), 3 * x + y)
+    assert torch.equal(value(runner, frame, y), 3 * x + y)
 
 
-def test_sizes_follow_what_each_call_expects(contestant, axpy):
-    load_axpy(contestant, axpy)
+def test_sizes_follow_what_each_call_expects(runner, axpy):
+    load_axpy(runner, axpy)
     for rows in (1, 4, 2):
         x = torch.ones(rows, 3)
-        frame = contestant.call(x, x, 1.0, outputs=(x,))
+        frame = runner.call(x, x, 1.0, outputs=(x,))
 
-        assert value(contestant, frame, x).tolist() == (x + x).tolist()
+        assert value(runner, frame, x).tolist() == (x + x).tolist()
 
 
-def test_a_kernel_that_refuses_has_not_launched(contestant, axpy):
-    load_axpy(contestant, axpy)
+def test_a_kernel_that_refuses_has_not_launched(runner, axpy):
+    load_axpy(runner, axpy)
     x = torch.ones(2, 3)
-    error = read(contestant.call(x, x, outputs=(x,)), ErrorSaid)
+    error = read(runner.call(x, x, outputs=(x,)), ErrorReport)
     assert (error.type, error.message) == ("RuntimeError", "axpy returned 7")
 
-    assert read(contestant.call(x, x, 1.0, outputs=(x,)), Result).launches == 1
+    assert read(runner.call(x, x, 1.0, outputs=(x,)), Result).launches == 1
 
 
-def test_a_knocked_out_kernel_leaves_poison(contestant, axpy):
-    load_axpy(contestant, axpy, knockout=True)
+def test_a_knocked_out_kernel_leaves_poison(runner, axpy):
+    load_axpy(runner, axpy, suppressed=True)
     x = torch.ones(2, 3)
     count = torch.zeros(2, dtype=torch.int32)
-    frame = contestant.call(x, x, 1.0, outputs=(x, count))
+    frame = runner.call(x, x, 1.0, outputs=(x, count))
 
-    assert bool(torch.isnan(value(contestant, frame, x)).all())
-    assert value(contestant, frame, count, 1).tolist() == [113, 113]
+    assert bool(torch.isnan(value(runner, frame, x)).all())
+    assert value(runner, frame, count, 1).tolist() == [113, 113]
     assert read(frame, Result).launches == 1
 
 
-def test_a_kernel_is_knocked_out_in_the_middle_of_its_life(contestant, axpy):
-    load_axpy(contestant, axpy)
+def test_a_kernel_is_knocked_out_in_the_middle_of_its_life(runner, axpy):
+    load_axpy(runner, axpy)
     x = torch.ones(2, 3)
-    frame = contestant.call(x, x, 1.0, outputs=(x,))
-    assert value(contestant, frame, x).tolist() == (x + x).tolist()
+    frame = runner.call(x, x, 1.0, outputs=(x,))
+    assert value(runner, frame, x).tolist() == (x + x).tolist()
 
-    assert contestant.role.ask("knock_out", {}).kind == "knocked_out"
-    frame = contestant.call(x, x, 1.0, outputs=(x,))
-    assert bool(torch.isnan(value(contestant, frame, x)).all())
+    assert runner.role.ask("suppress_launches", {}).kind == "run_suppressed"
+    frame = runner.call(x, x, 1.0, outputs=(x,))
+    assert bool(torch.isnan(value(runner, frame, x)).all())
 
 
-def test_gradients_are_the_kernels_own(contestant, axpy):
-    load_axpy(contestant, axpy)
+def test_gradients_are_the_kernels_own(runner, axpy):
+    load_axpy(runner, axpy)
     x, y = torch.ones(2, 3), torch.ones(2, 3)
     grads = {"grads": [0], "grad_outputs": [torch.tensor(4.0, dtype=torch.float64)]}
-    frame = contestant.call(x, y, outputs=(x,), **grads)
+    frame = runner.call(x, y, outputs=(x,), **grads)
 
     assert frame.kind == "result", frame
-    assert torch.equal(value(contestant, frame, x), torch.full((2, 3), 5.0))
+    assert torch.equal(value(runner, frame, x), torch.full((2, 3), 5.0))
 
 
-def test_what_has_no_place_in_the_abi_is_an_error(contestant, axpy):
-    load_axpy(contestant, axpy)
+def test_what_has_no_place_in_the_abi_is_an_error(runner, axpy):
+    load_axpy(runner, axpy)
     x = torch.ones(2, 3)
 
-    assert read(contestant.call(x, x, "a", outputs=(x,)), ErrorSaid).type == "TypeError"
-    assert read(contestant.call(x.cfloat(), x, 1.0, outputs=(x,)), ErrorSaid).type == "KeyError"
+    assert read(runner.call(x, x, "a", outputs=(x,)), ErrorReport).type == "TypeError"
+    assert read(runner.call(x.cfloat(), x, 1.0, outputs=(x,)), ErrorReport).type == "KeyError"
 
 
 def test_numbers_become_tensors_without_dimensions():
@@ -257,50 +255,50 @@ def test_numbers_become_tensors_without_dimensions():
     assert list(struct.stride)[:2] == [3, 1]
 
 
-def test_a_missing_entry_is_an_error(contestant, axpy):
+def test_a_missing_entry_is_an_error(runner, axpy):
     files: dict[str, str | bytes] = {"axpy.cpp": AXPY, "lib_0.so": axpy}
-    frame = contestant.load(files, "gone", loader="c_abi", artifacts={"kernel": "lib_0.so"})
+    frame = runner.load(files, "gone", loader="c_abi", artifacts={"kernel": "lib_0.so"})
 
-    assert read(frame, ErrorSaid).type == "AttributeError"
+    assert read(frame, ErrorReport).type == "AttributeError"
 
 
-def load_tiny(contestant: ContestantRole, library: bytes, source: str, **changes: Any) -> Any:
+def load_tiny(runner: ContestantRole, library: bytes, source: str, **changes: Any) -> Any:
     files: dict[str, str | bytes] = {"candidate.py": source, "lib_0.so": library}
-    return contestant.load(files, artifacts={"tiny": "lib_0.so"}, **changes)
+    return runner.load(files, artifacts={"tiny": "lib_0.so"}, **changes)
 
 
-def test_a_prebuilt_extension_is_loaded_and_counted(contestant, tiny):
-    assert load_tiny(contestant, tiny, USES_TINY).kind == "loaded"
+def test_a_prebuilt_extension_is_loaded_and_counted(runner, tiny):
+    assert load_tiny(runner, tiny, USES_TINY).kind == "loaded"
     x = torch.arange(3.0)
-    frame = contestant.call(x)
+    frame = runner.call(x)
 
-    assert torch.equal(value(contestant, frame, x), x * 2 + 3)
+    assert torch.equal(value(runner, frame, x), x * 2 + 3)
     assert read(frame, Result).launches == 1
 
 
-def test_a_call_that_raises_is_no_launch(contestant, tiny):
-    load_tiny(contestant, tiny, USES_TINY, entry="broken")
+def test_a_call_that_raises_is_no_launch(runner, tiny):
+    load_tiny(runner, tiny, USES_TINY, entry="broken")
 
-    assert read(contestant.call(torch.ones(2)), Result).launches == 0
+    assert read(runner.call(torch.ones(2)), Result).launches == 0
 
 
-def test_a_knocked_out_extension_returns_poison(contestant, tiny):
-    load_tiny(contestant, tiny, USES_TINY, knockout=True)
+def test_a_knocked_out_extension_returns_poison(runner, tiny):
+    load_tiny(runner, tiny, USES_TINY, suppressed=True)
     x = torch.arange(3.0)
-    frame = contestant.call(x)
+    frame = runner.call(x)
 
-    assert bool(torch.isnan(value(contestant, frame, x)).all())
+    assert bool(torch.isnan(value(runner, frame, x)).all())
     assert read(frame, Result).launches == 1
 
 
-def test_an_extension_that_was_not_built_is_an_error(contestant, tiny):
+def test_an_extension_that_was_not_built_is_an_error(runner, tiny):
     source = USES_TINY.replace('name="tiny"', 'name="other"')
-    said = read(load_tiny(contestant, tiny, source), ErrorSaid)
+    said = read(load_tiny(runner, tiny, source), ErrorReport)
 
     assert "extension 'other' was not built: ['tiny']" in said.message
 
 
-def test_a_library_of_operators_is_loaded_and_counted(contestant, tiny):
+def test_a_library_of_operators_is_loaded_and_counted(runner, tiny):
     # Defines an operator as a TORCH_LIBRARY would, at the moment at which one would be loaded.
     source = """
 import torch
@@ -325,10 +323,10 @@ finally:
 def work(x):
     return torch.ops.tiny_ops.thrice(x) + torch.ops.tiny_ops.thrice.default(x)
 """
-    assert load_tiny(contestant, tiny, source).kind == "loaded"
-    frame = contestant.call(torch.ones(2))
+    assert load_tiny(runner, tiny, source).kind == "loaded"
+    frame = runner.call(torch.ones(2))
 
-    assert value(contestant, frame, torch.ones(2)).tolist() == [6.0, 6.0]
+    assert value(runner, frame, torch.ones(2)).tolist() == [6.0, 6.0]
     assert read(frame, Result).launches == 2
 
 

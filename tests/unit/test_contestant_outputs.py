@@ -10,11 +10,11 @@ import torch
 
 from tests.contestant_role import ContestantRole
 from tests.unit.test_contestant import outputs, value
-from tilewright.contestant import host_memory
-from tilewright.contestant.tensors import build
-from tilewright.evaluator.testimony import Mapped, read
+from tilewright.evaluator.runners.messages import Mapped, read
+from tilewright.runner import host_memory
+from tilewright.wire.tensors import build
 
-pytestmark = pytest.mark.usefixtures("contestant_room")
+pytestmark = pytest.mark.usefixtures("runner_folder")
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.usefixtures("contestant_room")
         ("[x] * 70", "70", 64),
     ],
 )
-def test_structures_are_described(contestant, returned, structure, count):
-    contestant.load({"candidate.py": f"def work(x):\n    return {returned}\n"})
-    described = outputs(contestant.call(torch.ones(2)))
+def test_structures_are_described(runner, returned, structure, count):
+    runner.load({"candidate.py": f"def work(x):\n    return {returned}\n"})
+    described = outputs(runner.call(torch.ones(2)))
 
     assert len(described) == count
     assert not described or described[0]["structure"] == structure
@@ -44,14 +44,14 @@ def test_structures_are_described(contestant, returned, structure, count):
         ("x.as_subclass(Mine)", "candidate.Mine"),
     ],
 )
-def test_foreign_types_are_named_and_have_no_place(contestant, returned, kind):
+def test_foreign_types_are_named_and_have_no_place(runner, returned, kind):
     source = (
         "import torch\nclass Odd:\n    def __init__(self, x): pass\n"
         "class Mine(torch.Tensor): pass\n"
         f"def work(x):\n    return {returned}\n"
     )
-    contestant.load({"candidate.py": source})
-    (item,) = outputs(contestant.call(torch.ones(2)))
+    runner.load({"candidate.py": source})
+    (item,) = outputs(runner.call(torch.ones(2)))
 
     assert item["type"] == kind
     assert item["address"] is None
@@ -65,14 +65,14 @@ def test_foreign_types_are_named_and_have_no_place(contestant, returned, kind):
         "torch.zeros(2).to(torch.float8_e5m2)",
     ],
 )
-def test_what_cannot_be_read_is_described_without_a_place(contestant, returned):
-    contestant.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}, x * 3\n"})
-    frame = contestant.call(torch.ones(2))
+def test_what_cannot_be_read_is_described_without_a_place(runner, returned):
+    runner.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}, x * 3\n"})
+    frame = runner.call(torch.ones(2))
     first, _ = outputs(frame)
 
     assert first["type"] == "tensor"
     assert first["address"] is None
-    assert value(contestant, frame, torch.ones(2), 1).tolist() == [3.0, 3.0]
+    assert value(runner, frame, torch.ones(2), 1).tolist() == [3.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -88,51 +88,51 @@ def test_what_cannot_be_read_is_described_without_a_place(contestant, returned):
         "x.repeat(400, 300)",
     ],
 )
-def test_outputs_are_read_as_the_values_that_they_are(contestant, returned):
+def test_outputs_are_read_as_the_values_that_they_are(runner, returned):
     # Lazily conjugated, negated, expanded or strided: the judge sees bytes, densely.
-    contestant.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}\n"})
+    runner.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}\n"})
     x = torch.arange(6.0).reshape(2, 3)
     expected = eval(returned, {"torch": torch, "x": x})
-    for make in (contestant.call, contestant.timed):
+    for make in (runner.call, runner.timed):
         frame = make(x)
         (item,) = outputs(frame)
 
         assert (item["type"], item["shape"]) == ("tensor", list(expected.shape))
-        assert torch.equal(value(contestant, frame, expected), expected)
+        assert torch.equal(value(runner, frame, expected), expected)
 
 
 @pytest.mark.parametrize(
     ("returned", "alias"),
     [("x", True), ("x[1:].T", True), ("[x + 0, x.T]", True), ("x + 0", False), ("None", False)],
 )
-def test_views_of_inputs_are_told(contestant, returned, alias):
+def test_views_of_inputs_are_told(runner, returned, alias):
     # Also those whose dense copy is no view any more.
-    contestant.load({"candidate.py": f"def work(x):\n    return {returned}\n"})
-    described = outputs(contestant.call(torch.ones(3, 3)))
+    runner.load({"candidate.py": f"def work(x):\n    return {returned}\n"})
+    described = outputs(runner.call(torch.ones(3, 3)))
 
     assert [item["alias"] for item in described] == [False] * (len(described) - 1) + [alias]
 
 
-def test_a_timed_call_raises_the_tokens_and_tells_where_outputs_lie(contestant):
-    contestant.load({"candidate.py": "def work(x):\n    return x * 2, None, (x * 3).T\n"})
+def test_a_timed_call_raises_the_tokens_and_tells_where_outputs_lie(runner):
+    runner.load({"candidate.py": "def work(x):\n    return x * 2, None, (x * 3).T\n"})
     x = torch.arange(6.0).reshape(2, 3)
-    words = contestant.token.words
+    words = runner.page.words
     for _ in range(2):
-        frame = contestant.timed(x)
+        frame = runner.timed(x)
         assert frame.kind == "result"
         places = list(words[host_memory.OUTPUTS : host_memory.OUTPUTS + 3])
         assert places == [item["address"] or 0 for item in outputs(frame)]
-        assert torch.equal(contestant.output(x, places[0]), x * 2)
+        assert torch.equal(runner.output(x, places[0]), x * 2)
         assert places[1] == 0
-        assert torch.equal(contestant.output(x.T, places[2]), x.T * 3)
+        assert torch.equal(runner.output(x.T, places[2]), x.T * 3)
 
-    assert words[host_memory.ARMED] == words[host_memory.DONE] == 2
+    assert words[host_memory.READY] == words[host_memory.DONE] == 2
     assert gc.isenabled()
 
 
 def test_a_timed_call_reads_its_inputs_in_the_mirror():
     bare = ContestantRole(mapped=False)
-    mirror = read(bare.map(), Mapped).base
+    input_copy = read(bare.map(), Mapped).base
     bare.load({"candidate.py": "def work(x):\n    x += 1\n    return x\n"})
     x = torch.arange(4.0)
     fields = bare.fields(x)
@@ -140,11 +140,11 @@ def test_a_timed_call_reads_its_inputs_in_the_mirror():
     given = build(fields["args"], bare.arenas.inputs, 0)[0].clone()
     bare.close()
 
-    assert item["address"] == mirror + fields["args"]["v"][0]["offset"]
+    assert item["address"] == input_copy + fields["args"]["v"][0]["offset"]
     assert torch.equal(given, x)
 
 
-def test_outputs_are_kept_to_be_read_until_the_next_timed_call(contestant):
+def test_outputs_are_kept_to_be_read_until_the_next_timed_call(runner):
     # An array is told of its end; the memory of a tensor is not.
     source = """
 import weakref
@@ -160,12 +160,12 @@ def work(x):
     last = weakref.ref(array)
     return torch.from_numpy(array), torch.tensor(there)
 """
-    contestant.load({"candidate.py": source})
+    runner.load({"candidate.py": source})
     x, flag = torch.zeros(2), torch.tensor(True)
-    for make in (contestant.call, contestant.timed, contestant.timed):
+    for make in (runner.call, runner.timed, runner.timed):
         frame = make(x)
         gc.collect()
 
         assert sys.modules["candidate"].last() is not None
-        assert value(contestant, frame, x).tolist() == [7.0, 7.0]
-        assert not value(contestant, frame, flag, 1)
+        assert value(runner, frame, x).tolist() == [7.0, 7.0]
+        assert not value(runner, frame, flag, 1)

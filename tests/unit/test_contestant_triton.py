@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from tests.unit.test_contestant import value
-from tilewright.contestant.launches import Launches
-from tilewright.evaluator.testimony import ErrorSaid, Result, read
+from tilewright.evaluator.runners.messages import ErrorReport, Result, read
+from tilewright.runner.launch_counter import Launches
 
 pytest.importorskip("triton.runtime.interpreter")
 pytestmark = [
-    pytest.mark.usefixtures("contestant_room"),
+    pytest.mark.usefixtures("runner_folder"),
     pytest.mark.skipif(
         os.environ.get("TRITON_INTERPRET") != "1", reason="triton was imported for a device"
     ),
@@ -36,37 +36,37 @@ def work(x):
 """
 
 
-def test_launches_are_made_and_counted(contestant):
-    assert contestant.load({"candidate.py": SCALE}).kind == "loaded"
+def test_launches_are_made_and_counted(runner):
+    assert runner.load({"candidate.py": SCALE}).kind == "loaded"
     x = torch.arange(100.0)
-    frame = contestant.call(x)
+    frame = runner.call(x)
 
-    assert torch.equal(value(contestant, frame, x), x * 2)
+    assert torch.equal(value(runner, frame, x), x * 2)
     assert read(frame, Result).launches == 1
 
 
-def test_knocked_out_launches_do_nothing_and_are_counted(contestant):
+def test_knocked_out_launches_do_nothing_and_are_counted(runner):
     source = SCALE.replace("empty_like", "zeros_like")
-    contestant.load({"candidate.py": source}, knockout=True)
+    runner.load({"candidate.py": source}, suppressed=True)
     x = torch.arange(100.0)
-    frame = contestant.call(x)
+    frame = runner.call(x)
 
-    assert not bool(value(contestant, frame, x).any())
+    assert not bool(value(runner, frame, x).any())
     assert read(frame, Result).launches == 1
 
 
-def test_a_launch_that_raises_does_not_count(contestant):
+def test_a_launch_that_raises_does_not_count(runner):
     source = SCALE.replace(
         "    scale[(triton",
         "    try:\n        scale[(1,)](x, y, no_such, BLOCK=32)\n"
         "    except Exception:\n        pass\n    return x * 2\n    scale[(triton",
     ).replace("no_such", "'text', 3")
-    contestant.load({"candidate.py": source})
+    runner.load({"candidate.py": source})
 
-    assert read(contestant.call(torch.ones(8)), Result).launches == 0
+    assert read(runner.call(torch.ones(8)), Result).launches == 0
 
 
-def test_autotune_works_without_a_driver(contestant):
+def test_autotune_works_without_a_driver(runner):
     source = SCALE.replace(
         "@triton.jit",
         "@triton.autotune(configs=[triton.Config({'BLOCK': 16}), triton.Config({'BLOCK': 64})],\n"
@@ -75,22 +75,22 @@ def test_autotune_works_without_a_driver(contestant):
         "scale[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32)",
         "scale[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)](x, y, x.numel())",
     )
-    contestant.load({"candidate.py": source})
+    runner.load({"candidate.py": source})
     x = torch.arange(100.0)
-    first = contestant.call(x)
-    second = contestant.call(x)
+    first = runner.call(x)
+    second = runner.call(x)
 
-    assert torch.equal(value(contestant, second, x), x * 2)
+    assert torch.equal(value(runner, second, x), x * 2)
     assert read(first, Result).launches > 2
     assert read(second, Result).launches == 1
 
 
-def test_an_exception_in_a_kernel_is_the_candidates(contestant):
+def test_an_exception_in_a_kernel_is_the_candidates(runner):
     source = SCALE.replace("tl.load(x + at, mask=at < n)", "tl.load(x + at, mask=at < nothing)")
-    contestant.load({"candidate.py": source})
+    runner.load({"candidate.py": source})
 
-    assert contestant.call(torch.ones(8)).kind == "error"
-    assert read(contestant.call(torch.ones(8)), ErrorSaid).during == "call"
+    assert runner.call(torch.ones(8)).kind == "error"
+    assert read(runner.call(torch.ones(8)), ErrorReport).during == "call"
 
 
 def test_the_driver_stub_answers_what_candidates_ask():

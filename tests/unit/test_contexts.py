@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.loop.contexts import CONTEXTS, best_window, last_w, top_w, vanilla
+from tilewright.loop.context_windows import CONTEXTS, best_window, last_w, top_w, vanilla
 from tilewright.loop.strategies.sequential import turns_of
 
 REWARDS = [2.0, 1.9, 0, 0.5, 1.2, 0]

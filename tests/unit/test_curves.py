@@ -2,13 +2,13 @@
 
 import pytest
 
-from tilewright.records.events import Ask, Judgement, Turn
-from tilewright.scoring.curves import curves
-from tilewright.scoring.drkernel import drkernel
+from tilewright.records.events import Ask, EvalSummary, Turn
+from tilewright.scoring.benchmarks.drkernel import drkernel
+from tilewright.scoring.learning_curves import curves
 
 
 def turn(problem, number, verdict="correct", speedup=None, protocol="strict", **more):
-    item = Judgement(protocol=protocol, verdict=verdict, speedup=speedup, **more)
+    item = EvalSummary(protocol=protocol, verdict=verdict, speedup=speedup, **more)
     return Turn(ask=Ask(id=f"{problem}.{number}", problem=problem, turn=number), judgements=(item,))
 
 
@@ -47,7 +47,7 @@ def test_dr_kernels_score_is_of_published_rules_alone():
     official = [
         turn("a", 0, speedup=2.0, protocol="official"),
         turn("a", 1, speedup=1.2, protocol="official"),
-        turn("b", 0, speedup=9.0, protocol="official", findings=("decoy",)),
+        turn("b", 0, speedup=9.0, protocol="official", findings=("unused_kernel",)),
     ]
     found = drkernel(official)
     assert found is not None

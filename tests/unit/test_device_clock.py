@@ -10,31 +10,31 @@ from typing import Any
 
 import pytest
 
-from tilewright.evaluator.clocks import Turn
-from tilewright.evaluator.device_clock import (
+from tilewright.evaluator.judge.process import Judge
+from tilewright.evaluator.pipeline.gpu_checks import taken_share
+from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.gpu_runner import GpuRunner
+from tilewright.evaluator.runners.messages import Result
+from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.cpu_clock import TimedCall
+from tilewright.evaluator.timing.gpu_clock import (
     CALIBRATION_CALLS,
     KEPT,
     KNOWN_KERNEL,
     QUEUE_S,
     SETTLING_CALLS,
     SHORTEST_S,
-    DeviceClock,
+    CudaEventClock,
     calibrate,
-    gated,
-    own_share,
+    gated_call,
+    measure_own_kernel_time,
 )
-from tilewright.evaluator.device_side import DeviceSide
-from tilewright.evaluator.device_stages import taken_share
-from tilewright.evaluator.judge.main import Judge
-from tilewright.evaluator.sides import Ended
-from tilewright.evaluator.testimony import Result
-from tilewright.evaluator.times import CaseTimes
 from tilewright.records import Failed
 
-LATE = Ended(Failed(stage="timing", reason="timeout", message="no answer"))
+LATE = EvaluationEnded(Failed(stage="timing", reason="timeout", message="no answer"))
 
 
-class ScriptedSide(DeviceSide):
+class ScriptedSide(GpuRunner):
     """A side that queues after `queued_s`, and says what the script says."""
 
     def __init__(self, log: list[Any], queued_s: float = 0.0, **said: Any) -> None:
@@ -43,10 +43,10 @@ class ScriptedSide(DeviceSide):
         self.queued_s = queued_s
         self.said = said
         self.inputs_bytes = 1 << 30
-        self.limits: Any = SimpleNamespace(call_s=5.0)
+        self.limits: Any = SimpleNamespace(call_timeout_s=5.0)
         tree = SimpleNamespace(
             freeze=lambda: not log.append("freeze"),
-            thaw=lambda: log.append("thaw"),
+            resume=lambda: log.append("resume"),
             keep_on=lambda cores: log.append(("on", cores)),
         )
         self.child: Any = SimpleNamespace(tree=tree, kill=lambda: log.append("kill"))
@@ -77,12 +77,12 @@ class Court:
         self.seconds = seconds
         self.asked: dict[str, dict[str, Any]] = {}
         self.unanswered: list[str] = []
-        cores = SimpleNamespace(sides=(4, 5))
+        cores = SimpleNamespace(runners=(4, 5))
         self.host = SimpleNamespace(sequences=itertools.count(7), cores=cores)
-        self.sides: dict[str, ScriptedSide] = {}
+        self.runners: dict[str, ScriptedSide] = {}
         self.call_s = 0.0
 
-    def publish(self, side: ScriptedSide, drawn: Any, slot: int) -> None:
+    def publish(self, runner: ScriptedSide, sample: Any, slot: int) -> None:
         pass
 
     def ask(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -99,8 +99,8 @@ class Court:
         said = {"mutated": [], "wrong": "", "message": "", "alias": False}
         return {"seconds": self.seconds, **said}
 
-    def fields_of(self, drawn: Any, slot: int) -> dict[str, Any]:
-        return {**KNOWN_KERNEL, "base": slot * drawn.slot_bytes, "expected": [{}, {}]}
+    def fields_of(self, sample: Any, slot: int) -> dict[str, Any]:
+        return {**KNOWN_KERNEL, "base": slot * sample.slot_bytes, "expected": [{}, {}]}
 
 
 def court(seconds: float | None = 0.001) -> Any:
@@ -109,52 +109,52 @@ def court(seconds: float | None = 0.001) -> Any:
 
 def test_a_call_is_queued_before_the_gate_opens_and_read_before_it_is_asked_about():
     made = court()
-    side = ScriptedSide(made.log, said_us=900.0)
+    runner = ScriptedSide(made.log, self_reported_us=900.0)
     fields = made.fields_of(SimpleNamespace(slot_bytes=0), 0)
-    call = gated(made, side, fields, asked={"draw": "d"}, keep=True)
+    call = gated_call(made, runner, fields, asked={"sample": "d"}, keep=True)
     assert made.log == ["gate", ("arm", 7, False), "collect", "timed"]
     assert made.asked["collect"]["addresses"] == [4096, 4097]
-    assert made.asked["gate"]["keep"] == made.asked["collect"]["draw"] == "d"
+    assert made.asked["gate"]["keep"] == made.asked["collect"]["sample"] == "d"
     assert made.asked["timed"]["keep"] is False
-    assert (call.seconds, call.early, call.result.said_us) == (0.001, False, 900.0)
+    assert (call.seconds, call.early, call.result.self_reported_us) == (0.001, False, 900.0)
 
 
 def test_who_waits_for_the_device_gets_an_open_gate_and_stands_still_while_it_is_read():
     made = court()
-    side = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
-    assert gated(made, side, KNOWN_KERNEL).early
+    runner = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
+    assert gated_call(made, runner, KNOWN_KERNEL).early
     assert made.log == [
         *("gate", ("arm", 7, False), "open", "freeze"),
-        *("collect", "thaw", "timed"),
+        *("collect", "resume", "timed"),
     ]
 
 
 def test_a_gate_that_is_open_from_the_start_is_nobodys_waiting():
     made = court()
-    side = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
-    assert not gated(made, side, KNOWN_KERNEL, ahead=False).early
+    runner = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
+    assert not gated_call(made, runner, KNOWN_KERNEL, ahead=False).early
     assert made.log == ["gate", "open", ("arm", 7, False), "collect", "timed"]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "side"),
+    ("seconds", "runner"),
     [
         (0.001, {"queued_s": 99.0}),
         (0.001, {"error": LATE}),
         (None, {}),
     ],
 )
-def test_a_call_that_fails_ends_the_side_and_frees_the_judge(seconds, side):
+def test_a_call_that_fails_ends_the_side_and_frees_the_judge(seconds, runner):
     made = court(seconds)
-    with pytest.raises(Ended):
-        gated(made, ScriptedSide(made.log, **side), KNOWN_KERNEL)
+    with pytest.raises(EvaluationEnded):
+        gated_call(made, ScriptedSide(made.log, **runner), KNOWN_KERNEL)
     assert made.log[-2:] == ["kill", "abandon"]
     assert not made.unanswered
 
 
 def test_the_constant_is_what_the_judge_sees_beyond_the_sides_own_events():
     made = court(0.000290)
-    excess = calibrate(made, ScriptedSide(made.log, said_us=10.0))
+    excess = calibrate(made, ScriptedSide(made.log, self_reported_us=10.0))
     assert excess == pytest.approx(0.000280)
     assert made.log.count("gate") == SETTLING_CALLS + CALIBRATION_CALLS
     assert made.asked["gate"]["publish"] is None
@@ -162,29 +162,29 @@ def test_the_constant_is_what_the_judge_sees_beyond_the_sides_own_events():
 
 def test_a_time_has_the_constant_taken_off_and_is_never_nothing():
     made = court(0.000290)
-    side = ScriptedSide(made.log, said_us=1.0)
-    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
-    side.clock_excess_s = 0.000280
-    assert DeviceClock().warm_up(made, side, drawn, 2) == pytest.approx(1e-5)
-    wanted = {"draw": "d", "side": "candidate", "base": 8192, "stir": None}
+    runner = ScriptedSide(made.log, self_reported_us=1.0)
+    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    runner.clock_excess_s = 0.000280
+    assert CudaEventClock().warm_up(made, runner, sample, 2) == pytest.approx(1e-5)
+    wanted = {"sample": "d", "runner": "candidate", "base": 8192, "perturb": None}
     assert made.asked["gate"]["publish"] == wanted
-    side.clock_excess_s = 0.000300
-    assert DeviceClock().warm_up(made, side, drawn, 0) == SHORTEST_S
+    runner.clock_excess_s = 0.000300
+    assert CudaEventClock().warm_up(made, runner, sample, 0) == SHORTEST_S
 
 
 def test_the_published_rules_take_the_sides_own_events():
     made = court(0.001)
-    side = ScriptedSide(made.log, said_us=123.0)
-    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
-    assert DeviceClock().publicly(made, side, drawn).total_s == pytest.approx(123e-6)
+    runner = ScriptedSide(made.log, self_reported_us=123.0)
+    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    assert CudaEventClock().publicly(made, runner, sample).total_s == pytest.approx(123e-6)
     assert made.log[:2] == ["gate", "open"]
 
 
 def test_the_share_of_own_launches_is_asked_for_and_is_of_the_same_call():
     made = court(0.000290)
-    side = ScriptedSide(made.log, said_us=100.0, own_us=25.0)
-    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
-    share = own_share(made, side, drawn)
+    runner = ScriptedSide(made.log, self_reported_us=100.0, own_us=25.0)
+    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    share = measure_own_kernel_time(made, runner, sample)
     assert (share.seconds, share.launches) == (2.5e-5, 3)
     assert ("arm", 7, True) in made.log
 
@@ -193,7 +193,7 @@ def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes
     """Return what was asked of whom, where an open call of the baseline takes `seconds`."""
     made, times = court(seconds), CaseTimes("one")
     names = ["eager", "candidate"]
-    made.sides = {
+    made.runners = {
         name: ScriptedSide(made.log, queued_s=each)
         for name, each in zip(names, queued, strict=True)
     }
@@ -203,27 +203,27 @@ def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes
 
 def one_case(made: Any, times: CaseTimes) -> None:
     """Have the sides served a case up to where it is known how it is to be timed."""
-    names, clock = list(made.sides), DeviceClock()
-    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    names, clock = list(made.runners), CudaEventClock()
+    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
     clock.unsettle(made, names)
     for name in names:
-        clock.warm_up(made, made.sides[name], drawn, 0)
+        clock.warm_up(made, made.runners[name], sample, 0)
     made.log.append("warm")
-    clock.settle(made, times, names, drawn)
+    clock.settle(made, times, names, sample)
 
 
 def test_launches_are_counted_of_all_sides_on_one_core_where_a_baselines_take_long():
     made, times = settled((2 * QUEUE_S, 0.0), seconds=3 * QUEUE_S)
     assert times.launching is True
     assert made.log[-2:] == [("on", (4,)), ("on", (4,))]
-    assert [side.queue_s for side in made.sides.values()] == [0.0, 0.0]
+    assert [runner.queue_s for runner in made.runners.values()] == [0.0, 0.0]
     # What is timed in further processes is timed alike, and nobody is asked again.
-    made.sides["eager"] = ScriptedSide(made.log)
+    made.runners["eager"] = ScriptedSide(made.log)
     made.log.clear()
-    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
-    DeviceClock().settle(made, times, ["eager", "candidate"], drawn)
+    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    CudaEventClock().settle(made, times, ["eager", "candidate"], sample)
     assert made.log == [("on", (4,)), ("on", (4,))]
-    assert made.sides["eager"].queue_s == 0.0
+    assert made.runners["eager"].queue_s == 0.0
     # The next case may be of few launches, and long for its device: what was kept is told anew.
     made.log.clear()
     two = CaseTimes("two")
@@ -231,7 +231,7 @@ def test_launches_are_counted_of_all_sides_on_one_core_where_a_baselines_take_lo
     assert two.launching is False
     assert made.log[:2] == [("on", (4, 5)), ("on", (4, 5))]
     assert ("on", (4,)) not in made.log
-    assert [side.queue_s for side in made.sides.values()] == [QUEUE_S, QUEUE_S]
+    assert [runner.queue_s for runner in made.runners.values()] == [QUEUE_S, QUEUE_S]
 
 
 @pytest.mark.parametrize(
@@ -249,24 +249,24 @@ def test_launches_are_ahead_of_all_other_calls(queued, seconds):
     assert times.launching is False
     assert made.log[:2] == [("on", (4, 5)), ("on", (4, 5))]
     assert ("on", (4,)) not in made.log
-    assert [side.queue_s for side in made.sides.values()] == [QUEUE_S, QUEUE_S]
+    assert [runner.queue_s for runner in made.runners.values()] == [QUEUE_S, QUEUE_S]
 
 
 @pytest.mark.parametrize(("launching", "seen"), [(True, [0.25]), (False, [])])
 def test_what_a_candidate_uses_of_the_cpu_beside_counted_launches_is_noted(launching, seen):
     made, times = court(0.04), CaseTimes("one", launching=launching)
     names = ("eager", "candidate")
-    made.sides = {name: ScriptedSide(made.log) for name in names}
-    for name, side in made.sides.items():
-        side.name = name
-    tree, looked = made.sides["candidate"].child.tree, itertools.count(1)
+    made.runners = {name: ScriptedSide(made.log) for name in names}
+    for name, runner in made.runners.items():
+        runner.name = name
+    tree, looked = made.runners["candidate"].child.tree, itertools.count(1)
     # What it has used is known of the processes that were looked for.
     tree.look = lambda: setattr(tree, "known", 0.01 * next(looked))
     tree.cpu_s = lambda: tree.known
-    drawn: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
     for name in names:
-        turn = Turn(name, drawn, 0, None, checked=False, last=False)
-        DeviceClock().call(made, times, turn, None)
+        turn = TimedCall(name, sample, 0, None, checked=False, last=False)
+        CudaEventClock().call(made, times, turn, None)
     assert times.disturbed == pytest.approx(seen)
 
 
@@ -289,5 +289,5 @@ def test_a_baseline_that_was_slower_beside_the_candidate(launching, alone, used,
 
 def test_a_judge_is_told_all_that_it_looks_for_after_a_call():
     read = set(re.findall(r'fields\["(\w+)"\]', inspect.getsource(Judge.timed)))
-    assert {"draw", "addresses"} < read
-    assert read <= {"draw", "side", "base", "expect", "compare", *KEPT}
+    assert {"sample", "addresses"} < read
+    assert read <= {"sample", "runner", "base", "expect", "compare", *KEPT}

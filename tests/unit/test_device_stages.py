@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.device_stages import OUTPUT_GRAIN, room_for_outputs
+from tilewright.evaluator.pipeline.gpu_checks import OUTPUT_GRAIN, output_capacity
 
 SIZES = st.lists(st.integers(0, 1 << 40), min_size=1, max_size=64)
 
 
 @given(SIZES)
 def test_each_output_has_room_at_a_grain_of_its_own_and_what_follows_is_aligned(sizes):
-    room = room_for_outputs(sum(sizes), len(sizes))
+    capacity = output_capacity(sum(sizes), len(sizes))
     used = sum(-(-size // OUTPUT_GRAIN) * OUTPUT_GRAIN for size in sizes)
-    assert used <= room < used + 2 * OUTPUT_GRAIN * (len(sizes) + 1)
-    assert room % OUTPUT_GRAIN == 0
+    assert used <= capacity < used + 2 * OUTPUT_GRAIN * (len(sizes) + 1)
+    assert capacity % OUTPUT_GRAIN == 0

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.evaluator import devices
-from tilewright.evaluator.devices import CPU, few_queues, find_device
-from tilewright.evaluator.nvml import conditions
+from tilewright.evaluator.devices import devices
+from tilewright.evaluator.devices.devices import CPU, few_queues, find_device
+from tilewright.evaluator.devices.nvml import conditions
 
 LISTING = "0, GPU-aa, NVIDIA H200, 580.1, 9.0\n1, GPU-bb, NVIDIA L4, 580.1, 8.9\n\nbroken line\n"
 

@@ -9,16 +9,17 @@ SCRIPT = """
 import sys
 import torch
 from tilewright.evaluator.judge.comparison import Expected
-from tilewright.evaluator.judge.draws import Draw
+from tilewright.evaluator.judge.inputs import InputSample
 
 made = []
 real = torch.empty
 torch.empty = lambda *args, **more: made.append(real(*args, **more)) or made[-1]
 values = [torch.ones(4, 8, dtype=torch.float16), torch.ones(3, 1).expand(3, 5), torch.ones(0)]
-drawn = Draw({}, {}, bytearray(), 0, 0, [], [Expected(value, None, 0.0) for value in values])
-drawn.forget_values()
+expected = [Expected(value, None, 0.0) for value in values]
+sample = InputSample({}, {}, bytearray(), 0, 0, [], expected)
+sample.forget_values()
 known = set(sys.modules)
-drawn.find_room("cpu")
+sample.preallocate_expected("cpu")
 print([(tuple(item.shape), str(item.dtype)) for item in made])
 print(len(set(sys.modules) - known))
 """

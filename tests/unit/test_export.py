@@ -11,12 +11,12 @@ from tests.unit import cli_reports as reports
 from tests.unit.test_player import CODE, PROBLEM, play
 from tilewright.cli.main import cli
 from tilewright.loop.prompts import opening
-from tilewright.loop.sitting import lines_of
-from tilewright.loop.tables import RowWriter, read_rows
-from tilewright.problems.reader import find_problem
+from tilewright.loop.run_state import lines_of
+from tilewright.loop.table_input import RowWriter, read_rows
+from tilewright.problems.loader import find_problem
 from tilewright.records import Problem
-from tilewright.records.log import read_events
-from tilewright.reports.turns import Turns
+from tilewright.records.event_log import read_events
+from tilewright.reports.turn_view import Turns
 from tilewright.rl.data.exports import Choice, Plan, export
 from tilewright.rl.data.imports import import_rows
 
@@ -319,7 +319,7 @@ def test_one_name_for_two_problems_and_one_problem_twice(tmp_path):
 def test_a_damaged_line_of_a_log_is_named_and_the_rest_is_exported(tmp_path):
     run = a_run(tmp_path / "run")
     lines = (run / "events.jsonl").read_bytes().splitlines(keepends=True)
-    told = [number for number, line in enumerate(lines) if b'"told"' in line]
+    told = [number for number, line in enumerate(lines) if b'"turn_finished"' in line]
     lines[told[0]] = b'{"event":"told", half\n'
     (run / "events.jsonl").write_bytes(b"".join(lines) + b'{"event":')
     target, left_out = tmp_path / "rows.jsonl", []
@@ -335,8 +335,8 @@ def test_a_damaged_line_of_a_log_is_named_and_the_rest_is_exported(tmp_path):
         (Choice(verdicts=("incorrect", "unjudged")), [0, 1]),
         (Choice(least_speedup=1.3), [2]),
         (Choice(least_speedup=1.4), []),
-        (Choice(with_labels=("library call",)), [2]),
-        (Choice(without=("library call",)), [0, 1]),
+        (Choice(with_labels=("library_call",)), [2]),
+        (Choice(without=("library_call",)), [0, 1]),
     ],
 )
 def test_turns_are_chosen(tmp_path, choice, turns):

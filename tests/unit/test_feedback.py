@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit import cli_reports as reports
+from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.loop.feedback import CHARACTERS_PER_TOKEN, FEEDBACK, Seen, feedback, redacted
-from tilewright.loop.judging import judgement_of
 from tilewright.records import Failed
-from tilewright.records.events import Judgement
+from tilewright.records.events import EvalSummary
 from tilewright.scoring.rewards import REWARDS
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "feedback"
@@ -34,7 +34,7 @@ SEEN = {
 
 def seen(name: str, preset: str = "tilewright") -> Seen:
     report = SEEN[name]
-    judgement = judgement_of(report, "reports/x.json", 1.0)
+    judgement = summary_of_report(report, "reports/x.json", 1.0)
     return Seen(judgement, report, REWARDS[preset](judgement))
 
 
@@ -60,7 +60,7 @@ def test_nothing_reveals_seeds_tolerances_or_folders(name):
 
 
 def test_a_reply_without_code_is_told_what_is_missing():
-    said = Judgement(protocol="strict", verdict="failed", reason="there is no code block")
+    said = EvalSummary(protocol="strict", verdict="failed", reason="there is no code block")
     assert "there is no code block" in feedback(Seen(said, None, 0.0), "tilewright", 1200)
 
 
@@ -72,7 +72,7 @@ def test_no_feedback_is_longer_than_its_budget(name, preset, tokens):
 def test_of_a_long_traceback_beginning_and_end_are_kept():
     message = "ValueError: first\n" + "frame\n" * 5000 + "last line"
     report = reports.report(Failed(stage="load", reason="exception", message=message))
-    judgement = judgement_of(report, "", 1.0)
+    judgement = summary_of_report(report, "", 1.0)
     text = feedback(Seen(judgement, report, 0.0), "tilewright", 200)
     assert "ValueError: first" in text
     assert text.endswith("last line")

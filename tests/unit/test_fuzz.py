@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from benchmarks import fuzz
+from benchmarks.attacks import fuzz
 
 
 @pytest.mark.parametrize("seed", [1, 2])

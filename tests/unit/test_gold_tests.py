@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from tilewright.problems.sets.gold_tests import (
+from tilewright.problems.sets.gold_file_tests import (
     count_calls,
     find_tests,
     form_of,

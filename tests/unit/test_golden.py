@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.errors import ProblemError
 from tilewright.problems.candidates import make_candidate
-from tilewright.problems.sets.golden import SEPARATOR, problem_of, split_gold
+from tilewright.problems.sets.gold_file import SEPARATOR, problem_of, split_gold
 from tilewright.records import Candidate, Problem, SourceFile
 
 GOLD = f"""import torch
@@ -109,10 +109,10 @@ def test_a_call_that_the_operator_refuses_is_no_case():
 def test_arguments_that_go_by_name_alone_stand_last():
     problem = problem_of(ROUNDED, "x/divided", "divided.py")
     # Not `out`: no call of the tests gives it.
-    assert problem.keywords == ("mode",)
+    assert problem.keyword_args == ("mode",)
     assert [values[1:] for values in drawn(problem)] == [[0.3, "floor"], [0.4, None]]
     anyhow = ROUNDED.replace("mode='floor'", "**{'mode': 'floor'}")
-    assert problem_of(anyhow, "x/divided", "divided.py").keywords == ("mode", "out")
+    assert problem_of(anyhow, "x/divided", "divided.py").keyword_args == ("mode", "out")
     with pytest.raises(ProblemError, match=r"divided\.py: divided takes \*\*more: "):
         problem_of(ROUNDED.replace("out=None", "**more"), "x/divided", "divided.py")
 
@@ -142,9 +142,12 @@ def test_a_gold_file_says_by_which_rule_it_is_scored():
     def made(text: str, **options: object) -> Problem:
         return problem_of(text, "kernelbenchx/Activation/gelu", "gelu.py", **options)  # type: ignore[arg-type]
 
-    assert (made(GOLD).published, made(GOLD).aliases) == ("by_dtype", ("gelu", "kernel_function"))
-    assert made(GOLD, printed=True).published == "by_dtype"
-    assert made(SILENT, printed=True).published == "runs"
+    assert (made(GOLD).official_comparison, made(GOLD).aliases) == (
+        "by_dtype",
+        ("gelu", "kernel_function"),
+    )
+    assert made(GOLD, printed=True).official_comparison == "by_dtype"
+    assert made(SILENT, printed=True).official_comparison == "runs"
     by_another_name = SourceFile(path="a.py", text="def kernel_function(x, scale=1.0): return x")
     candidate = make_candidate((by_another_name,), made(GOLD), language="torch")
     assert isinstance(candidate, Candidate)

@@ -10,27 +10,28 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator import confinement as conf
-from tilewright.evaluator import host as host_module
-from tilewright.evaluator.arenas import TokenPage, page_round, sealed_memory
-from tilewright.evaluator.devices import CPU, Device
-from tilewright.evaluator.environment import device_key, environment
-from tilewright.evaluator.host import Cores, Host, plan_cores
+from tilewright.evaluator.devices.devices import CPU, Device
+from tilewright.evaluator.devices.environment import device_key, environment
+from tilewright.evaluator.processes import host as host_module
+from tilewright.evaluator.processes import sandbox_policy as conf
+from tilewright.evaluator.processes.host import Cores, DeviceHost, plan_cores
+from tilewright.evaluator.runners.shared_memory import SyncPage, page_round, sealed_memory
 from tilewright.records import Limits
+from tilewright.wire import sync_page
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(tmp_path: Path) -> Iterator[DeviceHost]:
     """Yield a host whose forkserver is never started."""
     cores = os.sched_getaffinity(0)
-    made = Host(tmp_path)
+    made = DeviceHost(tmp_path)
     yield made
     made.close()
     os.sched_setaffinity(0, cores)
 
 
 @pytest.mark.parametrize(
-    ("available", "sides", "judge"),
+    ("available", "runners", "judge"),
     [
         ([0], (0,), (0,)),
         ([5, 3], (3,), (5,)),
@@ -40,8 +41,8 @@ def host(tmp_path: Path) -> Iterator[Host]:
         (list(range(8)), (0, 1, 2, 3), (4, 5, 6, 7)),
     ],
 )
-def test_small_machines_time_on_one_core_and_others_on_half(available, sides, judge):
-    assert plan_cores(available) == Cores(sides, judge)
+def test_small_machines_time_on_one_core_and_others_on_half(available, runners, judge):
+    assert plan_cores(available) == Cores(runners, judge)
 
 
 @pytest.mark.parametrize("count", range(1, 33))
@@ -49,33 +50,33 @@ def test_the_clock_has_a_core_of_its_own_wherever_there_are_two(count):
     cores = plan_cores(list(range(count)))
 
     assert cores.separate == (count > 1)
-    assert cores.threads == len(cores.sides) >= 1
-    assert set(cores.sides) | set(cores.judge) == set(range(count))
+    assert cores.threads == len(cores.runners) >= 1
+    assert set(cores.runners) | set(cores.judge) == set(range(count))
 
 
 def test_only_a_contestant_of_one_stream_has_few_queues(host):
     host.device = Device("cuda:0", "a GPU", nodes=("/dev/nvidia0",))
     few = {"CUDA_DEVICE_MAX_CONNECTIONS": "2"}
 
-    assert host._device_of("contestant", streams=False).environment == few
-    assert host._device_of("contestant", streams=True) == host.device
+    assert host._device_of("runner", streams=False).environment == few
+    assert host._device_of("runner", streams=True) == host.device
     assert host._device_of("judge", streams=False) == host.device
     assert host._device_of("compiler", streams=False).nodes == ()
     host.device = CPU
-    assert host._device_of("contestant", streams=False) == CPU
+    assert host._device_of("runner", streams=False) == CPU
 
 
 def test_who_may_use_several_streams_is_forked_with_queues_for_them(host, monkeypatch):
     host.device = Device("cuda:0", "a GPU")
     forked, waits = [], object()
     monkeypatch.setattr(host, "_own_paths", lambda: ())
-    monkeypatch.setattr(host._armed, "take", lambda *_: waits)
+    monkeypatch.setattr(host._preforked, "take", lambda *_: waits)
     monkeypatch.setattr(host.forkserver, "fork", lambda _, values, __: forked.append(values))
 
-    assert host.spawn("contestant", Limits()) is waits
+    assert host.spawn("runner", Limits()) is waits
     assert not forked
-    host.spawn("contestant", Limits(), streams=True)
-    host.spawn("contestant", Limits(), ("/opt",))
+    host.spawn("runner", Limits(), streams=True)
+    host.spawn("runner", Limits(), ("/opt",))
     queues = [values["environment"].get("CUDA_DEVICE_MAX_CONNECTIONS") for values in forked]
     assert queues == [None, "2"]
 
@@ -87,9 +88,9 @@ def test_the_supervisor_leaves_the_timed_cores(host):
 
 def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path, monkeypatch):
     # Cores that no other tilewright of this machine has.
-    second, own = Host(tmp_path), Cores((9000 + os.getpid(),), (0,))
+    second, own = DeviceHost(tmp_path), Cores((9000 + os.getpid(),), (0,))
     host.cores = second.cores = own
-    monkeypatch.setattr(host_module, "LEASE_TOLD_S", 0.05)
+    monkeypatch.setattr(host_module, "LEASE_NOTICE_S", 0.05)
     said: list[str] = []
     order: list[str] = []
 
@@ -117,7 +118,7 @@ def test_who_leaves_while_waiting_waits_no_longer(host, tmp_path):
     def leave() -> None:
         raise Gone
 
-    second = Host(tmp_path)
+    second = DeviceHost(tmp_path)
     host.cores = second.cores = Cores((9000 + os.getpid(),), (0,))
     waiting = second.lease(lambda _: None, leave)
     with host.lease(print, lambda: None), pytest.raises(Gone):
@@ -137,7 +138,7 @@ def test_a_lease_that_cannot_be_made_is_our_failure(host, monkeypatch):
 def test_the_environment_names_the_machine(host):
     made = environment(host.cores)
 
-    assert made.host["timed_cores"] == list(host.cores.sides)
+    assert made.host["timed_cores"] == list(host.cores.runners)
     assert made.device_name in device_key(host.cores)
     assert f"{host.cores.threads} timed" in device_key(host.cores)
 
@@ -186,9 +187,9 @@ def test_pages_are_whole():
 
 def test_a_token_page_is_shared_and_released():
     before = len(os.listdir("/proc/self/fd"))
-    page = TokenPage()
-    page.words[TokenPage.GO] = 7
-    assert os.pread(page.fd, 1, TokenPage.GO * 8) == b"\x07"
+    page = SyncPage()
+    page.words[sync_page.GO] = 7
+    assert os.pread(page.fd, 1, sync_page.GO * 8) == b"\x07"
     page.close()
 
     assert len(os.listdir("/proc/self/fd")) == before

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.unit.test_judge import FUNCTION, NOWHERE
-from tilewright.contestant.tensors import build
+from tilewright.wire.tensors import build
 
 
 @pytest.mark.parametrize("unreadable", ["candidate", "eager"])
@@ -18,12 +18,12 @@ def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable)
     judge.load(FUNCTION)
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw(timed=True))
+    x, y = judge.inputs(judge.sample(timed=True))
     right = torch.relu(x + y)
-    judge.ask("publish", draw="d", side="eager", base=0)
-    for side in ("eager", "candidate"):
-        changes = {"addresses": [address]} if side == unreadable else {}
-        answer = judge.timed(side, right, compare=side == "candidate", **changes)
+    judge.ask("publish", sample="d", runner="eager", base=0)
+    for runner in ("eager", "candidate"):
+        changes = {"addresses": [address]} if runner == unreadable else {}
+        answer = judge.timed(runner, right, compare=runner == "candidate", **changes)
 
     assert answer["wrong"] == "values"
     assert "cannot be read" in answer["message"]
@@ -32,10 +32,10 @@ def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable)
 def test_stirred_inputs_are_published_and_expected(judge):
     judge.load(FUNCTION)
     judge.map()
-    drawn = judge.draw(timed=True)
-    before = [value.clone() for value in judge.inputs(drawn)]
-    judge.ask("publish", draw="d", side="candidate", base=0, stir=9)
-    after = build(drawn["tree"], judge.arenas.inputs, 0)
+    sample = judge.sample(timed=True)
+    before = [value.clone() for value in judge.inputs(sample)]
+    judge.ask("publish", sample="d", runner="candidate", base=0, perturb=9)
+    after = build(sample["tree"], judge.arenas.inputs, 0)
     x, y = (value.clone() for value in after)
     assert not torch.equal(before[0], x)
     answer = judge.timed("candidate", torch.relu(x + y), expect=True, compare=True)
@@ -47,9 +47,9 @@ def test_timed_outputs_are_compared_with_the_baselines(judge):
     judge.load(FUNCTION)
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw(timed=True))
+    x, y = judge.inputs(judge.sample(timed=True))
     right = torch.relu(x + y)
-    judge.ask("publish", draw="d", side="eager", base=0)
+    judge.ask("publish", sample="d", runner="eager", base=0)
     for candidate, wrong in (
         (right, ""),
         (right + 1, "values"),
@@ -63,7 +63,7 @@ def test_a_snapshot_is_no_view_of_the_sides_memory(judge):
     judge.load(FUNCTION)
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw(timed=True))
+    x, y = judge.inputs(judge.sample(timed=True))
     right = torch.relu(x + y)
     theirs = right + 1
     judge.timed("candidate", theirs)
@@ -77,7 +77,7 @@ def test_published_rules_compare_timed_outputs_by_their_tolerance(judge):
     judge.load(FUNCTION, rule={"name": "allclose", "tolerance": 1e-2})
     judge.map("eager")
     judge.map()
-    x, y = judge.inputs(judge.draw(timed=True))
+    x, y = judge.inputs(judge.sample(timed=True))
     right = torch.relu(x + y)
     judge.timed("eager", right)
 
@@ -99,7 +99,7 @@ def test_timed_integers_are_exact_where_the_reference_is_certain(judge):
     judge.load(HARD_INTEGERS)
     judge.map("eager")
     judge.map()
-    (x,) = judge.inputs(judge.draw(timed=True))
+    (x,) = judge.inputs(judge.sample(timed=True))
     rounded, exact = ((x + 1e8) - 1e8 > 0).int(), (x > 0).int()
     assert not torch.equal(rounded, exact)
     judge.timed("eager", rounded)
@@ -114,18 +114,18 @@ def test_timed_integers_are_exact_where_the_reference_is_certain(judge):
 def test_the_next_inputs_come_with_the_answer_to_a_timed_call(judge):
     judge.load(FUNCTION)
     judge.map()
-    drawn = judge.draw(timed=True)
-    x = judge.inputs(drawn)[0].clone()
-    following = {"draw": "d", "side": "candidate", "base": 4096, "stir": None}
+    sample = judge.sample(timed=True)
+    x = judge.inputs(sample)[0].clone()
+    following = {"sample": "d", "runner": "candidate", "base": 4096, "perturb": None}
     judge.timed("candidate", x, keep=False, next=following)
 
-    assert torch.equal(build(drawn["tree"], judge.arenas.inputs, 4096)[0], x)
+    assert torch.equal(build(sample["tree"], judge.arenas.inputs, 4096)[0], x)
 
 
 def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
     judge.load(FUNCTION)
     judge.map()
-    x, _ = judge.inputs(judge.draw(timed=True))
+    x, _ = judge.inputs(judge.sample(timed=True))
     x.zero_()
 
     assert judge.timed("candidate", x, keep=False)["mutated"] == ["input 0"]
@@ -134,20 +134,20 @@ def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
 @pytest.mark.parametrize("base", [0, 4096])
 def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
     judge.load(FUNCTION)
-    mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
-    judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
-    drawn = judge.draw(timed=True)
-    x = judge.inputs(drawn, base)[0]
+    input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
+    sample = judge.sample(timed=True)
+    x = judge.inputs(sample, base)[0]
     # As a contestant does before a timed call; the arena stays as it was given.
-    mirror[:] = judge.arenas.inputs[:]
-    size = drawn["size"]
+    input_copy[:] = judge.arenas.inputs[:]
+    size = sample["size"]
 
     def seen(*look: list[int]) -> list[str]:
         answer = judge.timed("candidate", x, keep=False, base=base, look=list(look))
         return list(answer["mutated"])
 
     assert seen([0, size]) == []
-    mirror[base + 200] ^= 1
+    input_copy[base + 200] ^= 1
     assert seen([0, 200], [201, size]) == []
     assert seen() == []
     assert seen([0, 1], [200, 201]) == ["the inputs of a timed call"]
@@ -155,32 +155,32 @@ def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
 
 def test_what_is_hidden_of_the_inputs_is_given_when_a_side_is_armed(judge):
     judge.load(FUNCTION)
-    mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
-    judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
-    drawn = judge.draw(timed=True)
-    x, y = (value.clone() for value in judge.inputs(drawn))
-    given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
+    input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
+    sample = judge.sample(timed=True)
+    x, y = (value.clone() for value in judge.inputs(sample))
+    given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
-    hidden = build(drawn["tree"], judge.arenas.inputs, 0)
+    hidden = build(sample["tree"], judge.arenas.inputs, 0)
     assert not (torch.equal(x, hidden[0]) and torch.equal(y, hidden[1]))
-    mirror[:] = judge.arenas.inputs[:]
+    input_copy[:] = judge.arenas.inputs[:]
     assert judge.ask("reveal", **given)["written"]
-    for memory in (judge.arenas.inputs, mirror):
-        seen = build(drawn["tree"], memory, 0)
+    for memory in (judge.arenas.inputs, input_copy):
+        seen = build(sample["tree"], memory, 0)
         assert torch.equal(x, seen[0])
         assert torch.equal(y, seen[1])
-    answer = judge.timed("candidate", torch.relu(x + y), look=[[0, drawn["size"]]])
+    answer = judge.timed("candidate", torch.relu(x + y), look=[[0, sample["size"]]])
     assert (answer["wrong"], answer["mutated"]) == ("", [])
 
 
 def test_nothing_is_hidden_where_memory_is_read_only(judge):
     judge.load(FUNCTION)
     judge.map(memory=os.O_RDONLY)
-    drawn = judge.draw(timed=True)
-    x, y = (value.clone() for value in judge.inputs(drawn))
-    given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
+    sample = judge.sample(timed=True)
+    x, y = (value.clone() for value in judge.inputs(sample))
+    given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
-    seen = build(drawn["tree"], judge.arenas.inputs, 0)
+    seen = build(sample["tree"], judge.arenas.inputs, 0)
     assert torch.equal(x, seen[0])
     assert torch.equal(y, seen[1])
     assert judge.ask("reveal", **given)["written"]
@@ -188,9 +188,9 @@ def test_nothing_is_hidden_where_memory_is_read_only(judge):
 
 def test_inputs_that_cannot_be_written_are_said(judge):
     judge.load(FUNCTION)
-    judge.map(mirror=16)
-    judge.draw(timed=True)
-    given = {"draw": "d", "side": "candidate", "base": 0, "late": 7}
+    judge.map(input_copy=16)
+    judge.sample(timed=True)
+    given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
     assert not judge.ask("reveal", **given)["written"]
 
@@ -198,8 +198,8 @@ def test_inputs_that_cannot_be_written_are_said(judge):
 def test_a_mirror_that_is_the_arena_saves_its_copy(judge):
     judge.load(FUNCTION)
     judge.map()
-    drawn = judge.draw(timed=True)
-    x, _ = judge.inputs(drawn)
+    sample = judge.sample(timed=True)
+    x, _ = judge.inputs(sample)
 
     answer = judge.timed("candidate", x, keep=False, look=[[0, 8]])
     assert answer["mutated"] == ["the inputs of a timed call"]
@@ -207,12 +207,12 @@ def test_a_mirror_that_is_the_arena_saves_its_copy(judge):
 
 def test_a_mirror_is_looked_at_before_the_contents_change(judge):
     judge.load(FUNCTION)
-    mirror = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
-    judge.map(mirror=torch.frombuffer(mirror, dtype=torch.uint8).data_ptr())
-    drawn = judge.draw(timed=True)
-    x, _ = judge.inputs(drawn)
-    following = {"draw": "d", "side": "candidate", "base": 0, "stir": 9}
-    look = [[0, drawn["size"]]]
-    mirror[:] = judge.arenas.inputs[:]
+    input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
+    judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
+    sample = judge.sample(timed=True)
+    x, _ = judge.inputs(sample)
+    following = {"sample": "d", "runner": "candidate", "base": 0, "perturb": 9}
+    look = [[0, sample["size"]]]
+    input_copy[:] = judge.arenas.inputs[:]
 
     assert judge.timed("candidate", x, look=look, next=following)["mutated"] == []

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.judge_role import PLAIN
-from tilewright.contestant.tensors import build
+from tilewright.wire.tensors import build
 
 FUNCTION = """
 import torch
@@ -54,7 +54,7 @@ def test_init_inputs_are_handed_over(judge):
     )
     answer = judge.load(source, "module").fields
     judge.map()
-    judge.ask("publish_init", side="candidate")
+    judge.ask("publish_init", runner="candidate")
     table, n = build(answer["init"], judge.arenas.inputs, 0)
 
     assert (table.tolist(), n) == ([0.0, 1.0, 2.0], 7)
@@ -68,14 +68,14 @@ def test_new_weights_reach_both_sides(judge):
     model = seeded()
     plan = judge.plan(dict(model.state_dict()))
     assert plan == {"need": [], "count": 3}
-    applied = judge.ask("apply_weights", sides=["candidate"])
+    applied = judge.ask("apply_weights", runners=["candidate"])
     assert applied["lacking"] == []
     assert applied["bytes"] >= 4 * (64 + 8 + 8)
-    x = judge.inputs(judge.draw())[0].clone()
+    x = judge.inputs(judge.sample())[0].clone()
     assert judge.check(model(x).detach())["wrong"] == "values"
     fresh = judge.published()
     model.load_state_dict(fresh)
-    judge.inputs(judge.draw())
+    judge.inputs(judge.sample())
 
     assert judge.check(model(x).detach())["wrong"] == ""
     assert not torch.equal(torch.ones(8), fresh["gain"])
@@ -86,9 +86,9 @@ def test_weights_can_be_taken_back(judge):
     judge.map()
     model = seeded()
     judge.plan(dict(model.state_dict()))
-    judge.ask("apply_weights", sides=["candidate"])
+    judge.ask("apply_weights", runners=["candidate"])
     judge.ask("reset_weights")
-    x = judge.inputs(judge.draw())[0]
+    x = judge.inputs(judge.sample())[0]
 
     assert judge.check(model(x).detach())["wrong"] == ""
 
@@ -106,9 +106,9 @@ def renamed(judge) -> tuple[dict[str, torch.Tensor], list[str]]:
 def test_renamed_weights_are_found_by_value(judge):
     theirs, need = renamed(judge)
     places = [theirs[name].data_ptr() for name in need]
-    judge.ask("match_weights", side="candidate", names=need, addresses=places)
+    judge.ask("match_weights", runner="candidate", names=need, addresses=places)
 
-    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []
+    assert judge.ask("apply_weights", runners=["candidate"])["lacking"] == []
     assert set(theirs) == set(judge.published())
 
 
@@ -119,9 +119,9 @@ def test_a_weight_that_cannot_be_read_is_lacking_and_no_other(judge, place):
     places = [theirs[name].data_ptr() for name in need[:-1]]
     if place is not None:
         places.append(place)
-    judge.ask("match_weights", side="candidate", names=need, addresses=places)
+    judge.ask("match_weights", runner="candidate", names=need, addresses=places)
 
-    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == ["first.weight"]
+    assert judge.ask("apply_weights", runners=["candidate"])["lacking"] == ["first.weight"]
     assert set(need[:-1]) == set(judge.published())
 
 
@@ -129,9 +129,9 @@ def test_other_values_at_the_place_that_is_said_are_no_match(judge):
     theirs, need = renamed(judge)
     theirs["my.first.weight"] = theirs["my.first.weight"] + 1
     places = [theirs[name].data_ptr() for name in need]
-    judge.ask("match_weights", side="candidate", names=need, addresses=places)
+    judge.ask("match_weights", runner="candidate", names=need, addresses=places)
 
-    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == ["first.weight"]
+    assert judge.ask("apply_weights", runners=["candidate"])["lacking"] == ["first.weight"]
 
 
 def test_weights_that_a_side_lacks_stay_but_defaults_never(judge):
@@ -139,11 +139,11 @@ def test_weights_that_a_side_lacks_stay_but_defaults_never(judge):
     judge.map()
     model = seeded()
     judge.plan({"first.bias": model.first.bias})
-    lacking = judge.ask("apply_weights", sides=["candidate"])["lacking"]
+    lacking = judge.ask("apply_weights", runners=["candidate"])["lacking"]
     assert lacking == ["first.weight", "gain"]
     assert {"first.bias"} == set(judge.published())
     model.load_state_dict(judge.published(), strict=False)
-    x = judge.inputs(judge.draw())[0]
+    x = judge.inputs(judge.sample())[0]
 
     # The gain was one everywhere: who skipped it must be wrong now.
     assert judge.check(model(x).detach())["wrong"] == "values"
@@ -159,9 +159,9 @@ def test_tied_weights_stay_tied(judge):
     judge.map()
     model = seeded(source)
     judge.plan(dict(model.state_dict()))
-    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []
+    assert judge.ask("apply_weights", runners=["candidate"])["lacking"] == []
     model.load_state_dict(judge.published(), strict=False)
-    x = judge.inputs(judge.draw())[0]
+    x = judge.inputs(judge.sample())[0]
 
     assert judge.check(model(x).detach())["wrong"] == ""
 
@@ -172,9 +172,9 @@ def test_a_second_evaluation_draws_weights_of_its_own(judge):
         judge.load(MODULE, "module")
         judge.map()
         judge.plan(dict(seeded().state_dict()), seed)
-        judge.ask("apply_weights", sides=["candidate"])
+        judge.ask("apply_weights", runners=["candidate"])
         published.append(judge.published())
-        judge.ask("forget", sides=["candidate"], draws=[])
+        judge.ask("forget", runners=["candidate"], samples=[])
 
     assert not torch.equal(published[0]["gain"], published[1]["gain"])
 
@@ -184,7 +184,7 @@ def test_a_function_problem_has_no_weights(judge):
     judge.map()
 
     assert judge.plan({}) == {"need": [], "count": 0}
-    assert judge.ask("apply_weights", sides=["candidate"]) == {"lacking": [], "bytes": 0}
+    assert judge.ask("apply_weights", runners=["candidate"]) == {"lacking": [], "bytes": 0}
     assert judge.ask("reset_weights") == {}
 
 
@@ -193,7 +193,7 @@ def test_growing_arenas_keeps_what_is_known_of_weights(judge):
     judge.map()
     judge.plan(dict(seeded().state_dict()))
     # Later maps bring an arena alone.
-    fields = {"side": "candidate", "mirror": judge.arenas.address, **judge.arenas.fields}
+    fields = {"runner": "candidate", "input_copy": judge.arenas.address, **judge.arenas.fields}
     assert judge.role.ask("map", fields, fds=judge.arenas.fds).fields == {}
 
-    assert judge.ask("apply_weights", sides=["candidate"])["lacking"] == []
+    assert judge.ask("apply_weights", runners=["candidate"])["lacking"] == []

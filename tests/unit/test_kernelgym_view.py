@@ -17,7 +17,7 @@ from tilewright.records import (
     Timing,
     Unjudged,
 )
-from tilewright.scoring.kernelgym import by_kernelgym
+from tilewright.scoring.benchmarks.kernelgym import by_kernelgym
 
 
 def finding(code, **evidence):
@@ -34,17 +34,17 @@ def judged(outcome, language="torch", **more) -> EvalReport:
 
 
 def compared(rows):
-    time = Timing(median_us=1, low_us=1, high_us=1, samples=2, method="supervisor_clock")
+    time = Timing(median_us=1, low_us=1, high_us=1, samples=2, method="host_clock")
     return Comparison(
         case="a",
         baseline="eager",
         candidate=time,
-        reference=time,
+        baseline_timing=time,
         speedup=1.0,
         speedup_low=None,
         speedup_high=None,
         blocks=1,
-        decision="no interval",
+        conclusion="no interval",
         raw_us=rows,
     )
 
@@ -58,24 +58,26 @@ def test_means_of_three_digits_are_divided():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "language", "correct", "decoy"),
+    ("outcome", "language", "correct", "unused_kernel"),
     [
-        (Rejected(findings=(finding("input mutation"),)), "torch", True, False),
-        (Rejected(findings=(finding("decoy", launches=0),)), "triton", True, True),
-        (Rejected(findings=(finding("decoy", launches=0),)), "cuda", True, False),
-        (Rejected(findings=(finding("decoy", knocked_out=True),)), "triton", True, False),
+        (Rejected(findings=(finding("input_mutation"),)), "torch", True, False),
+        (Rejected(findings=(finding("unused_kernel", launches=0),)), "triton", True, True),
+        (Rejected(findings=(finding("unused_kernel", launches=0),)), "cuda", True, False),
+        (Rejected(findings=(finding("unused_kernel", knocked_out=True),)), "triton", True, False),
         (Incorrect(kind="values", case="a", message="m"), "triton", False, False),
     ],
 )
-def test_only_a_triton_candidate_without_a_launch_is_a_decoy(outcome, language, correct, decoy):
+def test_only_a_triton_candidate_without_a_launch_is_a_decoy(
+    outcome, language, correct, unused_kernel
+):
     found = by_kernelgym(judged(outcome, language, findings=getattr(outcome, "findings", ())))
-    assert (found.correctness, found.decoy_kernel) == (correct, decoy)
+    assert (found.correctness, found.decoy_kernel) == (correct, unused_kernel)
 
 
 @pytest.mark.parametrize(
     ("outcome", "wanted"),
     [
-        (Failed(stage="prepare", reason="build", message="m"),
+        (Failed(stage="build", reason="build", message="m"),
          ("failed", False, False, "COMPILATION_ERROR")),
         (Failed(stage="load", reason="exception", message="m"),
          ("failed", False, False, "COMPILATION_ERROR")),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.evaluator.correctness import CONTENTS
-from tilewright.evaluator.judge import lint, reference
-from tilewright.records.health import CaseHealth, Health, is_weak
+from tilewright.evaluator.judge import degenerate_answers, reference
+from tilewright.records.problem_lint import CaseHealth, Health, is_weak
+from tilewright.wire.names import INPUT_VARIATIONS
 
 FUNCTION = """import torch
 
 
 def inputs(case, generator):
-    return (torch.{drawn}(64, 256, generator=generator),)
+    return (torch.{sample}(64, 256, generator=generator),)
 
 
 def reference(x):
@@ -43,11 +43,11 @@ def linted(source: str, kind: str = "function") -> dict[str, Any]:
     fields = {"problem_kind": kind, "mode": "train", "grads": [], "keywords": [], "init_seed": 42}
     loaded = reference.load(source, fields)
     rules = {f"{t:g}": {"name": "allclose", "tolerance": t} for t in (1e-4, 1e-2)}
-    return lint.lint(loaded, {}, list(CONTENTS), rules)
+    return degenerate_answers.lint(loaded, {}, list(INPUT_VARIATIONS), rules)
 
 
-def of(body: str, drawn: str = "randn") -> dict[str, Any]:
-    return linted(FUNCTION.format(body=body, drawn=drawn))
+def of(body: str, sample: str = "randn") -> dict[str, Any]:
+    return linted(FUNCTION.format(body=body, sample=sample))
 
 
 def test_an_honest_problem_lets_nothing_pass():
@@ -83,7 +83,10 @@ def test_the_identity_is_answered_by_its_input():
 
 
 def test_parameters_that_do_not_matter_are_named():
-    assert lint.SKIPPED in linted(MODULE.format(body="x + 0 * self.linear(x)"), "module")["strict"]
+    assert (
+        degenerate_answers.SKIPPED
+        in linted(MODULE.format(body="x + 0 * self.linear(x)"), "module")["strict"]
+    )
     assert linted(MODULE.format(body="self.linear(x)"), "module")["strict"] == []
 
 

@@ -11,7 +11,7 @@ from tests.tiny_model import make_tiny_model
 from tilewright.config import ModelSection
 from tilewright.errors import PolicyError
 from tilewright.loop.policies.base import Message
-from tilewright.loop.policies.choose import choose_policy
+from tilewright.loop.policies.factory import choose_policy
 from tilewright.records.events import Ask
 
 pytest.importorskip("transformers")

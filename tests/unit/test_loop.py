@@ -13,16 +13,23 @@ from hypothesis import strategies as st
 
 from tests.unit import cli_reports as reports
 from tilewright.errors import ConfigError, InfrastructureError, ProblemError, RecordError
+from tilewright.loop.answer_evaluator import MAX_LOST_EVALUATIONS, RETRIES, AnswerEvaluator
 from tilewright.loop.driver import drive, replay
-from tilewright.loop.each import Each
-from tilewright.loop.judging import MOST_LOST, RETRIES, Judge
-from tilewright.loop.sitting import begin, resume
-from tilewright.problems.reader import find_problem
+from tilewright.loop.run_state import begin, resume
+from tilewright.loop.strategies.fixed_list import FixedList
+from tilewright.problems.loader import find_problem
 from tilewright.records import EvalReport, EvalRequest, SourceFile
-from tilewright.records.events import Ask, Asked, Begun, Judgement, Told, Turn
-from tilewright.records.log import EVENTS, EventLog, read_events, turns_of
+from tilewright.records.event_log import EVENTS, EventLog, read_events, turns_of
+from tilewright.records.events import (
+    Ask,
+    EvalSummary,
+    RequestsIssued,
+    RunStarted,
+    Turn,
+    TurnFinished,
+)
 
-BEGUN = Begun(
+BEGUN = RunStarted(
     kind="bench", name="x", problems="bundled", protocols=("strict",), evaluator="0", device="cpu"
 )
 
@@ -32,7 +39,7 @@ def asks(count: int) -> list[Ask]:
 
 
 def turn(ask: Ask) -> Turn:
-    return Turn(ask=ask, judgements=(Judgement(protocol="strict", verdict="correct"),))
+    return Turn(ask=ask, judgements=(EvalSummary(protocol="strict", verdict="correct"),))
 
 
 def folder_of(tmp_path: Path, count: int) -> Path:
@@ -41,20 +48,20 @@ def folder_of(tmp_path: Path, count: int) -> Path:
 
 
 def told(folder: Path) -> list[str]:
-    return [event.turn.ask.id for event in read_events(folder) if isinstance(event, Told)]
+    return [event.turn.ask.id for event in read_events(folder) if isinstance(event, TurnFinished)]
 
 
 def test_every_ask_is_told_once_and_logged_in_order(tmp_path):
     folder = folder_of(tmp_path, 7)
     with EventLog(folder) as log:
-        made = list(drive(resume(folder).strategy, turn, log, in_flight=3))
+        made = list(drive(resume(folder).strategy, turn, log, max_concurrency=3))
     assert sorted(item.ask.id for item in made) == [ask.id for ask in asks(7)]
     assert told(folder) == [item.ask.id for item in made]
     seen: set[str] = set()
     for event in read_events(folder):
-        if isinstance(event, Asked):
+        if isinstance(event, RequestsIssued):
             seen |= {ask.id for ask in event.asks}
-        if isinstance(event, Told):
+        if isinstance(event, TurnFinished):
             assert event.turn.ask.id in seen
 
 
@@ -63,7 +70,7 @@ def test_every_ask_is_told_once_and_logged_in_order(tmp_path):
 def test_a_run_cut_off_anywhere_ends_as_if_it_had_not_been(tmp_path_factory, count, width, data):
     folder = folder_of(tmp_path_factory.mktemp("run"), count)
     with EventLog(folder) as log:
-        list(drive(resume(folder).strategy, turn, log, in_flight=width))
+        list(drive(resume(folder).strategy, turn, log, max_concurrency=width))
     content = (folder / EVENTS).read_bytes()
     first = content.index(b"\n") + 1
     # A part of it, since its length is not the same each time: events have times and durations.
@@ -78,7 +85,7 @@ def test_a_run_cut_off_anywhere_ends_as_if_it_had_not_been(tmp_path_factory, cou
         return turn(ask)
 
     with EventLog(folder) as log:
-        list(drive(sitting.strategy, play, log, in_flight=width, waiting=sitting.waiting))
+        list(drive(sitting.strategy, play, log, max_concurrency=width, waiting=sitting.waiting))
     assert sorted(told(folder)) == sorted(ask.id for ask in asks(count))
     assert not before & set(played)
     assert len(played) == len(set(played))
@@ -87,9 +94,9 @@ def test_a_run_cut_off_anywhere_ends_as_if_it_had_not_been(tmp_path_factory, cou
 def test_a_strategy_that_asks_something_else_is_not_resumed(tmp_path):
     folder = folder_of(tmp_path, 3)
     with EventLog(folder) as log:
-        list(drive(resume(folder).strategy, turn, log, in_flight=1))
+        list(drive(resume(folder).strategy, turn, log, max_concurrency=1))
     with pytest.raises(RecordError, match="were its inputs changed"):
-        replay(Each(asks(3)[::-1]), read_events(folder))
+        replay(FixedList(asks(3)[::-1]), read_events(folder))
 
 
 def test_who_fails_stops_the_others_and_keeps_what_ended(tmp_path):
@@ -103,7 +110,7 @@ def test_who_fails_stops_the_others_and_keeps_what_ended(tmp_path):
         return turn(ask)
 
     with EventLog(folder) as log, pytest.raises(ConfigError, match="disk"):
-        list(drive(resume(folder).strategy, play, log, in_flight=2, stop=stopped.set))
+        list(drive(resume(folder).strategy, play, log, max_concurrency=2, stop=stopped.set))
     # The fourth may have been under way, and ends when it is stopped: what ended is kept.
     assert set(told(folder)) <= {"p0#0", "p1#0", "p3#0"}
     assert stopped.is_set()
@@ -152,15 +159,16 @@ class Bench:
         return item.model_copy(update={"request": request})
 
 
-def judged(tmp_path: Path, bench: Bench) -> Judgement:
+def judged(tmp_path: Path, bench: Bench) -> EvalSummary:
     tmp_path.mkdir(exist_ok=True)
-    return Judge(tmp_path, bench, pause_s=0.0).judge(asks(1)[0], reports.request())[0]
+    evaluator = AnswerEvaluator(tmp_path, bench, retry_delay_s=0.0)
+    return evaluator.evaluate(asks(1)[0], reports.request())[0]
 
 
 def test_a_judgement_says_in_short_what_the_report_holds(tmp_path):
     made = judged(tmp_path, Bench())
     assert (made.verdict, made.speedup, made.low, made.high) == ("correct", 1.42, 1.36, 1.47)
-    assert made.labels == ("library call",)
+    assert made.labels == ("library_call",)
     assert json.loads((tmp_path / made.report).read_text())["verdict"] == "correct"
 
 
@@ -178,7 +186,7 @@ def test_other_work_under_the_same_id_is_judged(tmp_path):
         update={"candidate": candidate.model_copy(update={"files": files})}
     )
     bench = Bench()
-    Judge(tmp_path, bench).judge(asks(1)[0], other)
+    AnswerEvaluator(tmp_path, bench).evaluate(asks(1)[0], other)
     assert bench.calls == 1
 
 
@@ -202,21 +210,21 @@ def test_a_failure_that_stays_is_unjudged_and_never_a_zero(tmp_path):
 
 def test_a_run_that_ends_repeats_nothing(tmp_path):
     bench = Bench(*[InfrastructureError("no room")] * (RETRIES + 1))
-    judge = Judge(tmp_path, bench, pause_s=60.0)
+    judge = AnswerEvaluator(tmp_path, bench, retry_delay_s=60.0)
     judge.stop()
     # What is not judged any more is asked again when the run goes on: it has no verdict.
     with pytest.raises(InfrastructureError, match="the run ends"):
-        judge.judge(asks(1)[0], reports.request())
+        judge.evaluate(asks(1)[0], reports.request())
     assert bench.calls == 0
 
 
 def test_a_machine_that_is_broken_ends_the_run_and_uses_up_nothing(tmp_path):
     bench = Bench(*[InfrastructureError("quarantined")] * 99)
-    judge = Judge(tmp_path, bench, pause_s=0.0)
-    for _ in range(MOST_LOST - 1):
-        assert judge.judge(asks(1)[0], reports.request())[0].verdict == "unjudged"
+    judge = AnswerEvaluator(tmp_path, bench, retry_delay_s=0.0)
+    for _ in range(MAX_LOST_EVALUATIONS - 1):
+        assert judge.evaluate(asks(1)[0], reports.request())[0].verdict == "unjudged"
     with pytest.raises(InfrastructureError, match="quarantined"):
-        judge.judge(asks(1)[0], reports.request())
+        judge.evaluate(asks(1)[0], reports.request())
 
 
 def test_two_cannot_work_on_one_run(tmp_path):
@@ -240,16 +248,16 @@ def test_what_was_unjudged_by_our_own_failure_is_judged_again_and_counts_once(tm
     def lost(ask: Ask) -> Turn:
         if ask.id != "p1#0":
             return turn(ask)
-        unjudged = Judgement(protocol="strict", verdict="unjudged", reason="the judge was lost")
+        unjudged = EvalSummary(protocol="strict", verdict="unjudged", reason="the judge was lost")
         return Turn(ask=ask, judgements=(unjudged,))
 
     with EventLog(folder) as log:
-        list(drive(resume(folder).strategy, lost, log, in_flight=1))
+        list(drive(resume(folder).strategy, lost, log, max_concurrency=1))
     again = resume(folder)
     assert [ask.id for ask in again.waiting] == ["p1#0"]
     assert [item.ask.id for item in again.told] == ["p0#0", "p2#0"]
     with EventLog(folder, again.log_bytes) as log:
-        list(drive(again.strategy, turn, log, in_flight=1, waiting=again.waiting))
+        list(drive(again.strategy, turn, log, max_concurrency=1, waiting=again.waiting))
     found = turns_of(read_events(folder))
     assert [(item.ask.id, item.judgements[0].verdict) for item in found] == [
         ("p0#0", "correct"), ("p1#0", "correct"), ("p2#0", "correct")
@@ -261,7 +269,7 @@ def test_a_log_that_grew_since_it_was_read_is_not_gone_on_with(tmp_path):
     folder = folder_of(tmp_path, 3)
     ours, theirs = resume(folder), resume(folder)
     with EventLog(folder, theirs.log_bytes) as log:
-        list(drive(theirs.strategy, turn, log, in_flight=1))
+        list(drive(theirs.strategy, turn, log, max_concurrency=1))
     before = (folder / EVENTS).read_bytes()
     with pytest.raises(ConfigError, match="somebody else went on"):
         EventLog(folder, ours.log_bytes)
@@ -284,7 +292,7 @@ def test_what_ended_beside_the_turn_at_which_somebody_stopped_is_on_the_disk(tmp
         return turn(ask)
 
     with EventLog(folder) as log:
-        turns = drive(resume(folder).strategy, play, log, in_flight=3)
+        turns = drive(resume(folder).strategy, play, log, max_concurrency=3)
         next(turns)
         turns.close()
     assert sorted(told(folder)) == [ask.id for ask in asks(3)]

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.judge.memory import differs, read_tensor
+from tilewright.evaluator.judge.memory_reader import differs, read_tensor
 
 PAGE = mmap.PAGESIZE
 NOWHERE = [

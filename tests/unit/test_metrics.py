@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.records.events import Judgement
+from tilewright.records.events import EvalSummary
+from tilewright.scoring.benchmarks.kernelbench_x import call_and_execute
 from tilewright.scoring.metrics import (
     Score,
     amsr,
@@ -25,7 +26,6 @@ from tilewright.scoring.metrics import (
     ratio_of_sums,
     rejected_share,
 )
-from tilewright.scoring.published import call_and_execute
 
 FAIL = Score(ok=False)
 FIXTURE = [Score(True, 2.0), Score(True, 0.5), Score(True, 1.0), FAIL, Score(True, 3.0)]
@@ -149,7 +149,7 @@ def test_problems_are_drawn_not_samples():
 def test_call_and_execute_accuracy_are_counted_apart_and_sums_are_divided():
     def said(verdict: str, reference: float | None = None, candidate: float | None = None):
         times = {"reference_us": reference, "candidate_us": candidate}
-        return Judgement(protocol="official", verdict=verdict, **times)
+        return EvalSummary(protocol="official", verdict=verdict, **times)
 
     judged = [
         ("kernelbenchx/Math/a", said("correct", 11.0, 7.0)),

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from tilewright.scoring.pairs import pairs_interval
-from tilewright.scoring.statistics import speedup_interval
+from tilewright.scoring.intervals import speedup_interval
+from tilewright.scoring.process_replicates import pairs_interval
 
 BLOCKS = 20
 

@@ -8,18 +8,24 @@ from typing import Any
 
 import pytest
 
-from tilewright.evaluator.calibration import GPU_DEFAULT, pairs_needed
-from tilewright.evaluator.times import CaseTimes, compare, doubtful, sigma_of, wants_more
-from tilewright.evaluator.timing import _has_a_past, _wants_another_pair
+from tilewright.evaluator.timing.blocks import _needs_another_replicate, has_prior_work
+from tilewright.evaluator.timing.calibration import GPU_DEFAULT, planned_replicates
+from tilewright.evaluator.timing.case_timings import (
+    CaseTimes,
+    between_process_sigma,
+    compare,
+    may_be_noise,
+    needs_replicate,
+)
 from tilewright.records import Comparison, TimingPlan
-from tilewright.scoring.pairs import MOST_PAIRS
+from tilewright.scoring.process_replicates import MAX_REPLICATES
 
 NAMES = ["eager", "candidate"]
 
 
 def apart_by(shift: float, starts: list[int]) -> CaseTimes:
     """Return eight blocks in which the candidate is faster by the logarithm `shift`."""
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=starts)
+    times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=starts)
     times.totals = {"eager": [math.exp(shift) * 1e-3] * 16, "candidate": [1e-3] * 16}
     return times
 
@@ -42,44 +48,45 @@ def scattered(times: CaseTimes) -> CaseTimes:
     ],
 )
 def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profiled, past):
-    side: Any = SimpleNamespace(judged=judged, profiled=profiled)
-    assert _has_a_past(side, pairs) is past
+    runner: Any = SimpleNamespace(judged=judged, profiled=profiled)
+    assert has_prior_work(runner, pairs) is past
 
 
+@pytest.mark.reads_settings
 @pytest.mark.parametrize(
     ("ratio", "again"),
     [(1.0, False), (1.06, True), (0.94, True), (1.4, False), (0.5, False), (1.02, True)],
 )
 @pytest.mark.parametrize(("pairs", "more"), [(1, 2), (2, 2), (2, 1)])
 def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, more, ratio, again):
-    request = SimpleNamespace(timing=TimingPlan(more_pairs=more))
-    evaluation: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT, request=request)
-    times = CaseTimes("one", on_device=True, blocks=8, pair_starts=[0, 4][:pairs])
+    request = SimpleNamespace(timing=TimingPlan(extra_replicates=more))
+    session: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT, request=request)
+    times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:pairs])
     times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
-    assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
+    assert _needs_another_replicate(session, times, NAMES, pairs, 0.1) is again
 
     # All of these exclude 1, and take twice as many.
-    times.pair_starts = list(range(pairs + 2 * more - 1))
-    assert _wants_another_pair(evaluation, times, NAMES, pairs, 0.1) is again
+    times.replicate_starts = list(range(pairs + 2 * more - 1))
+    assert _needs_another_replicate(session, times, NAMES, pairs, 0.1) is again
 
-    times.pair_starts = list(range(pairs + 2 * more))
-    assert not _wants_another_pair(evaluation, times, NAMES, pairs, 0.1)
+    times.replicate_starts = list(range(pairs + 2 * more))
+    assert not _needs_another_replicate(session, times, NAMES, pairs, 0.1)
 
 
 @pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])
 def test_a_doubt_that_claims_nothing_takes_as_many_pairs_as_are_named(starts, again):
     times = scattered(apart_by(0.02, starts))
-    assert doubtful(times, "eager", 0.02)
-    assert wants_more(times, "eager", 0.02, 1, 2) is again
+    assert may_be_noise(times, "eager", 0.02)
+    assert needs_replicate(times, "eager", 0.02, 1, 2) is again
 
 
 def test_no_more_pairs_are_made_than_an_interval_can_be_made_of():
-    claims = apart_by(0.04, list(range(MOST_PAIRS - 1)))
+    claims = apart_by(0.04, list(range(MAX_REPLICATES - 1)))
     claims.totals = {name: calls * 2 for name, calls in claims.totals.items()}
-    assert wants_more(claims, "eager", 0.03, 2, 8)
-    claims.pair_starts.append(MOST_PAIRS - 1)
-    assert doubtful(claims, "eager", 0.03)
-    assert not wants_more(claims, "eager", 0.03, 2, 8)
+    assert needs_replicate(claims, "eager", 0.03, 2, 8)
+    claims.replicate_starts.append(MAX_REPLICATES - 1)
+    assert may_be_noise(claims, "eager", 0.03)
+    assert not needs_replicate(claims, "eager", 0.03, 2, 8)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def test_no_more_pairs_are_made_than_an_interval_can_be_made_of():
     ],
 )
 def test_a_difference_may_be_luck_up_to_less_the_more_pairs_say_it(starts, sigma, shift, again):
-    assert doubtful(apart_by(shift, starts), "eager", sigma) is again
+    assert may_be_noise(apart_by(shift, starts), "eager", sigma) is again
 
 
 @pytest.mark.parametrize(
@@ -117,7 +124,7 @@ def test_a_difference_may_be_luck_up_to_less_the_more_pairs_say_it(starts, sigma
 def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(
     sigma, shift, again
 ):
-    assert doubtful(scattered(apart_by(shift, [0])), "eager", sigma) is again
+    assert may_be_noise(scattered(apart_by(shift, [0])), "eager", sigma) is again
 
 
 def test_two_processes_on_a_gpu_differ_by_a_time_and_a_share():
@@ -134,20 +141,20 @@ def test_beyond_100_us_all_of_it_is_a_time_but_for_a_thousandth():
 
 
 def test_of_two_sides_the_shorter_has_most_of_the_luck():
-    luck = 0.35 / math.sqrt(2)
-    wanted = math.hypot(luck / 20, luck / 2, 0.0085, 0.001)
+    noise = 0.35 / math.sqrt(2)
+    wanted = math.hypot(noise / 20, noise / 2, 0.0085, 0.001)
     assert GPU_DEFAULT.sigma(20.0, 0, 2.0) == pytest.approx(wanted)
     assert GPU_DEFAULT.sigma(2.0, 0, 20.0) == pytest.approx(wanted)
     assert GPU_DEFAULT.sigma(20.0, 0, 20.0) == pytest.approx(GPU_DEFAULT.sigma(20.0, 0))
 
     times = CaseTimes("one", on_device=True, blocks=2)
     times.totals = {"eager": [20e-6] * 4, "candidate": [2e-6] * 4}
-    assert sigma_of(times, "eager", GPU_DEFAULT) == pytest.approx(wanted)
+    assert between_process_sigma(times, "eager", GPU_DEFAULT) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(("call_us", "pairs"), [(5.0, 2), (20.0, 2), (20.1, 1), (1e5, 1)])
 def test_short_calls_take_two_pairs_of_processes_on_a_gpu(call_us, pairs):
-    assert pairs_needed(call_us, 1 << 30, on_gpu=True) == pairs
+    assert planned_replicates(call_us, 1 << 30, on_gpu=True) == pairs
 
 
 def half_of(found: Comparison) -> float:

@@ -13,23 +13,23 @@ from tests.unit import cli_reports as reports
 from tests.unit.test_loop import BEGUN, Bench
 from tilewright.config import load
 from tilewright.errors import PolicyError, RecordError, ReplyRefused
-from tilewright.languages.reply import parse_reply
-from tilewright.loop.budget import Budget, Spent
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.answer_evaluator import AnswerEvaluator
+from tilewright.loop.best_candidate import standalone
+from tilewright.loop.budget import Budget, Usage
 from tilewright.loop.driver import drive
 from tilewright.loop.environment import Environment
-from tilewright.loop.judging import Judge
-from tilewright.loop.player import Player, Purse
 from tilewright.loop.policies.base import digest_of
-from tilewright.loop.policies.choose import choose_policy
+from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.policies.recorded import Recorded
 from tilewright.loop.policies.scripted import Scripted
 from tilewright.loop.prompts import AGAIN, conversation, opening
-from tilewright.loop.sessions import begin_session, best_of, resume_session, score_of
-from tilewright.loop.winner import standalone
-from tilewright.problems.reader import find_problem
+from tilewright.loop.rollout import BudgetGuard, RolloutWorker
+from tilewright.loop.run_state import begin_session, best_of, resume_session, score_of
+from tilewright.problems.loader import find_problem
 from tilewright.records import Candidate
-from tilewright.records.events import Ask, Reply, Told, Turn
-from tilewright.records.log import EventLog, read_events
+from tilewright.records.event_log import EventLog, read_events
+from tilewright.records.events import Ask, Reply, Turn, TurnFinished
 
 PROBLEM = find_problem("softmax")
 CODE = "```python\nimport torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)\n```"
@@ -40,7 +40,7 @@ def settings_of(*overrides: str):
 
 
 def environment_of(tmp_path: Path, *script, settings=None) -> Environment:
-    judge = Judge(tmp_path, Bench(*script), pause_s=0.0)
+    judge = AnswerEvaluator(tmp_path, Bench(*script), retry_delay_s=0.0)
     return Environment(settings or settings_of(), judge)
 
 
@@ -55,10 +55,12 @@ def play(
     else:
         session = begin_session(tmp_path, BEGUN, [problem], settings)
     environment = environment_of(tmp_path, *script, settings=settings)
-    player = Player(environment, policy, {problem.id: problem}, session.history.turns)
+    player = RolloutWorker(environment, policy, {problem.id: problem}, session.history.turns)
     made = list(session.told)
     with EventLog(tmp_path) as log:
-        for turn in drive(session.history, player.play, log, in_flight=1, waiting=session.waiting):
+        for turn in drive(
+            session.history, player.play, log, max_concurrency=1, waiting=session.waiting
+        ):
             made.append(turn)
             if len(made) == limit:
                 break
@@ -85,7 +87,7 @@ def test_each_prompt_shows_what_the_strategy_chose(tmp_path):
     prompts = []
 
     def write(messages, ask):
-        prompts.append((ask.shown, [item.text for item in messages]))
+        prompts.append((ask.shown_turns, [item.text for item in messages]))
         return f"turn {ask.turn}\n{CODE}"
 
     _, turns = play(tmp_path, write, "loop.options={context: last_w, w: 1}")
@@ -98,8 +100,8 @@ def test_each_prompt_shows_what_the_strategy_chose(tmp_path):
 
 def test_a_reply_without_code_is_a_failed_candidate_and_nothing_is_judged(tmp_path):
     bench = Bench()
-    environment = Environment(settings_of(), Judge(tmp_path, bench))
-    turn = environment.answered(Ask(id="a", problem="p"), PROBLEM, Reply(text="I cannot."))
+    environment = Environment(settings_of(), AnswerEvaluator(tmp_path, bench))
+    turn = environment.evaluate_reply(Ask(id="a", problem="p"), PROBLEM, Reply(text="I cannot."))
     assert turn.judgements[0].verdict == "failed"
     assert "no code block" in turn.feedback
     assert bench.calls == 0
@@ -167,7 +169,7 @@ def test_an_episode_is_stepped_through_and_masks_what_was_not_judged(tmp_path):
     assert environment.reset(PROBLEM)[0].text == opening(PROBLEM, None)
     steps = [asyncio.run(environment.step(CODE)) for _ in range(3)]
     asks = [step.turn.ask for step in steps]
-    assert [ask.shown for ask in asks] == [(), (asks[0].id,), (asks[0].id, asks[1].id)]
+    assert [ask.shown_turns for ask in asks] == [(), (asks[0].id,), (asks[0].id, asks[1].id)]
     assert steps[2].turn.prompt == digest_of(steps[1].messages)
     assert [step.reward for step in steps] == [None, 0.0, pytest.approx(1 + 1.36)]
     assert len(steps[-1].messages) == 7
@@ -175,26 +177,30 @@ def test_an_episode_is_stepped_through_and_masks_what_was_not_judged(tmp_path):
 
 def test_a_candidate_is_measured_once_more_without_asking_anybody(tmp_path):
     environment = environment_of(tmp_path)
-    before = environment.answered(Ask(id="a", problem=PROBLEM.id), PROBLEM, Reply(text=CODE))
-    player = Player(environment, Scripted(lambda *_: 1 / 0), {PROBLEM.id: PROBLEM}, {"a": before})
+    before = environment.evaluate_reply(Ask(id="a", problem=PROBLEM.id), PROBLEM, Reply(text=CODE))
+    player = RolloutWorker(
+        environment, Scripted(lambda *_: 1 / 0), {PROBLEM.id: PROBLEM}, {"a": before}
+    )
     turn = player.play(Ask(id="b", problem=PROBLEM.id, role="measure", parents=("a",)))
     assert (turn.ask.id, turn.judgements[0].verdict) == ("b", "correct")
 
 
 def test_words_are_asked_for_and_not_judged(tmp_path):
     bench = Bench()
-    environment = Environment(settings_of(), Judge(tmp_path, bench))
+    environment = Environment(settings_of(), AnswerEvaluator(tmp_path, bench))
     policy = Scripted(lambda messages, _: messages[-1].text[-5:])
-    player = Player(environment, policy, {PROBLEM.id: PROBLEM}, {})
-    turn = player.play(Ask(id="a", problem=PROBLEM.id, role="say", directive="Why?!"))
+    player = RolloutWorker(environment, policy, {PROBLEM.id: PROBLEM}, {})
+    turn = player.play(Ask(id="a", problem=PROBLEM.id, role="say", instruction="Why?!"))
     assert turn.reply is not None
     assert (turn.reply.text, turn.judgements, bench.calls) == ("Why?!"[-5:], (), 0)
 
 
 def test_a_prompt_cannot_show_what_was_not_told(tmp_path):
-    player = Player(environment_of(tmp_path), Scripted(lambda *_: CODE), {PROBLEM.id: PROBLEM}, {})
+    player = RolloutWorker(
+        environment_of(tmp_path), Scripted(lambda *_: CODE), {PROBLEM.id: PROBLEM}, {}
+    )
     with pytest.raises(RecordError, match="nowhere"):
-        player.play(Ask(id="a", problem=PROBLEM.id, shown=("nowhere",)))
+        player.play(Ask(id="a", problem=PROBLEM.id, shown_turns=("nowhere",)))
 
 
 def test_the_best_is_correct_and_of_equal_ones_the_first(tmp_path):
@@ -215,8 +221,8 @@ def test_a_script_that_is_missing_or_wrong_is_an_error_of_the_model(tmp_path):
 
 
 def test_wall_time_admits_nothing_once_it_is_over():
-    purse = Purse(Budget(), (), lambda _: Spent(turns=1), turn_s=1.0, wall_s=0.0)
-    assert not purse.admit(Ask(id="a", problem="p"))
+    purse = BudgetGuard(Budget(), (), lambda _: Usage(turns=1), eval_timeout_s=1.0, wall_s=0.0)
+    assert not purse.reserve(Ask(id="a", problem="p"))
     assert purse.lacking == "wall_s"
 
 
@@ -237,7 +243,7 @@ def test_a_winner_runs_by_itself(name, capsys):
 
 def test_a_turn_reads_back_as_it_was_written():
     reply = Reply(text="x", tokens=(1, 2), logprobs=(-0.5, -1.0))
-    turn = Turn(ask=Ask(id="a", problem="p", shown=("b",)), reply=reply, feedback="f")
+    turn = Turn(ask=Ask(id="a", problem="p", shown_turns=("b",)), reply=reply, feedback="f")
     assert Turn.model_validate(json.loads(turn.to_json())) == turn
 
 
@@ -263,18 +269,20 @@ def test_a_request_that_is_refused_is_an_unjudged_turn_and_the_others_go_on(tmp_
     assert [turn.judgements[0].verdict for turn in turns] == ["correct", "unjudged", "correct"]
     assert "too long" in turns[1].judgements[0].reason
     # It is shown to nobody.
-    assert turns[2].ask.shown == (turns[0].ask.id,)
+    assert turns[2].ask.shown_turns == (turns[0].ask.id,)
 
 
 def test_what_was_answered_when_a_model_fails_is_on_the_disk(tmp_path):
     settings = settings_of("loop.strategy=best_of_n", "loop.turns=8")
     session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
     environment = environment_of(tmp_path, settings=settings)
-    player = Player(environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.history.turns)
+    player = RolloutWorker(
+        environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.history.turns
+    )
     seen = []
     with EventLog(tmp_path) as log, pytest.raises(PolicyError, match="gone"):
-        seen.extend(drive(session.history, player.play, log, in_flight=8))
-    told = [e.turn.ask.turn for e in read_events(tmp_path) if isinstance(e, Told)]
+        seen.extend(drive(session.history, player.play, log, max_concurrency=8))
+    told = [e.turn.ask.turn for e in read_events(tmp_path) if isinstance(e, TurnFinished)]
     assert sorted(told) == [0, 1, 2, 4, 5, 6, 7]
     again = resume_session(tmp_path, settings)
     assert [ask.turn for ask in again.waiting] == [3]
@@ -298,7 +306,7 @@ def test_files_that_cannot_lie_together_are_the_replys_own_doing(names):
 
 
 def test_episodes_of_one_run_keep_their_reports_apart(tmp_path):
-    judge = Judge(tmp_path, Bench(), pause_s=0.0)
+    judge = AnswerEvaluator(tmp_path, Bench(), retry_delay_s=0.0)
 
     async def episode():
         environment = Environment(settings_of(), judge)

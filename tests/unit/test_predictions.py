@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_golden import gold
-from tilewright.loop.files import read_answers
-from tilewright.problems.store import problem_set
+from tilewright.loop.existing_answers import read_answers
+from tilewright.problems.imported_sets import problem_set
 from tilewright.records import Problem
 
 HALF = "Halves each element.\nOf integers, too."

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
-from tilewright.problems.reader import (
+from tilewright.problems.loader import (
     BUNDLED,
     bundled_names,
     find_problem,
@@ -66,9 +66,9 @@ def test_a_function_problem_is_read():
     assert [case.name for case in problem.cases] == ["small", "case 2"]
     assert problem.cases[0].params == {"n": 3}
     assert problem.cases[1].params == {"n": 4, "half": True, "scale": 0.5, "mode": "x"}
-    assert problem.sizes == {"n": (1, 9)}
-    assert problem.contents == ("nominal", "sign")
-    assert (problem.grads, problem.donates) == (("x",), ("y",))
+    assert problem.size_ranges == {"n": (1, 9)}
+    assert problem.input_variations == ("nominal", "sign")
+    assert (problem.grads, problem.writable_inputs) == (("x",), ("y",))
     assert (problem.precision, problem.tolerance, problem.mode) == ("fp32", 1e-4, "train")
     assert problem.source.text == FUNCTION
 
@@ -82,7 +82,7 @@ def test_a_module_problem_is_read():
 
     assert (problem.kind, problem.entry, problem.mode) == ("module", "ModelNew", "eval")
     assert [case.name for case in problem.cases] == ["default"]
-    assert problem.contents is None
+    assert problem.input_variations is None
 
 
 def test_names_may_be_bound_in_any_way():
@@ -107,9 +107,9 @@ def test_names_may_be_bound_in_any_way():
         ('"name": "small", ', '"name": "case 2", ', "two of CASES have the same name"),
         ("VARY = {", "VARY = 3 #", "VARY"),
         ('(1, 9)}, "contents": ["nominal", "sign"]}', "3}}", "file.py: "),
-        ('"n": (1, 9)', '"n": (1,)', "sizes.n"),
+        ('"n": (1, 9)', '"n": (1,)', "VARY.sizes.n"),
         ('GRADS = ["x"]', "GRADS = 3", "file.py: "),
-        ('DONATES = ["y"]', "DONATES = [3]", "donates.0"),
+        ('DONATES = ["y"]', "DONATES = [3]", "DONATES.0"),
         ('PRECISION = "fp32"', 'PRECISION = "int8"', "precision"),
         ("TOLERANCE = 1e-4", "TOLERANCE = 0", "tolerance"),
         ("TOLERANCE = 1e-4", "TOLERANCE = 1e999", "tolerance"),

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.test_golden import GOLD
 from tests.unit.test_problem_sets import row
 from tilewright.errors import ProblemError
+from tilewright.problems.imported_sets import find_problems, problem_set
 from tilewright.problems.sets.base import Found, json_rows, read_rows
-from tilewright.problems.store import find_problems, problem_set
 
 DEEP = "[" * 100_000
 

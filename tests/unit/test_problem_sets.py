@@ -11,8 +11,14 @@ import pytest
 from tests.unit.test_golden import GOLD, drawn
 from tilewright.errors import ConfigError, ProblemError
 from tilewright.problems import hub
+from tilewright.problems.imported_sets import (
+    find_one,
+    find_problems,
+    imported,
+    problem_set,
+    write_set,
+)
 from tilewright.problems.sets.base import Found, Hub
-from tilewright.problems.store import find_one, find_problems, imported, problem_set, write_set
 
 MODEL = """import torch
 

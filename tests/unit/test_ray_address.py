@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tilewright.errors import ConfigError
-from tilewright.executors.raylink import PREFACE, connect
+from tilewright.executors.ray_api import PREFACE, connect
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad request\r\n\r\n", b"\0\0"])

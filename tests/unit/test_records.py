@@ -44,14 +44,15 @@ PROBLEM = Problem(
 )
 CANDIDATE = Candidate(language="torch", files=(SOURCE,), entry="work")
 REQUEST = EvalRequest(problem=PROBLEM, candidate=CANDIDATE)
-FINDING = Finding(check="inputs", code="input mutation", summary="it overwrote input 0")
-TIMING = Timing(median_us=2.0, low_us=1.0, high_us=3.0, samples=4, method="supervisor_clock")
+FINDING = Finding(check="inputs", code="input_mutation", summary="it overwrote input 0")
+TIMING = Timing(median_us=2.0, low_us=1.0, high_us=3.0, samples=4, method="host_clock")
 
 
 def comparison(**changes: Any) -> Comparison:
-    fields = {"case": "only", "baseline": "eager", "candidate": TIMING, "reference": TIMING}
+    fields = {"case": "only", "baseline": "eager", "candidate": TIMING}
+    fields["baseline_timing"] = TIMING
     fields |= {"speedup": 1.0, "speedup_low": 0.9, "speedup_high": 1.1, "blocks": 4}
-    return Comparison(**{**fields, "decision": "faster", **changes})
+    return Comparison(**{**fields, "conclusion": "faster", **changes})
 
 
 def report(outcome: Any = None, **changes: Any) -> EvalReport:
@@ -84,10 +85,10 @@ def test_a_record_is_frozen_and_closed():
     "make",
     [
         lambda: Rejected(findings=()),
-        lambda: Incorrect(kind="values", case="x", message="m", error_over_bound=0.0),
+        lambda: Incorrect(kind="values", case="x", message="m", error_over_tolerance=0.0),
         lambda: Incorrect(kind="odd", case="x", message="m"),  # type: ignore[arg-type]
         lambda: Failed(stage="load", reason="bad luck", message="m"),  # type: ignore[arg-type]
-        lambda: Failed(stage="lunch", reason="exit", message="m"),  # type: ignore[arg-type]
+        lambda: Failed(stage="lunch", reason="unexpected_exit", message="m"),  # type: ignore[arg-type]
         lambda: Correct(verdict="incorrect"),  # type: ignore[arg-type]
         lambda: TIMING.model_validate({**TIMING.model_dump(), "median_us": 0.0}),
         lambda: TIMING.model_validate({**TIMING.model_dump(), "median_us": -1.0}),
@@ -98,7 +99,7 @@ def test_a_record_is_frozen_and_closed():
         lambda: comparison(speedup_low=-1.0),
         lambda: comparison(blocks=0),
         lambda: comparison(moved_bytes=-1),
-        lambda: comparison(decision="maybe"),
+        lambda: comparison(conclusion="maybe"),
         lambda: PROBLEM.model_validate({**PROBLEM.model_dump(), "cases": ()}),
         lambda: PROBLEM.model_validate({**PROBLEM.model_dump(), "tolerance": 0.0}),
         lambda: PROBLEM.model_validate({**PROBLEM.model_dump(), "mode": "test"}),
@@ -106,12 +107,12 @@ def test_a_record_is_frozen_and_closed():
         lambda: Baseline(name="x", kind="faster"),  # type: ignore[arg-type]
         lambda: TimingPlan(min_blocks=1),
         lambda: TimingPlan(max_s=0),
-        lambda: Limits(call_s=0),
+        lambda: Limits(call_timeout_s=0),
         lambda: REQUEST.model_validate({**REQUEST.model_dump(), "seed": "abc"}),
         lambda: REQUEST.model_validate({**REQUEST.model_dump(), "protocol": "loose"}),
         lambda: report(verdict="failed"),
         lambda: report(Unjudged(reason="r", message="m"), verdict="correct"),
-        lambda: report(Failed(stage="load", reason="exit", message="m"), speedup=2.0),
+        lambda: report(Failed(stage="load", reason="unexpected_exit", message="m"), speedup=2.0),
         lambda: report(speedup=0.0),
         lambda: report(speedup=float("nan")),
     ],
@@ -125,10 +126,10 @@ def test_an_impossible_state_is_refused(make):
     "outcome",
     [
         Correct(),
-        Incorrect(kind="values", case="c", message="m", error_over_bound=3.5),
-        Failed(stage="prepare", reason="build", message="m"),
+        Incorrect(kind="values", case="c", message="m", error_over_tolerance=3.5),
+        Failed(stage="build", reason="build", message="m"),
         Rejected(findings=(FINDING,)),
-        Unjudged(reason="no device", message="m"),
+        Unjudged(reason="no_device", message="m"),
     ],
 )
 def test_every_verdict_survives_its_json(outcome):
@@ -153,7 +154,7 @@ def test_a_newer_report_is_refused_by_its_number():
     document = json.loads(report().to_json())
     document |= {"schema_version": SCHEMA_VERSION + 6, "unheard_of": True}
 
-    with pytest.raises(errors.RecordError, match="schema version 7, this tilewright reads up to 1"):
+    with pytest.raises(errors.RecordError, match="schema version 8, this tilewright reads up to 2"):
         EvalReport.from_json(json.dumps(document))
 
 
@@ -185,9 +186,9 @@ def test_bytes_that_are_no_text_are_refused():
 
 def test_the_message_names_the_field():
     document = json.loads(report().to_json())
-    document["request"]["limits"]["call_s"] = "soon"
+    document["request"]["limits"]["call_timeout_s"] = "soon"
 
-    with pytest.raises(errors.RecordError, match=r"EvalReport: request\.limits\.call_s: "):
+    with pytest.raises(errors.RecordError, match=r"EvalReport: request\.limits\.call_timeout_s: "):
         EvalReport.from_json(json.dumps(document))
 
 

@@ -210,8 +210,8 @@ def test_integers_and_nested_arguments_cross_into_float64():
     source = FUNCTION.replace("(x)", "(pair, index)").replace(
         "x.exp()", "(pair[0] * 2, index + 1, pair[1])"
     )
-    pair = [torch.ones(2), torch.tensor([True])]
-    doubled = refs.run_double(load(source), [pair, torch.tensor([4])], [], 1)
+    replicate = [torch.ones(2), torch.tensor([True])]
+    doubled = refs.run_double(load(source), [replicate, torch.tensor([4])], [], 1)
 
     assert doubled is not None
     assert [torch.float64, torch.int64, torch.bool] == [value.dtype for value in doubled]

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from tests.unit.test_reports import a_run, turns
-from tilewright.records.events import Ask, Judgement, Turn
-from tilewright.reports.gather import MOST_WHOLE, _chosen, gather, read_run
-from tilewright.reports.page import _kept, document
-from tilewright.reports.tables import as_markdown
+from tilewright.records.events import Ask, EvalSummary, Turn
+from tilewright.reports.csv_markdown import as_markdown
+from tilewright.reports.html_report import _kept, document
+from tilewright.reports.loader import MAX_WHOLE_REPORTS, _chosen, gather, read_run
 
 
 def test_a_problem_without_a_candidate_counts_as_not_correct(tmp_path):
@@ -53,7 +53,7 @@ def test_who_is_slowest_and_who_is_fastest_is_among_those_in_full(tmp_path):
         Turn(
             ask=Ask(id=f"p-{n}#0", problem=f"p-{n}"),
             judgements=(
-                Judgement(
+                EvalSummary(
                     protocol="strict",
                     verdict="correct",
                     speedup=speeds.get(n, 1.0),
@@ -71,8 +71,8 @@ def test_who_is_slowest_and_who_is_fastest_is_among_those_in_full(tmp_path):
     ]
     one, two = a_run(tmp_path / "1", refused, name="1"), a_run(tmp_path / "2", made, name="2")
     runs = [read_run(one), read_run(two)]
-    chosen = _chosen(runs, MOST_WHOLE)
-    assert len(chosen) == MOST_WHOLE
+    chosen = _chosen(runs, MAX_WHOLE_REPORTS)
+    assert len(chosen) == MAX_WHOLE_REPORTS
     assert [sum(number == n for number, *_ in chosen) for n in (0, 1)] == [150, 150]
     assert {"p-700#0", "p-701#0"} < {turn.ask.id for number, turn, _ in chosen if number == 1}
     shown = {f"{turn.ask.id}/strict" for number, turn, _ in chosen if number == 1}
@@ -90,12 +90,12 @@ def test_curves_and_whose_it_is_stand_in_the_page(tmp_path):
     assert set(shown["explained_by_run"]) == {"strict", "official"}
     assert all(0 <= part <= 1 for part in shown["explained_by_run"].values())
     text = as_markdown(gather([a_flip(tmp_path / "3", "3"), a_flip(tmp_path / "4", "4")]), "t")
-    assert "| 3: a#0 | official: correct, strict: rejected |  | input mutation |" in text
+    assert "| 3: a#0 | official: correct, strict: rejected |  | input_mutation |" in text
 
 
 def a_flip(folder: Path, name: str) -> Path:
     judgements = (
-        Judgement(protocol="official", verdict="correct", speedup=9.0),
-        Judgement(protocol="strict", verdict="rejected", reason="input mutation"),
+        EvalSummary(protocol="official", verdict="correct", speedup=9.0),
+        EvalSummary(protocol="strict", verdict="rejected", reason="input_mutation"),
     )
     return a_run(folder, [Turn(ask=Ask(id="a#0", problem="a"), judgements=judgements)], name=name)

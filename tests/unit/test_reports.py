@@ -14,19 +14,19 @@ import pytest
 
 from tests.unit import cli_reports
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.sitting import begin
+from tilewright.loop.run_state import begin
 from tilewright.records import EvalReport, SourceFile
-from tilewright.records.events import Ask, Begun, Judgement, Told, Turn
-from tilewright.records.log import EventLog
-from tilewright.reports.gather import MOST_WHOLE, annotate, gather
-from tilewright.reports.page import document, page
-from tilewright.reports.tables import MOST_FLIPS, as_csv, as_markdown
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Ask, EvalSummary, RunStarted, Turn, TurnFinished
+from tilewright.reports.csv_markdown import MAX_FLIPS, as_csv, as_markdown
+from tilewright.reports.html_report import document, page
+from tilewright.reports.loader import MAX_WHOLE_REPORTS, annotate, gather
 from tilewright.scoring.summary import group_of, summary_of
 
 HOSTILE = "</script><script>document.title='owned'</script><!-- \u2028"
 
 
-def begun(**changes: Any) -> Begun:
+def begun(**changes: Any) -> RunStarted:
     fields = {
         "kind": "bench",
         "name": "somebody",
@@ -35,18 +35,18 @@ def begun(**changes: Any) -> Begun:
         "evaluator": "0.1.0",
         "device": "NVIDIA H200",
     }
-    return Begun(**{**fields, **changes})
+    return RunStarted(**{**fields, **changes})
 
 
-def judgement(number: int, protocol: str, **changes: Any) -> Judgement:
+def judgement(number: int, protocol: str, **changes: Any) -> EvalSummary:
     verdict = ("correct", "correct", "incorrect", "rejected", "failed", "unjudged")[number % 6]
     fields: dict[str, Any] = {"protocol": protocol, "verdict": verdict, "seconds": 1.0}
     if verdict == "correct":
         speedup = 0.5 + (number % 7) / 2
         fields |= {"speedup": speedup, "low": speedup * 0.9, "high": speedup * 1.1}
     else:
-        fields |= {"reason": f"reason {number % 3}", "findings": ("decoy",) * (number % 2)}
-    return Judgement(**{**fields, **changes})
+        fields |= {"reason": f"reason {number % 3}", "findings": ("unused_kernel",) * (number % 2)}
+    return EvalSummary(**{**fields, **changes})
 
 
 def turns(count: int, **changes: Any) -> list[Turn]:
@@ -67,7 +67,7 @@ def a_run(folder: Path, made: list[Turn], **changes: Any) -> Path:
     begin(folder, begun(**changes), [], {})
     with EventLog(folder) as log:
         for turn in made:
-            log.append(Told(turn=turn))
+            log.append(TurnFinished(turn=turn))
     return folder
 
 
@@ -80,7 +80,9 @@ def with_report(folder: Path, text: str = HOSTILE) -> Path:
     request = report.request.model_copy(update={"candidate": candidate})
     outcome = report.outcome.model_copy(update={"message": text})
     report = report.model_copy(update={"request": request, "outcome": outcome})
-    found = Judgement(protocol="strict", verdict="incorrect", reason=text, report="reports/a.json")
+    found = EvalSummary(
+        protocol="strict", verdict="incorrect", reason=text, report="reports/a.json"
+    )
     made = a_run(folder, [Turn(ask=Ask(id=f"p{text}#0", problem="p"), judgements=(found,))],
                  protocols=("strict",), name=text)  # fmt: skip
     (folder / "reports").mkdir()
@@ -121,13 +123,13 @@ def test_a_flip_says_why_the_stricter_one_says_no():
     made = Turn(
         ask=Ask(id="a#0", problem="a"),
         judgements=(
-            Judgement(protocol="official", verdict="correct", speedup=9.0),
-            Judgement(protocol="strict", verdict="rejected", reason="input mutation"),
+            EvalSummary(protocol="official", verdict="correct", speedup=9.0),
+            EvalSummary(protocol="strict", verdict="rejected", reason="input_mutation"),
         ),
     )
     (flip,) = summary_of([made])["flips"]
     assert flip["verdicts"] == {"official": "correct", "strict": "rejected"}
-    assert (flip["ask"], flip["cause"], flip["why"]) == ("a#0", "", "input mutation")
+    assert (flip["ask"], flip["cause"], flip["why"]) == ("a#0", "", "input_mutation")
 
 
 def test_what_a_candidate_wrote_stays_data(tmp_path):
@@ -151,7 +153,7 @@ def test_a_spreadsheet_runs_nothing_either(tmp_path):
 def test_each_line_of_the_csv_says_how_to_judge_it_again(tmp_path):
     run = with_report(tmp_path / "a run")
     (row,) = csv.DictReader(io.StringIO(as_csv(gather([run]))))
-    assert shlex.split(row["again"])[:3] == ["tilewright", "eval", "--replay"]
+    assert shlex.split(row["again"])[:3] == ["tilewright", "eval", "--from-report"]
     assert Path(shlex.split(row["again"])[3]) == (run / row["report"]).resolve()
 
 
@@ -198,7 +200,7 @@ def test_a_persons_judgement_stands_beside_the_verdict(tmp_path):
 
 def test_a_hundred_thousand_candidates_make_a_small_page_quickly(tmp_path):
     run = a_run(tmp_path / "1", [])
-    lines = [Told(turn=turn).model_dump_json() for turn in turns(2000)]
+    lines = [TurnFinished(turn=turn).model_dump_json() for turn in turns(2000)]
     with open(run / "events.jsonl", "a", encoding="utf-8") as file:
         for number in range(10):
             file.writelines(f"{line}\n".replace("#0", f"#{number}", 1) for line in lines)
@@ -212,18 +214,18 @@ def test_a_hundred_thousand_candidates_make_a_small_page_quickly(tmp_path):
 
 def test_a_page_stays_small_whatever_candidates_wrote(tmp_path):
     run = with_report(tmp_path / "run", "<" * 30_000)
-    found = Judgement(
+    found = EvalSummary(
         protocol="strict", verdict="incorrect", reason="\x00" * 5000, report="reports/a.json"
     )
     with EventLog(run) as log:
         for number in range(1, 1500):
             ask = Ask(id=f"p#{number}", problem="p")
-            log.append(Told(turn=Turn(ask=ask, judgements=(found,))))
+            log.append(TurnFinished(turn=Turn(ask=ask, judgements=(found,))))
     gathered = gather([run])
     shown = document(gathered, "large")
     (found_run,) = shown["runs"]
     assert len(page(shown)) < 8_000_000
-    assert 10 < len(found_run["whole"]) < MOST_WHOLE == len(gathered.whole)
+    assert 10 < len(found_run["whole"]) < MAX_WHOLE_REPORTS == len(gathered.whole)
     assert 500 < len(found_run["rows"]) < 1500
     assert shown["left_out"] == 1500 - len(found_run["rows"])
     everything = document(gather([run], full=True), "large")
@@ -231,8 +233,8 @@ def test_a_page_stays_small_whatever_candidates_wrote(tmp_path):
 
 
 def test_flips_are_counted_by_kind_and_few_are_listed(tmp_path):
-    one = Judgement(protocol="official", verdict="correct", speedup=2.0)
-    two = Judgement(protocol="strict", verdict="incorrect", reason="off by 3")
+    one = EvalSummary(protocol="official", verdict="correct", speedup=2.0)
+    two = EvalSummary(protocol="strict", verdict="incorrect", reason="off by 3")
     made = [
         Turn(ask=Ask(id=f"p#{n}", problem="p"), judgements=(one, two if n % 3 else one))
         for n in range(600)
@@ -241,7 +243,7 @@ def test_flips_are_counted_by_kind_and_few_are_listed(tmp_path):
     summary = document(gathered, "t")["runs"][0]["summary"]
     verdicts = {"official": "correct", "strict": "incorrect"}
     assert summary["flip_kinds"] == [{"verdicts": verdicts, "cause": "", "count": 400}]
-    assert len(summary["flips"]) == MOST_FLIPS
+    assert len(summary["flips"]) == MAX_FLIPS
     assert "200 more are in report.csv." in as_markdown(gathered, "t")
 
 
@@ -251,23 +253,23 @@ def test_the_whole_are_few_and_the_odd_ones_come_first(tmp_path):
         Turn(
             ask=Ask(id=f"p{n}#0", problem=f"p{n}"),
             judgements=(
-                Judgement(
+                EvalSummary(
                     protocol="strict",
                     verdict="rejected" if n % 50 == 0 else "correct",
                     report="reports/a.json",
                 ),
             ),
         )
-        for n in range(MOST_WHOLE * 2)
+        for n in range(MAX_WHOLE_REPORTS * 2)
     ]
     a_run(run, made, protocols=("strict",))
     (run / "reports").mkdir()
     report: EvalReport = cli_reports.correct()
     (run / "reports" / "a.json").write_text(report.to_json())
     gathered = gather([run])
-    assert len(gathered.whole) <= MOST_WHOLE
-    assert all(f"0/p{n}#0/strict" in gathered.whole for n in range(0, MOST_WHOLE * 2, 50))
-    assert len(gather([run], full=True).whole) == MOST_WHOLE * 2
+    assert len(gathered.whole) <= MAX_WHOLE_REPORTS
+    assert all(f"0/p{n}#0/strict" in gathered.whole for n in range(0, MAX_WHOLE_REPORTS * 2, 50))
+    assert len(gather([run], full=True).whole) == MAX_WHOLE_REPORTS * 2
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path):
@@ -275,7 +277,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path):
     (run / "reports").mkdir()
     text = cli_reports.correct().to_json()
     (run / "reports" / "a.json").write_text(
-        text.replace('"schema_version":1', '"schema_version":7')
+        text.replace('"schema_version":2', '"schema_version":7')
     )
     with open(run / "events.jsonl", "a") as log:
         log.write('{"event": "told", "turn": 3}\n')
@@ -288,7 +290,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path):
 def test_a_leaderboard_leaves_out_what_any_of_its_runs_knows_to_be_weak(tmp_path):
     weak = {"kernelbench/level1-0": ("zeros",)}
     one = a_run(tmp_path / "one", turns(12))
-    two = a_run(tmp_path / "two", turns(12), weak=weak)
+    two = a_run(tmp_path / "two", turns(12), unsound_problems=weak)
     for run in gather([one, two]).runs:
         assert run.summary["protocols"]["strict"]["weak_left_out"] == 1
         assert run.summary["protocols"]["official"]["weak_left_out"] == 0

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tilewright.records.events import Judgement
+from tilewright.records.events import EvalSummary
 from tilewright.scoring.rewards import REWARDS, paper, released_code, speed, tilewright
 
 
 def judgement(verdict="correct", **fields):
-    return Judgement(protocol="strict", verdict=verdict, **fields)
+    return EvalSummary(protocol="strict", verdict=verdict, **fields)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.rl.advantages import group_mean, leave_one_out, reinforce, turn_groups
-from tilewright.rl.masked import Masked, listed, masked
+from tilewright.rl.masked_tensors import Masked, listed, masked
 from tilewright.rl.returns import discounted, of_trajectories
 
 
@@ -121,13 +121,15 @@ def test_grpo_over_the_standard_deviation(ddof):
     assert column(group_mean(table, group, divide_by_std=True, ddof=ddof)) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(("singleton", "wanted"), [("return", 2.0), ("zero", 0.0), ("none", None)])
-def test_who_is_alone(singleton, wanted):
+@pytest.mark.parametrize(
+    ("singleton_advantage", "wanted"), [("return", 2.0), ("zero", 0.0), ("none", None)]
+)
+def test_who_is_alone(singleton_advantage, wanted):
     table, group = one_group([2.0, None])
     for found in (
-        leave_one_out(table, group, singleton=singleton),
-        group_mean(table, group, singleton=singleton),
-        group_mean(table, group, singleton=singleton, divide_by_std=True),
+        leave_one_out(table, group, singleton_advantage=singleton_advantage),
+        group_mean(table, group, singleton_advantage=singleton_advantage),
+        group_mean(table, group, singleton_advantage=singleton_advantage, divide_by_std=True),
     ):
         assert column(found) == [wanted, None]
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.contexts import CONTEXTS
-from tilewright.rl.disagreements import DISAGREEMENTS, ruling, settings_of, stance
+from tilewright.loop.context_windows import CONTEXTS
 from tilewright.rl.estimator import Turns, estimate_rows, estimate_turns
-from tilewright.rl.explain import explain
-from tilewright.rl.masked import listed, masked
+from tilewright.rl.masked_tensors import listed, masked
+from tilewright.rl.paper_vs_code import DISAGREEMENTS, ruling, settings_of, stance
+from tilewright.rl.preset_text import explain
 from tilewright.rl.presets import PAPER, PRESETS, RELEASED_CODE, TILEWRIGHT, preset
 from tilewright.scoring.rewards import REWARDS
 
@@ -68,6 +68,7 @@ def test_the_values_of_the_table():
         assert (loss.aggregation, loss.scale) == ("seq-mean-token-sum", 1000.0)
 
 
+@pytest.mark.reads_settings
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_an_explanation_names_formulas_and_is_plain(name):
     text = explain(PRESETS[name])
@@ -122,6 +123,7 @@ def rows(turns, chosen, shift=0.0):
     return estimate_rows(estimate_turns(turns, chosen), before, sampler, generated, chosen)
 
 
+@pytest.mark.reads_settings
 def test_the_estimator_of_the_paper():
     found = rows(batch([[2.0, 3.0], [0.0, 1.0]]), small(PAPER))
     assert found.advantages.tolist() == [[4.0, 2.0], [-4.0, -2.0]]
@@ -176,6 +178,7 @@ def test_an_unjudged_turn_takes_what_the_preset_says():
     assert listed(estimate_turns(turns, released).returns)[0] == [None, None, None]
 
 
+@pytest.mark.reads_settings
 @pytest.mark.parametrize(
     ("estimator", "wanted"),
     [

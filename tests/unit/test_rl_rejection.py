@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.records.events import Judgement
+from tilewright.records.events import EvalSummary
+from tilewright.rl.coverage_sampling import keep, keep_chance, rewards, uniform, uniforms
 from tilewright.rl.filters import dropped_share, last_rewards, no_regress, spread_prompts
-from tilewright.rl.masked import Masked, masked
-from tilewright.rl.mismatch import mean_log_ratios, ratios, reject
+from tilewright.rl.masked_tensors import Masked, masked
+from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios, reject
 from tilewright.rl.presets import PRESETS
-from tilewright.rl.profiling import keep, keep_chance, rewards, uniform, uniforms
 from tilewright.scoring.rewards import REWARDS
 
 HIGH = math.log(1.001)
@@ -55,7 +55,7 @@ def test_golden_mismatch(turn, log_weight, stays, level):
     logs, generated = trajectories([turn])
     found = mean_log_ratios(ratios(logs, torch.zeros_like(logs), generated), level=level)
     assert found.values.item() == pytest.approx(log_weight, abs=5e-6)
-    assert kept([[turn]], level=level, veto=None) == [[stays]]
+    assert kept([[turn]], level=level, min_ratio=None) == [[stays]]
 
 
 def test_the_bounds_are_inclusive():
@@ -99,7 +99,7 @@ def test_the_veto_looks_down_only_and_at_its_own_turn():
 def test_what_the_trainer_rules_out_is_rejected_and_what_is_no_number_raises():
     assert kept([[[-math.inf, 0.0]], [[0.0]]]) == [[False], [True]]
     for mean in ("geometric", "arithmetic"):
-        assert kept([[[-math.inf]], [[0.0]]], mean=mean, veto=None) == [[False], [True]]
+        assert kept([[[-math.inf]], [[0.0]]], mean=mean, min_ratio=None) == [[False], [True]]
     for wrong in (math.nan, math.inf):
         logs, generated = trajectories([[wrong, 0.0]])
         with pytest.raises(RecordError, match="no number"):
@@ -121,7 +121,12 @@ def test_an_empty_batch_raises():
 def test_off_keeps_everything_and_settings_are_checked():
     assert kept([[[5.0, -20.0]]], level="off") == [[True]]
     logs, generated = trajectories([[0.0]])
-    for options in ({"low": 0.0}, {"low": 1.1, "high": 1.0}, {"veto": 0.0}, {"veto": 2.0}):
+    for options in (
+        {"low": 0.0},
+        {"low": 1.1, "high": 1.0},
+        {"min_ratio": 0.0},
+        {"min_ratio": 2.0},
+    ):
         with pytest.raises(ConfigError, match="bounds"):
             reject(logs, torch.zeros_like(logs), generated, **options)
     with pytest.raises(RecordError, match="dimensions"):
@@ -178,7 +183,7 @@ def test_golden_rewards(correct, speedup, coverage, paper):
     for name, wanted in (("paper", paper), ("released_code", paper / 2)):
         chosen = PRESETS[name].reward
         weights = (chosen.correct, chosen.speed, chosen.coverage)
-        found = rewards(*parts, weights=weights, most_speedup=chosen.most_speedup)
+        found = rewards(*parts, weights=weights, max_speedup=chosen.max_speedup)
         assert found.values.item() == pytest.approx(wanted, abs=1e-12)
 
 
@@ -186,24 +191,24 @@ def test_golden_rewards(correct, speedup, coverage, paper):
 @pytest.mark.parametrize(
     "judgement",
     [
-        Judgement(protocol="strict", verdict="correct", speedup=2.0, low=1.5, coverage=0.25),
-        Judgement(protocol="strict", verdict="correct", speedup=9.0, low=8.0),
-        Judgement(protocol="strict", verdict="correct"),
-        Judgement(protocol="strict", verdict="incorrect", coverage=0.5),
-        Judgement(protocol="strict", verdict="rejected", speedup=9.0, low=8.0),
-        Judgement(protocol="strict", verdict="unjudged"),
+        EvalSummary(protocol="strict", verdict="correct", speedup=2.0, low=1.5, coverage=0.25),
+        EvalSummary(protocol="strict", verdict="correct", speedup=9.0, low=8.0),
+        EvalSummary(protocol="strict", verdict="correct"),
+        EvalSummary(protocol="strict", verdict="incorrect", coverage=0.5),
+        EvalSummary(protocol="strict", verdict="rejected", speedup=9.0, low=8.0),
+        EvalSummary(protocol="strict", verdict="unjudged"),
     ],
 )
 def test_a_presets_reward_is_the_rule_of_that_name(name, judgement):
     chosen = PRESETS[name].reward
-    speed = judgement.speedup if chosen.speed_from == "estimate" else judgement.low
+    speed = judgement.speedup if chosen.speedup_estimate == "estimate" else judgement.low
     judged = judgement.verdict != "unjudged"
     found = rewards(
         masked([[float(judgement.verdict == "correct") if judged else None]]),
         masked([[speed]]),
         masked([[judgement.coverage]]),
         weights=(chosen.correct, chosen.speed, chosen.coverage),
-        most_speedup=chosen.most_speedup,
+        max_speedup=chosen.max_speedup,
     )
     value = found.values.item() if found.known.item() else None
     assert value == pytest.approx(REWARDS[name](judgement))

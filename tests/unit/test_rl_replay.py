@@ -11,23 +11,22 @@ from tests.unit import cli_reports as reports
 from tests.unit.test_player import CODE, play
 from tilewright.cli.main import cli
 from tilewright.config import load
-from tilewright.loop.judging import judgement_of
+from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.records import EvalReport
-from tilewright.records.events import Ask, Begun, Judgement, Reply, Told, Turn
-from tilewright.records.log import EventLog
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Ask, EvalSummary, Reply, RunStarted, Turn, TurnFinished
+from tilewright.rl.coverage_sampling import uniform
 from tilewright.rl.presets import PAPER, RELEASED_CODE, TILEWRIGHT
-from tilewright.rl.profiling import uniform
 from tilewright.rl.replay import Place, figures, masks, place_of, read_batches, replay
-from tilewright.scoring.rewards import REWARDS
-from tilewright.scoring.unchecked import measured, without_checks
+from tilewright.scoring.rewards import REWARDS, measured, without_checks
 
-BEGUN = Begun(
+BEGUN = RunStarted(
     kind="train", name="paper", problems="p", protocols=("strict",), evaluator="0", device="cpu"
 )
 
 
 def said(verdict="correct", **fields):
-    return Judgement(protocol="strict", verdict=verdict, **fields)
+    return EvalSummary(protocol="strict", verdict=verdict, **fields)
 
 
 FAST = said(speedup=2.0, low=1.5, high=2.5, coverage=0.9)
@@ -56,7 +55,9 @@ def a_training(folder, batches):
                             turn=place,
                         )
                         reply = Reply(text="x")
-                        log.append(Told(turn=Turn(ask=ask, reply=reply, judgements=(item,))))
+                        log.append(
+                            TurnFinished(turn=Turn(ask=ask, reply=reply, judgements=(item,)))
+                        )
                     sample += 1
     return folder
 
@@ -86,6 +87,7 @@ def test_rewards_returns_and_advantages_are_those_of_the_preset(tmp_path):
     assert sure.turns.rewards.values.tolist() == [[2.5, 0.0], [0.0, 1.9]]
 
 
+@pytest.mark.reads_settings
 @pytest.mark.parametrize("chosen", [PAPER, RELEASED_CODE, TILEWRIGHT], ids=lambda p: p.name)
 @pytest.mark.parametrize("item", [FAST, LAZY, WRONG, DECOY, LOST, said(), said("failed")])
 def test_a_replayed_reward_is_that_of_its_name(tmp_path, chosen, item):
@@ -146,9 +148,9 @@ def test_a_rejected_report_keeps_its_measured_speed():
     found = measured(a_decoy())
     assert found is not None
     assert found[0] == pytest.approx((1.005 * 2.0) ** 0.5)
-    made = judgement_of(a_decoy(), "", 1.0)
+    made = summary_of_report(a_decoy(), "", 1.0)
     assert (made.verdict, made.speedup, made.unchecked) == ("rejected", None, found[0])
-    assert judgement_of(reports.correct(), "", 1.0).unchecked is None
+    assert summary_of_report(reports.correct(), "", 1.0).unchecked is None
     assert measured(reports.rejected()) is None
 
 

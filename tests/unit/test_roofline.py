@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.cli_reports import correct
-from tilewright.evaluator.roofline import note_work
+from tilewright.evaluator.pipeline.ceilings import record_workload
 from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
-from tilewright.scoring.advice import advice
+from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.report_text import engineering
 from tilewright.scoring.roofline import least_us, lights
-from tilewright.scoring.units import engineering
 
 CEILINGS = Ceilings(
-    bytes_per_s=4e12,
+    memory_bandwidth_bytes_per_s=4e12,
     flops_per_s={"fp32": 5e13, "tf32": 4e14, "fp16": 8e14, "bf16": 8e14},
 )
 
@@ -35,7 +35,9 @@ def work(**changes: Any) -> Work:
 
 
 def timing(us: float, **changes: Any) -> Timing:
-    return Timing(median_us=us, low_us=us, high_us=us, samples=40, method="judge_events", **changes)
+    return Timing(
+        median_us=us, low_us=us, high_us=us, samples=40, method="cuda_events_trusted", **changes
+    )
 
 
 def report(made: Work, candidate: Timing, reference: Timing, **changes: Any) -> EvalReport:
@@ -43,12 +45,12 @@ def report(made: Work, candidate: Timing, reference: Timing, **changes: Any) -> 
         case=made.case,
         baseline="eager",
         candidate=candidate,
-        reference=reference,
+        baseline_timing=reference,
         speedup=reference.median_us / candidate.median_us,
         speedup_low=None,
         speedup_high=None,
         blocks=20,
-        decision="faster",
+        conclusion="faster",
     )
     fields = {"comparisons": (comparison,), "work": (made,), "ceilings": CEILINGS, **changes}
     return correct().model_copy(update=fields)
@@ -109,9 +111,9 @@ def test_compute_is_named_with_its_precision():
 
 
 def test_waiting_in_python_batches_and_memory_are_worth_a_word_when_they_cost():
-    calm = timing(20.0, call_us=30.0, batched_us=19.0, peak_bytes=20_000_000)
+    calm = timing(20.0, call_latency_us=30.0, back_to_back_us=19.0, peak_bytes=20_000_000)
     assert len(advice(report(work(), calm, timing(40.0)))) == 1
-    wasteful = timing(20.0, call_us=90.0, batched_us=9.0, peak_bytes=60_000_000)
+    wasteful = timing(20.0, call_latency_us=90.0, back_to_back_us=9.0, peak_bytes=60_000_000)
     said = "\n".join(advice(report(work(), wasteful, timing(40.0))))
     assert "a Python caller waits 90 us for 20 us" in said
     assert "with warm caches, a call takes 9 us" in said
@@ -120,7 +122,9 @@ def test_waiting_in_python_batches_and_memory_are_worth_a_word_when_they_cost():
 
 
 def test_who_else_does_the_work_is_named_with_its_share():
-    profile = Profile(case="main", launches=2, own_share=0.4, saved_share=0.3, coverage=0.3)
+    profile = Profile(
+        case="main", launches=2, self_reported_share=0.4, suppressed_share=0.3, coverage=0.3
+    )
     said = advice(report(work(), timing(20.0), timing(40.0), profile=profile))
     assert "70% of the device time is not in its own 2 launches" in said[-1]
 
@@ -146,7 +150,7 @@ def test_numbers_are_short(value, shown):
 @pytest.mark.parametrize(("said", "moved"), [(None, 60), (12, 12)])
 def test_what_a_problem_says_of_its_traffic_stands_above_what_is_counted(said, moved):
     found = {"inputs": 10, "weights": 20, "outputs": 30, "moved": said}
-    evaluation = SimpleNamespace(work=[])
-    note_work(evaluation, "main", {**found, "precision": "fp32", "flops": 1, "peak": 0})
+    session = SimpleNamespace(work=[])
+    record_workload(session, "main", {**found, "precision": "fp32", "flops": 1, "peak": 0})
 
-    assert [item.moved_bytes for item in evaluation.work] == [moved]
+    assert [item.moved_bytes for item in session.work] == [moved]

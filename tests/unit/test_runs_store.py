@@ -12,8 +12,8 @@ import pytest
 from tests.unit.test_records import CANDIDATE, REQUEST, report
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records import Environment, SourceFile, Unjudged
-from tilewright.records.runs import create_run, read_report, write_report
-from tilewright.records.store import lookup, remember, work_key
+from tilewright.records.report_cache import lookup, remember, work_key
+from tilewright.records.run_folder import create_run, read_report, write_report
 
 HERE = Environment(device="cpu", device_name="x", host={"cores": 2}, versions={"torch": "2"})
 KEY = "ab" * 32
@@ -48,9 +48,9 @@ def test_a_report_is_read_back_from_its_folder_or_file(tmp_path):
 def test_writing_again_replaces_the_report(tmp_path):
     folder = create_run(tmp_path, "")
     write_report(folder, report())
-    write_report(folder, report(printed="second"))
+    write_report(folder, report(candidate_output="second"))
 
-    assert read_report(folder).printed == "second"
+    assert read_report(folder).candidate_output == "second"
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
@@ -94,7 +94,7 @@ def test_what_is_remembered_is_found(tmp_path):
 
 
 def test_what_was_not_judged_is_not_remembered(tmp_path):
-    remember(tmp_path, KEY, report(Unjudged(reason="no device", message="m")))
+    remember(tmp_path, KEY, report(Unjudged(reason="no_device", message="m")))
 
     assert lookup(tmp_path, KEY) is None
 
@@ -116,11 +116,11 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path):
 
 def test_a_full_disk_leaves_the_old_report(tmp_path):
     folder = create_run(tmp_path, "")
-    write_report(folder, report(printed="first"))
+    write_report(folder, report(candidate_output="first"))
     os.mkdir(folder / "report.json.new")
 
     with pytest.raises(ConfigError, match="cannot be written"):
-        write_report(folder, report(printed="second"))
-    assert read_report(folder).printed == "first"
+        write_report(folder, report(candidate_output="second"))
+    assert read_report(folder).candidate_output == "first"
     shutil.rmtree(folder / "report.json.new")
-    assert json.loads(Path(folder / "report.json").read_text())["printed"] == "first"
+    assert json.loads(Path(folder / "report.json").read_text())["candidate_output"] == "first"

@@ -1,6 +1,6 @@
 """What a judge could compare instead of the right thing: another draw, or not every output.
 
-`python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find them.
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_the_allowed_error_is_a_few_roundings_and_a_few_of_the_references_errors
 def test_each_output_alone_can_be_wrong(judge):
     judge.load(TWO_OUTPUTS)
     judge.map()
-    (x,) = judge.inputs(judge.draw())
+    (x,) = judge.inputs(judge.sample())
 
     assert judge.check(x * 3, x.sum(-1))["wrong"] == ""
     assert judge.check(x * 3 + 1, x.sum(-1))["wrong"] == "values"
@@ -45,7 +45,7 @@ def test_each_output_alone_can_be_wrong(judge):
 def test_each_output_of_a_timed_call_alone_can_be_wrong(judge):
     judge.load(TWO_OUTPUTS)
     judge.map()
-    (x,) = judge.inputs(judge.draw())
+    (x,) = judge.inputs(judge.sample())
     for outputs, wrong in (
         ((x * 3, x.sum(-1)), ""),
         ((x * 3 + 1, x.sum(-1)), "values"),
@@ -58,14 +58,14 @@ def test_each_output_of_a_timed_call_alone_can_be_wrong(judge):
 def test_an_output_is_compared_with_what_is_expected_of_its_own_draw(judge):
     judge.load(TWO_OUTPUTS)
     judge.map()
-    fields = {"params": {"n": 4}, "contents": "nominal", "forward_seed": 1, "timed": False}
-    first = judge.ask("draw", draw="first", seed=1, **fields)
-    (x,) = (value.clone() for value in judge.inputs(judge.draw(seed=2)))
+    fields = {"params": {"n": 4}, "variation": "nominal", "forward_seed": 1, "timed": False}
+    first = judge.ask("sample", sample="first", seed=1, **fields)
+    (x,) = (value.clone() for value in judge.inputs(judge.sample(seed=2)))
     described = judge.put(x * 3, x.sum(-1))
 
-    said = {"side": "candidate", "base": 0, "outputs": described}
-    assert judge.ask("check", draw="d", **said)["wrong"] == ""
-    assert judge.ask("check", draw="first", **said)["wrong"] == "values"
+    said = {"runner": "candidate", "base": 0, "outputs": described}
+    assert judge.ask("check", sample="d", **said)["wrong"] == ""
+    assert judge.ask("check", sample="first", **said)["wrong"] == "values"
     assert first["outputs"] == [
         {"dtype": "float32", "shape": [4, 4]},
         {"dtype": "float32", "shape": [4]},

@@ -1,8 +1,8 @@
 """What the judge reads: each side's own memory, where that side says, or nothing at all.
 
 The memory of a side is a file here, so that an address is a place in it and no other memory will
-do. `python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find
-them.
+do. `python -m benchmarks --only planted_bugs` plants bugs that these tests must
+find.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from tests.judge_role import JudgeRole
-from tilewright.evaluator.judge.memory import differs, is_private, read_tensor
+from tilewright.evaluator.judge.memory_reader import differs, is_private, read_tensor
 
 TWO_OUTPUTS = """import torch
 
@@ -44,7 +44,7 @@ class Memory:
     """The memory of one side: a file of zeros, into which a test writes."""
 
     def __init__(self) -> None:
-        self.fd = os.memfd_create("side")
+        self.fd = os.memfd_create("runner")
         os.ftruncate(self.fd, SIZE)
         self.maps = mapped(f"0-{SIZE:x} rw-p 00000000 00:00 0")
 
@@ -59,7 +59,7 @@ def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
     judge.load(TWO_OUTPUTS)
     made = {name: Memory() for name in ("eager", "candidate")}
     for name, memory in made.items():
-        fields = {"side": name, "mirror": MIRROR, **judge.arenas.fields}
+        fields = {"runner": name, "input_copy": MIRROR, **judge.arenas.fields}
         judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory.fd, memory.maps))
     yield made
     for memory in made.values():
@@ -67,27 +67,27 @@ def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
         os.close(memory.maps)
 
 
-def drawn(judge: JudgeRole) -> tuple[dict[str, Any], torch.Tensor]:
+def sample(judge: JudgeRole) -> tuple[dict[str, Any], torch.Tensor]:
     """Draw and publish at `BASE`; return the draw and its only input."""
-    fields = {"params": {"n": 64}, "contents": "nominal", "seed": 3, "forward_seed": 1}
-    answer = judge.ask("draw", draw="d", timed=False, **fields)
+    fields = {"params": {"n": 64}, "variation": "nominal", "seed": 3, "forward_seed": 1}
+    answer = judge.ask("sample", sample="d", timed=False, **fields)
     return answer, judge.inputs(answer, BASE)[0].clone()
 
 
-def checked(judge: JudgeRole, side: str, x: torch.Tensor, *places: int) -> dict[str, Any]:
+def checked(judge: JudgeRole, runner: str, x: torch.Tensor, *places: int) -> dict[str, Any]:
     """Have outputs judged that a side says lie at `places`."""
     described = judge.put(x * 3, x.sum(-1))
     for item, place in zip(described, places, strict=True):
         item["address"] = place
-    return judge.ask("check", draw="d", side=side, base=BASE, outputs=described)
+    return judge.ask("check", sample="d", runner=runner, base=BASE, outputs=described)
 
 
-def timed(judge: JudgeRole, side: str, *places: int, **changes: Any) -> dict[str, Any]:
-    return judge.timed(side, base=BASE, addresses=list(places), **changes)
+def timed(judge: JudgeRole, runner: str, *places: int, **changes: Any) -> dict[str, Any]:
+    return judge.timed(runner, base=BASE, addresses=list(places), **changes)
 
 
 def test_each_output_is_read_where_its_side_says(judge, memories):
-    _, x = drawn(judge)
+    _, x = sample(judge)
     memories["candidate"].write(FIRST, x * 3)
     memories["candidate"].write(SECOND, x.sum(-1))
 
@@ -101,7 +101,7 @@ def test_each_output_is_read_where_its_side_says(judge, memories):
 
 @pytest.mark.parametrize("place", [SIZE, SIZE - 64, 1 << 40, (1 << 64) - 1])
 def test_an_output_that_cannot_be_read_is_wrong(judge, memories, place):
-    _, x = drawn(judge)
+    _, x = sample(judge)
     for memory in memories.values():
         memory.write(FIRST, x * 3)
         memory.write(SECOND, x.sum(-1))
@@ -110,14 +110,14 @@ def test_an_output_that_cannot_be_read_is_wrong(judge, memories, place):
     assert (answer["wrong"], "cannot be read" in answer["message"]) == ("values", True)
 
     for unreadable in memories:
-        for side in ("eager", "candidate"):
-            where = place if side == unreadable else SECOND
-            answer = timed(judge, side, FIRST, where, compare=side == "candidate")
+        for runner in ("eager", "candidate"):
+            where = place if runner == unreadable else SECOND
+            answer = timed(judge, runner, FIRST, where, compare=runner == "candidate")
         assert (answer["wrong"], "cannot be read" in answer["message"]) == ("values", True)
 
 
 def test_timed_outputs_are_those_at_the_time_of_each_sides_own_call(judge, memories):
-    _, x = drawn(judge)
+    _, x = sample(judge)
     right = memories["eager"], memories["candidate"]
     for memory in right:
         memory.write(FIRST, x * 3)
@@ -137,7 +137,7 @@ def test_timed_outputs_are_those_at_the_time_of_each_sides_own_call(judge, memor
 
 
 def test_every_window_of_the_inputs_of_a_timed_call_is_looked_at(judge, memories):
-    answer, _ = drawn(judge)
+    answer, _ = sample(judge)
     size, memory = answer["size"], memories["candidate"]
     image = torch.frombuffer(bytearray(judge.arenas.inputs[BASE : BASE + size]), dtype=torch.uint8)
     look = [[0, 64], [320, 448]]

@@ -1,6 +1,6 @@
 """Rules of the supervisor that need no tensor: secrets, schemas, caches, deadlines.
 
-`python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find them.
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from tilewright.contestant.frames import Channel
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator import build
-from tilewright.evaluator.correctness import hidden_cases
-from tilewright.evaluator.devices import CPU
+from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.pipeline import prepare
+from tilewright.evaluator.pipeline.correctness import hidden_cases
+from tilewright.evaluator.runners.cpu_runner import Runner
+from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.seeds import generator
-from tilewright.evaluator.sides import Ended, Side
-from tilewright.problems.reader import parse_problem
+from tilewright.problems.loader import parse_problem
 from tilewright.records import (
     Candidate,
     Environment,
@@ -30,6 +30,7 @@ from tilewright.records import (
     Protection,
     SourceFile,
 )
+from tilewright.wire.frames import Channel
 
 PROBLEM = """CASES = [{"name": "a", "n": 100}, {"name": "b", "n": 7}]
 VARY = {"sizes": {"n": [1, 500]}}
@@ -78,14 +79,14 @@ def test_builds_are_kept_by_content_and_never_by_name(tmp_path: Path, monkeypatc
         built.append(made)
         return {"kernel": made.files[0].text.encode()}
 
-    monkeypatch.setattr(build, "_build", fake)
-    monkeypatch.setattr(build.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(prepare, "_build", fake)
+    monkeypatch.setattr(prepare.shutil, "which", lambda name: f"/usr/bin/{name}")
     host = SimpleNamespace(home=tmp_path, device=CPU)
-    evaluation: Any = SimpleNamespace(host=host, loaders={}, artifacts={}, request=request())
+    session: Any = SimpleNamespace(host=host, loaders={}, artifacts={}, request=request())
     other = SOURCE.replace("return 0", "return 1")
     for text in (SOURCE, other, SOURCE, other):
-        build.prepare(evaluation, "candidate", candidate(text))
-        assert evaluation.artifacts["candidate"] == {"kernel": text.encode()}
+        prepare.prepare(session, "candidate", candidate(text))
+        assert session.artifacts["candidate"] == {"kernel": text.encode()}
 
     assert len(built) == 2
 
@@ -97,7 +98,7 @@ class Mute:
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
         self.tree = SimpleNamespace(resident_bytes=lambda: resident, cpu_s=lambda: 0.0)
-        self.applied = {"namespaces": "", "landlock": "not in this kernel"}
+        self.applied = {"ipc_uts_cgroup_namespaces": "", "landlock": "not in this kernel"}
         self.killed = False
 
     def kill(self) -> None:
@@ -108,7 +109,7 @@ class Mute:
 
 def ended(action: Any) -> Failed:
     start = time.monotonic()
-    with pytest.raises(Ended) as caught:
+    with pytest.raises(EvaluationEnded) as caught:
         action()
     assert time.monotonic() - start < 2.0
     outcome = caught.value.outcome
@@ -120,79 +121,79 @@ def ended(action: Any) -> Failed:
 @pytest.mark.parametrize(
     "action",
     [
-        lambda side: side.ask("call", {}),
-        lambda side: side.timed_call({}),
-        lambda side: side.receive(time.monotonic() + 0.2),
+        lambda runner: runner.ask("call", {}),
+        lambda runner: runner.timed_call({}),
+        lambda runner: runner.receive(time.monotonic() + 0.2),
     ],
 )
 def test_an_answer_is_waited_for_until_its_deadline(action):
     child: Any = Mute()
-    side = Side("candidate", child, Limits(call_s=0.2), lambda: None, float("inf"), 1)
-    side.entered = True
+    runner = Runner("candidate", child, Limits(call_timeout_s=0.2), lambda: None, float("inf"), 1)
+    runner.entered = True
 
-    assert ended(lambda: action(side)).reason == "timeout"
-    side.close()
+    assert ended(lambda: action(runner)).reason == "timeout"
+    runner.close()
 
 
 def test_what_fails_before_the_candidate_is_entered_is_our_failure():
     child: Any = Mute()
-    side = Side("candidate", child, Limits(call_s=0.2), lambda: None, float("inf"), 1)
+    runner = Runner("candidate", child, Limits(call_timeout_s=0.2), lambda: None, float("inf"), 1)
 
     with pytest.raises(InfrastructureError, match="before its candidate was entered: timeout"):
-        side.load({"files": []}, b"")
-    side.close()
+        runner.load({"files": []}, b"")
+    runner.close()
 
 
 @pytest.mark.timeout(8)
 @pytest.mark.parametrize("action", [lambda s: s.ask("call", {}), lambda s: s.timed_call({})])
 def test_the_whole_evaluation_has_a_deadline(action):
     child: Any = Mute()
-    limits = Limits(call_s=60.0, total_s=0.2)
-    side = Side("candidate", child, limits, lambda: None, time.monotonic() + 0.2, 1)
-    side.entered = True
+    limits = Limits(call_timeout_s=60.0, total_timeout_s=0.2)
+    runner = Runner("candidate", child, limits, lambda: None, time.monotonic() + 0.2, 1)
+    runner.entered = True
 
-    assert "whole evaluation" in ended(lambda: action(side)).message
-    side.close()
+    assert "whole evaluation" in ended(lambda: action(runner)).message
+    runner.close()
 
 
 @pytest.mark.timeout(8)
 def test_memory_beyond_the_limit_ends_it():
     child: Any = Mute(resident=8 << 30)
-    limits = Limits(call_s=60.0, memory_bytes=1 << 30)
-    side = Side("candidate", child, limits, lambda: None, float("inf"), 1)
-    side.entered = True
+    limits = Limits(call_timeout_s=60.0, memory_bytes=1 << 30)
+    runner = Runner("candidate", child, limits, lambda: None, float("inf"), 1)
+    runner.entered = True
 
-    assert ended(lambda: side.ask("call", {})).reason == "out of memory"
+    assert ended(lambda: runner.ask("call", {})).reason == "out_of_memory"
     assert child.killed
-    side.token.close()
+    runner.page.close()
 
 
 def test_a_layer_that_is_off_is_recorded_as_off():
-    from tilewright.evaluator.evaluation import Evaluation
+    from tilewright.evaluator.pipeline.session import EvaluationSession
 
     host: Any = SimpleNamespace()
     child: Any = Mute()
-    evaluation = Evaluation(host, request(), ROOTS[0], lambda *_: None, lambda: None)
-    evaluation.note_protections(child)
+    session = EvaluationSession(host, request(), ROOTS[0], lambda *_: None, lambda: None)
+    session.record_isolation(child)
 
-    assert evaluation.protections == (
-        Protection(name="namespaces", active=True),
+    assert session.protections == (
+        Protection(name="ipc_uts_cgroup_namespaces", active=True),
         Protection(name="landlock", active=False, detail="not in this kernel"),
     )
-    for layers in (("landlock",), ("namespaces", "no such layer")):
-        strict = Evaluation(
-            host, request(require_layers=layers), ROOTS[0], lambda *_: None, lambda: None
+    for layers in (("landlock",), ("ipc_uts_cgroup_namespaces", "no such layer")):
+        strict = EvaluationSession(
+            host, request(require_isolation=layers), ROOTS[0], lambda *_: None, lambda: None
         )
-        with pytest.raises(Ended) as caught:
-            strict.note_protections(child)
+        with pytest.raises(EvaluationEnded) as caught:
+            strict.record_isolation(child)
         assert caught.value.outcome.verdict == "unjudged"
     child.kill()
 
 
 def test_a_judge_that_is_gone_is_our_failure():
-    from tilewright.evaluator.evaluation import Evaluation
+    from tilewright.evaluator.pipeline.session import EvaluationSession
 
     host: Any = SimpleNamespace()
-    evaluation = Evaluation(host, request(), ROOTS[0], lambda *_: None, lambda: None)
+    session = EvaluationSession(host, request(), ROOTS[0], lambda *_: None, lambda: None)
     with pytest.raises(InfrastructureError):
-        evaluation.ask("draw", {})
+        session.ask("sample", {})

@@ -1,6 +1,6 @@
 """One side: when it stands still, when it is late, which work is its own, what it is believed.
 
-`python -m benchmarks --only sabotage` plants bugs in the judge and demands that these find them.
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
 
 from __future__ import annotations
@@ -15,70 +15,71 @@ from typing import Any
 import pytest
 
 from tests.courtroom import Courtroom, ThreadChild
-from tilewright.contestant.frames import Channel, Frame, FrameError
-from tilewright.evaluator.sides import Ended, Side
-from tilewright.evaluator.testimony import Addresses, Mapped, OutputSaid, read
-from tilewright.evaluator.times import used_early_s
+from tilewright.evaluator.runners.cpu_runner import Runner
+from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import Addresses, Mapped, OutputReport, read
+from tilewright.evaluator.timing.case_timings import cpu_before_release_s
 from tilewright.records import Limits
+from tilewright.wire.frames import Channel, Frame, FrameError
 
 LOAD = {
     "loader": "python", "entry": "work", "other_entries": [], "keywords": [],
     "mode": "eval", "init_seed": 1, "init": {"t": "tuple", "v": []}, "artifacts": {},
-    "knockout": False, "import_paths": [], "threads": 1, "compile": None,
+    "suppressed": False, "import_paths": [], "threads": 1, "compile": None,
 }  # fmt: skip
 CALL = {
     "base": 0, "size": 256, "args": LOAD["init"], "grads": [], "grad_outputs": LOAD["init"],
     "forward_seed": 1, "expected": [],
 }  # fmt: skip
 SLEEP = "import time\n\n\ndef work():\n    time.sleep({})\n    return ()\n"
-Opened = Callable[..., tuple[Side, ThreadChild]]
+Opened = Callable[..., tuple[Runner, ThreadChild]]
 
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     """Load a source into a side whose contestant is a thread."""
     court = Courtroom(tmp_path, monkeypatch)
-    sides: list[Side] = []
+    runners: list[Runner] = []
 
-    def opening(source: str, *, threads: int = 1, **limits: Any) -> tuple[Side, ThreadChild]:
-        child = court.spawn("contestant", Limits())
+    def opening(source: str, *, threads: int = 1, **limits: Any) -> tuple[Runner, ThreadChild]:
+        child = court.spawn("runner", Limits())
         child.wait_ready()
-        side = Side("candidate", child, Limits(**limits), lambda: None, float("inf"), threads)
-        sides.append(side)
-        for fd in side.make_room(4096) or ():
+        runner = Runner("candidate", child, Limits(**limits), lambda: None, float("inf"), threads)
+        runners.append(runner)
+        for fd in runner.reserve_inputs(4096) or ():
             os.close(fd)
         parts = [{"path": "work.py", "size": len(source)}]
-        side.load({**LOAD, "files": parts}, source.encode())
-        return side, child
+        runner.load({**LOAD, "files": parts}, source.encode())
+        return runner, child
 
     yield opening
     court.close()
-    for side in sides:
-        side.token.close()
+    for runner in runners:
+        runner.page.close()
 
 
 def test_a_side_stands_still_while_its_outputs_are_read(opened):
-    side, child = opened("def work():\n    return ()\n")
-    side.timed_call(CALL, lambda: child.signals.append("read"))
+    runner, child = opened("def work():\n    return ()\n")
+    runner.timed_call(CALL, lambda: child.signals.append("read"))
 
-    assert child.signals == ["freeze", "read", "thaw"]
+    assert child.signals == ["freeze", "read", "resume"]
 
 
 def test_a_side_whose_other_processes_live_on_is_not_timed(opened):
-    side, child = opened("def work():\n    return ()\n")
-    side.seclude()
+    runner, child = opened("def work():\n    return ()\n")
+    runner.forbid_processes()
     child.companions = 1
-    with pytest.raises(Ended) as ended:
-        side.seclude()
-    assert (ended.value.outcome.reason, ended.value.side) == ("timeout", "candidate")
+    with pytest.raises(EvaluationEnded) as ended:
+        runner.forbid_processes()
+    assert (ended.value.outcome.reason, ended.value.runner) == ("timeout", "candidate")
     assert "its other processes were not gone" in ended.value.outcome.message
 
 
 def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
     source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), None\n"
-    side, _ = opened(source)
+    runner, _ = opened(source)
     seen: list[list[int]] = []
-    timed = side.timed_call(CALL, lambda: seen.append(side.output_addresses(3)))
+    timed = runner.timed_call(CALL, lambda: seen.append(runner.output_addresses(3)))
 
     first, second, _ = (item.address for item in timed.result.outputs)
     assert seen == [[first, second, 0]]
@@ -87,22 +88,22 @@ def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(opened, threads):
-    side, child = opened(SLEEP.format(0.02), threads=threads)
+    runner, child = opened(SLEEP.format(0.02), threads=threads)
     child.stops_a_call = threads
-    side.timed_call(CALL)
+    runner.timed_call(CALL)
     child.cpu += 5.0
     child.burns = 3.0
-    timed = side.timed_call(CALL)
+    timed = runner.timed_call(CALL)
 
     # What is used during a call beyond what its threads can do in it was used beside it.
     beside = 8.0 - threads * timed.total_s
     # With several, what it takes to stop them counts too.
     near = 1e-6 if threads == 1 else 0.1
-    assert timed.outside_s == pytest.approx(beside, abs=near)
+    assert timed.untimed_cpu_s == pytest.approx(beside, abs=near)
     child.burns = 0.0
-    again = side.timed_call(CALL)
+    again = runner.timed_call(CALL)
     # What a call with several threads used is its own, and no work before the next one.
-    assert again.outside_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=near)
+    assert again.untimed_cpu_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=near)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(open
 def test_what_several_threads_cannot_have_done_in_a_call_was_done_before(
     used, lasted, awake, early
 ):
-    assert used_early_s(used, lasted, awake, 2) == pytest.approx(early, abs=1e-5)
+    assert cpu_before_release_s(used, lasted, awake, 2) == pytest.approx(early, abs=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -125,40 +126,40 @@ def test_who_works_while_it_is_stopped_is_charged(opened, threads):
     def work() -> None:
         child.cpu += 2.0
 
-    side, child = opened("def work():\n    return ()\n", threads=threads)
+    runner, child = opened("def work():\n    return ()\n", threads=threads)
     child.stops_a_call = threads
-    side.timed_call(CALL)
-    assert side.timed_call(CALL, work).outside_s == pytest.approx(2.0, abs=0.1)
+    runner.timed_call(CALL)
+    assert runner.timed_call(CALL, work).untimed_cpu_s == pytest.approx(2.0, abs=0.1)
 
 
 def test_who_runs_while_it_is_stopped_is_ended(opened):
-    side, child = opened("def work():\n    return ()\n")
+    runner, child = opened("def work():\n    return ()\n")
     child.stands_still = False
-    with pytest.raises(Ended) as ended:
-        side.timed_call(CALL)
-    child.thaw()
-    assert ended.value.outcome.reason == "protocol"
+    with pytest.raises(EvaluationEnded) as ended:
+        runner.timed_call(CALL)
+    child.resume()
+    assert ended.value.outcome.reason == "protocol_violation"
     assert ended.value.outcome.message == "it ran while it was stopped"
 
 
 def test_who_does_not_stand_still_is_ended(opened):
-    side, child = opened("def work():\n    return ()\n")
+    runner, child = opened("def work():\n    return ()\n")
     child.stoppable = False
-    with pytest.raises(Ended) as ended:
-        side.timed_call(CALL)
-    child.thaw()
+    with pytest.raises(EvaluationEnded) as ended:
+        runner.timed_call(CALL)
+    child.resume()
     assert ended.value.outcome.reason == "timeout"
     assert "did not stand still" in ended.value.outcome.message
 
 
 def test_a_mute_side_is_late(opened):
-    side, child = opened(SLEEP.format(1), call_s=0.3)
+    runner, child = opened(SLEEP.format(1), call_timeout_s=0.3)
 
-    for ask in (lambda: side.ask("call", CALL), lambda: side.timed_call(CALL)):
-        with pytest.raises(Ended) as ended:
+    for ask in (lambda: runner.ask("call", CALL), lambda: runner.timed_call(CALL)):
+        with pytest.raises(EvaluationEnded) as ended:
             ask()
         assert ended.value.outcome.reason == "timeout"
-        child.tree.thaw()
+        child.tree.resume()
         child.channel.receive()
 
 
@@ -166,7 +167,7 @@ def test_a_mute_side_is_late(opened):
 @pytest.mark.parametrize(
     ("model", "fields"),
     [
-        (OutputSaid, lambda address: {"type": "tensor", "address": address}),
+        (OutputReport, lambda address: {"type": "tensor", "address": address}),
         (Mapped, lambda address: {"base": address}),
         (Addresses, lambda address: {"addresses": [4096, address]}),
     ],
@@ -182,19 +183,19 @@ def test_the_first_word_on_mirror_and_memory_is_the_only_one():
     ours, theirs = socket.socketpair()
     tree = SimpleNamespace(resident_bytes=lambda: 0, cpu_s=lambda: 0.0)
     child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, kill=ours.close)
-    side = Side("candidate", child, Limits(), lambda: None, float("inf"), 1)
-    contestant, taken = Channel(theirs), []
-    for mirror, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
-        memory = os.memfd_create(f"memory {mirror}")
-        contestant.send("mapped", {"base": mirror}, fds=(memory,))
+    runner = Runner("candidate", child, Limits(), lambda: None, float("inf"), 1)
+    peer, taken = Channel(theirs), []
+    for input_copy, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
+        memory = os.memfd_create(f"memory {input_copy}")
+        peer.send("mapped", {"base": input_copy}, fds=(memory,))
         os.close(memory)
-        fds = side.make_room(inputs)
+        fds = runner.reserve_inputs(inputs)
         assert fds is not None
         taken.append([os.readlink(f"/proc/self/fd/{fd}").split(" (")[0] for fd in fds])
-        for fd in (*fds, *contestant.receive().fds):
+        for fd in (*fds, *peer.receive().fds):
             os.close(fd)
-        assert side.base == 1 << 20
+        assert runner.base == 1 << 20
 
     assert taken == [["/memfd:inputs", f"/memfd:memory {1 << 20}"], ["/memfd:inputs"]]
-    side.close()
-    contestant.close()
+    runner.close()
+    peer.close()

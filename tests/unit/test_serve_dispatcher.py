@@ -13,9 +13,9 @@ from tests.unit import cli_reports as reports
 from tests.unit.test_serve_store import given_of, store
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.serve import dispatcher as dispatchers
-from tilewright.serve import tables
 from tilewright.serve.dispatcher import ATTEMPTS, Dispatcher
-from tilewright.serve.store import Store
+from tilewright.serve.store import tables
+from tilewright.serve.store.store import Store
 
 __all__ = ["store"]
 """The fixture."""
@@ -51,11 +51,11 @@ class BehindOthers:
         limit = time.monotonic() + 10
         while not self.over.is_set():
             assert time.monotonic() < limit
-            seen(dispatchers.STILL, {})
+            seen(dispatchers.HEARTBEAT, {})
             time.sleep(0.01)
         # Once it has begun, its deadline is over.
         seen("stage", {})
-        seen(dispatchers.STILL, {})
+        seen(dispatchers.HEARTBEAT, {})
         return reports.correct().model_copy(update={"request": request})
 
 
@@ -75,7 +75,7 @@ def ended(store, key):
 
 
 def dispatcher_of(store, script, **more):
-    return Dispatcher(store, script, in_flight=2, pause_s=0.001, **more)
+    return Dispatcher(store, script, max_concurrency=2, retry_delay_s=0.001, **more)
 
 
 def test_waiting_tasks_are_judged_and_their_reports_kept(store):
@@ -156,7 +156,7 @@ def test_a_store_that_is_locked_for_a_while_loses_nothing(locked):
     with pytest.raises(InfrastructureError, match="locked"):
         store.submit(given_of("refused")).result()
     script.go.set()
-    until(lambda: made.troubles > 2)
+    until(lambda: made.store_errors > 2)
     assert store.task("k").state == "running"
     other.rollback()
     assert ended(store, "k").verdict == "correct"
@@ -166,10 +166,10 @@ def test_a_store_that_is_locked_for_a_while_loses_nothing(locked):
 def test_a_server_that_ends_while_its_store_is_locked_leaves_the_task_to_the_next(locked):
     store, script, made, other = locked
     script.go.set()
-    until(lambda: made.troubles > 0)
+    until(lambda: made.store_errors > 0)
     made.close()
     other.rollback()
-    assert [item.key for item in store.recover().result()] == ["k"]
+    assert [item.key for item in store.recover_interrupted().result()] == ["k"]
 
 
 def test_what_is_late_is_not_begun(store):
@@ -195,7 +195,7 @@ def test_work_that_is_wanted_again_while_its_evaluation_ends_is_judged(store):
 
 
 def test_a_deadline_passes_while_nothing_is_free(store, monkeypatch):
-    monkeypatch.setattr(dispatchers, "LOOK_S", 0.02)
+    monkeypatch.setattr(dispatchers, "POLL_INTERVAL_S", 0.02)
     script = Script(reports.correct())
     script.go.clear()
     made = dispatcher_of(store, script)
@@ -242,11 +242,11 @@ def test_more_room_is_noticed(store):
     script = Script(reports.correct())
     script.go.clear()
     room = [1]
-    made = Dispatcher(store, script, in_flight=lambda: room[0], pause_s=0.001)
+    made = Dispatcher(store, script, max_concurrency=lambda: room[0], retry_delay_s=0.001)
     for number in range(3):
         made.add(store.submit(given_of(f"k{number}")).result())
     until(lambda: script.calls == 1)
-    assert made.state()["room"] == 1
+    assert made.state()["max_running"] == 1
     room[0] = 3
     until(lambda: script.calls == 3)
     script.go.set()
@@ -281,7 +281,7 @@ def test_who_wants_the_same_without_a_deadline_is_not_held_to_anothers(store):
 def test_what_is_asked_for_again_while_its_answer_is_written_down_is_judged_again(store):
     noted = threading.Event()
 
-    def heard(key, event, _fields):
+    def on_event(key, event, _fields):
         if event == "judged" and not noted.is_set():
             # The store has its answer by now, and the dispatcher is not done with it.
             again = store.submit(given_of(key)).result()
@@ -290,7 +290,7 @@ def test_what_is_asked_for_again_while_its_answer_is_written_down_is_judged_agai
             noted.set()
 
     script = Script(reports.unjudged(), reports.correct())
-    made = dispatcher_of(store, script, heard=heard)
+    made = dispatcher_of(store, script, on_event=on_event)
     made.add(store.submit(given_of("k")).result())
     until(lambda: store.task("k").verdict == "correct")
     assert script.calls == 2
@@ -307,7 +307,7 @@ def test_the_oldest_is_not_passed_over_for_ever(store):
             made.add(store.submit(given_of(f"w{len(order)}", problem="warm")).result())
         return reports.correct().model_copy(update={"request": request})
 
-    made = Dispatcher(store, evaluate, in_flight=2, pause_s=0.001)
+    made = Dispatcher(store, evaluate, max_concurrency=2, retry_delay_s=0.001)
     for key, problem in (("w-1", "warm"), ("w-2", "warm"), ("old", "other"), ("w-3", "warm")):
         made.add(store.submit(given_of(key, problem=problem)).result())
     ended(store, "old")
@@ -350,7 +350,7 @@ def test_what_is_left_to_the_next_server_is_waited_for_no_longer(store):
 def test_work_that_two_clients_want_waits_in_the_queues_of_both(store):
     script = Script(reports.correct())
     script.go.clear()
-    made = Dispatcher(store, script, in_flight=1, pause_s=0.001)
+    made = Dispatcher(store, script, max_concurrency=1, retry_delay_s=0.001)
     made.add(store.submit(given_of("first", "c")).result(), "c")
     until(lambda: made.judges("first"))
     for number in range(50):

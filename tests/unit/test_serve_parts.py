@@ -13,18 +13,24 @@ from hypothesis import strategies as st
 
 from tests.unit.test_serve_store import given_of
 from tilewright.errors import ConfigError
-from tilewright.serve.access import Tokens, listed_tokens, make_token, revoke_token
-from tilewright.serve.events import MOST_EVENTS, MOST_LISTENERS, MOST_STORIES, Feed, TooMany
-from tilewright.serve.figures import Figures, exposition
-from tilewright.serve.journal import Journal
-from tilewright.serve.rates import Buckets
-from tilewright.serve.store import Store
+from tilewright.serve.auth import Tokens, listed_tokens, make_token, revoke_token
+from tilewright.serve.metrics import Metrics, exposition
+from tilewright.serve.rate_limit import TokenBuckets
+from tilewright.serve.request_log import RequestLog
+from tilewright.serve.store.store import Store
+from tilewright.serve.task_events import (
+    MAX_EVENTS_PER_TASK,
+    MAX_LISTENERS_PER_CLIENT,
+    MAX_TASKS,
+    EventFeed,
+    TooMany,
+)
 
 pytest.importorskip("sqlalchemy")
 
 
 def test_a_story_is_read_from_any_place_and_by_many():
-    feed, woken = Feed("e"), []
+    feed, woken = EventFeed("e"), []
     with feed.listening("a", "k", lambda: woken.append(1)):
         for number in range(3):
             feed.tell("k", "stage", {"n": number})
@@ -38,35 +44,35 @@ def test_a_story_is_read_from_any_place_and_by_many():
 
 
 def test_who_reads_too_slowly_is_told_and_nothing_grows():
-    feed = Feed("e")
-    for number in range(MOST_EVENTS + 10):
+    feed = EventFeed("e")
+    for number in range(MAX_EVENTS_PER_TASK + 10):
         feed.tell("k", "draw", {"n": number})
     events, missed = feed.since("k", 5)
-    assert (len(events), missed) == (MOST_EVENTS, True)
+    assert (len(events), missed) == (MAX_EVENTS_PER_TASK, True)
     assert feed.since("k", events[0].number)[1] is False
-    for number in range(MOST_STORIES + 5):
+    for number in range(MAX_TASKS + 5):
         feed.tell(f"k{number}", "draw", {})
     assert feed.since("k", 0)[0] == []
-    assert len(feed.since(f"k{MOST_STORIES + 4}", 0)[0]) == 1
+    assert len(feed.since(f"k{MAX_TASKS + 4}", 0)[0]) == 1
 
 
 @pytest.mark.parametrize(
     "text", [None, "", "f.3", "e.", "e.x", "e.-1", "e." + "9" * 40, "e.\u0663"]
 )
 def test_a_place_that_is_none_of_this_servers_is_the_beginning(text):
-    assert Feed("e").place_of(text) == 0
-    assert Feed("e").place_of("e.12") == 12
+    assert EventFeed("e").place_of(text) == 0
+    assert EventFeed("e").place_of("e.12") == 12
 
 
 def test_one_client_listens_to_so_much_and_others_to_theirs():
-    feed, open_ = Feed("e"), []
-    for number in range(MOST_LISTENERS):
+    feed, open_ = EventFeed("e"), []
+    for number in range(MAX_LISTENERS_PER_CLIENT):
         open_.append(feed.listening("a", f"k{number}", lambda: None))
         open_[-1].__enter__()
     with pytest.raises(TooMany), feed.listening("a", "k", lambda: None):
         pass
     with feed.listening("b", "k", lambda: None):
-        assert feed.listeners == MOST_LISTENERS + 1
+        assert feed.listeners == MAX_LISTENERS_PER_CLIENT + 1
     open_[0].__exit__(None, None, None)
     with feed.listening("a", "k", lambda: None):
         pass
@@ -78,7 +84,7 @@ def test_one_client_listens_to_so_much_and_others_to_theirs():
     st.lists(st.floats(0, 2), min_size=1, max_size=200),
 )
 def test_a_bucket_lets_through_its_burst_and_its_rate_and_no_more(rate, burst, pauses):
-    buckets, now, let = Buckets(rate, burst), 0.0, 0
+    buckets, now, let = TokenBuckets(rate, burst), 0.0, 0
     for number, pause in enumerate(pauses):
         now += pause
         wait_s = buckets.take("a", now)
@@ -93,12 +99,12 @@ def test_a_bucket_lets_through_its_burst_and_its_rate_and_no_more(rate, burst, p
 
 def test_figures_are_read_by_prometheus_itself():
     parser = pytest.importorskip("prometheus_client.parser")
-    figures = Figures()
-    figures.count("requests_total", method="GET", status='2"0\\0\n')
+    metrics = Metrics()
+    metrics.count("requests_total", method="GET", status='2"0\\0\n')
     for seconds in (0.001, 0.3, 4000.0):
-        figures.took("wait_seconds", seconds)
-    figures.judged([("prepare", 1.0), ("timing", 2.0), ("timing", 3.0)], "cuda:0")
-    lines = [*exposition("tasks", "gauge", "Tasks.", {"done": 3}, "state"), *figures.text()]
+        metrics.took("wait_seconds", seconds)
+    metrics.judged([("prepare", 1.0), ("timing", 2.0), ("timing", 3.0)], "cuda:0")
+    lines = [*exposition("tasks", "gauge", "Tasks.", {"done": 3}, "state"), *metrics.text()]
     families = {
         family.name: family
         for family in parser.text_string_to_metric_families("\n".join(lines) + "\n")
@@ -114,22 +120,22 @@ def test_figures_are_read_by_prometheus_itself():
     assert value["tilewright_wait_seconds_bucket", "0.5"] == 2
     assert value["tilewright_stage_seconds_sum", "timing"] == 5
     assert value["tilewright_device_busy_seconds_total", "cuda:0"] == 5
-    assert value["tilewright_pruned_total",] == 0
+    assert value["tilewright_expired_tasks_total",] == 0
     assert families["tilewright_wait_seconds"].type == "histogram"
 
 
 def test_a_line_of_the_log_stays_one_line_and_short(tmp_path):
-    journal = Journal(tmp_path / "log")
-    journal.write("request", path="a\nb" * 1000, client=None, status=404)
+    request_log = RequestLog(tmp_path / "log")
+    request_log.write("request", path="a\nb" * 1000, client=None, status=404)
     (tmp_path / "log").rename(tmp_path / "old")
-    journal.write("later")
-    journal.close()
+    request_log.write("later")
+    request_log.close()
     (row,) = [json.loads(line) for line in (tmp_path / "old").read_text().splitlines()]
     assert (row["event"], row["status"], len(row["path"]) <= 300) == ("request", 404, True)
     assert "client" not in row
     assert json.loads((tmp_path / "log").read_text())["event"] == "later"
     with pytest.raises(ConfigError, match=r"serve\.log"):
-        Journal(tmp_path / "none" / "log")
+        RequestLog(tmp_path / "none" / "log")
 
 
 def test_a_token_is_worth_something_until_it_is_revoked(tmp_path):

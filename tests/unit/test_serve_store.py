@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.unit import cli_reports as reports
 from tilewright.errors import InfrastructureError
 from tilewright.serve.dispatcher import ATTEMPTS
-from tilewright.serve.store import Conflict, Store, Submitted
-from tilewright.serve.tasks import MOST_PASSED, Waiting, choose
+from tilewright.serve.queue_policy import MAX_SKIPS, Waiting, choose
+from tilewright.serve.store.store import Conflict, Store, Submitted
 
 REQUEST = reports.request().to_json().encode()
 
@@ -76,7 +76,7 @@ def test_what_was_accepted_is_there_after_a_restart_and_what_ran_waits_again(tmp
     first.finish("k2", "correct", b"report").result()
     # Killed: nothing is closed.
     second = Store(tmp_path / "tasks.db")
-    assert [item.key for item in second.recover().result()] == ["k0", "k1"]
+    assert [item.key for item in second.recover_interrupted().result()] == ["k0", "k1"]
     assert second.result("k2") == b"report"
     assert second.counts() == {"queued": 2, "done": 1}
 
@@ -209,7 +209,7 @@ def test_the_end_of_a_server_is_no_failure_of_a_task(tmp_path):
     for _ in range(2 * ATTEMPTS):
         died = Store(tmp_path / "tasks.db")
         died.submit(given_of("k")).result()
-        died.recover().result()
+        died.recover_interrupted().result()
         assert died.begin("k").result()[0].attempts == 1
         died.close()
 
@@ -249,8 +249,8 @@ def test_who_joins_what_is_being_judged_moves_its_deadline_too(store):
 
 def test_who_is_passed_over_too_often_is_next():
     own = [waits("old", problem="x"), waits("new", problem="y", sequence=1)]
-    assert choose({"a": own}, [], {"y"}, {"old": MOST_PASSED - 1}).key == "new"
-    assert choose({"a": own}, [], {"y"}, {"old": MOST_PASSED}).key == "old"
+    assert choose({"a": own}, [], {"y"}, {"old": MAX_SKIPS - 1}).key == "new"
+    assert choose({"a": own}, [], {"y"}, {"old": MAX_SKIPS}).key == "old"
 
 
 def test_a_deadline_that_was_moved_meanwhile_ends_nothing(store):
@@ -258,15 +258,15 @@ def test_a_deadline_that_was_moved_meanwhile_ends_nothing(store):
     store.submit(given_of("k", deadline=late)).result()
     store.submit(given_of("gone", deadline=late)).result()
     store.submit(given_of("k", "b")).result()
-    assert not store.fail_late("k", "late").result()
-    assert store.fail_late("gone", "late").result()
+    assert not store.expire("k", "late").result()
+    assert store.expire("gone", "late").result()
     assert (store.task("k").state, store.task("gone").state) == ("queued", "failed")
 
 
 def test_what_another_model_of_device_has_done_is_no_answer_to_who_asks_this_one(tmp_path):
     def opened(by):
         made = Store(tmp_path / "tasks.db", by)
-        made.recover().result()
+        made.recover_interrupted().result()
         return made
 
     first = opened("A")

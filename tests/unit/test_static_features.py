@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.errors import ConfigError
 from tilewright.languages import StaticFeatures, detect, find_entry, static_features
-from tilewright.languages.source import MAX_SIGHTINGS
+from tilewright.languages.static_features import MAX_SIGHTINGS
 from tilewright.records import SourceFile
 
 INLINE = "from torch.utils.cpp_extension import load_inline\n"

@@ -6,17 +6,15 @@ import math
 
 import pytest
 
-from tilewright.scoring.statistics import (
+from tilewright.scoring.bootstrap import bootstrap_median_interval, median, quantile
+from tilewright.scoring.intervals import (
     Interval,
-    bootstrap_median_interval,
     combine,
     decide,
     geometric_mean_interval,
     is_noisy,
-    median,
     paired_log_ratios,
     proportion_interval,
-    quantile,
     speedup_interval,
 )
 
@@ -107,7 +105,7 @@ def test_one_wild_value_does_not_move_the_interval():
 
 @pytest.mark.parametrize("count", [59, 60, 2001, 2000])
 def test_the_distribution_is_complete(count):
-    from tilewright.scoring.statistics import _median_outcomes
+    from tilewright.scoring.bootstrap import _median_outcomes
 
     assert pytest.approx(sum(chance for *_, chance in _median_outcomes(count)), abs=1e-9) == 1.0
 

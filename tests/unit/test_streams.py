@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.courtroom import Courtroom, a_request
-from tilewright.languages.streams import names_streams
+from tilewright.languages.stream_use import names_streams
 from tilewright.records import SourceFile
 
 PROBLEM = """import torch
@@ -51,7 +51,7 @@ def test_streams_are_known_by_words(text, several):
     assert names_streams(files) is several
 
 
-@pytest.mark.parametrize(("more", "several"), [("", []), ("# on a side stream\n", ["contestant"])])
+@pytest.mark.parametrize(("more", "several"), [("", []), ("# on a side stream\n", ["runner"])])
 def test_who_may_use_several_streams_gets_a_process_that_can(court, more, several):
     assert court.judge(a_request(PROBLEM, HONEST + more)).verdict == "correct"
     assert court.streams == several

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tilewright.languages.reply import parse_reply
+from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.scripted import Scripted
 from tilewright.records.events import Ask

@@ -10,49 +10,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit import cli_reports as reports
-from tilewright.cli import common
+from tilewright.cli import options
 from tilewright.config import load
 from tilewright.errors import ConfigError
-from tilewright.evaluator.armed import Armed, locked, open_lock, turn
-from tilewright.evaluator.devices import CPU
-from tilewright.executors import choose
+from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.processes.prefork import PreforkPool, locked, open_lock, turn
+from tilewright.executors import factory
 from tilewright.executors.local import (
-    MOST_PASSED,
+    MAX_PASSED_OVER,
     LocalExecutor,
     Supervisor,
-    assign,
+    choose_assignment,
     share_cores,
 )
 from tilewright.records import Limits
 
 
 def test_a_request_goes_where_its_problem_is_known():
-    assert assign([("a", 0), ("b", 0)], [("x",), ("b",)], set()) == (1, 1)
+    assert choose_assignment([("a", 0), ("b", 0)], [("x",), ("b",)], set()) == (1, 1)
 
 
 def test_a_problem_that_nobody_knows_goes_to_who_knows_least():
-    assert assign([("a", 0), ("new", 0)], [("x", "y"), ("z",)], {"a"}) == (1, 1)
+    assert choose_assignment([("a", 0), ("new", 0)], [("x", "y"), ("z",)], {"a"}) == (1, 1)
 
 
 def test_one_whose_problem_is_at_work_waits_unless_there_are_several():
-    assert assign([("a", 0), ("b", 0)], [("x",)], {"a", "b"}) is None
-    assert assign([("a", 0), ("b", 0), ("b", 0)], [("x",)], {"a", "b"}) == (1, 0)
+    assert choose_assignment([("a", 0), ("b", 0)], [("x",)], {"a", "b"}) is None
+    assert choose_assignment([("a", 0), ("b", 0), ("b", 0)], [("x",)], {"a", "b"}) == (1, 0)
 
 
 def test_who_was_passed_over_too_often_goes_first():
-    assert assign([("a", MOST_PASSED), ("b", 0)], [("b",)], {"a"}) == (0, 0)
+    assert choose_assignment([("a", MAX_PASSED_OVER), ("b", 0)], [("b",)], {"a"}) == (0, 0)
 
 
 NAMES = st.sampled_from("abcdef")
 
 
 @given(
-    st.lists(st.tuples(NAMES, st.integers(0, MOST_PASSED)), min_size=1),
+    st.lists(st.tuples(NAMES, st.integers(0, MAX_PASSED_OVER)), min_size=1),
     st.lists(st.lists(NAMES), min_size=1),
     st.sets(NAMES),
 )
 def test_every_assignment_is_of_one_who_waits_to_one_who_idles(waiting, idle, busy):
-    suited = assign(waiting, idle, busy)
+    suited = choose_assignment(waiting, idle, busy)
     if suited is None:
         # Who knows its problem is at work, and ends.
         assert {problem for problem, _ in waiting} <= busy
@@ -60,7 +60,7 @@ def test_every_assignment_is_of_one_who_waits_to_one_who_idles(waiting, idle, bu
     place, worker = suited
     assert 0 <= place < len(waiting)
     assert 0 <= worker < len(idle)
-    late = [index for index, (_, passed) in enumerate(waiting) if passed >= MOST_PASSED]
+    late = [index for index, (_, passed) in enumerate(waiting) if passed >= MAX_PASSED_OVER]
     assert not late or place == late[0]
 
 
@@ -113,19 +113,19 @@ def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
         made.append(Waiting())
         return made[-1]
 
-    armed = Armed(fork, name)
+    armed = PreforkPool(fork, name)
     with open_lock(name) as lease:
         assert locked(lease)
-        armed.fill(Limits(), {"contestant": 1})
+        armed.fill(Limits(), {"runner": 1})
         assert not begun.wait(0.1)
         armed.settle()
         assert not made[0].begun
-    armed.fill(Limits(), {"contestant": 1}, opened=False)
+    armed.fill(Limits(), {"runner": 1}, opened=False)
     assert not begun.wait(0.1)
-    armed.fill(Limits(), {"contestant": 1})
+    armed.fill(Limits(), {"runner": 1})
     assert begun.wait(5)
     armed.settle()
-    assert armed.take("contestant", Limits()) is made[0]
+    assert armed.take("runner", Limits()) is made[0]
     assert len(made) == 1
 
 
@@ -151,15 +151,15 @@ def test_who_holds_the_lease_opens_all_that_wait_side_by_side():
     def fork(*_: object) -> Any:
         return Waiting()
 
-    armed = Armed(fork, None)
-    armed.fill(Limits(), {"contestant": 2}, opened=False)
-    armed.open_at_once()
+    armed = PreforkPool(fork, None)
+    armed.fill(Limits(), {"runner": 2}, opened=False)
+    armed.open_now()
     assert steps == ["told", "told", "begun", "begun"]
-    first = armed.take("contestant", Limits())
+    first = armed.take("runner", Limits())
     assert first is not None
     assert first.begun
-    armed.fill(Limits(), {"contestant": 2}, opened=False)
-    armed.open_at_once()
+    armed.fill(Limits(), {"runner": 2}, opened=False)
+    armed.open_now()
     assert steps[4:] == ["told", "begun"]
 
 
@@ -179,12 +179,12 @@ def test_devices_share_the_cores_and_none_is_timed_on_anothers(cores, devices, w
 
 
 def test_times_of_several_models_are_not_mixed(monkeypatch):
-    monkeypatch.setattr(choose, "find_device", lambda name: replace(CPU, model=f"model of {name}"))
+    monkeypatch.setattr(factory, "find_device", lambda name: replace(CPU, model=f"model of {name}"))
     settings = load(overrides=["eval.devices=[cuda:0, cuda:1]"], environ={})
     with pytest.raises(ConfigError, match="cuda:1 is model of cuda:1"):
-        common.one_model(settings)
-    monkeypatch.setattr(choose, "find_device", lambda _: replace(CPU, model="one"))
-    assert common.one_model(settings) == "one"
+        options.one_model(settings)
+    monkeypatch.setattr(factory, "find_device", lambda _: replace(CPU, model="one"))
+    assert options.one_model(settings) == "one"
 
 
 def test_a_device_that_nobody_uses_is_taken_though_another_knows_the_problem(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import mmap
 import pytest
 import torch
 
-from tilewright.contestant.tensors import DTYPES, Layout, LayoutError, build, view
+from tilewright.wire.tensors import DTYPES, Layout, LayoutError, build, view
 
 
 @pytest.mark.parametrize(

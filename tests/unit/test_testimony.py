@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.contestant.frames import Frame, FrameError
-from tilewright.evaluator.testimony import (
+from tilewright.evaluator.runners.messages import (
     Addresses,
     Built,
-    ErrorSaid,
+    ErrorReport,
     Mapped,
-    OutputSaid,
+    OutputReport,
     Result,
-    Said,
+    SelfReported,
     failure_of,
     read,
     read_weights,
 )
+from tilewright.wire.frames import Frame, FrameError
 
 OUTPUT = {"type": "tensor", "dtype": "float32", "shape": [2], "device": "cpu", "address": 4096}
-RESULT = {"outputs": [OUTPUT], "launches": 1, "census": {"aten::mm": 2}}
+RESULT = {"outputs": [OUTPUT], "launches": 1, "operator_counts": {"aten::mm": 2}}
 ERROR = {"during": "call", "type": "KeyError", "message": "'x'", "traceback": ["a.py:1"]}
 HOSTILE = st.recursive(
     st.none()
@@ -39,7 +39,7 @@ HOSTILE = st.recursive(
     ),
     max_leaves=8,
 )
-MODELS = st.sampled_from([Result, ErrorSaid, Built, OutputSaid, Mapped, Addresses])
+MODELS = st.sampled_from([Result, ErrorReport, Built, OutputReport, Mapped, Addresses])
 
 
 def frame(fields: Any, kind: str = "result") -> Frame:
@@ -59,9 +59,9 @@ def changed(fields: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 def test_what_follows_the_schema_is_read():
     result = read(frame(RESULT), Result)
 
-    assert (result.launches, result.census) == (1, {"aten::mm": 2})
+    assert (result.launches, result.operator_counts) == (1, {"aten::mm": 2})
     assert (result.outputs[0].shape, result.outputs[0].address) == ([2], 4096)
-    assert read(frame(ERROR, "error"), ErrorSaid).type == "KeyError"
+    assert read(frame(ERROR, "error"), ErrorReport).type == "KeyError"
     assert read(frame({"artifacts": {"kernel": 9}}), Built).artifacts == {"kernel": 9}
     assert read(frame({"base": 1 << 47}, "mapped"), Mapped).base == 1 << 47
     assert read(frame({"addresses": [0, 8]}, "weights_read"), Addresses).addresses == [0, 8]
@@ -69,7 +69,7 @@ def test_what_follows_the_schema_is_read():
 
 def test_what_travels_on_is_plain_and_without_the_alias():
     described = read(frame(RESULT), Result).outputs[0].described()
-    unplaced = OutputSaid(type="tensor").described()
+    unplaced = OutputReport(type="tensor").described()
 
     assert described == {**OUTPUT, "layout": "", "structure": "1"}
     assert "address" not in unplaced
@@ -85,10 +85,10 @@ def test_what_travels_on_is_plain_and_without_the_alias():
         ("launches", 1.0),
         ("launches", (1 << 40) + 1),
         ("launches", None),
-        ("census", {"aten::mm": -1}),
-        ("census", {f"op{number}": 1 for number in range(257)}),
-        ("census", {"x" * 8193: 1}),
-        ("census", [["aten::mm", 1]]),
+        ("operator_counts", {"aten::mm": -1}),
+        ("operator_counts", {f"op{number}": 1 for number in range(257)}),
+        ("operator_counts", {"x" * 8193: 1}),
+        ("operator_counts", [["aten::mm", 1]]),
         ("outputs", [OUTPUT] * 65),
         ("outputs", OUTPUT),
         ("outputs.0.shape", [1] * 65),
@@ -130,7 +130,7 @@ def test_anything_else_is_a_frame_error(path, value):
 )
 def test_errors_are_bounded_too(path, value):
     with pytest.raises(FrameError):
-        read(frame(changed(ERROR, path, value), "error"), ErrorSaid)
+        read(frame(changed(ERROR, path, value), "error"), ErrorReport)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_addresses_reach_as_far_as_they_are_allowed_to():
     assert len(read(frame({"addresses": [last] * 4096}), Addresses).addresses) == 4096
 
 
-def shown(step: Callable[[], Said]) -> str:
+def shown(step: Callable[[], SelfReported]) -> str:
     """Return what is read as JSON, or the message of the frame error."""
     try:
         return step().model_dump_json()
@@ -177,7 +177,7 @@ def test_no_fields_do_worse_than_a_frame_error(fields, model):
     assert shown(lambda: read(frame(fields), model)).encode()
 
 
-@given(st.sampled_from(["outputs", "launches", "census", "outputs.0.shape"]), HOSTILE)
+@given(st.sampled_from(["outputs", "launches", "operator_counts", "outputs.0.shape"]), HOSTILE)
 def test_no_value_in_a_known_place_does_either(path, value):
     copy = changed(RESULT, "launches", 1)
     if "." in path:
@@ -231,14 +231,14 @@ def test_no_bytes_do_worse(body):
 @pytest.mark.parametrize(
     ("type_", "message", "reason"),
     [
-        ("OutOfMemoryError", "CUDA out of memory", "out of memory"),
-        ("MemoryError", "", "out of memory"),
-        ("RuntimeError", "DefaultCPUAllocator: can't allocate memory", "out of memory"),
-        ("AcceleratorError", "CUDA error: out of memory", "out of memory"),
+        ("OutOfMemoryError", "CUDA out of memory", "out_of_memory"),
+        ("MemoryError", "", "out_of_memory"),
+        ("RuntimeError", "DefaultCPUAllocator: can't allocate memory", "out_of_memory"),
+        ("AcceleratorError", "CUDA error: out of memory", "out_of_memory"),
         ("AcceleratorError", "CUDA error: an illegal memory access", "exception"),
-        ("SystemExit", "3", "exit"),
+        ("SystemExit", "3", "unexpected_exit"),
     ],
 )
 def test_what_an_exception_is_called(type_, message, reason):
-    said = ErrorSaid(during="call", type=type_, message=message, traceback=[])
+    said = ErrorReport(during="call", type=type_, message=message, traceback=[])
     assert failure_of(said, "correctness").reason == reason

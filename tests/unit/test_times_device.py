@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.times import (
+from tilewright.evaluator.timing.case_timings import (
+    SELF_REPORT_BAND_S,
+    SELF_REPORT_SLACK_S,
     SHORT_DEVICE_S,
-    TESTIMONY_BAND_S,
-    TESTIMONY_SLACK_S,
     CaseTimes,
+    charged_times,
     compare,
-    hideable_s,
+    corrected_times,
     is_short,
-    net,
-    refined,
+    undetectable_work_s,
 )
 
 BLOCKS = 20
@@ -42,44 +42,44 @@ def test_honest_testimony_takes_the_devices_own_change_out():
     assert item.candidate.median_us == pytest.approx(50)
     assert item.speedup_low == pytest.approx(105 / 55)
     assert item.raw_us[0] == (105, 55, 55, 105)
-    assert item.said_us[0] == (100, 50, 50, 100)
-    assert item.candidate.method == "judge_events"
+    assert item.self_reported_us[0] == (100, 50, 50, 100)
+    assert item.candidate.method == "cuda_events_trusted"
 
 
 def test_a_candidate_that_says_too_little_keeps_the_judges_figure():
     made = times(105, 100, eager_said=100, candidate_said=50)
-    assert refined(made, "candidate") is made.totals["candidate"]
+    assert corrected_times(made, "candidate") is made.totals["candidate"]
     item = compare(made, "eager", 0.0, (), official=False)
     assert item.speedup == pytest.approx(1.0)
 
 
 def test_a_candidate_may_not_say_much_less_than_a_baseline():
-    just = 1 + TESTIMONY_SLACK_S / US
+    just = 1 + SELF_REPORT_SLACK_S / US
     made = times(101, 101, eager_said=100, candidate_said=101 - just + 0.01)
-    assert refined(made, "candidate") is made.said["candidate"]
+    assert corrected_times(made, "candidate") is made.said["candidate"]
     made = times(101, 101, eager_said=100, candidate_said=101 - just - 0.01)
-    assert refined(made, "candidate") is made.totals["candidate"]
+    assert corrected_times(made, "candidate") is made.totals["candidate"]
 
 
 def test_who_says_more_than_the_judge_is_not_believed_either():
-    made = times(100, 100, eager_said=100, candidate_said=100 + TESTIMONY_SLACK_S / US + 0.1)
-    assert refined(made, "candidate") is made.totals["candidate"]
+    made = times(100, 100, eager_said=100, candidate_said=100 + SELF_REPORT_SLACK_S / US + 0.1)
+    assert corrected_times(made, "candidate") is made.totals["candidate"]
 
 
 def test_a_baseline_is_believed_within_the_whole_band():
-    band = TESTIMONY_BAND_S / US
+    band = SELF_REPORT_BAND_S / US
     made = times(100, 100, eager_said=100 - band + 0.1, candidate_said=100)
-    assert refined(made, "eager") is made.said["eager"]
+    assert corrected_times(made, "eager") is made.said["eager"]
     made = times(100, 100, eager_said=100 - band - 0.1, candidate_said=100)
-    assert refined(made, "eager") is made.totals["eager"]
+    assert corrected_times(made, "eager") is made.totals["eager"]
 
 
 def test_no_testimony_or_a_zero_in_it_leaves_the_judges_figures():
     made = times(100, 90, eager_said=100, candidate_said=90)
     made.said["candidate"][3] = 0.0
-    assert refined(made, "candidate") is made.totals["candidate"]
+    assert corrected_times(made, "candidate") is made.totals["candidate"]
     made.said.clear()
-    assert net(made, "eager") is made.totals["eager"]
+    assert charged_times(made, "eager") is made.totals["eager"]
 
 
 @given(
@@ -100,7 +100,7 @@ def test_the_lower_end_is_never_above_what_the_judge_alone_says(eager, candidate
 
 def test_a_device_hides_nothing_beside_a_call_and_short_calls_are_named():
     made = times(SHORT_DEVICE_S / US - 1, 5, eager_said=10, candidate_said=5)
-    assert hideable_s(made) == 0.0
+    assert undetectable_work_s(made) == 0.0
     assert is_short(made, "eager")
     made = times(SHORT_DEVICE_S / US + 1, 5, eager_said=10, candidate_said=5)
     assert not is_short(made, "eager")
@@ -110,4 +110,4 @@ def test_the_published_rules_are_named_by_their_own_clock():
     made = times(100, 50, eager_said=100, candidate_said=50)
     item = compare(made, "eager", 0.0, (), official=True)
     assert item.speedup == pytest.approx(2.0)
-    assert item.candidate.method == "cuda_events"
+    assert item.candidate.method == "cuda_events_candidate"

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.evaluator.times import (
+from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
+    charged_times,
     compare,
-    excess_outside_s,
-    hideable_s,
     is_short,
-    net,
+    undetectable_work_s,
+    untimed_cpu_excess_s,
 )
-from tilewright.scoring import statistics
+from tilewright.scoring import bootstrap, intervals
 
 BESIDE_S = 1e-4
 """What the harness's own part of a side does between two calls."""
@@ -28,11 +28,11 @@ def times(
     eager: list[float], candidate: list[float], outside: list[float] | None = None, **more: Any
 ) -> CaseTimes:
     """Return a timed case of calls in seconds; `outside` is the candidate's work beside them."""
-    sides = {"eager": eager, **more, "candidate": candidate}
-    beside = {name: [BESIDE_S] * len(calls) for name, calls in sides.items()}
+    runners = {"eager": eager, **more, "candidate": candidate}
+    beside = {name: [BESIDE_S] * len(calls) for name, calls in runners.items()}
     if outside is not None:
         beside["candidate"] = outside
-    return CaseTimes("case", totals=sides, outside=beside, blocks=len(eager) // 2)
+    return CaseTimes("case", totals=runners, outside=beside, blocks=len(eager) // 2)
 
 
 def compared(given_times: CaseTimes, baseline: str = "eager", **changes: Any) -> Any:
@@ -43,9 +43,9 @@ def test_a_speed_up_is_the_ratio_of_calls():
     item = compared(times([2e-3] * 40, [1e-3] * 40))
 
     assert item.speedup == pytest.approx(2.0)
-    assert item.reference.median_us == pytest.approx(2000.0)
+    assert item.baseline_timing.median_us == pytest.approx(2000.0)
     assert item.candidate.median_us == pytest.approx(1000.0)
-    assert (item.blocks, item.candidate.samples, item.decision) == (20, 40, "faster")
+    assert (item.blocks, item.candidate.samples, item.conclusion) == (20, 40, "faster")
     assert (item.case, item.baseline) == ("case", "eager")
 
 
@@ -60,7 +60,7 @@ def test_each_baseline_has_a_comparison_of_its_own():
 
     assert compared(given_times).speedup == pytest.approx(2.0)
     assert compared(given_times, "compile").speedup == pytest.approx(0.5)
-    assert compared(given_times, "compile").decision == "slower"
+    assert compared(given_times, "compile").conclusion == "slower"
 
 
 def test_the_ratio_is_the_median_of_the_blocks():
@@ -74,7 +74,7 @@ def test_published_rules_divide_means_and_have_no_interval():
     item = compared(given_times, official=True)
 
     assert item.speedup == pytest.approx(3.0)
-    assert (item.speedup_low, item.speedup_high, item.decision) == (None, None, "no interval")
+    assert (item.speedup_low, item.speedup_high, item.conclusion) == (None, None, "no interval")
 
 
 def test_published_rules_charge_nothing_to_the_mean():
@@ -117,10 +117,12 @@ def test_what_is_charged_is_what_goes_beyond_the_baseline_and_the_allowance():
     outside = [-1.0, 0.0, BESIDE_S, limit, limit + 1e-6, limit + 1e-3, BESIDE_S, BESIDE_S]
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=outside)
 
-    assert hideable_s(given_times) == pytest.approx(HIDEABLE_S)
+    assert undetectable_work_s(given_times) == pytest.approx(HIDEABLE_S)
     charged = [0.0, 0.0, 0.0, 0.0, 1e-6, 1e-3, 0.0, 0.0]
-    assert net(given_times, "candidate") == pytest.approx([1e-3 + more for more in charged])
-    assert net(given_times, "eager") == given_times.totals["eager"]
+    assert charged_times(given_times, "candidate") == pytest.approx(
+        [1e-3 + more for more in charged]
+    )
+    assert charged_times(given_times, "eager") == given_times.totals["eager"]
 
 
 def test_a_baseline_is_charged_like_the_candidate():
@@ -128,24 +130,26 @@ def test_a_baseline_is_charged_like_the_candidate():
     given_times.outside["eager"][3] += 1e-3
 
     charged = [0.0] * 3 + [1e-3 - HIDEABLE_S] + [0.0] * 4
-    assert net(given_times, "eager") == pytest.approx([2e-3 + more for more in charged])
+    assert charged_times(given_times, "eager") == pytest.approx([2e-3 + more for more in charged])
 
 
 def test_the_usual_is_the_least_of_the_baselines_and_never_the_candidates():
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[0.0] * 8, compile=[2e-3] * 8)
     given_times.outside["eager"] = [3e-3] * 8
 
-    assert hideable_s(given_times) == pytest.approx(HIDEABLE_S)
-    assert net(given_times, "eager") == pytest.approx([2e-3 + 3e-3 - BESIDE_S - HIDEABLE_S] * 8)
+    assert undetectable_work_s(given_times) == pytest.approx(HIDEABLE_S)
+    assert charged_times(given_times, "eager") == pytest.approx(
+        [2e-3 + 3e-3 - BESIDE_S - HIDEABLE_S] * 8
+    )
 
 
 def test_the_order_of_the_sides_changes_no_charge():
     # Under the published rules the candidate is timed first.
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[5e-3] * 8)
-    in_order = net(given_times, "candidate")
+    in_order = charged_times(given_times, "candidate")
     given_times.outside = dict(reversed(given_times.outside.items()))
 
-    assert net(given_times, "candidate") == in_order
+    assert charged_times(given_times, "candidate") == in_order
     assert in_order[0] > 5e-3
 
 
@@ -154,8 +158,8 @@ def test_a_baseline_that_waits_in_its_calls_lowers_nothing_below_zero():
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[0.0] * 8)
     given_times.outside["eager"] = [-1e-3] * 8
 
-    assert hideable_s(given_times) == pytest.approx(1e-5)
-    assert net(given_times, "candidate") == pytest.approx([1e-3] * 8)
+    assert undetectable_work_s(given_times) == pytest.approx(1e-5)
+    assert charged_times(given_times, "candidate") == pytest.approx([1e-3] * 8)
 
 
 def test_calls_in_which_a_baseline_waited_for_a_core_do_not_say_what_is_usual():
@@ -163,24 +167,24 @@ def test_calls_in_which_a_baseline_waited_for_a_core_do_not_say_what_is_usual():
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[-1e-3] + [1.2e-3] * 7)
     given_times.outside["eager"] = [-1e-3] * 5 + [1.2e-3] * 3
 
-    assert excess_outside_s(given_times) == 0
-    assert net(given_times, "candidate") == given_times.totals["candidate"]
+    assert untimed_cpu_excess_s(given_times) == 0
+    assert charged_times(given_times, "candidate") == given_times.totals["candidate"]
 
 
 def test_where_every_call_of_the_baselines_waited_nobody_is_accused_and_all_is_charged():
     given_times = times([2e-2] * 8, [1e-3] * 8, outside=[1.2e-3] * 8)
     given_times.outside["eager"] = [-1e-3] * 7 + [0.0]
 
-    assert excess_outside_s(given_times) == 0
-    assert net(given_times, "candidate") == pytest.approx([2.2e-3 - 1e-5] * 8)
+    assert untimed_cpu_excess_s(given_times) == 0
+    assert charged_times(given_times, "candidate") == pytest.approx([2.2e-3 - 1e-5] * 8)
 
 
 def test_what_one_baseline_cannot_tell_another_can():
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[1.2e-3] * 8, compile=[2e-3] * 8)
     given_times.outside["eager"] = [-1e-3] * 8
 
-    assert excess_outside_s(given_times) == pytest.approx(1.2e-3 - BESIDE_S)
-    assert hideable_s(given_times) == pytest.approx(HIDEABLE_S)
+    assert untimed_cpu_excess_s(given_times) == pytest.approx(1.2e-3 - BESIDE_S)
+    assert undetectable_work_s(given_times) == pytest.approx(HIDEABLE_S)
 
 
 # Short calls --------------------------------------------------------------------------------------
@@ -201,14 +205,14 @@ def test_a_small_lead_in_short_calls_is_no_lead():
     assert item.speedup == pytest.approx(1.2)
     assert item.speedup_low == pytest.approx(3e-5 / (2.5e-5 + HIDEABLE_S))
     assert item.speedup_high == pytest.approx(1.2)
-    assert item.decision == "no measurable difference"
-    assert compared(times([3e-3] * 8, [2.5e-3] * 8)).decision == "faster"
+    assert item.conclusion == "no measurable difference"
+    assert compared(times([3e-3] * 8, [2.5e-3] * 8)).conclusion == "faster"
 
 
 def test_what_may_be_hidden_makes_nobody_slower():
     item = compared(times([2.5e-5] * 8, [3e-5] * 8))
 
-    assert item.decision == "slower"
+    assert item.conclusion == "slower"
     assert item.speedup_high == pytest.approx(2.5 / 3)
 
 
@@ -224,7 +228,7 @@ def test_a_constant_factor_is_found_exactly(calls, factor, sigma):
     item = compare(given_times, "eager", sigma, (), official=False)
 
     assert item.speedup == pytest.approx(factor, rel=1e-6)
-    half = statistics.combine(0.0, 1.959964 * sigma)
+    half = intervals.combine(0.0, 1.959964 * sigma)
     assert item.speedup_low == pytest.approx(factor * math.exp(-half), rel=1e-4)
     assert item.speedup_high == pytest.approx(factor * math.exp(half), rel=1e-4)
     assert item.speedup_low <= item.speedup <= item.speedup_high
@@ -236,7 +240,7 @@ def test_for_short_calls_only_the_lower_end_allows_for_what_is_hidden(calls, fac
     item = compare(times(calls, ours), "eager", sigma, (), official=False)
 
     spread = math.exp(1.959964 * sigma)
-    allowed = statistics.median(ours) / (statistics.median(ours) + HIDEABLE_S)
+    allowed = bootstrap.median(ours) / (bootstrap.median(ours) + HIDEABLE_S)
     assert item.speedup == pytest.approx(factor, rel=1e-6)
     assert item.speedup_low == pytest.approx(allowed * factor / spread, rel=1e-4)
     assert item.speedup_high == pytest.approx(factor * spread, rel=1e-4)
@@ -258,7 +262,9 @@ def test_moving_work_out_of_calls_gains_at_most_what_can_be_hidden(calls, shares
     outside = [BESIDE_S + work for work in moved]
     honest, hiding = times(calls, calls), times(calls, kept, outside=outside)
 
-    for plain, charged in zip(net(honest, "candidate"), net(hiding, "candidate"), strict=True):
+    for plain, charged in zip(
+        charged_times(honest, "candidate"), charged_times(hiding, "candidate"), strict=True
+    ):
         assert charged >= plain - HIDEABLE_S - 1e-9
 
 
@@ -271,7 +277,7 @@ def in_pairs(ratios: list[float], blocks: int = 6) -> CaseTimes:
     made = times(
         [2e-3] * calls * len(ratios), [2e-3 / ratio for ratio in ratios for _ in range(calls)]
     )
-    made.pair_starts = [blocks * number for number in range(len(ratios))]
+    made.replicate_starts = [blocks * number for number in range(len(ratios))]
     return made
 
 
@@ -279,7 +285,7 @@ def test_each_pair_of_processes_has_one_voice():
     item = compared(in_pairs([1.1, 1.2, 1.3, 1.4]))
 
     assert item.speedup == pytest.approx((1.1 * 1.2 * 1.3 * 1.4) ** 0.25)
-    assert item.pairs == (6, 6, 6, 6)
+    assert item.blocks_per_process == (6, 6, 6, 6)
     assert item.blocks == 24
 
 
@@ -297,12 +303,12 @@ def test_pairs_that_disagree_widen_the_interval():
     item = compared(in_pairs([1.0, 1.0, 1.0, 1.4]))
 
     assert item.speedup == pytest.approx(1.4**0.25)
-    assert item.decision == "no measurable difference"
+    assert item.conclusion == "no measurable difference"
     seen = (math.log(1.4) / 2) ** 2
     # Two degrees of freedom of five, since they scatter far beyond what is known.
     half = 2.571 * math.sqrt(3 / 5 * seen / 4)
     assert math.log(item.speedup_high / item.speedup) == pytest.approx(half)
-    assert compared(in_pairs([1.3, 1.3, 1.31, 1.3])).decision == "faster"
+    assert compared(in_pairs([1.3, 1.3, 1.31, 1.3])).conclusion == "faster"
 
 
 def test_a_pair_that_is_cut_short_still_counts():
@@ -311,8 +317,8 @@ def test_a_pair_that_is_cut_short_still_counts():
     made.totals["eager"] += [2e-3] * 2
     made.outside = {name: [BESIDE_S] * 26 for name in made.totals}
 
-    assert compared(made).pairs == (6, 7)
+    assert compared(made).blocks_per_process == (6, 7)
 
 
 def test_without_pairs_on_record_there_was_one():
-    assert compared(times([2e-3] * 8, [1e-3] * 8)).pairs == (4,)
+    assert compared(times([2e-3] * 8, [1e-3] * 8)).blocks_per_process == (4,)

@@ -15,23 +15,23 @@ from tilewright.cli.main import cli
 from tilewright.errors import ConfigError, ProblemError, RecordError
 from tilewright.loop.driver import replay
 from tilewright.loop.policies.base import Message
-from tilewright.records.events import Ask, Asked, Judgement, Reply, Told, Turn
-from tilewright.records.log import EventLog
-from tilewright.rl.batches import Lockstep, drawn_problems, trajectories_of
-from tilewright.rl.health import line_of, reward_noise, scored
-from tilewright.rl.learning import Learning
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Ask, EvalSummary, Reply, RequestsIssued, Turn, TurnFinished
 from tilewright.rl.presets import PAPER, PRESETS, RELEASED_CODE, TILEWRIGHT, RewardSection
-from tilewright.rl.rollouts import Past, Rollouts
-from tilewright.rl.rows import pieces, reward_of, rows_of, table, turns_of
+from tilewright.rl.rollouts import EventHistory, Rollouts
 from tilewright.rl.tokens import Sample, Sampling, read_samples, write_samples
-from tilewright.rl.training import load_training
+from tilewright.rl.training_config import load_training
+from tilewright.rl.training_metrics import line_of, reward_noise, scored
+from tilewright.rl.training_rows import pieces, reward_of, rows_of, table, turns_of
+from tilewright.rl.training_run import TrainingRun
+from tilewright.rl.trajectories import LockstepStrategy, drawn_problems, trajectories_of
 from tilewright.scoring.rewards import REWARDS
 from tilewright.testing.synth import OPTIMUM, REFERENCE, render
 from tilewright.testing.synth_world import SynthWorld
 
 
 def turn_of(ask, verdict="failed"):
-    return Turn(ask=ask, judgements=(Judgement(protocol="strict", verdict=verdict),))
+    return Turn(ask=ask, judgements=(EvalSummary(protocol="strict", verdict=verdict),))
 
 
 def test_problems_are_drawn_all_before_any_comes_again():
@@ -55,7 +55,7 @@ def test_a_prompt_that_is_drawn_twice_makes_two_groups():
 
 
 def lockstep(turns=2, shown=lambda _, earlier: tuple(earlier)):
-    return Lockstep(trajectories_of("step00000", ["a", "b"], 2, 0), turns, shown)
+    return LockstepStrategy(trajectories_of("step00000", ["a", "b"], 2, 0), turns, shown)
 
 
 def test_no_turn_is_asked_for_before_all_of_the_turn_before_are_told():
@@ -67,7 +67,7 @@ def test_no_turn_is_asked_for_before_all_of_the_turn_before_are_told():
     assert strategy.ask(10) == []
     strategy.tell(turn_of(first[3]))
     second = strategy.ask(10)
-    assert [(ask.turn, ask.shown) for ask in second] == [(1, (ask.id,)) for ask in first]
+    assert [(ask.turn, ask.shown_turns) for ask in second] == [(1, (ask.id,)) for ask in first]
     for ask in second:
         strategy.tell(turn_of(ask))
     assert strategy.ask(10) == []
@@ -86,21 +86,26 @@ def test_who_has_no_room_is_absent_from_then_on():
 def test_a_batch_is_replayed_whatever_the_order_in_which_it_was_told():
     strategy = lockstep()
     asks = strategy.ask(4)
-    events = [Asked(limit=4, asks=tuple(asks)), *(Told(turn=turn_of(a)) for a in asks[2::-1])]
+    events = [
+        RequestsIssued(limit=4, asks=tuple(asks)),
+        *(TurnFinished(turn=turn_of(a)) for a in asks[2::-1]),
+    ]
     assert replay(lockstep(), events) == [asks[3]]
 
 
 def test_turns_that_ended_a_run_are_judged_again():
     strategy = lockstep()
     asks = strategy.ask(4)
-    log = [Asked(limit=4, asks=tuple(asks))]
-    log += [Told(turn=turn_of(a, "unjudged" if n < 2 else "failed")) for n, a in enumerate(asks)]
-    assert Past.of(log).settled("step00000", most_unjudged=2) == log
-    again = Past.of(log).settled("step00000", most_unjudged=1)
+    log = [RequestsIssued(limit=4, asks=tuple(asks))]
+    log += [
+        TurnFinished(turn=turn_of(a, "unjudged" if n < 2 else "failed")) for n, a in enumerate(asks)
+    ]
+    assert EventHistory.of(log).settled("step00000", most_unjudged=2) == log
+    again = EventHistory.of(log).settled("step00000", most_unjudged=1)
     assert replay(lockstep(), again) == asks[:2]
     # Told once more: what was said last counts.
-    log += [Told(turn=turn_of(a)) for a in asks[:2]]
-    assert replay(lockstep(), Past.of(log).settled("step00000", most_unjudged=0)) == []
+    log += [TurnFinished(turn=turn_of(a)) for a in asks[:2]]
+    assert replay(lockstep(), EventHistory.of(log).settled("step00000", most_unjudged=0)) == []
 
 
 class Typist:
@@ -135,14 +140,16 @@ def test_a_prompt_drops_whole_oldest_turns_and_keeps_the_problem(tmp_path, conte
     sampling = Sampling(1.0, 0, 1.0, context, 200)
     items = trajectories_of("step00000", ["synth/0"], 4, 0)
     with EventLog(tmp_path) as log:
-        rollouts = Rollouts(tmp_path, world, world.problems("synth"), log, Past(), config=config)
+        rollouts = Rollouts(
+            tmp_path, world, world.problems("synth"), log, EventHistory(), config=config
+        )
         found = rollouts.play(items, 3, typist, sampling)
     assert sum(row.count(None) for row in found.turns) == absent
     assert typist.sampled == [4] * (3 - absent // 4)
     last = next(turn for turn in reversed(found.turns[0]) if turn is not None)
-    assert len(last.ask.shown) == shown
+    assert len(last.ask.shown_turns) == shown
     if shown == 1:
-        assert last.ask.shown == last.ask.parents
+        assert last.ask.shown_turns == last.ask.parents
     for turns, samples in zip(found.turns, found.samples, strict=True):
         for turn, sample in zip(turns, samples, strict=True):
             assert (turn is None) == (sample is None)
@@ -154,7 +161,7 @@ def test_a_problem_without_room_for_one_answer_leaves_nothing(tmp_path):
     world = SynthWorld()
     with EventLog(tmp_path) as log:
         rollouts = Rollouts(
-            tmp_path, world, world.problems("synth"), log, Past(), config=toy(tmp_path)
+            tmp_path, world, world.problems("synth"), log, EventHistory(), config=toy(tmp_path)
         )
         items = trajectories_of("step00000", ["synth/0"], 2, 0)
         with pytest.raises(ConfigError, match="leaves room for a reply"):
@@ -201,11 +208,11 @@ def test_no_cut_of_rows_by_length_has_a_smaller_largest_piece(lengths, most):
 @pytest.mark.parametrize(
     "said",
     [
-        Judgement(protocol="strict", verdict="unjudged"),
-        Judgement(protocol="strict", verdict="rejected", speedup=2.0),
-        Judgement(protocol="strict", verdict="correct", speedup=2.08, low=1.9, coverage=0.8615),
-        Judgement(protocol="strict", verdict="correct", speedup=9.0, low=5.0),
-        Judgement(protocol="strict", verdict="correct"),
+        EvalSummary(protocol="strict", verdict="unjudged"),
+        EvalSummary(protocol="strict", verdict="rejected", speedup=2.0),
+        EvalSummary(protocol="strict", verdict="correct", speedup=2.08, low=1.9, coverage=0.8615),
+        EvalSummary(protocol="strict", verdict="correct", speedup=9.0, low=5.0),
+        EvalSummary(protocol="strict", verdict="correct"),
     ],
 )
 def test_the_reward_of_a_preset_is_the_rule_of_its_name(name, said):
@@ -256,7 +263,7 @@ def test_the_figures_of_a_batch():
 
 def test_reward_noise_is_that_of_one_program():
     def turn(source, speedup):
-        said = Judgement(protocol="strict", verdict="correct", speedup=speedup, low=speedup)
+        said = EvalSummary(protocol="strict", verdict="correct", speedup=speedup, low=speedup)
         ask = Ask(id=f"{source}{speedup}", problem="p")
         return Turn(ask=ask, source=source, reply=Reply(text="x"), judgements=(said,))
 
@@ -285,7 +292,7 @@ def test_settings_are_laid_over_a_preset(tmp_path):
         ("overrides.loss.scale=-1", "overrides.loss.scale"),
         ("overrides.sampling.top_p=0.9", "a cut distribution"),
         ("overrides.sampling.top_k=50", "a cut distribution"),
-        ("overrides.sampling.reply_tokens=128", "leaves no room for a prompt"),
+        ("overrides.sampling.reply_tokens=128", "leaves no tokens for a prompt"),
         ("modle.path=x", "did you mean"),
         ("settings.eval.devise=cpu", "did you mean settings.eval.device"),
         ("machine.device=tpu", "machine.device"),
@@ -299,15 +306,15 @@ def test_a_wrong_setting_is_named(tmp_path, override, words):
 
 def test_the_settings_of_other_verbs_come_from_their_places_too(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
-    found = load_training(write_toy(tmp_path), ["settings.loop.in_flight=7"])
+    found = load_training(write_toy(tmp_path), ["settings.loop.max_concurrency=7"])
     assert found.settings.home == tmp_path / "home"
-    assert found.settings.loop.in_flight == 7
+    assert found.settings.loop.max_concurrency == 7
 
 
 def test_the_command_refuses_what_makes_no_sense(tmp_path, capsys):
     for arguments, words in (
-        (["train", "rl"], "train wants a CONFIG"),
-        (["train", "rl", "x", "--resume", "y"], "leave CONFIG and --out"),
+        (["train", "rl"], "train needs a CONFIG"),
+        (["train", "rl", "x", "--resume", "y"], "leave out CONFIG and --out"),
         (["train", "sft", str(tmp_path / "none.yaml")], "cannot read the settings file"),
         (["train", "rl", "--resume", str(tmp_path)], "no event log"),
     ):
@@ -335,4 +342,4 @@ def test_what_is_held_out_is_not_trained_on(tmp_path):
     with pytest.raises(
         ConfigError, match=r"data\.held_out has synth/5, whose reference is that of"
     ):
-        Learning(config, tmp_path, lambda *_: None)
+        TrainingRun(config, tmp_path, lambda *_: None)

@@ -19,9 +19,9 @@ from torch.nn.functional import log_softmax
 
 from tests.lessons import played, toy, write_model
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.evaluator.armed import locked, open_lock
-from tilewright.evaluator.devices import find_device
-from tilewright.evaluator.host import lease_name, plan_cores
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.processes.host import lease_name, plan_cores
+from tilewright.evaluator.processes.prefork import locked, open_lock
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import pieces_of, rl_arguments
 from tilewright.rl.engines.trl.sampler import TransformersSampler, leased
@@ -161,7 +161,7 @@ def test_the_gradient_of_a_real_step_is_that_of_our_loss(folder):
 
 
 def test_no_row_is_lost_and_pieces_without_rows_weigh_nothing(folder):
-    trainer = trainer_of(folder, "machine.rows_together=1")
+    trainer = trainer_of(folder, "machine.train_batch_size=1")
     count = trainer.args.gradient_accumulation_steps
     pieces = trainer.batch(0)
     assert len(pieces) == count == 16
@@ -189,6 +189,7 @@ def test_mismatch_rejection_that_leaves_nothing_stops_with_a_reason(folder):
         trainer.batch(0)
 
 
+@pytest.mark.reads_settings
 def test_the_reference_is_where_the_run_began(folder):
     for adapters in (None, "lora"):
         config = toy(folder, "model.lora.rank=2", "model.lora.targets=q_proj,v_proj")

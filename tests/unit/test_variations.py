@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tilewright.evaluator.correctness import (
-    CONTENTS,
-    FEW_CONTENTS,
+from tilewright.evaluator.pipeline.correctness import (
+    FEW_VARIATIONS,
     SIGNED,
     SMALL_BYTES,
     _variations,
 )
+from tilewright.wire.names import INPUT_VARIATIONS
 
 
 def chosen(seed: int, size: int, allowed: tuple[str, ...] | None = None) -> list[str]:
-    problem = SimpleNamespace(contents=allowed)
+    problem = SimpleNamespace(input_variations=allowed)
     made: Any = SimpleNamespace(
         request=SimpleNamespace(problem=problem), choices=lambda *_: random.Random(seed)
     )
@@ -27,14 +27,14 @@ def chosen(seed: int, size: int, allowed: tuple[str, ...] | None = None) -> list
 
 def test_small_inputs_get_every_variation_in_a_secret_order():
     orders = {tuple(chosen(seed, SMALL_BYTES)) for seed in range(50)}
-    assert {frozenset(order) for order in orders} == {frozenset(CONTENTS[1:])}
+    assert {frozenset(order) for order in orders} == {frozenset(INPUT_VARIATIONS[1:])}
     assert len(orders) > 10
 
 
 def test_of_the_few_that_are_always_drawn_one_has_other_signs_and_one_other_sizes():
     pairs = {tuple(chosen(seed, SMALL_BYTES + 1)) for seed in range(200)}
-    assert {len(pair) for pair in pairs} == {FEW_CONTENTS}
-    assert {len(set(pair) & set(SIGNED)) for pair in pairs} == {1}
+    assert {len(replicate) for replicate in pairs} == {FEW_VARIATIONS}
+    assert {len(set(replicate) & set(SIGNED)) for replicate in pairs} == {1}
     assert len(pairs) == 9
 
 

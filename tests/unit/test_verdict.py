@@ -11,11 +11,11 @@ import pytest
 
 from tests.unit.test_records import REQUEST
 from tests.unit.test_timing_math import times
-from tilewright.evaluator.calibration import Calibration
-from tilewright.evaluator.correctness import Seen
-from tilewright.evaluator.evaluation import Evaluation
-from tilewright.evaluator.host import Host
-from tilewright.evaluator.verdict import Collected, report
+from tilewright.evaluator.pipeline.correctness import CorrectnessObservations
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.timing.calibration import Calibration
+from tilewright.evaluator.verdict import Observations, report
 from tilewright.records import (
     Baseline,
     Correct,
@@ -36,19 +36,23 @@ Judge = Callable[..., EvalReport]
 def judged(tmp_path: Path) -> Iterator[Judge]:
     """Yield a function that writes a report over what was collected."""
     cores = os.sched_getaffinity(0)
-    host = Host(tmp_path)
+    host = DeviceHost(tmp_path)
 
     def write(
-        collected: Collected | None = None,
+        observations: Observations | None = None,
         outcome: Any = None,
         calibration: Calibration = EXACT,
         checks: tuple[str, ...] | None = None,
         **request: Any,
     ) -> EvalReport:
         asked = REQUEST.model_copy(update=request)
-        evaluation = Evaluation(host, asked, ROOT, lambda *_: None, lambda: None)
+        session = EvaluationSession(host, asked, ROOT, lambda *_: None, lambda: None)
         return report(
-            evaluation, collected or Collected(), outcome or Correct(), calibration, checks=checks
+            session,
+            observations or Observations(),
+            outcome or Correct(),
+            calibration,
+            checks=checks,
         )
 
     yield write
@@ -73,16 +77,20 @@ def test_nothing_found_is_correct_and_claims_no_time(judged):
 
 
 def test_a_decisive_finding_rejects_and_is_cited(judged):
-    made = judged(Collected(seen=Seen(mutated=["input 0", "input 0"], alias=True)))
+    made = judged(
+        Observations(seen=CorrectnessObservations(mutated=["input 0", "input 0"], alias=True))
+    )
 
     assert made.verdict == "rejected"
     assert isinstance(made.outcome, Rejected)
-    assert [item.code for item in made.outcome.findings] == ["input mutation", "aliased output"]
+    assert [item.code for item in made.outcome.findings] == ["input_mutation", "aliased_output"]
     assert made.findings[0].evidence == {"overwritten": ["input 0"]}
 
 
 def test_a_note_rejects_nobody(judged):
-    made = judged(Collected(seen=Seen(mutated=["input 0"])), protocol="official")
+    made = judged(
+        Observations(seen=CorrectnessObservations(mutated=["input 0"])), protocol="official"
+    )
 
     assert made.verdict == "correct"
     assert [item.weight for item in made.findings] == ["note"]
@@ -96,7 +104,10 @@ def test_a_note_rejects_nobody(judged):
     ],
 )
 def test_a_finding_softens_no_other_verdict(judged, outcome):
-    made = judged(Collected(seen=Seen(mutated=["input 0"]), times=[timed(2e-3, 1e-3)]), outcome)
+    made = judged(
+        Observations(seen=CorrectnessObservations(mutated=["input 0"]), times=[timed(2e-3, 1e-3)]),
+        outcome,
+    )
 
     assert made.outcome == outcome
     assert made.findings
@@ -105,22 +116,22 @@ def test_a_finding_softens_no_other_verdict(judged, outcome):
 
 
 def test_rules_may_deny_a_label(judged):
-    collected = Collected(labels=[Label(name="not timed", detail="one core only")])
-    rules = Rules(deny_labels=("not timed",))
-    made = judged(collected, rules=rules)
+    observations = Observations(labels=[Label(name="not_timed", detail="one core only")])
+    rules = Rules(deny_labels=("not_timed",))
+    made = judged(observations, rules=rules)
 
     assert made.verdict == "rejected"
     assert made.findings[0].check == "rules"
     assert "one core only" in made.findings[0].summary
-    assert judged(collected).verdict == "correct"
+    assert judged(observations).verdict == "correct"
 
 
 def test_checks_can_be_run_alone(judged):
-    collected = Collected(seen=Seen(mutated=["input 0"]))
+    observations = Observations(seen=CorrectnessObservations(mutated=["input 0"]))
 
-    assert judged(collected, checks=("inputs",)).verdict == "rejected"
-    assert judged(collected, checks=("decoys", "weights")).verdict == "correct"
-    assert judged(collected, checks=()).findings == ()
+    assert judged(observations, checks=("inputs",)).verdict == "rejected"
+    assert judged(observations, checks=("decoys", "weights")).verdict == "correct"
+    assert judged(observations, checks=()).findings == ()
 
 
 def test_what_was_seen_in_timed_calls_is_evidence_too(judged):
@@ -128,11 +139,11 @@ def test_what_was_seen_in_timed_calls_is_evidence_too(judged):
     mutated.mutated = ["input 1"]
     idle = timed(2e-3, 1e-3)
     idle.launches = [0, 0]
-    rules = Rules(require_own_kernel=True)
+    rules = Rules(require_custom_kernel=True)
 
-    assert judged(Collected(times=[mutated])).verdict == "rejected"
-    assert judged(Collected(times=[idle]), rules=rules).verdict == "rejected"
-    assert judged(Collected(times=[idle])).verdict == "correct"
+    assert judged(Observations(times=[mutated])).verdict == "rejected"
+    assert judged(Observations(times=[idle]), rules=rules).verdict == "rejected"
+    assert judged(Observations(times=[idle])).verdict == "correct"
 
 
 def test_work_outside_the_calls_beyond_the_baselines_is_evidence(judged):
@@ -143,21 +154,21 @@ def test_work_outside_the_calls_beyond_the_baselines_is_evidence(judged):
     seldom = timed(2e-3, 1e-3)
     seldom.outside = {"eager": [0.0] * 16, "candidate": [0.0] * 13 + [5e-3] * 3}
 
-    assert judged(Collected(times=[working])).verdict == "rejected"
-    assert judged(Collected(times=[alike])).verdict == "correct"
-    assert judged(Collected(times=[seldom])).verdict == "correct"
+    assert judged(Observations(times=[working])).verdict == "rejected"
+    assert judged(Observations(times=[alike])).verdict == "correct"
+    assert judged(Observations(times=[seldom])).verdict == "correct"
 
 
 def test_disturbing_the_baseline_in_the_largest_case_is_evidence(judged):
     small, large = timed(2e-3, 1e-3, "small"), timed(2e-2, 1e-2, "large")
     large.disturbed = [0.5] * 16
 
-    assert judged(Collected(times=[small, large])).verdict == "rejected"
+    assert judged(Observations(times=[small, large])).verdict == "rejected"
 
 
 def test_the_speed_up_is_the_geometric_mean_over_cases(judged):
     cases = [timed(2e-3, 1e-3, "one"), timed(8e-3, 1e-3, "two")]
-    made = judged(Collected(times=cases))
+    made = judged(Observations(times=cases))
 
     assert made.speedup == pytest.approx(4.0)
     assert made.speedup_low == pytest.approx(4.0)
@@ -166,8 +177,10 @@ def test_the_speed_up_is_the_geometric_mean_over_cases(judged):
 
 def test_an_error_that_cases_share_does_not_shrink_with_their_number(judged):
     sigma = Calibration((0.1,) * 4, measured=True)
-    one = judged(Collected(times=[timed(2e-3, 1e-3)]), calibration=sigma)
-    four = judged(Collected(times=[timed(2e-3, 1e-3, str(n)) for n in range(4)]), calibration=sigma)
+    one = judged(Observations(times=[timed(2e-3, 1e-3)]), calibration=sigma)
+    four = judged(
+        Observations(times=[timed(2e-3, 1e-3, str(n)) for n in range(4)]), calibration=sigma
+    )
 
     assert one.speedup_low == pytest.approx(four.speedup_low, rel=1e-3)
     assert one.speedup_high == pytest.approx(2 * 1.2165, rel=1e-3)
@@ -177,8 +190,8 @@ def test_what_streams_gets_the_error_of_what_streams(judged):
     sigma = Calibration((0.0, 0.0, 0.0, 0.1), measured=True)
     computing, streaming = timed(2e-3, 1e-3, "computing"), timed(2e-3, 1e-3, "streaming")
     computing.moved_bytes, streaming.moved_bytes = 1 << 20, 64 << 20
-    made = judged(Collected(times=[computing, streaming]), calibration=sigma)
-    alone = judged(Collected(times=[streaming]), calibration=sigma)
+    made = judged(Observations(times=[computing, streaming]), calibration=sigma)
+    alone = judged(Observations(times=[streaming]), calibration=sigma)
 
     assert [item.speedup_low for item in made.comparisons] == pytest.approx([2.0, 2 / 1.2165], 1e-3)
     assert [item.moved_bytes for item in made.comparisons] == [1 << 20, 64 << 20]
@@ -189,7 +202,7 @@ def test_what_streams_gets_the_error_of_what_streams(judged):
 
 def test_work_beside_the_calls_is_no_speed_up(judged):
     hiding = timed(2e-3, 1e-4, outside=[2e-3] * 16)
-    made = judged(Collected(times=[hiding]))
+    made = judged(Observations(times=[hiding]))
 
     assert made.verdict == "rejected"
     assert made.comparisons[0].speedup == pytest.approx(1.0, abs=0.02)
@@ -198,7 +211,7 @@ def test_work_beside_the_calls_is_no_speed_up(judged):
 def test_the_summary_is_against_the_first_baseline(judged):
     baselines = (Baseline(name="compile", kind="compile"), Baseline(name="eager", kind="eager"))
     case = times([2e-3] * 16, [1e-3] * 16, compile=[3e-3] * 16)
-    made = judged(Collected(times=[case]), baselines=baselines)
+    made = judged(Observations(times=[case]), baselines=baselines)
 
     assert made.speedup == pytest.approx(3.0)
     assert {item.baseline: round(item.speedup, 6) for item in made.comparisons} == {
@@ -209,7 +222,7 @@ def test_the_summary_is_against_the_first_baseline(judged):
 
 def test_published_rules_give_a_mean_without_an_interval(judged):
     cases = [timed(2e-3, 1e-3, "one"), timed(8e-3, 1e-3, "two")]
-    made = judged(Collected(times=cases), protocol="official")
+    made = judged(Observations(times=cases), protocol="official")
 
     assert made.speedup == pytest.approx(4.0)
     assert (made.speedup_low, made.speedup_high) == (None, None)
@@ -219,24 +232,24 @@ def test_short_noisy_and_uncalibrated_are_said(judged):
     noisy = times([2e-3, 2e-3, 4e-3, 4e-3] * 8, [1e-3] * 32)
     short = timed(5e-5, 4e-5, "short")
     default = Calibration((0.0,) * 4, measured=False)
-    made = judged(Collected(times=[noisy, short]), calibration=default)
+    made = judged(Observations(times=[noisy, short]), calibration=default)
 
-    assert made.comparisons[0].labels == ("uncalibrated", "noisy")
-    assert made.comparisons[1].labels[:2] == ("uncalibrated", "short")
-    assert judged(Collected(times=[timed(2e-3, 1e-3)])).comparisons[0].labels == ()
+    assert made.comparisons[0].labels == ("uncalibrated", "wide_interval")
+    assert made.comparisons[1].labels[:2] == ("uncalibrated", "short_call")
+    assert judged(Observations(times=[timed(2e-3, 1e-3)])).comparisons[0].labels == ()
 
 
 def test_a_case_that_was_wrong_or_not_timed_has_no_comparison(judged):
     wrong, empty = timed(2e-3, 1e-3), times([], [])
     wrong.wrong = ["at [0]: expected 1, got 2"]
-    made = judged(Collected(times=[wrong, empty]))
+    made = judged(Observations(times=[wrong, empty]))
 
     assert made.comparisons == ()
     assert made.speedup is None
-    assert "wrong when timed" in [item.code for item in made.findings]
+    assert "incorrect_when_timed" in [item.code for item in made.findings]
 
 
 def test_a_baseline_that_was_not_timed_gives_no_summary(judged):
     baselines = (Baseline(name="compile", kind="compile"),)
 
-    assert judged(Collected(times=[timed(2e-3, 1e-3)]), baselines=baselines).speedup is None
+    assert judged(Observations(times=[timed(2e-3, 1e-3)]), baselines=baselines).speedup is None

@@ -5,74 +5,74 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tilewright.evaluator.warm import MOST_PARKED, Parked, Warm
+from tilewright.evaluator.runners.idle import MAX_CACHED_RUNNERS, IdleJudge, RunnerCache
 
 
 def a_side(log: list[str], name: str, *, alive: bool = True) -> Any:
-    child = SimpleNamespace(alive=lambda: alive, doom=lambda: log.append(f"doom {name}"))
+    child = SimpleNamespace(alive=lambda: alive, kill_async=lambda: log.append(f"doom {name}"))
     return SimpleNamespace(name=name, child=child, close=lambda: log.append(f"close {name}"))
 
 
 def test_a_side_serves_once_an_evaluation():
-    parked, log = Parked(), list[str]()
+    cached, log = RunnerCache(), list[str]()
     one, two = a_side(log, "one"), a_side(log, "two")
-    parked.add("eager", one)
-    assert parked.take("eager") is None
-    parked.add("eager", two)
-    assert parked.rest() == []
-    assert parked.take("eager") is one
-    parked.add("eager", one)
-    assert parked.take("eager") is two
-    assert parked.take("eager") is None
-    assert parked.take("compile") is None
+    cached.add("eager", one)
+    assert cached.take("eager") is None
+    cached.add("eager", two)
+    assert cached.rest() == []
+    assert cached.take("eager") is one
+    cached.add("eager", one)
+    assert cached.take("eager") is two
+    assert cached.take("eager") is None
+    assert cached.take("compile") is None
 
 
 def test_once_there_are_enough_who_served_longest_ago_serves_again():
-    parked, log = Parked(), list[str]()
+    cached, log = RunnerCache(), list[str]()
     one, two = a_side(log, "one"), a_side(log, "two")
-    parked.add("eager", one)
-    parked.add("eager", two)
-    assert parked.take("eager") is one
-    parked.add("eager", one)
-    assert parked.take("eager") is two
+    cached.add("eager", one)
+    cached.add("eager", two)
+    assert cached.take("eager") is one
+    cached.add("eager", one)
+    assert cached.take("eager") is two
 
 
 def test_who_has_died_is_not_taken_and_is_to_be_forgotten():
-    parked, log = Parked(), list[str]()
+    cached, log = RunnerCache(), list[str]()
     dead, living = a_side(log, "dead", alive=False), a_side(log, "living")
-    parked.add("eager", dead)
-    parked.add("eager", living)
-    parked.rest()
-    assert parked.take("eager") is living
-    assert parked.rest() == [dead]
+    cached.add("eager", dead)
+    cached.add("eager", living)
+    cached.rest()
+    assert cached.take("eager") is living
+    assert cached.rest() == [dead]
 
 
 def test_after_a_failure_nobody_is_kept():
-    parked, log = Parked(), list[str]()
-    sides = [a_side(log, "ready"), a_side(log, "served")]
-    parked.add("eager", sides[0])
-    parked.rest()
-    parked.add("eager", sides[1])
-    assert sorted(side.name for side in parked.drain()) == ["ready", "served"]
-    assert parked.take("eager") is None
+    cached, log = RunnerCache(), list[str]()
+    runners = [a_side(log, "ready"), a_side(log, "served")]
+    cached.add("eager", runners[0])
+    cached.rest()
+    cached.add("eager", runners[1])
+    assert sorted(runner.name for runner in cached.drain()) == ["ready", "served"]
+    assert cached.take("eager") is None
 
 
 def test_no_more_are_kept_than_are_of_use():
-    parked, log = Parked(), list[str]()
-    sides = [a_side(log, str(number)) for number in range(MOST_PARKED + 2)]
-    for side in sides:
-        parked.add("eager", side)
-    assert parked.rest() == sides[MOST_PARKED:]
-    assert [parked.take("eager") for _ in sides] == [*sides[:MOST_PARKED], None, None]
+    cached, log = RunnerCache(), list[str]()
+    runners = [a_side(log, str(number)) for number in range(MAX_CACHED_RUNNERS + 2)]
+    for runner in runners:
+        cached.add("eager", runner)
+    assert cached.rest() == runners[MAX_CACHED_RUNNERS:]
+    assert [cached.take("eager") for _ in runners] == [*runners[:MAX_CACHED_RUNNERS], None, None]
 
 
 def test_what_has_mapped_the_judges_memory_ends_before_it():
-    parked, log = Parked(), list[str]()
-    parked.add("eager", a_side(log, "served"))
-    parked.rest()
-    parked.add("compile", a_side(log, "other"))
+    cached, log = RunnerCache(), list[str]()
+    cached.add("eager", a_side(log, "served"))
+    cached.rest()
+    cached.add("compile", a_side(log, "other"))
     judge: Any = SimpleNamespace(kill=lambda: log.append("kill judge"))
-    Warm(judge, parked).kill()
+    IdleJudge(judge, cached).kill()
     assert log[-1] == "kill judge"
     assert sorted(log[:-1]) == ["close other", "close served", "doom other", "doom served"]
-    assert parked.take("eager") is None
+    assert cached.take("eager") is None

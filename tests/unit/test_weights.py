@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from tilewright.evaluator.judge.weights import (
-    MOST_NAMES,
+    MAX_WEIGHT_NAMES,
     is_constant,
     named_alike,
-    redraw,
+    resample,
     unmatched,
     valued_alike,
 )
@@ -24,7 +24,7 @@ class Net(torch.nn.Module):
         self.register_buffer("table", torch.arange(4.0))
 
 
-def net() -> Net:
+def charged_times() -> Net:
     torch.manual_seed(3)
     return Net()
 
@@ -42,12 +42,12 @@ def test_every_float_parameter_and_running_statistic_is_drawn():
         "gain",
         "norm.running_mean",
         "norm.running_var",
-    } == set(redraw(net(), 1))
+    } == set(resample(charged_times(), 1))
 
 
 def test_constants_become_visibly_different():
-    model = net()
-    fresh = redraw(model, 1)
+    model = charged_times()
+    fresh = resample(model, 1)
 
     for name in ("norm.weight", "norm.bias", "gain", "norm.running_mean", "norm.running_var"):
         old = model.state_dict()[name]
@@ -57,8 +57,8 @@ def test_constants_become_visibly_different():
 
 
 def test_scale_and_mean_stay_and_variances_stay_positive():
-    model = net()
-    fresh = redraw(model, 1)
+    model = charged_times()
+    fresh = resample(model, 1)
     old, new = model.linear.weight.detach(), fresh["linear.weight"]
 
     assert abs(float(new.std()) / float(old.std()) - 1) < 0.1
@@ -71,16 +71,16 @@ def test_a_single_number_is_drawn_too():
     model.scale = torch.nn.Parameter(torch.tensor(2.0))
     model.none = torch.nn.Parameter(torch.empty(0, 3))
 
-    fresh = redraw(model, 1)
+    fresh = resample(model, 1)
 
     assert float(fresh["scale"]) != 2.0
     assert tuple(fresh["none"].shape) == (0, 3)
 
 
 def test_the_seed_decides_and_the_model_is_left_alone():
-    model = net()
+    model = charged_times()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    first, again, other = redraw(model, 1), redraw(model, 1), redraw(model, 2)
+    first, again, other = resample(model, 1), resample(model, 1), resample(model, 2)
 
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert not any(torch.equal(first[name], other[name]) for name in first)
@@ -88,7 +88,7 @@ def test_the_seed_decides_and_the_model_is_left_alone():
 
 
 def test_dtypes_are_kept():
-    fresh = redraw(net().double(), 1)
+    fresh = resample(charged_times().double(), 1)
 
     assert {torch.float64} == {value.dtype for value in fresh.values()}
 
@@ -102,9 +102,9 @@ def test_names_match_where_the_shapes_agree():
 
 
 def test_renamed_weights_match_by_their_seeded_values():
-    model = net()
+    model = charged_times()
     seeded = {name: value.detach() for name, value in model.named_parameters()}
-    fresh = redraw(model, 1)
+    fresh = resample(model, 1)
     theirs = {f"layers.{i}": seeded[name].clone() for i, name in enumerate(fresh) if name in seeded}
     said = entries(theirs)
 
@@ -129,7 +129,7 @@ def test_who_lists_thousands_of_names_has_a_few_of_them_read():
     fresh = {"w": torch.ones(2, 3), "v": torch.ones(2, 3), "b": torch.ones(3)}
     said = [[f"n{n}", [2, 3], "float32"] for n in range(10_000)] + [["b", [3], "float32"]]
 
-    assert unmatched(fresh, said) == [f"n{n}" for n in range(2 * MOST_NAMES)]
+    assert unmatched(fresh, said) == [f"n{n}" for n in range(2 * MAX_WEIGHT_NAMES)]
 
 
 def test_a_constant_is_all_one_value():

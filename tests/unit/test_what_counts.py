@@ -12,10 +12,10 @@ from tests.unit.test_reports import a_run
 from tilewright.cli.render_bench import bench_view
 from tilewright.errors import RecordError
 from tilewright.records.events import Ask, Turn
-from tilewright.reports.gather import ANNOTATIONS, gather
-from tilewright.reports.page import document
-from tilewright.reports.tables import as_markdown
-from tilewright.scoring.curves import curves
+from tilewright.reports.csv_markdown import as_markdown
+from tilewright.reports.html_report import document
+from tilewright.reports.loader import ANNOTATIONS, gather
+from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.metrics import Score, amsr, amsr_values, mean_with_zeros
 from tilewright.scoring.summary import _numbers, explained_by_run, summary_of
 
@@ -44,7 +44,9 @@ def test_beside_weak_problems_alone_those_without_a_candidate_count(tmp_path):
     with console.capture() as shown:
         console.print(bench_view(found))
     assert "0 of 1, 1 of them without a candidate" in shown.get()
-    run = a_run(tmp_path / "run", [turn("a", 0)], weak={"a": ("zeros",)}, protocols=("strict",))
+    run = a_run(
+        tmp_path / "run", [turn("a", 0)], unsound_problems={"a": ("zeros",)}, protocols=("strict",)
+    )
     (run / "problems.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
     (run / "candidates.jsonl").write_text("{}\n")
     assert "| strict | 0 | 1 | 0.0% |" in as_markdown(gather([run]), "t")
@@ -69,7 +71,9 @@ def test_turn_by_turn_leaves_out_what_the_headline_does(tmp_path):
     assert curves(published, ["a"])[0]["judged"] == 1
     # What one of several runs knows to be weak counts in none.
     one = a_run(tmp_path / "1", turns, name="1", protocols=("strict",))
-    two = a_run(tmp_path / "2", turns, name="2", protocols=("strict",), weak={"a": ("zeros",)})
+    two = a_run(
+        tmp_path / "2", turns, name="2", protocols=("strict",), unsound_problems={"a": ("zeros",)}
+    )
     shown = document(gather([one, two]), "t")
     assert [run["curves"][1]["judged"] for run in shown["runs"]] == [1, 1]
 

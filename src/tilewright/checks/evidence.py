@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tilewright.languages.source import StaticFeatures
+from tilewright.languages.static_features import StaticFeatures
 from tilewright.records import Finding, Label, Rules
 
 __all__ = ["Check", "Evidence", "Observation"]
@@ -19,24 +19,24 @@ class Evidence:
     rules: Rules
     strict: bool
     features: StaticFeatures
-    census: dict[str, int] = field(default_factory=dict)
+    operator_counts: dict[str, int] = field(default_factory=dict)
     """Operators dispatched in one checked call; the contestant's own words."""
     launches: tuple[int, ...] = ()
     """Own launches in each checked call; the contestant's own words."""
     timed_launches: tuple[int, ...] = ()
-    right_when_knocked_out: bool | None = None
+    right_when_suppressed: bool | None = None
     mutated: tuple[str, ...] = ()
     alias: bool = False
     """Whether an output was a view of an input although the reference's is not."""
     timed_wrong: tuple[str, ...] = ()
     call_s: float = 0.0
     """Median time of a timed call of the candidate, in the case where it is largest."""
-    outside_s: float = 0.0
+    untimed_cpu_s: float = 0.0
     """Median CPU seconds outside timed calls, beyond what the baseline's side used there."""
     disturbed: float = 0.0
     """Median share of a baseline's call that the candidate took: of a core, or of a GPU's time."""
     lacking_weights: tuple[str, ...] = ()
-    right_when_seeded: bool | None = None
+    passes_with_initial_weights: bool | None = None
 
 
 @dataclass(frozen=True)

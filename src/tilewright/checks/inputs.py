@@ -23,7 +23,7 @@ class Inputs:
             findings.append(
                 Finding(
                     check=self.name,
-                    code="input mutation",
+                    code="input_mutation",
                     summary=f"it overwrote {', '.join(evidence.mutated)}",
                     weight="decisive" if evidence.strict else "note",
                     evidence={"overwritten": list(evidence.mutated)},
@@ -33,7 +33,7 @@ class Inputs:
             findings.append(
                 Finding(
                     check=self.name,
-                    code="aliased output",
+                    code="aliased_output",
                     summary="an output is a view of an input; the reference's is not",
                     weight="decisive" if evidence.strict else "note",
                     evidence={"alias": True},

@@ -18,11 +18,11 @@ class Weights:
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Say that a wrong output was right with the weights of the init seed."""
-        if evidence.right_when_seeded:
+        if evidence.passes_with_initial_weights:
             summary = "right with the weights it was built with, wrong once others are loaded"
             finding = Finding(
                 check=self.name,
-                code="weights folded",
+                code="weights_constant_folded",
                 summary=summary,
                 weight="note",
                 evidence={"lacking": list(evidence.lacking_weights)},
@@ -30,7 +30,7 @@ class Weights:
             return Observation(findings=(finding,))
         if evidence.lacking_weights:
             detail = "not found by name or value: " + ", ".join(evidence.lacking_weights)
-            return Observation(labels=(Label(name="weights not redrawn", detail=detail[:300]),))
+            return Observation(labels=(Label(name="weights_not_replaced", detail=detail[:300]),))
         return Observation()
 
 

@@ -1,4 +1,4 @@
-"""`tilewright bench`: many candidates, one run, that can be killed and goes on."""
+"""`tilewright bench`: evaluate many candidates in one run, which can be killed and resumed."""
 
 from __future__ import annotations
 
@@ -10,41 +10,43 @@ from typing import Any, cast
 
 import click
 
-from tilewright import __version__, config
-from tilewright.cli.common import (
+from tilewright import config
+from tilewright._version import __version__
+from tilewright.cli.lint import known_health
+from tilewright.cli.optimize import asks_a_model, model_options, opened
+from tilewright.cli.options import (
     device_flags,
     load_settings,
     one_model,
     out_option,
     ready_to_judge,
     settings_options,
-    usable_home,
 )
-from tilewright.cli.lines import say, say_left_out
-from tilewright.cli.lint import known_health
-from tilewright.cli.optimize import asks_a_model, model_options, opened
-from tilewright.cli.play import Played, play
+from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
+from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show
 from tilewright.cli.render_bench import bench_view, turn_text
+from tilewright.cli.run_output import usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.executors.choose import open_executor
-from tilewright.loop.budget import spent_on
+from tilewright.executors.factory import open_executor
+from tilewright.loop.answer_evaluator import AnswerEvaluator
+from tilewright.loop.budget import usage_of
 from tilewright.loop.driver import drive
 from tilewright.loop.environment import judged
-from tilewright.loop.files import read_answers
-from tilewright.loop.judging import Judge
-from tilewright.loop.sitting import Sitting, begin, is_unjudged, resume
-from tilewright.problems.store import find_problems
+from tilewright.loop.existing_answers import read_answers
+from tilewright.loop.run_search import SearchResult, play
+from tilewright.loop.run_state import BenchRun, begin, is_unjudged, resume
+from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem, Protocol
 from tilewright.records.base import digest_text
-from tilewright.records.events import Ask, Begun, Turn
-from tilewright.records.health import is_weak
-from tilewright.records.log import EventLog, read_events, turns_of
-from tilewright.records.runs import create_run
+from tilewright.records.event_log import EventLog, read_events, turns_of
+from tilewright.records.events import Ask, RunStarted, Turn
+from tilewright.records.problem_lint import is_weak
+from tilewright.records.run_folder import create_run
 from tilewright.registry import catalogue
-from tilewright.scoring.curves import curves
+from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.summary import summary_of
 
 __all__ = ["command"]
@@ -52,40 +54,44 @@ __all__ = ["command"]
 PROTOCOLS = ("strict", "official")
 
 
-@click.command("bench")
+@click.command("bench", cls=RenamingCommand, verb="bench")
 @click.argument("problems", required=False, default="")
 @click.option(
     "--candidates",
     metavar="WHERE",
-    help="A folder, JSON lines, parquet, a run of ours, or `reference`: each problem's reference "
-    "as its own candidate.",
+    help="A folder, JSON lines, parquet, a run, or `reference`: the reference of each problem as "
+    "its candidate.",
 )
 @model_options
 @click.option(
     "--protocol", "protocols", metavar="LIST", help="strict (default), official, or strict,official"
 )
-@click.option("--language", metavar="NAME", help="Force the language of all candidates.")
+@click.option("--language", metavar="NAME", help="Language of all candidates.")
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="How many are judged at once; one at a time is on a device.",
+    help="Evaluations at the same time; a device times one of them at a time.",
 )
-@click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that was stopped.")
-@click.option("--limit", type=click.IntRange(1), help="Judge at most so many in this sitting.")
-@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
+@click.option("--resume", "resumed", metavar="RUN", help="Resume a run that was stopped.")
+@click.option(
+    "--max-candidates", type=click.IntRange(1), help="Most evaluations of this invocation."
+)
+@click.option(
+    "--device", metavar="NAME", help="cpu, cuda, cuda:N, or several with commas. (eval.device)"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one document.")
 @out_option
 @settings_options
 @click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
-    """Judge many candidates for the problems at an address, and score them.
+    """Evaluate many candidates for the problems at an address, and score them.
 
-    PROBLEMS is a set (kernelbench), a part of it (kernelbench/level1, kernelbench/level1-12), a
-    problem's path, or `bundled`. Candidates stand in files (--candidates), or a model writes them
-    (--model), over several turns and samples. What was judged is on the disk at once: a run that
-    was stopped goes on with --resume, and judges nothing twice.
+    PROBLEMS is a set (kernelbench), a part of it (kernelbench/level1, kernelbench/level1-12), the
+    path of a problem, or `bundled`. Candidates come from files (--candidates), or a model writes
+    them over several turns and samples (--model). Each result is stored at once. --resume
+    continues a stopped run and repeats no evaluation.
     """
     if given["model"] or asks_a_model(given["resumed"]):
         return _of_model(given)
@@ -104,35 +110,35 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
                 progress.reached(before + judged, total)
                 progress.note(f"{before + judged} of {total}, {turn_text(turn)}")
         except BaseException:
-            progress.note(f"to go on: tilewright bench --resume {sitting.folder}")
+            progress.note(f"to resume: tilewright bench --resume {sitting.folder}")
             raise
     told = turns_of(read_events(sitting.folder))
-    summary = summary_of(told, sitting.begun.weak, _without_candidate(sitting))
+    summary = summary_of(told, sitting.begun.unsound_problems, _without_candidate(sitting))
     if given["as_json"]:
         document = {"run": str(sitting.folder), "left": total - len(told), **summary}
         click.echo(json.dumps(document, indent=1))
     else:
         show(bench_view(summary))
-    say(f"{judged} judged in {time.monotonic() - start:.0f} s, {total - len(told)} left")
+    print_line(f"{judged} judged in {time.monotonic() - start:.0f} s, {total - len(told)} left")
     unjudged = sum(is_unjudged(turn) for turn in told)
     if unjudged:
-        say(f"{unjudged} unjudged: tilewright bench --resume {sitting.folder} tries again")
+        print_line(f"{unjudged} unjudged: tilewright bench --resume {sitting.folder} tries again")
     verb = "report" if len(told) == total else "bench --resume"
-    say(f"run {sitting.folder}; next: tilewright {verb} {sitting.folder}")
+    print_line(f"run {sitting.folder}; next: tilewright {verb} {sitting.folder}")
     return 0
 
 
 def _of_model(given: dict[str, Any]) -> int:
-    """Score a model: each turn, and the best of its history."""
+    """Score a model by each turn, and by the best turn so far."""
     if given["candidates"] or given["protocols"]:
         raise ConfigError(
-            "--model writes its own candidates, under one protocol: leave --candidates out, and "
+            "--model writes its own candidates, under one protocol: leave out --candidates, and "
             "give --set eval.protocol=official instead of --protocol"
         )
     asked = {**given, "problem": given["problems"]}
     session, settings, policy = opened(asked, "bench", _health)
     usable_home(settings)
-    ended, told, judged = Played(), list(session.told), 0
+    ended, told, judged = SearchResult(), list(session.told), 0
     with Progress("bench", verbose=given["verbose"]) as progress:
         turns = play(session, settings, policy, progress, ended)
         try:
@@ -140,32 +146,32 @@ def _of_model(given: dict[str, Any]) -> int:
                 told.append(turn)
                 judged += 1
                 progress.note(turn_text(turn))
-                if judged == given["limit"]:
+                if judged == given["max_candidates"]:
                     turns.close()
         except BaseException:
-            progress.note(f"to go on: tilewright bench --resume {session.folder}")
+            progress.note(f"to resume: tilewright bench --resume {session.folder}")
             raise
         finally:
             policy.close()
     summary = {
-        **summary_of(told, session.begun.weak),
-        "curves": curves(told, session.begun.weak),
-        "spent": spent_on(told).model_dump(),
+        **summary_of(told, session.begun.unsound_problems),
+        "curves": curves(told, session.begun.unsound_problems),
+        "spent": usage_of(told).model_dump(),
     }
     if given["as_json"]:
         click.echo(json.dumps({"run": str(session.folder), **summary}, indent=1))
     else:
         show(bench_view(summary))
     if ended.lacking:
-        say(f"the budget of {ended.lacking} is used up")
-    say(f"run {session.folder}; next: tilewright report {session.folder}")
+        print_line(f"the budget of {ended.lacking} is used up")
+    print_line(f"run {session.folder}; next: tilewright report {session.folder}")
     return 0
 
 
-def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
+def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
     if not given["problems"] or not given["candidates"]:
         raise ConfigError(
-            "bench wants PROBLEMS and --candidates WHERE or --model NAME, or --resume RUN"
+            "bench needs PROBLEMS and --candidates WHERE or --model NAME, or --resume RUN"
         )
     flags = {"runs": ("--out", given["out"]), **device_flags(given["device"])}
     settings = load_settings(given["file"], given["overrides"], flags)
@@ -177,11 +183,11 @@ def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
     skipped: list[str] = []
     problems = find_problems(given["problems"], settings.home, skipped.append)
     answers = read_answers(given["candidates"], problems)
-    say_left_out([*skipped, *answers.skipped])
+    print_skipped([*skipped, *answers.skipped])
     if not answers.sources:
         raise ConfigError(f"--candidates {given['candidates']}: no candidate for these problems")
     model = one_model(settings)
-    begun = Begun(
+    begun = RunStarted(
         kind="bench",
         name=given["candidates"],
         problems=given["problems"],
@@ -195,28 +201,30 @@ def _begun(given: dict[str, Any]) -> tuple[Sitting, Config]:
     return begin(folder, begun, problems, answers.sources), settings
 
 
-def _without_candidate(sitting: Sitting) -> set[str]:
+def _without_candidate(sitting: BenchRun) -> set[str]:
     return {item.id for item in sitting.problems} - {ask.problem for ask in sitting.sources}
 
 
 def _health(problems: list[Problem], settings: Config, model: str) -> dict[str, Any]:
-    """Return which problems the linter found weak, and how many it never looked at."""
+    """Return the problems that the linter found unsound, and how many were never linted."""
     found = {problem.id: known_health(settings.home, problem, model) for problem in problems}
     unseen = sum(health is None for health in found.values())
     if unseen:
-        say(f"{unseen} of {len(problems)} problems were never linted: tilewright problems lint")
+        print_line(
+            f"{unseen} of {len(problems)} problems were never linted: tilewright problems lint"
+        )
     passing = {name: is_weak(h, "strict") for name, h in found.items() if h is not None}
     weak = {name: answers for name, answers in passing.items() if answers}
-    return {"weak": weak, "unlinted": unseen}
+    return {"unsound_problems": weak, "problems_not_linted": unseen}
 
 
-def _resumed(given: dict[str, Any]) -> tuple[Sitting, Config]:
+def _resumed(given: dict[str, Any]) -> tuple[BenchRun, Config]:
     for name in ("problems", "candidates", "protocols", "language", "device", "out", "file"):
         if given[name]:
-            raise ConfigError(f"--resume goes on with what the run was given; leave {name} out")
+            raise ConfigError(f"--resume keeps the settings of the run; leave out {name}")
     folder = Path(given["resumed"])
     sitting = resume(folder)
-    settings = load_settings(str(folder / "run.yaml"), given["overrides"], {})
+    settings = load_settings(str(folder / "run.yaml"), given["overrides"], {}, recorded=True)
     ready_to_judge(settings)
     model = one_model(settings)
     for name, then, now in (
@@ -229,14 +237,14 @@ def _resumed(given: dict[str, Any]) -> tuple[Sitting, Config]:
 
 
 def _turns(
-    sitting: Sitting, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
+    sitting: BenchRun, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
 ) -> Any:  # noqa: ANN401 - a generator, which the caller may close
-    """Play what is left; what is under way ends with us."""
+    """Evaluate the remaining candidates. Running evaluations end with this generator."""
     workers, lock, total = given["workers"], threading.Lock(), len(sitting.sources)
     problems = {problem.id: problem for problem in sitting.problems}
     devices = settings.eval.devices
     executor = open_executor(settings, workers)
-    room = iter(range(total if given["limit"] is None else given["limit"]))
+    room = iter(range(total if given["max_candidates"] is None else given["max_candidates"]))
 
     def shown(event: str, fields: dict[str, Any]) -> None:
         with lock:
@@ -245,7 +253,9 @@ def _turns(
     checks = None
     if settings.plugins is not None:
         checks = tuple(catalogue("checks", packages=settings.plugins))
-    judge = Judge(sitting.folder, lambda request: executor.evaluate(request, shown, checks=checks))
+    judge = AnswerEvaluator(
+        sitting.folder, lambda request: executor.evaluate(request, shown, checks=checks)
+    )
 
     def stop() -> None:
         judge.stop()
@@ -269,7 +279,7 @@ def _turns(
             sitting.strategy,
             play,
             log,
-            in_flight=max(workers, 2 * len(devices)),
+            max_concurrency=max(workers, 2 * len(devices)),
             waiting=sitting.waiting,
             admit=lambda _: next(room, None) is not None,
             stop=stop,

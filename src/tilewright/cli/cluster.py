@@ -1,4 +1,4 @@
-"""What a Ray cluster has: nodes, devices that can be leased, versions, how much fits."""
+"""Nodes and devices of a Ray cluster, for `tilewright doctor`."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ import time
 from collections import Counter
 from typing import Any
 
-from tilewright import __version__
-from tilewright.cli.machine import Item
+from tilewright._version import __version__
+from tilewright.cli.system_checks import Item
 from tilewright.config import Config
-from tilewright.executors import raylink
-from tilewright.executors.choose import leased_cluster
-from tilewright.executors.cluster import RayExecutor
+from tilewright.executors import ray_api
+from tilewright.executors.factory import cached_cluster
+from tilewright.executors.ray_executor import RayExecutor
 
 __all__ = ["cluster_items"]
 
-SETTLED_S, MOST_S = 4.0, 60.0
-"""Nothing more is expected when no device has come for so long; and in all."""
+SETTLED_S = 4.0
+"""Seconds without a new device after which the list of devices is complete."""
+MAX_SETTLE_S = 60.0
+"""Most seconds that `doctor` waits for devices."""
 
 
 def cluster_items(settings: Config) -> list[Item]:
-    """Lease what there is, and return a line for each node and each device.
+    """Lease the free devices, and return a row for each node and each device.
 
     Raises:
-        ConfigError: the cluster is not reached.
+        ConfigError: the cluster cannot be reached.
     """
-    executor = leased_cluster(settings)
+    executor = cached_cluster(settings)
     _settle(executor)
-    items = [_node(item) for item in raylink.nodes()]
+    items = [_node(item) for item in ray_api.nodes()]
     members = executor.members()
     items += [_device(item) for item in members]
     same = f"tilewright {__version__}, the same Python, and torch on every node"
@@ -37,8 +39,8 @@ def cluster_items(settings: Config) -> list[Item]:
 
 
 def _settle(executor: RayExecutor) -> None:
-    """Wait until no more devices come."""
-    seen, since, limit = -1, time.monotonic(), time.monotonic() + MOST_S
+    """Wait until no more devices appear."""
+    seen, since, limit = -1, time.monotonic(), time.monotonic() + MAX_SETTLE_S
     while time.monotonic() < limit:
         count = len(executor.members()) + len(executor.refused)
         if count != seen:
@@ -65,7 +67,7 @@ def _device(item: dict[str, Any]) -> Item:
 def _room(executor: RayExecutor, members: list[dict[str, Any]]) -> Item:
     if not members:
         said = executor.trouble or "no device is free"
-        return Item("room", False, said, "judging", "ray start on a node that has one")
+        return Item("capacity", False, said, "judging", "run `ray start` on a node with a device")
     models = Counter(item["model"] for item in members)
     shown = ", ".join(f"{count} x {name}" for name, count in models.items())
-    return Item("room", True, f"{executor.room()} evaluations at once, on {shown}")
+    return Item("capacity", True, f"{executor.room()} evaluations at the same time, on {shown}")

@@ -1,4 +1,4 @@
-"""`tilewright data`: event logs as data sets, and data sets of others as event logs."""
+"""`tilewright data`: write event logs as data sets, and read data sets as event logs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from tilewright import config
-from tilewright.cli.common import load_settings, out_option, settings_options
-from tilewright.cli.lines import say
+from tilewright.cli.options import load_settings, out_option, settings_options
+from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
+from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.tables import read_rows
-from tilewright.records.runs import create_run
+from tilewright.loop.table_input import read_rows
+from tilewright.records.run_folder import create_run
 from tilewright.rl.data import drkernel
 from tilewright.rl.data.exports import (
     FORMATS,
@@ -33,16 +34,18 @@ from tilewright.rl.data.imports import import_rows
 
 __all__ = ["command"]
 
-MOST_NAMED = 20
-EVERY = 1000
+MAX_NAMED = 20
+"""Most lines about skipped rows. One further line gives the number of the others."""
+PROGRESS_ROWS = 1000
+"""Rows between two updates of the progress line."""
 
 
 @click.group("data")
 def command() -> None:
-    """Data sets from runs, and runs from data sets."""
+    """Convert runs to data sets, and data sets to runs."""
 
 
-@command.command("export")
+@command.command("export", cls=RenamingCommand, verb="data export")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--to", "target", required=True, metavar="FILE", help="FILE.jsonl, FILE.parquet, or "
               "a folder that `datasets.load_from_disk` reads.")  # fmt: skip
@@ -55,45 +58,51 @@ def command() -> None:
     help="turns: a prompt and a reply each; sft: conversations with weights; rl: prompts with "
     "their problems; or a format of Dr. Kernel's data.",
 )
-@click.option("--verdict", "verdicts", multiple=True, help="Only such turns. Repeatable.")
+@click.option(
+    "--verdict", "verdicts", multiple=True, help="Only turns with this verdict. Repeatable."
+)
 @click.option("--min-speedup", "least", type=click.FloatRange(min=0.0), metavar="X",
-              help="Only correct turns that are surely so fast.")  # fmt: skip
-@click.option("--with-label", "labels", multiple=True, metavar="NAME",
+              help="Only correct turns whose lower confidence bound reaches X.")  # fmt: skip
+@click.option("--include-label", "include_labels", multiple=True, metavar="NAME",
               help="Only turns with this label or finding. Repeatable.")  # fmt: skip
-@click.option("--without", multiple=True, metavar="NAME",
+@click.option("--exclude-label", "exclude_labels", multiple=True, metavar="NAME",
               help="No turns with this label or finding. Repeatable.")  # fmt: skip
 @click.option("--dedupe", type=click.Choice(["off", "exact", "near"]), default="off",
-              show_default=True, help="Leave out programs that came before.")  # fmt: skip
-@click.option("--against", multiple=True, metavar="PROBLEMS",
-              help="Leave out what holds problems of this benchmark. Repeatable.")  # fmt: skip
+              show_default=True, help="Skip programs that repeat earlier ones.")  # fmt: skip
+@click.option("--decontaminate", multiple=True, metavar="PROBLEMS",
+              help="Skip rows with problems of this benchmark. Repeatable.")  # fmt: skip
 @click.option("--held-out", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0,
-              metavar="SHARE", help="Put the rows of this share of the problems into "
+              metavar="SHARE", help="Write the rows of this share of the problems to "
               "FILE.held-out.")  # fmt: skip
 @click.option("--split-seed", type=int, default=0, show_default=True,
-              help="Which problems these are.")  # fmt: skip
-@click.option("--language", metavar="NAME", help="In which candidates are to be written, for "
-              "problems at an address. (loop.language)")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as one document.")
+              help="Seed that chooses those problems.")  # fmt: skip
+@click.option("--language", metavar="NAME", help="Language of the candidates, for problems at an "
+              "address. (loop.language)")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one document.")
 @settings_options
 def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options above
-    """Write SOURCEs as rows to learn from.
+    """Write SOURCEs as rows of a data set.
 
-    A SOURCE is a run; for the formats rl, drkernel-rl and drkernel-validation, which hold problems
-    and no turns, also an address of problems.
+    A SOURCE is a run. The formats rl, drkernel-rl and drkernel-validation hold problems and no
+    turns; for them a SOURCE may also be an address of problems.
     """
     settings = load_settings(
         given["file"], given["overrides"], {"loop.language": ("--language", given["language"])}
     )
-    choice = Choice(given["verdicts"], given["least"], given["labels"], given["without"])
+    choice = Choice(
+        given["verdicts"], given["least"], given["include_labels"], given["exclude_labels"]
+    )
     if choice != Choice() and given["kind"] not in OF_TURNS:
-        raise ConfigError(f"--format {given['kind']} holds problems; there is no turn to choose")
+        raise ConfigError(
+            f"--format {given['kind']} holds problems and no turns, so turns cannot be selected"
+        )
     plan = Plan(
         sources=sources,
         target=Path(given["target"]),
         format=given["kind"],
         choice=choice,
         dedupe=given["dedupe"],
-        against=given["against"],
+        against=given["decontaminate"],
         held_out=given["held_out"],
         seed=given["split_seed"],
         language=settings.loop.language,
@@ -119,12 +128,16 @@ def _summarise(plan: Plan, done: Exported) -> None:
     }
     parts = ", ".join(f"{count} {what}" for what, count in said.items() if count)
     unit = "turns" if plan.format in OF_TURNS else "problems"
-    say(f"{done.rows} rows in {plan.target}, of {done.turns} {unit}{'; ' if parts else ''}{parts}")
+    print_line(
+        f"{done.rows} rows in {plan.target}, of {done.turns} {unit}{'; ' if parts else ''}{parts}"
+    )
     if plan.held_out:
-        say(f"{done.held_out} rows of held-out problems in {held_out_path(plan.target)}")
+        print_line(f"{done.held_out} rows of held-out problems in {held_out_path(plan.target)}")
     if plan.against:
         found = ", ".join(f"{count} by {how}" for how, count in by_kind(done.matches).items())
-        say(f"like a benchmark's problem: {found or 'none'}; see {matches_path(plan.target)}")
+        print_line(
+            f"like a benchmark's problem: {found or 'none'}; see {matches_path(plan.target)}"
+        )
 
 
 def _document(plan: Plan, done: Exported) -> dict[str, Any]:
@@ -149,15 +162,15 @@ def _document(plan: Plan, done: Exported) -> dict[str, Any]:
     type=click.Choice(drkernel.FORMATS),
     default="drkernel-coldstart",
     show_default=True,
-    help="Whose rows these are.",
+    help="Format of the rows.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as one document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one document.")
 @out_option
 @settings_options
 def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options above
-    """Make a run of the rows in FILEs (parquet or JSON lines). Nothing of it is judged.
+    """Convert the rows in FILEs (parquet or JSON lines) to a run. Nothing is evaluated.
 
-    A row that cannot be read is named by its file and place, and the rest goes on.
+    A row that cannot be read is skipped and named by its file and position.
     """
     settings = load_settings(given["file"], given["overrides"], {"runs": ("--out", given["out"])})
     for source in sources:
@@ -175,9 +188,9 @@ def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     if given["as_json"]:
         document = {"run": str(folder), "rows": done.rows, "turns": done.turns}
         click.echo(json.dumps({**document, "left_out": named.count}, indent=1))
-    say(f"{done.rows} rows ({given['kind']}), {done.turns} turns, {named.count} left out")
+    print_line(f"{done.rows} rows ({given['kind']}), {done.turns} turns, {named.count} left out")
     after = "view" if done.turns else "data export --format rl"
-    say(f"run {folder}; next: tilewright {after} {folder}")
+    print_line(f"run {folder}; next: tilewright {after} {folder}")
     return 0
 
 
@@ -192,31 +205,31 @@ def _counted(
                 count(number)
                 yield item
         except RecordError as error:
-            # One file that is damaged as a whole is no reason to read no other.
+            # A file that is damaged as a whole is skipped like a row.
             left_out(str(error))
 
 
 def _counting(progress: Progress, verb: str) -> Callable[[int], None]:
     def count(number: int) -> None:
-        if number % EVERY == 0:
+        if number % PROGRESS_ROWS == 0:
             progress.about(f"{verb}, {number} read")
 
     return count
 
 
 class _Named:
-    """Names what is left out, the first of them on stderr. Lifetime: one command."""
+    """Names the first skipped rows on stderr. Lifetime: one command."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def __call__(self, what: str) -> None:
-        """Take in one of them."""
+        """Name one skipped row."""
         self.count += 1
-        if self.count <= MOST_NAMED:
-            say(f"left out: {what}")
+        if self.count <= MAX_NAMED:
+            print_line(f"left out: {what}")
 
     def rest(self) -> None:
-        """Say how many were not named."""
-        if self.count > MOST_NAMED:
-            say(f"left out: {self.count - MOST_NAMED} more")
+        """Print how many rows were not named."""
+        if self.count > MAX_NAMED:
+            print_line(f"left out: {self.count - MAX_NAMED} more")

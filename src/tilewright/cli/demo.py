@@ -1,4 +1,4 @@
-"""`tilewright demo`: judge the bundled candidates, honest ones and hacks, and show the verdicts."""
+"""`tilewright demo`: evaluate the bundled candidates, honest ones and hacks."""
 
 from __future__ import annotations
 
@@ -13,38 +13,31 @@ from typing import Any
 
 import click
 
-from tilewright.cli.common import (
-    fresh_run,
-    load_settings,
-    out_option,
-    ready_to_judge,
-    save,
-    settings_options,
-    usable_home,
-)
-from tilewright.cli.lines import say
+from tilewright.cli.options import load_settings, out_option, ready_to_judge, settings_options
+from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import Row, rows_table, short_reason, show, speed_of
 from tilewright.cli.render_bench import turns_table
+from tilewright.cli.run_output import fresh_run, save, usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.loop.policies.recorded import bundled
-from tilewright.problems.reader import BUNDLED
+from tilewright.problems.loader import BUNDLED
 from tilewright.records import EvalReport, Unjudged
-from tilewright.records.events import Begun, Told
-from tilewright.records.log import read_events
+from tilewright.records.event_log import read_events
+from tilewright.records.events import RunStarted, TurnFinished
 
 __all__ = ["Exhibit", "command", "exhibits", "read_header", "row_of"]
 
 DEMO = BUNDLED / "demo"
 QUICK = ("eval.timing.max_s=0.5", "eval.timing.min_blocks=10", "eval.timing.max_blocks=20")
-"""Less exact than an evaluation of your own, so that the whole demo is short."""
+"""Settings of a short demo. Its times are less exact than those of `tilewright eval`."""
 _KEY = re.compile(r"^(?://)?\s*(problem|expect):\s*(.+?)\s*$")
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One candidate of the demo: its file, its problem, and the verdicts that it may get."""
+    """One candidate of the demo: its file, its problem and its expected verdicts."""
 
     path: Path
     problem: str
@@ -52,7 +45,7 @@ class Exhibit:
 
     @property
     def name(self) -> str:
-        """Return the name under which it is shown."""
+        """Return the name that the table shows."""
         return self.path.stem
 
 
@@ -67,7 +60,7 @@ def exhibits(folder: Path) -> list[Exhibit]:
         if path.suffix in (".py", ".cpp"):
             head = read_header(path.read_text(encoding="utf-8"))
             if set(head) != {"problem", "expect"}:
-                raise ConfigError(f"{path}: its header must say `problem:` and `expect:`")
+                raise ConfigError(f"{path}: its header needs the keys `problem:` and `expect:`")
             expect = tuple(word.strip() for word in head["expect"].split(" or "))
             found.append(Exhibit(path, head["problem"], expect))
     return sorted(found, key=lambda item: (item.expect != ("correct",), item.problem, item.name))
@@ -85,9 +78,9 @@ def read_header(text: str) -> dict[str, str]:
 @settings_options
 @click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
-    """Judge the bundled candidates: honest ones, wrong ones and hacks.
+    """Evaluate the bundled candidates: honest ones, wrong ones and hacks.
 
-    Exits with 0 if every verdict is the one that the candidate's header foretells.
+    Exits with 0 if every verdict is the one that the candidate's header expects.
     """
     settings = load_settings(
         given["file"], [*QUICK, *given["overrides"]], {"runs": ("--out", given["out"])}
@@ -104,20 +97,20 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         show(rows_table(rows))
         _show_recording()
     took = time.monotonic() - start
-    say(f"{right} of {len(rows)} verdicts are as the headers foretell, in {took:.0f} s")
-    say("next: tilewright problems new my_operator   begins a problem of your own")
-    say("next: tilewright optimize rmsnorm --model recorded:bundled   judges that climb here")
-    say(f"run {folder}; next: tilewright explain {folder / _interesting(rows)}")
+    print_line(f"{right} of {len(rows)} verdicts are as expected, in {took:.0f} s")
+    print_line("next: tilewright problems new my_operator   creates a problem of your own")
+    print_line("next: tilewright optimize rmsnorm --model recorded:bundled   repeats that run here")
+    print_line(f"run {folder}; next: tilewright explain {folder / _interesting(rows)}")
     return 0 if right == len(rows) else 1
 
 
 def _show_recording() -> None:
-    """Show how a problem was climbed once; nothing of it is judged now."""
+    """Show a recorded optimisation. Nothing of it is evaluated now."""
     events = list(read_events(bundled()))
     begun = events[0]
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, RunStarted)
     click.echo(f"\nA recorded optimisation of {begun.problems}: {begun.name}.")
-    show(turns_table([event.turn for event in events if isinstance(event, Told)]))
+    show(turns_table([event.turn for event in events if isinstance(event, TurnFinished)]))
 
 
 def _interesting(rows: list[Row]) -> str:
@@ -138,14 +131,14 @@ def _judge_all(
 
 
 def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progress) -> Row:
-    """Judge one; what our side fails at is unjudged, and the demo goes on."""
-    from tilewright.api import build_request, judge
+    """Evaluate one candidate. An error of our own makes it unjudged, and the demo continues."""
+    from tilewright.api import build_request, evaluate_request
 
     if exhibit.name.endswith("_triton") and importlib.util.find_spec("triton") is None:
         return Row(exhibit.name, exhibit.problem, "unjudged", "", "triton is not installed")
     try:
         request = build_request(exhibit.path, exhibit.problem, settings)
-        report = judge(request, settings, progress)
+        report = evaluate_request(request, settings, progress)
     except InfrastructureError as error:
         why = str(error).partition("\n")[0]
         return Row(exhibit.name, exhibit.problem, "unjudged", "", why, as_expected=False)
@@ -158,9 +151,9 @@ def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progr
 
 
 def row_of(exhibit: Exhibit, report: EvalReport) -> Row:
-    """Return the line of one verdict; a missing compiler is nobody's surprise."""
+    """Return the row of one verdict. A missing compiler is not unexpected."""
     expected: bool | None = report.verdict in exhibit.expect
-    if isinstance(report.outcome, Unjudged) and report.outcome.reason == "no compiler":
+    if isinstance(report.outcome, Unjudged) and report.outcome.reason == "no_compiler":
         expected = None
     return Row(
         name=exhibit.name,

@@ -1,4 +1,4 @@
-"""`tilewright doctor`: what works on this machine, and what each missing thing would enable."""
+"""`tilewright doctor`: the features of this machine, and how to get the missing ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tilewright.cli.cluster import cluster_items
-from tilewright.cli.common import load_settings, ready_to_judge, settings_options, usable_home
-from tilewright.cli.lines import say
-from tilewright.cli.machine import Item, layer_items, tool_items
-from tilewright.cli.noise import (
+from tilewright.cli.options import load_settings, ready_to_judge, settings_options
+from tilewright.cli.output import print_line
+from tilewright.cli.progress import Progress
+from tilewright.cli.render import facts, show, table
+from tilewright.cli.run_output import usable_home
+from tilewright.cli.self_comparison import (
     Sample,
     Scatter,
     calibrated,
@@ -23,22 +25,21 @@ from tilewright.cli.noise import (
     scatter_of,
     self_request,
 )
-from tilewright.cli.progress import Progress
-from tilewright.cli.render import facts, show, table
+from tilewright.cli.system_checks import Item, layer_items, tool_items
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
-from tilewright.evaluator.calibration import Calibration, read_calibration, write_calibration
-from tilewright.evaluator.environment import device_key
-from tilewright.executors.choose import is_cluster
+from tilewright.evaluator.devices.environment import device_key
+from tilewright.evaluator.timing.calibration import Calibration, read_calibration, write_calibration
+from tilewright.executors.factory import is_cluster
 from tilewright.records import EvalReport
-from tilewright.scoring.units import short_time
+from tilewright.scoring.report_text import short_time
 
 __all__ = ["command", "doctor_view", "noise_item"]
 
 AA_PROBLEM, AA_CASE, AA_RUNS = "add_relu", "large", 5
 CALIBRATION_PROBLEMS = ("add_relu", "softmax", "matmul_bias_gelu")
 QUIET = 0.03
-"""An A/A ratio further from 1 than this makes the machine noisy."""
+"""Largest distance of an A/A ratio from 1 on a quiet machine."""
 QUICK = ("eval.timing.max_s=1.0",)
 
 
@@ -46,8 +47,8 @@ QUICK = ("eval.timing.max_s=1.0",)
 @click.option(
     "--calibrate",
     is_flag=True,
-    help="Measure how much two processes of the same function differ, and keep it in home. "
-    "Leave the machine alone meanwhile.",
+    help="Measure process-to-process variation, and store it in home. Leave the machine idle "
+    "meanwhile.",
 )
 @click.option(
     "--runs",
@@ -61,11 +62,11 @@ QUICK = ("eval.timing.max_s=1.0",)
 @settings_options
 @click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
-    """Say what works on this machine, and how to get what does not.
+    """List the features of this machine, and how to get the missing ones.
 
-    With a cluster (--set executor=ray:ADDRESS) it says what its nodes have.
+    With --set executor=ray:ADDRESS it lists the nodes and devices of a cluster.
 
-    Exits with 0 if candidates can be judged here, else with 4.
+    Exits with 0 if this machine or cluster can judge candidates, else with 4.
     """
     overrides = given["overrides"]
     settings = load_settings(
@@ -73,11 +74,13 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     )
     on_cluster = is_cluster(settings.executor)
     if on_cluster and given["calibrate"]:
-        raise ConfigError("--calibrate: of one machine; run it on each node, while it is idle")
+        raise ConfigError(
+            "--calibrate measures one machine; run it on each node, while the node is idle"
+        )
     calibration: dict[str, Any] | None = None
     with Progress("doctor", verbose=given["verbose"]) as progress:
         if on_cluster:
-            progress.about("leasing what the cluster has")
+            progress.about("leasing the devices of the cluster")
         items = cluster_items(settings) if on_cluster else tool_items(settings.home)
         reports, trouble = _judge_self(settings, progress)
         if given["calibrate"] and not trouble:
@@ -93,33 +96,33 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         click.echo(json.dumps(document, indent=1))
     else:
         show(doctor_view(items))
-    say(f"next: {_next(trouble, settings)}")
+    print_line(f"next: {_next(trouble, settings)}")
     return InfrastructureError.exit_code if trouble else 0
 
 
 def _next(trouble: str, settings: Config) -> str:
     if trouble:
-        return "get what `judging` needs, then tilewright doctor"
+        return "fix `judging` as listed, then tilewright doctor"
     if is_cluster(settings.executor):
-        return "tilewright serve --executor ray --address ADDRESS"
+        return "tilewright serve --executor ray --ray-address ADDRESS"
     if not _is_calibrated(settings):
         return "tilewright doctor --calibrate, on a quiet machine; or tilewright demo"
     return "tilewright demo"
 
 
 def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport], str]:
-    """Judge a reference against itself a few times; return also what prevented it."""
+    """Evaluate a reference against itself a few times; return also the error, if any."""
     reports: list[EvalReport] = []
     try:
         ready_to_judge(settings)
         usable_home(settings)
-        from tilewright.api import judge
+        from tilewright.api import evaluate_request
 
         settings = _without_reuse(settings)
         for number in range(AA_RUNS):
             progress.about(f"A/A {number + 1} of {AA_RUNS}")
             reports.append(
-                judge(self_request(AA_PROBLEM, settings, (AA_CASE,)), settings, progress)
+                evaluate_request(self_request(AA_PROBLEM, settings, (AA_CASE,)), settings, progress)
             )
     except TilewrightError as error:
         return reports, str(error).partition("\n")[0]
@@ -132,13 +135,13 @@ def _without_reuse(settings: Config) -> Config:
 
 
 def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any]:
-    """Measure, and write the calibration of this machine.
+    """Measure and write the calibration of this machine.
 
     Raises:
-        ConfigError: it cannot be written.
-        InfrastructureError: our side failed.
+        ConfigError: the calibration cannot be written.
+        InfrastructureError: an evaluation failed for reasons of our own.
     """
-    from tilewright.api import judge
+    from tilewright.api import evaluate_request
 
     settings = _without_reuse(settings)
     samples: list[Sample] = []
@@ -146,7 +149,7 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
     for number in range(total):
         name = CALIBRATION_PROBLEMS[number % len(CALIBRATION_PROBLEMS)]
         progress.about(f"calibrating {number + 1} of {total}, {name}")
-        samples += samples_of(judge(self_request(name, settings), settings, progress))
+        samples += samples_of(evaluate_request(self_request(name, settings), settings, progress))
     sigmas, counts = calibrated(samples, on_gpu=settings.eval.device != "cpu")
     key = _key(settings)
     try:
@@ -166,20 +169,20 @@ def _judging_item(reports: list[EvalReport], trouble: str) -> Item:
         return Item("judging", False, trouble, "every verdict", "see the lines above")
     wrong = [report for report in reports if report.verdict != "correct"]
     if wrong:
-        said = f"the reference itself was judged {wrong[0].verdict}"
-        return Item("judging", False, said, "verdicts that can be believed", "report this as a bug")
+        said = f"the verdict of the reference itself is {wrong[0].verdict}"
+        return Item("judging", False, said, "reliable verdicts", "report this as a bug")
     return Item("judging", True, f"{len(reports)} evaluations of a reference: correct")
 
 
 def noise_item(scatter: Scatter | None) -> Item:
-    """Return the line about A/A noise."""
+    """Return the row about A/A noise."""
     if scatter is None:
         return Item(
             "A/A noise", False, "nothing was timed", "speed-ups", "two cores, and `judging` above"
         )
     said = (
-        f"{scatter.runs} runs of {short_time(scatter.call_us)} a call: a reference against itself "
-        f"is off by {math.expm1(scatter.median):.1%} in the median, "
+        f"{scatter.runs} runs of {short_time(scatter.call_us)} per call: a reference differs from "
+        f"itself by {math.expm1(scatter.median):.1%} in the median, "
         f"{math.expm1(scatter.worst):.1%} at most"
     )
     if scatter.worst <= QUIET:
@@ -209,7 +212,7 @@ def _calibration_item(settings: Config) -> Item:
     shown = ", ".join(
         f"{sigma:.2%} {name}" for name, sigma in zip(found.classes, found.sigmas, strict=True)
     )
-    said = f"sigma between processes: {shown}"
+    said = f"process-to-process sigma: {shown}"
     if found.measured:
         return Item("calibration", True, said)
     return Item(
@@ -222,7 +225,7 @@ def _calibration_item(settings: Config) -> Item:
 
 
 def doctor_view(items: list[Item]) -> RenderableType:
-    """Return what there is, then what is missing and how to get it."""
+    """Return the table of features, then the missing ones and how to get them."""
     made = table("", "", "")
     made.show_header = False
     for item in items:

@@ -12,65 +12,61 @@ from typing import Any, NoReturn
 
 import click
 
-from tilewright import __version__
-from tilewright.cli.common import (
-    EXIT_CODES,
-    fresh_run,
-    load_settings,
-    out_option,
-    ready_to_judge,
-    save,
-    settings_options,
-    usable_home,
-)
-from tilewright.cli.lines import complain, say
+from tilewright._version import __version__
+from tilewright.cli.options import load_settings, out_option, ready_to_judge, settings_options
+from tilewright.cli.output import print_error, print_line
 from tilewright.cli.progress import Progress
+from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import report_view, show, speed_of
+from tilewright.cli.run_output import EXIT_CODES, fresh_run, save, usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError, TilewrightError
-from tilewright.executors.choose import device_model
+from tilewright.executors.factory import device_model
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.records.runs import read_report
+from tilewright.records.run_folder import read_report
 
 __all__ = ["Asked", "Bar", "command", "parse_bar"]
 
-POLL_S = 0.3
-_BAR = re.compile(r"speedup\s*(>=|>)\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
+POLL_INTERVAL_S = 0.3
+"""Seconds between two looks at the files that --watch watches."""
+_BAR = re.compile(r"(?:speedup\s*(?=>))?(>=|>|)\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A speed-up that must be reached, by the lower end of its interval."""
+    """A speed-up that the lower end of the interval must reach."""
 
     text: str
     least: float
     strict: bool
 
     def met(self, low: float | None) -> bool:
-        """Tell whether a lower end reaches the bar; without one nothing does."""
+        """Tell whether a lower end reaches the required speed-up; `None` never does."""
         if low is None:
             return False
         return low > self.least if self.strict else low >= self.least
 
 
 def parse_bar(text: str) -> Bar:
-    """Read `speedup>=X` or `speedup>X`.
+    """Read `X`, `>=X` or `>X`, also with `speedup` before it.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is none of these.
     """
     match = _BAR.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"--require {text!r}: write speedup>=X or speedup>X, X a number above 0")
+        raise ConfigError(
+            f"--min-speedup {text!r}: write X, '>=X' or '>X', with a number X above 0"
+        )
     least = float(match[2])
     if not 0 < least < math.inf:
-        raise ConfigError(f"--require {text!r}: X must be above 0")
+        raise ConfigError(f"--min-speedup {text!r}: X must be above 0")
     return Bar(text=text.strip(), least=least, strict=match[1] == ">")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line, as it was typed."""
+    """The arguments of the command line."""
 
     candidate: str | None
     problem: str | None
@@ -78,24 +74,24 @@ class Asked:
     entry: str | None
     baselines: tuple[str, ...]
     protocol: str | None
-    allow_imports: tuple[str, ...]
+    python_paths: tuple[str, ...]
     watch: bool
-    require: str | None
+    min_speedup: str | None
     device: str | None
-    layers: tuple[str, ...]
+    require_isolation: tuple[str, ...]
     as_json: bool
     out: str | None
     file: str | None
     overrides: tuple[str, ...]
     reuse: bool
-    replay: str | None
+    from_report: str | None
     verbose: bool
 
     def settings(self) -> Config:
-        """Return the settings of this call.
+        """Return the settings of this invocation.
 
         Raises:
-            ConfigError: one of them is wrong.
+            ConfigError: a setting is wrong.
         """
         return load_settings(
             self.file,
@@ -104,7 +100,7 @@ class Asked:
                 "eval.baselines": ("--baseline", self.baselines),
                 "eval.protocol": ("--protocol", self.protocol),
                 "eval.device": ("--device", self.device),
-                "eval.require_layers": ("--require-layer", self.layers),
+                "eval.require_isolation": ("--require-isolation", self.require_isolation),
                 "eval.reuse": ("--reuse", self.reuse),
                 "runs": ("--out", self.out),
             },
@@ -116,8 +112,8 @@ class Asked:
         Raises:
             ConfigError: naming them.
         """
-        if self.replay is not None:
-            self._check_replay()
+        if self.from_report is not None:
+            self._check_from_report()
             return
         if self.candidate is None:
             raise ConfigError("name a candidate: a source file, a folder, or - for stdin")
@@ -128,7 +124,7 @@ class Asked:
         if self.watch and self.as_json:
             raise ConfigError("--watch and --json contradict each other: --json is one document")
 
-    def _check_replay(self) -> None:
+    def _check_from_report(self) -> None:
         given = {
             "CANDIDATE": self.candidate,
             "--problem": self.problem,
@@ -136,91 +132,99 @@ class Asked:
             "--entry": self.entry,
             "--baseline": self.baselines,
             "--protocol": self.protocol,
-            "--allow-import": self.allow_imports,
+            "--python-path": self.python_paths,
             "--watch": self.watch,
             "--device": self.device,
-            "--require-layer": self.layers,
+            "--require-isolation": self.require_isolation,
             "--reuse": self.reuse,
         }
         given |= {f"--set {item}": True for item in self.overrides if item.startswith("eval.")}
         wrong = [name for name, value in given.items() if value]
         if wrong:
             raise ConfigError(
-                f"--replay and {', '.join(wrong)} contradict each other: what is judged again is "
-                "what the report holds"
+                f"--from-report and {', '.join(wrong)} contradict each other: the report "
+                "holds everything that is evaluated again"
             )
 
 
-@click.command("eval")
+@click.command("eval", cls=RenamingCommand, verb="eval")
 @click.argument("candidate", required=False)
 @click.option(
     "-p", "--problem", metavar="ADDRESS", help="A problem file, or the name of a bundled problem."
 )
 @click.option(
-    "--language", metavar="NAME", help="Force the language; default: read from the source."
+    "--language",
+    metavar="NAME",
+    help="Language of the candidate; default: detected from the source.",
 )
 @click.option(
-    "--entry", metavar="NAME", help="The exported name, if not ModelNew or the problem's."
+    "--entry",
+    metavar="NAME",
+    help="Exported name of the candidate; default: ModelNew or the problem's.",
 )
 @click.option(
     "--baseline",
     "baselines",
     metavar="NAME",
     multiple=True,
-    help="What a speed-up is against: eager, compile, max-autotune, or another candidate's path. "
-    "Repeatable; the first one is summed up. (eval.baselines)",
+    help="Baseline of the speed-up: eager, compile, max-autotune, or the path of a candidate. "
+    "Repeatable; the summary uses the first one. (eval.baselines)",
 )
 @click.option(
     "--protocol",
     type=click.Choice(["strict", "official"]),
-    help="How to measure: ours, or the published rules of the benchmark. (eval.protocol)",
+    help="Rules of measurement: ours, or those that the benchmark published. (eval.protocol)",
 )
 @click.option(
-    "--allow-import",
-    "allow_imports",
+    "--python-path",
+    "python_paths",
     metavar="DIR",
     multiple=True,
-    help="A folder whose packages the candidate may import, mounted read-only. Repeatable.",
+    help="Folder of packages that the candidate may import, mounted read-only. Repeatable.",
 )
-@click.option("--watch", is_flag=True, help="Judge again at each save, until Ctrl-C.")
 @click.option(
-    "--require",
-    metavar="BAR",
-    help="Exit with 1 unless speedup>=X (or speedup>X) holds for the lower end of the interval.",
+    "--watch", is_flag=True, help="Evaluate again whenever a file is saved, until Ctrl-C."
 )
-@click.option("--device", metavar="NAME", help="Where candidates run: cpu or cuda. (eval.device)")
 @click.option(
-    "--require-layer",
-    "layers",
+    "--min-speedup",
+    metavar="X",
+    help="Exit with 1 unless the lower end of the interval is at least X (or above X: '>X').",
+)
+@click.option(
+    "--device", metavar="NAME", help="Device that runs the candidate: cpu or cuda. (eval.device)"
+)
+@click.option(
+    "--require-isolation",
     metavar="NAME",
     multiple=True,
-    help="Judge nothing without this layer of the wall; `doctor` lists them. Repeatable. "
-    "(eval.require_layers)",
+    help="Isolation layer that must be active; `doctor` lists them. Repeatable. "
+    "(eval.require_isolation)",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as one document.")
 @out_option
 @settings_options
 @click.option(
-    "--reuse", is_flag=True, help="Answer identical work from the store of reports. (eval.reuse)"
+    "--reuse", is_flag=True, help="Return the stored report of an identical request. (eval.reuse)"
 )
 @click.option(
-    "--replay",
+    "--from-report",
     metavar="REPORT",
-    help="Judge again what a report (or its run folder) holds, on the same inputs.",
+    help="Evaluate the request of a report (or run folder) again, on the same inputs.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge CANDIDATE (a file, a folder, or - for stdin) against a problem.
 
-    Exits with 0 if it is correct, 1 if it is not or misses the bar of --require, 4 if unjudged.
+    Exits with 0 if CANDIDATE is correct, with 4 if it is unjudged, else with 1. It also exits with
+    1 if the speed-up is below --min-speedup.
     """
     asked = Asked(**given)
     asked.check()
-    bar = None if asked.require is None else parse_bar(asked.require)
+    bar = None if asked.min_speedup is None else parse_bar(asked.min_speedup)
     settings = asked.settings()
     ready_to_judge(settings)
-    if asked.replay is not None:
-        return _replay(asked, settings, bar)
+    if asked.from_report is not None:
+        return _judge_again(asked, settings, bar)
     _check_bar(bar, settings)
     if asked.watch:
         _watch(asked, settings, bar)
@@ -232,7 +236,7 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
 
     Raises:
         ConfigError: the candidate or a baseline cannot be used.
-        ProblemError: the problem cannot.
+        ProblemError: the problem cannot be used.
     """
     from tilewright.api import build_request
 
@@ -244,7 +248,7 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
             settings,
             language=asked.language,
             entry=asked.entry,
-            allow_imports=asked.allow_imports,
+            allow_imports=asked.python_paths,
         )
     except UnicodeDecodeError as error:
         raise ConfigError(f"{asked.candidate}: cannot be read as text: {error}") from error
@@ -255,35 +259,35 @@ def _check_bar(bar: Bar | None, settings: Config) -> None:
         return
     if settings.eval.protocol == "official":
         raise ConfigError(
-            "--require and --protocol official contradict each other: the published rules give "
-            "a speed-up no interval"
+            "--min-speedup and --protocol official contradict each other: the published rules "
+            "give no interval"
         )
     if not settings.eval.timing.enabled:
-        raise ConfigError("--require and eval.timing.enabled=false contradict each other")
+        raise ConfigError("--min-speedup and eval.timing.enabled=false contradict each other")
 
 
 def _judge(asked: Asked, settings: Config, request: EvalRequest, bar: Bar | None) -> int:
     """Judge, show and write; return the exit code."""
-    from tilewright.api import judge
+    from tilewright.api import evaluate_request
 
     usable_home(settings)
     with fresh_run(settings) as folder:
         with Progress(verbose=asked.verbose) as progress:
-            report = judge(request, settings, progress)
+            report = evaluate_request(request, settings, progress)
         trouble = save(folder, report, settings.home)
     if asked.as_json:
         click.echo(report.to_json(indent=1))
     else:
         show(report_view(report))
     if settings.eval.reuse and progress.events == 0:
-        say("answered from the store: the same work was judged before (--reuse)")
+        print_line("answered from the store: an identical request was evaluated before (--reuse)")
     code = EXIT_CODES[report.verdict]
     if bar is not None and code == 0 and not bar.met(report.speedup_low):
-        say(f"--require {bar.text!r} is missed: {_lower_end(report)}")
+        print_line(f"--min-speedup {bar.text!r} is missed: {_lower_end(report)}")
         code = 1
     if trouble is not None:
         raise ConfigError(trouble)
-    say(f"run {folder}; next: tilewright explain {folder}")
+    print_line(f"run {folder}; next: tilewright explain {folder}")
     return code
 
 
@@ -293,20 +297,20 @@ def _lower_end(report: EvalReport) -> str:
     return f"the lower end of the interval is {report.speedup_low:.4g}"
 
 
-def _replay(asked: Asked, settings: Config, bar: Bar | None) -> int:
-    """Judge a report's request again under its seed.
+def _judge_again(asked: Asked, settings: Config, bar: Bar | None) -> int:
+    """Evaluate the request of a report again, under its seed.
 
     Raises:
         RecordError: there is no such report.
     """
-    recorded = read_report(Path(asked.replay or ""))
+    recorded = read_report(Path(asked.from_report or ""))
     request = recorded.request.model_copy(update={"seed": recorded.seed})
     section = settings.eval.model_copy(
         update={
             "reuse": False,
             "protocol": request.protocol,
             "device": request.device,
-            "require_layers": request.require_layers,
+            "require_isolation": request.require_isolation,
             "rules": request.rules,
             "timing": request.timing,
             "limits": request.limits,
@@ -316,41 +320,41 @@ def _replay(asked: Asked, settings: Config, bar: Bar | None) -> int:
     _check_bar(bar, settings)
     device_model(settings, request.device)
     if recorded.evaluator != __version__:
-        say(f"recorded by tilewright {recorded.evaluator}, replayed by {__version__}")
-    say(f"replaying seed {recorded.seed}; the recorded verdict is {recorded.verdict}")
+        print_line(f"recorded by tilewright {recorded.evaluator}, evaluated again by {__version__}")
+    print_line(f"seed {recorded.seed}; the recorded verdict is {recorded.verdict}")
     return _judge(asked, settings, request, bar)
 
 
 def _watch(asked: Asked, settings: Config, bar: Bar | None) -> NoReturn:
-    """Judge at each save; only an interrupt ends it."""
+    """Evaluate after each save, until an interrupt."""
     where = Path(asked.candidate or "")
     places = [where, *(Path(path) for path in (asked.problem or "",) if Path(path).exists())]
     if not where.exists():
-        raise ConfigError(f"{where}: no such file; --watch waits for saves, not for files to come")
+        raise ConfigError(f"{where}: no such file; --watch needs a file that exists")
     while True:
         before = saved(places)
         try:
             _judge(asked, settings, _request(asked, settings), bar)
         except TilewrightError as error:
-            complain(str(error))
-        say(f"watching {where}; save it to judge again, Ctrl-C ends")
-        wait_for_save(before, lambda: saved(places))
+            print_error(str(error))
+        print_line(f"watching {where}; save it to evaluate it again, Ctrl-C to end")
+        wait_for_change(before, lambda: saved(places))
 
 
-def wait_for_save(
+def wait_for_change(
     before: dict[str, tuple[int, int]], look: Callable[[], dict[str, tuple[int, int]]]
 ) -> None:
     """Return once the files differ from `before` and have been left alone for one poll."""
     last = look()
     while True:
         if last and last != before:
-            time.sleep(POLL_S)
+            time.sleep(POLL_INTERVAL_S)
             now = look()
             if now == last:
                 return
             last = now
         else:
-            time.sleep(POLL_S)
+            time.sleep(POLL_INTERVAL_S)
             last = look()
 
 

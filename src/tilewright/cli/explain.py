@@ -1,4 +1,4 @@
-"""`tilewright explain`: everything that a report holds, and a script that shows the failure."""
+"""`tilewright explain`: the whole content of a report, and a script that reproduces a failure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 
 import click
 
-from tilewright.api import judge
-from tilewright.cli.common import load_settings, settings_options
-from tilewright.cli.lines import say
+from tilewright.api import evaluate_request
+from tilewright.cli.options import load_settings, settings_options
+from tilewright.cli.output import print_line
+from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.cli.reproduce import failing_case, reproducer
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records import EvalReport
-from tilewright.records.log import EVENTS
-from tilewright.records.runs import read_report
+from tilewright.records.event_log import EVENTS
+from tilewright.records.run_folder import read_report
 from tilewright.registry import catalogue, load
-from tilewright.scoring.advice import advice
+from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.roofline import Light, lights
 
 __all__ = ["command"]
@@ -29,23 +30,25 @@ __all__ = ["command"]
 SCRIPT = "reproduce.py"
 
 
-@click.command("explain")
+@click.command("explain", cls=RenamingCommand, verb="explain")
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of the tables.")
-@click.option("--trace", is_flag=True, help="Run it once more on its GPU, and list its kernels.")
+@click.option(
+    "--profile", is_flag=True, help="Run the candidate once more on its GPU, and list its kernels."
+)
 @settings_options
 def command(
-    run: str, as_json: bool, trace: bool, file: str | None, overrides: tuple[str, ...]
+    run: str, as_json: bool, profile: bool, file: str | None, overrides: tuple[str, ...]
 ) -> int:
     """Explain the verdict in RUN, a run folder or a report file.
 
-    Writes reproduce.py beside the report where a draw was wrong or the candidate failed: a script
-    with the problem, the candidate and the seeds, which shows the same with plain torch.
+    If the candidate was incorrect or failed, reproduce.py is written to the folder of the report.
+    That script holds the problem, the candidate and the seeds, and needs only torch.
     """
     settings = load_settings(file, overrides, {})
     path = Path(run)
     report = _read(path)
-    if trace:
+    if profile:
         report = _traced(report, settings)
     checks = _checks(report, settings.plugins)
     script, why_none = reproducer(report)
@@ -54,36 +57,42 @@ def command(
         click.echo(json.dumps(_document(path, report, checks, written), indent=1))
     else:
         show(explain_view(report, checks, _about(report, written, script, why_none)))
-    say(f"run {path}; next: {_next(path, written)}")
+    print_line(f"run {path}; next: {_next(path, written)}")
     return 0
 
 
 def _read(path: Path) -> EvalReport:
     if (path / EVENTS).is_file():
         one = next(iter(sorted(path.glob("reports/*.json"))), path / "reports" / "NAME.json")
-        raise RecordError(f"{path} is a run of many: explain one of its reports, such as {one}")
+        raise RecordError(
+            f"{path} holds several evaluations: explain one of its reports, such as {one}"
+        )
     try:
         return read_report(path)
     except RecordError as error:
         below = sorted(item.parent.name for item in path.glob("*/report.json"))
         if not below:
             raise
-        raise RecordError(f"{path} holds several: explain one of {', '.join(below)}") from error
+        raise RecordError(
+            f"{path} holds several runs: explain one of {', '.join(below)}"
+        ) from error
 
 
 def _traced(report: EvalReport, settings: Config) -> EvalReport:
     """Return the report with the kernels of one call, from another evaluation without timing."""
     request = report.request
     if request.device == "cpu":
-        raise ConfigError("--trace lists the kernels of a GPU; this was judged on the CPU")
+        raise ConfigError(
+            "--profile lists the kernels of a GPU, and this evaluation ran on the CPU"
+        )
     untimed = request.timing.model_copy(update={"enabled": False})
     again = request.model_copy(update={"trace": True, "timing": untimed, "seed": report.seed})
-    say("running it once more under torch's profiler")
-    return report.model_copy(update={"kernels": judge(again, settings).kernels})
+    print_line("running the candidate once more under torch's profiler")
+    return report.model_copy(update={"kernels": evaluate_request(again, settings).kernels})
 
 
 def _checks(report: EvalReport, packages: tuple[str, ...] | None) -> list[CheckSeen]:
-    """Return the installed checks with their findings, then findings of others."""
+    """Return the installed checks with their findings, then findings of other checks."""
     seen = []
     for name in catalogue("checks", packages=packages):
         about = (type(load("checks", name, packages=packages)).__doc__ or "").strip()
@@ -101,7 +110,7 @@ def _write(folder: Path, script: str) -> Path | None:
     try:
         path.write_text(script, encoding="utf-8")
     except OSError as error:
-        say(f"{path} cannot be written: {error.strerror}")
+        print_line(f"{path} cannot be written: {error.strerror}")
         return None
     return path
 
@@ -110,11 +119,11 @@ def _about(report: EvalReport, written: Path | None, script: str, why_none: str)
     if not script:
         return f"None: {why_none}."
     if written is None:
-        return "It could not be written beside the report."
+        return "The script could not be written to the folder of the report."
     failing = failing_case(report)
-    what = f"{failing.case}, {failing.contents}" if failing is not None else "the failure"
+    what = f"{failing.case}, {failing.input_variation}" if failing is not None else "the failure"
     return (
-        f"It shows {what} with plain torch. It runs the candidate as you, without the wall.\n"
+        f"It shows {what} with plain torch. It runs the candidate as you, without a sandbox.\n"
         f"python {written}"
     )
 
@@ -122,7 +131,7 @@ def _about(report: EvalReport, written: Path | None, script: str, why_none: str)
 def _next(path: Path, written: Path | None) -> str:
     if written is not None:
         return f"python {written}"
-    return f"tilewright eval --replay {path}"
+    return f"tilewright eval --from-report {path}"
 
 
 def _light(item: Light) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`tilewright problems lint`: which problems accept an answer that does no work."""
+"""`tilewright problems lint`: find problems that accept a trivial answer."""
 
 from __future__ import annotations
 
@@ -12,67 +12,70 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tilewright.api import build_request
-from tilewright.cli.common import (
+from tilewright.cli.options import (
     device_flags,
     load_settings,
     one_model,
     ready_to_judge,
     settings_options,
-    usable_home,
 )
-from tilewright.cli.lines import printable, say, say_left_out
+from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.progress import Progress
+from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show, table
+from tilewright.cli.run_output import usable_home
 from tilewright.config import LOCAL, Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.executors.local import LocalExecutor
-from tilewright.problems.store import find_problems
+from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Candidate, Problem
-from tilewright.records.health import Health, is_weak, memory_of, published_name
-from tilewright.scoring.units import engineering, short_time
-from tilewright.scoring.words import cut
+from tilewright.records.problem_lint import Health, is_weak, memory_of, published_name
+from tilewright.scoring.report_text import cut, engineering, short_time
 
 __all__ = ["command", "known_health"]
 
 FOLDER = "health"
+"""Folder below `home` for the results of the linter."""
 MAX_NAME = 100
+"""Most characters of a problem's name in the table."""
 
 
-@click.command("lint")
+@click.command("lint", cls=RenamingCommand, verb="problems lint")
 @click.argument("address")
 @click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
-@click.option("--again", is_flag=True, help="Look again at problems that were looked at before.")
+@click.option("--relint", is_flag=True, help="Lint problems again that were linted before.")
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of a table.")
 @settings_options
 def command(
     address: str,
     device: str | None,
-    again: bool,
+    relint: bool,
     as_json: bool,
     file: str | None,
     overrides: tuple[str, ...],
 ) -> int:
-    """Look for problems at ADDRESS that accept answers which do no work.
+    """Find problems at ADDRESS that accept answers which do no work.
 
-    Zeros, ones, a constant, a copy of an input, another input's output, skipped parameters: each
-    is held against the reference, by the published tolerances and strictly. Exits with 1 if one
-    passes under the strict protocol; official scores keep such problems, strict ones do not.
+    The linter tries zeros, ones, a constant, a copy of an input, another input's output and
+    skipped parameters. It compares each with the reference, by the published and the strict
+    tolerances. It exits with 1 if one passes under the strict protocol. Strict scores leave such
+    problems out; official scores keep them.
 
-    Memory and reference are those of the largest case: what a call allocates at its peak on a
-    GPU, on a CPU its inputs and outputs; and how long one call of the reference takes.
+    The columns memory and reference are those of the largest case. Memory is the peak of a call
+    on a GPU, and the size of inputs and outputs on a CPU.
     """
     settings = load_settings(file, overrides, device_flags(device))
     if settings.executor != LOCAL:
         raise ConfigError(
-            f"the linter looks at problems on this machine alone, not by {settings.executor}: "
-            f"run it on a machine of that kind, or here with --set executor={LOCAL}"
+            f"the linter runs on this machine only, and the executor is {settings.executor}: run "
+            f"it on a machine of that kind, or here with --set executor={LOCAL}"
         )
     ready_to_judge(settings)
     usable_home(settings)
     skipped: list[str] = []
     problems = find_problems(address, settings.home, skipped.append)
-    say_left_out(skipped)
-    found = dict(_healths(problems, settings, again=again))
+    print_skipped(skipped)
+    found = dict(_healths(problems, settings, relint=relint))
     if as_json:
         rows = [
             {**health.model_dump(mode="json"), "weak": _weak(problem, health)}
@@ -83,22 +86,24 @@ def command(
         show(_view(problems, found))
     weak = [p.id for p in problems if is_weak(found[p.id], "strict")]
     failed = [health for health in found.values() if health.failed]
-    say(f"{len(problems)} problems, {len(weak)} weak strictly, {len(failed)} not to be judged here")
+    print_line(
+        f"{len(problems)} problems, {len(weak)} weak strictly, {len(failed)} cannot be judged here"
+    )
     return 1 if weak else 0
 
 
 def _healths(
-    problems: list[Problem], settings: Config, *, again: bool
+    problems: list[Problem], settings: Config, *, relint: bool
 ) -> Iterator[tuple[str, Health]]:
     model, devices = one_model(settings), settings.eval.devices
     executor = LocalExecutor(settings.home, devices=devices)
 
     def looked(problem: Problem) -> Health:
         path = _path(settings.home, problem, model)
-        known = None if again else _read(path)
+        known = None if relint else _read(path)
         if known is None:
             progress.about(problem.id)
-            request = build_request(_nobody(problem), problem, settings)
+            request = build_request(_placeholder(problem), problem, settings)
             known = executor.lint(request, progress)
             path.parent.mkdir(exist_ok=True)
             path.write_text(known.to_json(indent=1), encoding="utf-8")
@@ -113,8 +118,8 @@ def _healths(
             yield problem.id, health
 
 
-def _nobody(problem: Problem) -> Candidate:
-    """Return the candidate that is not looked at."""
+def _placeholder(problem: Problem) -> Candidate:
+    """Return a candidate that fills the request; the linter does not run it."""
     return Candidate(language="torch", files=(problem.source,), entry=problem.entry)
 
 
@@ -131,7 +136,7 @@ def _read(path: Path) -> Health | None:
 
 
 def known_health(home: Path, problem: Problem, model: str) -> Health | None:
-    """Return what the linter found of a problem on this kind of device, if it looked."""
+    """Return the linter's result for a problem on this kind of device, if there is one."""
     return _read(_path(home, problem, model))
 
 

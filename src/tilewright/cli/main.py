@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from tilewright import __version__
-from tilewright.cli.lines import complain, say
+from tilewright._version import __version__
+from tilewright.cli.output import print_error, print_line
 from tilewright.errors import TilewrightError
 
 __all__ = ["VERBS", "cli", "main"]
@@ -18,7 +18,7 @@ VERBS = (
     *("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "view", "mcp"),
     *("report", "data", "train", "serve"),
 )
-"""Each is a module beside this one, imported when it is asked for."""
+"""Each verb is a module of this package, which is imported when the verb is used."""
 INTERRUPTED = 130
 ELSEWHERE = (
     "this is {platform}: explain, problems, records and reports work here; judging needs Linux"
@@ -50,17 +50,17 @@ class Tool(click.Group):
         try:
             result: object = super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
         except (click.Abort, KeyboardInterrupt):
-            say("interrupted")
+            print_line("interrupted")
             return INTERRUPTED
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx is not None else "tilewright"
-            complain(f"{error.format_message()} ({path} --help lists what there is)")
+            print_error(f"{error.format_message()} ({path} --help lists every option)")
             return 2
         except click.ClickException as error:
-            complain(error.format_message())
+            print_error(error.format_message())
             return 2
         except TilewrightError as error:
-            complain(str(error))
+            print_error(str(error))
             return error.exit_code
         return result if isinstance(result, int) else 0
 
@@ -69,14 +69,14 @@ class Tool(click.Group):
 @click.version_option(__version__, prog_name="tilewright", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Judge GPU kernels with verdicts that can be believed.
+    """Judge, improve and learn GPU kernels.
 
-    Exit codes: 0 correct or done; 1 judged and not correct, or a required bar missed; 2 a setting,
-    flag or input is wrong; 3 the problem is; 4 unjudged; 5 the model failed; 6 a record cannot be
-    read; 130 interrupt.
+    The exit code is 0 if the result is correct or the work is done. It is 1 if a verdict is not
+    correct, or a required speed-up was missed. Errors have a code each: 2 a setting, option or
+    input, 3 the problem, 4 unjudged, 5 the model, 6 a record. An interrupt has code 130.
     """
     if sys.platform != "linux":
-        say(ELSEWHERE.format(platform=sys.platform))
+        print_line(ELSEWHERE.format(platform=sys.platform))
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

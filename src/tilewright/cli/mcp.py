@@ -10,25 +10,26 @@ from typing import Any
 
 import click
 
-from tilewright import __version__, config
-from tilewright.cli.common import (
+from tilewright import config
+from tilewright._version import __version__
+from tilewright.cli.options import (
     load_settings,
     one_model,
     out_option,
     ready_to_judge,
     settings_options,
-    usable_home,
 )
-from tilewright.cli.lines import printable, say
+from tilewright.cli.output import print_line, printable
 from tilewright.cli.progress import describe
+from tilewright.cli.run_output import usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.executors.choose import open_executor
-from tilewright.problems.store import find_one
+from tilewright.executors.factory import open_executor
+from tilewright.problems.imported_sets import find_one
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.records.events import Begun
+from tilewright.records.events import RunStarted
 from tilewright.registry import catalogue
-from tilewright.serve.agent_run import MODEL, AgentRun
+from tilewright.serve.agent_session import MODEL, AgentRun
 from tilewright.serve.mcp import load_sdk, serve
 from tilewright.serve.workspace import write_workspace
 
@@ -81,7 +82,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 def _serve(address: str, settings: Config, verbose: bool) -> None:
     sdk = load_sdk()
     problem = find_one(address, settings.home)
-    begun = Begun(
+    begun = RunStarted(
         kind="mcp",
         name=MODEL,
         problems=address,
@@ -93,27 +94,27 @@ def _serve(address: str, settings: Config, verbose: bool) -> None:
     checks = None
     if settings.plugins is not None:
         checks = tuple(catalogue("checks", packages=settings.plugins))
-    executor, shown = open_executor(settings), _shown(verbose)
+    executor, on_progress = open_executor(settings), _progress_printer(verbose)
 
     def evaluate(request: EvalRequest) -> EvalReport:
-        return executor.evaluate(request, shown, checks=checks)
+        return executor.evaluate(request, on_progress, checks=checks)
 
     run = AgentRun(settings, problem, begun, evaluate)
-    say(f"serving {problem.id} to an MCP client on stdin and stdout")
+    print_line(f"serving {problem.id} to an MCP client on stdin and stdout")
     try:
-        serve(sdk, run, stop=executor.kill, warn=lambda text: say(printable(text)))
+        serve(sdk, run, stop=executor.kill, warn=lambda text: print_line(printable(text)))
     finally:
         executor.close()
         run.close()
         if run.folder is not None:
-            say(f"run {run.folder}; next: tilewright report {run.folder}")
+            print_line(f"run {run.folder}; next: tilewright report {run.folder}")
 
 
-def _shown(verbose: bool) -> Shown:
+def _progress_printer(verbose: bool) -> Shown:
     def show(event: str, fields: dict[str, Any]) -> None:
         text = describe(event, fields)
         if text and (verbose or event in LOUD):
-            say(printable(text))
+            print_line(printable(text))
 
     return show
 
@@ -139,6 +140,6 @@ def _init(given: dict[str, Any], settings: Config) -> int:
     variables = config.environment((config.HOME_VARIABLE, config.PLUGINS_VARIABLE))
     folder = Path(given["workspace"])
     for written in write_workspace(folder, problem.id, words, variables):
-        say(f"{written} written")
-    say(f"next: start your agent in {folder}, or give its client: {shlex.join(words)}")
+        print_line(f"{written} written")
+    print_line(f"next: start your agent in {folder}, or give its client: {shlex.join(words)}")
     return 0

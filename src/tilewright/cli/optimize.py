@@ -1,4 +1,4 @@
-"""`tilewright optimize`: a model writes, the judge answers, again and again."""
+"""`tilewright optimize`: a model writes candidates and receives their verdicts, turn by turn."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from typing import Any
 
 import click
 
-from tilewright import __version__, config
-from tilewright.cli.common import (
+from tilewright import config
+from tilewright._version import __version__
+from tilewright.cli.options import (
     device_flags,
     load_settings,
     one_model,
     out_option,
     ready_to_judge,
     settings_options,
-    usable_home,
 )
-from tilewright.cli.lines import say
-from tilewright.cli.play import Played, crown, play
+from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
+from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
+from tilewright.cli.run_output import usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.budget import spent_on
+from tilewright.loop.budget import usage_of
 from tilewright.loop.policies.base import Policy
-from tilewright.loop.policies.choose import choose_policy
-from tilewright.loop.sessions import (
-    Session,
+from tilewright.loop.policies.factory import choose_policy
+from tilewright.loop.run_search import SearchResult, play, remeasure_best
+from tilewright.loop.run_state import (
+    CANDIDATES,
+    SearchRun,
     begin_session,
     best_of,
     resume_session,
     score_of,
 )
-from tilewright.loop.sitting import CANDIDATES
 from tilewright.loop.strategies.base import Score
-from tilewright.problems.store import find_problems
+from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
-from tilewright.records.events import Asked, Begun, Turn
-from tilewright.records.log import EVENTS, read_events
-from tilewright.records.runs import create_run
-from tilewright.scoring.words import speed_text
+from tilewright.records.event_log import EVENTS, read_events
+from tilewright.records.events import RequestsIssued, RunStarted, Turn
+from tilewright.records.run_folder import create_run
+from tilewright.scoring.report_text import speed_text
 
 __all__ = ["asks_a_model", "command", "model_options", "opened"]
 
@@ -53,7 +55,7 @@ FLAGS = {
     "turns": ("--turns", "loop.turns"),
     "samples": ("--samples", "loop.samples"),
     "language": ("--language", "loop.language"),
-    "in_flight": ("--in-flight", "loop.in_flight"),
+    "max_concurrency": ("--max-concurrency", "loop.max_concurrency"),
     "max_turns": ("--max-turns", "loop.max_turns"),
     "max_tokens": ("--max-tokens", "loop.max_tokens"),
     "max_device_s": ("--max-device-s", "loop.max_device_s"),
@@ -63,59 +65,75 @@ FLAGS = {
 }
 Health = Callable[[list[Problem], Config, str], dict[str, Any]]
 MAY_CHANGE = (
-    *("home", "runs", "executor", "loop.max_", "loop.in_flight", "model.base_url"),
-    *("model.key_variable", "model.timeout_s", "model.retries", "model.pause_s"),
+    *("home", "runs", "executor", "loop.max_", "loop.max_concurrency", "model.base_url"),
+    *("model.key_variable", "model.timeout_s", "model.retries", "model.retry_delay_s"),
     *("model.concurrency", "model.requests_per_minute", "model.usd_per_million_"),
     *("model.device", "eval.device"),
 )
-"""Settings that a run does not depend on, by the beginning of their path."""
+"""Settings that a resumed run may change, by the beginning of their path."""
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
-"""What a run keeps from its beginning."""
+"""Options that a resumed run may not be given."""
 
 
 def model_options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
-    """Add the options about a model and how it is asked."""
+    """Add the options about a model, its strategy and its budget."""
     for option in (
-        click.option("--strict-replay", is_flag=True, help="Refuse a recording of other prompts."),
-        click.option("--max-usd", type=float, help="Money for a run. (loop.max_usd)"),
-        click.option("--max-wall-s", type=float, help="Seconds of a sitting. (loop.max_wall_s)"),
-        click.option("--max-device-s", type=float, help="Of evaluations. (loop.max_device_s)"),
-        click.option("--max-tokens", type=int, help="Prompts and replies. (loop.max_tokens)"),
-        click.option("--max-turns", type=int, help="Over all trajectories. (loop.max_turns)"),
-        click.option("--in-flight", type=int, help="Turns at once. (loop.in_flight)"),
-        click.option("--samples", type=int, help="Trajectories a problem. (loop.samples)"),
-        click.option("--turns", type=int, help="Answers a trajectory. (loop.turns)"),
-        click.option("--strategy", metavar="NAME", help="What to ask next. (loop.strategy)"),
-        click.option("--base-url", metavar="URL", help="The model's server. (model.base_url)"),
+        click.option(
+            "--strict-recording", is_flag=True, help="Refuse a recording of other prompts."
+        ),
+        click.option("--max-usd", type=float, help="Most US dollars of a run. (loop.max_usd)"),
+        click.option(
+            "--max-wall-s", type=float, help="Most seconds of this invocation. (loop.max_wall_s)"
+        ),
+        click.option(
+            "--max-device-s", type=float, help="Most seconds of evaluations. (loop.max_device_s)"
+        ),
+        click.option(
+            "--max-tokens", type=int, help="Most tokens of prompts and replies. (loop.max_tokens)"
+        ),
+        click.option(
+            "--max-turns", type=int, help="Most turns over all trajectories. (loop.max_turns)"
+        ),
+        click.option(
+            "--max-concurrency",
+            type=int,
+            help="Most turns at the same time. (loop.max_concurrency)",
+        ),
+        click.option("--samples", type=int, help="Trajectories of each problem. (loop.samples)"),
+        click.option("--turns", type=int, help="Turns of each trajectory. (loop.turns)"),
+        click.option("--strategy", metavar="NAME", help="Search strategy. (loop.strategy)"),
+        click.option("--base-url", metavar="URL", help="URL of the model server. (model.base_url)"),
         click.option(
             "--model",
             metavar="NAME",
-            help="A model's name at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
+            help="Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
         ),
     ):
         function = option(function)
     return function
 
 
-@click.command("optimize")
+@click.command("optimize", cls=RenamingCommand, verb="optimize")
 @click.argument("problem", required=False, default="")
 @model_options
-@click.option("--language", metavar="NAME", help="Write it in this language. (loop.language)")
-@click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that was stopped.")
-@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one document.")
+@click.option("--language", metavar="NAME", help="Language of the candidates. (loop.language)")
+@click.option("--resume", "resumed", metavar="RUN", help="Resume a run that was stopped.")
+@click.option(
+    "--device", metavar="NAME", help="cpu, cuda, cuda:N, or several with commas. (eval.device)"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one document.")
 @out_option
 @settings_options
 @click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
-    """Have a model write better and better candidates for PROBLEM.
+    """Let a model write candidates for PROBLEM and improve them.
 
-    Each turn is judged, and what the verdict says is shown to the model in the next. The best
-    candidate is measured once more at the end and written out as a file that runs by itself.
+    The evaluator judges each turn, and the next prompt shows the verdict. The best candidate is
+    measured once more at the end and written to a file that runs on its own.
     """
     session, settings, policy = opened(given, "optimize")
     usable_home(settings)
-    ended = Played()
+    ended = SearchResult()
     score = score_of(settings.loop)
     told, tally = list(session.told), Tally(session.told, score)
     with Progress("optimize", verbose=given["verbose"]) as progress:
@@ -125,10 +143,11 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
                 progress.note(tally.line(turn))
             best = best_of(told, score)
             crowned = {
-                name: crown(session, settings, turn, progress) for name, turn in best.items()
+                name: remeasure_best(session, settings, turn, progress)
+                for name, turn in best.items()
             }
         except BaseException:
-            progress.note(f"to go on: tilewright optimize --resume {session.folder}")
+            progress.note(f"to resume: tilewright optimize --resume {session.folder}")
             raise
         finally:
             policy.close()
@@ -141,21 +160,21 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 def opened(
     given: dict[str, Any], kind: str, health: Health = lambda *_: {}
-) -> tuple[Session, Config, Policy]:
-    """Return the run that is meant, begun now or gone on with, and its policy.
+) -> tuple[SearchRun, Config, Policy]:
+    """Return a run, new or resumed, its settings and its policy.
 
     Raises:
-        ConfigError: options are missing, or contradict what the run was begun with.
+        ConfigError: options are missing, or contradict the settings of a resumed run.
     """
     if given["resumed"]:
         return _resumed(given)
     if not given["problem"] or not given["model"]:
-        raise ConfigError(f"{kind} wants a problem and --model NAME, or --resume RUN")
+        raise ConfigError(f"{kind} needs a problem and --model NAME, or --resume RUN")
     settings = load_settings(given["file"], given["overrides"], _flags(given))
     ready_to_judge(settings)
     problems = find_problems(given["problem"], settings.home)
     policy, model = _policy(given["model"], settings, given), one_model(settings)
-    begun = Begun(
+    begun = RunStarted(
         kind=kind,
         name=given["model"],
         problems=given["problem"],
@@ -170,32 +189,36 @@ def opened(
 
 
 def asks_a_model(run: str | None) -> bool:
-    """Tell whether a run's answers come from a model: then none stand in its folder.
+    """Tell whether a model writes the answers of a run: then its folder holds no candidates.
 
     Raises:
-        RecordError: they came from files, and are gone.
+        RecordError: the answers came from files, which are missing.
     """
     if run is None or not (Path(run) / EVENTS).exists():
         return False
     if (Path(run) / CANDIDATES).exists():
         return False
     events = read_events(Path(run), left_out=lambda _: None)
-    first = next((event.asks[0] for event in events if isinstance(event, Asked)), None)
+    first = next((event.asks[0] for event in events if isinstance(event, RequestsIssued)), None)
     if first is not None and first.id == f"{first.problem}#{first.sample}":
-        raise RecordError(f"{Path(run) / CANDIDATES}: gone; without it this run cannot go on")
+        raise RecordError(
+            f"{Path(run) / CANDIDATES}: missing; without it this run cannot be resumed"
+        )
     return True
 
 
-def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
+def _resumed(given: dict[str, Any]) -> tuple[SearchRun, Config, Policy]:
     for name in FIXED:
         if given.get(name):
-            raise ConfigError(f"--resume goes on with what the run was given; leave {name} out")
+            raise ConfigError(f"--resume keeps the settings of the run; leave out {name}")
     folder = Path(given["resumed"])
     if not (folder / EVENTS).exists():
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
-    # A log that is damaged from the start is told of before files that lie beside one.
+    # Report a log that is damaged from the start before other files of its folder.
     next(read_events(folder), None)
-    settings = load_settings(str(folder / "run.yaml"), given["overrides"], _flags(given))
+    settings = load_settings(
+        str(folder / "run.yaml"), given["overrides"], _flags(given), recorded=True
+    )
     ready_to_judge(settings)
     _refuse_changes(folder, settings)
     session = resume_session(folder, settings)
@@ -210,17 +233,17 @@ def _resumed(given: dict[str, Any]) -> tuple[Session, Config, Policy]:
 
 
 def _refuse_changes(folder: Path, settings: Config) -> None:
-    """Refuse settings that would make another run of it than its log says.
+    """Refuse settings that contradict the log of a resumed run.
 
     Raises:
-        ConfigError: one was changed; the message names it.
+        ConfigError: a setting was changed; the message names it.
     """
-    before = config.load(folder / "run.yaml")
+    before = config.load(folder / "run.yaml", recorded=True)
     for leaf in config.leaves():
         then, now = (_at(tree, leaf.path) for tree in (before, settings))
         if then != now and not leaf.path.startswith(MAY_CHANGE):
             raise ConfigError(
-                f"{folder} was begun with {leaf.path} {then!r}; a run that goes on keeps it"
+                f"{folder} was begun with {leaf.path} {then!r}; a resumed run keeps it"
             )
 
 
@@ -238,32 +261,34 @@ def _flags(given: dict[str, Any]) -> dict[str, tuple[str, object]]:
 
 def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
     section = settings.loop
-    policy = choose_policy(name, settings.model, strict_replay=given["strict_replay"], warn=say)
-    free = not policy.most(1000).usd
+    policy = choose_policy(
+        name, settings.model, strict_recording=given["strict_recording"], warn=print_line
+    )
+    free = not policy.max_cost(1000).usd
     if section.max_usd is not None and free and not name.startswith(("recorded:", "local:")):
         raise ConfigError(
-            "--max-usd is no limit without prices: give --set model.usd_per_million_in=... and "
+            "--max-usd has no effect without prices: give --set model.usd_per_million_in=... and "
             "--set model.usd_per_million_out=..."
         )
-    if section.max_device_s is not None and section.max_device_s < section.turn_s:
+    if section.max_device_s is not None and section.max_device_s < section.eval_timeout_s:
         raise ConfigError(
             f"--max-device-s {section.max_device_s:g} is less than one turn may take "
-            f"(loop.turn_s {section.turn_s:g}): nothing could be judged"
+            f"(loop.eval_timeout_s {section.eval_timeout_s:g}): nothing could be judged"
         )
     return policy
 
 
 class Tally:
-    """What is spent and the best so far, kept up turn by turn. Lifetime: one sitting."""
+    """Usage and the best candidates so far. Lifetime: one invocation."""
 
     def __init__(self, told: Sequence[Turn], score: Score) -> None:
         self._score = score
-        self._spent = spent_on(told)
+        self._spent = usage_of(told)
         self._best = best_of(told, score)
 
     def line(self, turn: Turn) -> str:
-        """Take a turn in; return what is shown of it."""
-        self._spent += spent_on([turn])
+        """Add a turn; return the line that shows it."""
+        self._spent += usage_of([turn])
         problem = turn.ask.problem
         known = [self._best[problem], turn] if problem in self._best else [turn]
         self._best |= best_of(known, self._score)
@@ -278,7 +303,7 @@ class Tally:
 
 
 def _document(
-    session: Session, told: list[Turn], crowned: dict[str, Any], ended: Played
+    session: SearchRun, told: list[Turn], crowned: dict[str, Any], ended: SearchResult
 ) -> dict[str, Any]:
     winners = {
         name: {
@@ -294,7 +319,7 @@ def _document(
     return {
         "run": str(session.folder),
         "turns": len(told),
-        "spent": spent_on(told).model_dump(),
+        "spent": usage_of(told).model_dump(),
         "ended_for": ended.lacking or None,
         "winners": winners,
     }
@@ -305,10 +330,10 @@ def _say_end(document: dict[str, Any], folder: Path) -> None:
         text = f"{item['verdict']} ({item['reason']})" if item["reason"] else item["verdict"]
         if item["speedup"] is not None:
             text = speed_text(item["speedup"], item["speedup_low"], item["speedup_high"])
-        say(f"{name}: measured once more: {text}; {item['file']}")
+        print_line(f"{name}: measured once more: {text}; {item['file']}")
     if not document["winners"]:
-        say("no answer was correct")
+        print_line("no answer was correct")
     if document["ended_for"]:
-        say(f"the budget of {document['ended_for']} is used up")
+        print_line(f"the budget of {document['ended_for']} is used up")
     verb = "optimize --resume" if document["ended_for"] else "report"
-    say(f"run {folder}; next: tilewright {verb} {folder}")
+    print_line(f"run {folder}; next: tilewright {verb} {folder}")

@@ -1,4 +1,4 @@
-"""`tilewright problems`: list what is there, show one, begin a new one."""
+"""`tilewright problems`: list, show, lint, import and create problems."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tilewright.cli.common import load_settings, settings_options, usable_home
-from tilewright.cli.lines import printable, say, say_left_out
 from tilewright.cli.lint import command as lint_command
+from tilewright.cli.options import load_settings, settings_options
+from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import facts, show, table
+from tilewright.cli.run_output import usable_home
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
 from tilewright.problems.hub import fetch
-from tilewright.problems.new import write_new
-from tilewright.problems.reader import BUNDLED, bundled_names
-from tilewright.problems.store import (
+from tilewright.problems.imported_sets import (
     find_one,
     find_problems,
     how_to_import,
@@ -31,19 +30,21 @@ from tilewright.problems.store import (
     problem_set,
     write_set,
 )
+from tilewright.problems.loader import BUNDLED, bundled_names
+from tilewright.problems.template import write_new
 from tilewright.records import Problem
 from tilewright.registry import catalogue
-from tilewright.scoring.words import cut
+from tilewright.scoring.report_text import cut
 
 __all__ = ["command"]
 
 MAX_NAME = 100
-"""Characters of a problem's name, which files of others give it."""
+"""Most characters of a problem's name that are shown, since foreign files choose the name."""
 
 
 @click.group("problems")
 def command() -> None:
-    """List problems, show one, import a set, look for weak ones, or begin a new one."""
+    """List, show, lint or import problems, or create a new one."""
 
 
 @command.command("list")
@@ -51,11 +52,11 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of a table.")
 @settings_options
 def list_problems(address: str, as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
-    """List the problems at ADDRESS: a set or a part of it; without one, the bundled ones."""
+    """List the problems at ADDRESS: a set or a part of one; default: the bundled problems."""
     settings = load_settings(file, overrides, {})
     skipped: list[str] = []
     found = find_problems(address, settings.home, skipped.append)
-    say_left_out(skipped)
+    print_skipped(skipped)
     if as_json:
         rows = [
             {
@@ -80,12 +81,12 @@ def list_problems(address: str, as_json: bool, file: str | None, overrides: tupl
     for name in catalogue("problem_sets"):
         kept = [f"{r} ({n})" for set_name, r, n in imported(settings.home) if set_name == name]
         known = f"imported: {', '.join(kept)}" if kept else "not imported"
-        say(f"set {name}: {problem_set(name).about}; {known}")
+        print_line(f"set {name}: {problem_set(name).about}; {known}")
     if os.path.exists(address):
-        say(f"next: tilewright problems lint {address}")
+        print_line(f"next: tilewright problems lint {address}")
     else:
         _, at, revision = address.partition("@")
-        say(f"next: tilewright problems show {_name(found[0])}{at}{revision}")
+        print_line(f"next: tilewright problems show {_name(found[0])}{at}{revision}")
     return 0
 
 
@@ -94,7 +95,7 @@ def list_problems(address: str, as_json: bool, file: str | None, overrides: tupl
 @click.option("--json", "as_json", is_flag=True, help="Print one document instead of the text.")
 @settings_options
 def show_problem(address: str, as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
-    """Show the problem at ADDRESS: a file, a folder, a bundled one, or one of an imported set."""
+    """Show the problem at ADDRESS: a file, a folder, or a bundled or imported name."""
     problem = find_one(address, load_settings(file, overrides, {}).home)
     paths = candidates_of(problem)
     if as_json:
@@ -104,7 +105,7 @@ def show_problem(address: str, as_json: bool, file: str | None, overrides: tuple
         return 0
     show(problem_view(problem, paths))
     candidate = paths[0] if paths else "CANDIDATE"
-    say(f"next: tilewright eval {candidate} --problem {address}")
+    print_line(f"next: tilewright eval {candidate} --problem {address}")
     return 0
 
 
@@ -113,8 +114,14 @@ command.add_command(lint_command)
 
 @command.command("import")
 @click.argument("name")
-@click.option("--from", "source", metavar="PATH", help="Its clone, a folder, or a file of rows.")
-@click.option("--revision", metavar="NAME", help="Of the Hub's dataset, or what to call PATH's.")
+@click.option(
+    "--from", "source", metavar="PATH", help="A clone of the set, a folder, or a file of rows."
+)
+@click.option(
+    "--revision",
+    metavar="NAME",
+    help="Revision of the Hub dataset, or a name for the content of PATH.",
+)
 @settings_options
 def import_set(
     name: str,
@@ -125,7 +132,8 @@ def import_set(
 ) -> int:
     """Import the problem set NAME: from the Hub, or from PATH.
 
-    It is kept under `home`, and its problems then have addresses: NAME, NAME/GROUP, NAME/GROUP/3.
+    The set is stored under `home`. Its problems then have the addresses NAME, NAME/GROUP and
+    NAME/GROUP/3.
     """
     home = usable_home(load_settings(file, overrides, {}))
     chosen = problem_set(name)
@@ -137,33 +145,39 @@ def import_set(
         elif chosen.hub is None:
             raise ProblemError(f"{name}: {how_to_import(name)}")
         else:
-            say(f"fetching {chosen.hub.dataset}")
+            print_line(f"fetching {chosen.hub.dataset}")
             path = Path(folder)
             kept = fetch(chosen.hub, revision or chosen.hub.revision, path)
         found = chosen.read(path, kept)
     before = {(item, at): count for item, at, count in imported(home)}.get((name, kept))
     written = write_set(home, name, kept, found)
-    say_left_out(found.skipped)
-    instead = "" if before is None else f", instead of {before} before"
-    say(f"{len(found.problems)} problems of {name}@{kept} are in {written}{instead}")
-    say(f"next: tilewright problems list {quote(f'{name}@{kept}')}")
+    print_skipped(found.skipped)
+    instead = "" if before is None else f", which replace {before}"
+    print_line(f"{len(found.problems)} problems of {name}@{kept} are in {written}{instead}")
+    print_line(f"next: tilewright problems list {quote(f'{name}@{kept}')}")
     return 0
 
 
 @command.command("new")
 @click.argument("name")
-@click.option("--dir", "parent", metavar="DIR", default=".", help="Where the folder NAME is made.")
+@click.option(
+    "--dir",
+    "parent",
+    metavar="DIR",
+    default=".",
+    help="Folder in which the folder NAME is created.",
+)
 def new_problem(name: str, parent: str) -> int:
-    """Write a problem that works, and a candidate that solves it, into a new folder NAME."""
+    """Write a working problem and a correct candidate into a new folder NAME."""
     problem, candidate = write_new(name, Path(parent))
     click.echo(problem)
     click.echo(candidate)
-    say(f"next: tilewright eval {candidate} --problem {problem}")
+    print_line(f"next: tilewright eval {candidate} --problem {problem}")
     return 0
 
 
 def about(problem: Problem) -> str:
-    """Return the first line of what the problem says of itself, or its set of it."""
+    """Return the first line of the problem's own description, or of its set's."""
     tree = parse_tree(problem.source.text)
     classes = (item for item in tree.body if isinstance(item, ast.ClassDef))
     said = [ast.get_docstring(tree)]
@@ -173,12 +187,12 @@ def about(problem: Problem) -> str:
 
 
 def _name(problem: Problem) -> str:
-    """Return what a problem is called, as short as a line is."""
+    """Return the name of a problem, cut to fit a line."""
     return printable(cut(problem.id.removeprefix("bundled/"), MAX_NAME))
 
 
 def candidates_of(problem: Problem) -> list[Path]:
-    """Return the bundled candidates of a bundled problem; none for others."""
+    """Return the bundled candidates of a bundled problem, and none for any other."""
     name = problem.id.removeprefix("bundled/")
     if not problem.id.startswith("bundled/") or name not in bundled_names():
         return []
@@ -186,12 +200,12 @@ def candidates_of(problem: Problem) -> list[Path]:
 
 
 def problem_view(problem: Problem, candidates: list[Path]) -> RenderableType:
-    """Return what is known of a problem, and its source."""
+    """Return the properties of a problem, and its source."""
     cases = [
         f"{case.name}: {', '.join(f'{key}={value}' for key, value in case.params.items())}"
         for case in problem.cases
     ]
-    sizes = [f"{name} {low} to {high}" for name, (low, high) in problem.sizes.items()]
+    sizes = [f"{name} {low} to {high}" for name, (low, high) in problem.size_ranges.items()]
     rows = facts(
         [
             ("problem", cut(problem.id, MAX_NAME)),
@@ -201,9 +215,12 @@ def problem_view(problem: Problem, candidates: list[Path]) -> RenderableType:
             ("entry point", problem.entry),
             ("cases", "\n".join(case.removesuffix(": ") for case in cases)),
             ("hidden sizes", ", ".join(sizes)),
-            ("contents", "all" if problem.contents is None else ", ".join(problem.contents)),
+            (
+                "input variations",
+                "all" if problem.input_variations is None else ", ".join(problem.input_variations),
+            ),
             ("gradients of", ", ".join(problem.grads)),
-            ("may overwrite", ", ".join(problem.donates)),
+            ("may overwrite", ", ".join(problem.writable_inputs)),
             ("precision", problem.precision),
             ("mode", problem.mode if problem.kind == "module" else ""),
             ("candidates", "\n".join(path.name for path in candidates)),

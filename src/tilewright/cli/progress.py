@@ -12,35 +12,35 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from tilewright.cli.lines import printable, say
+from tilewright.cli.output import print_line, printable
 
 __all__ = ["Progress", "bar_of", "describe"]
 
-BAR = 20
-"""How many characters a bar takes."""
-FIRST_S = 2.0
-"""What takes no longer than this says nothing, unless there is a terminal."""
+BAR_WIDTH = 20
+"""Characters of a progress bar."""
+FIRST_LINE_S = 2.0
+"""Seconds until the first line without a terminal. A shorter command prints no progress."""
 
 
 def describe(event: str, fields: dict[str, Any]) -> str:
-    """Return what an event of the evaluator means, in a few words; empty: nothing to show."""
+    """Return an event of the evaluator in a few words, or an empty text if it is not shown."""
     if event == "stage":
         return str(fields["stage"])
-    if event == "draw":
-        return f"correctness: {fields['case']}, {fields['contents']}"
+    if event == "sample":
+        return f"correctness: {fields['case']}, {fields['variation']}"
     if event == "timing":
         return f"timing: {fields['case']}"
     if event == "waiting":
         return str(fields["message"])
     if event == "retry":
-        return f"judging once more: {fields['because']}"
+        return f"evaluating again: {fields['because']}"
     return ""
 
 
 def bar_of(done: int, total: int, left_s: float | None) -> str:
-    """Return how much is done, as a bar and in words."""
-    full = BAR * done // max(total, 1)
-    words = f"[{'#' * full}{'.' * (BAR - full)}] {done} of {total}"
+    """Return the progress as a bar and in words."""
+    full = BAR_WIDTH * done // max(total, 1)
+    words = f"[{'#' * full}{'.' * (BAR_WIDTH - full)}] {done} of {total}"
     if left_s is None:
         return words
     return (
@@ -51,8 +51,8 @@ def bar_of(done: int, total: int, left_s: float | None) -> str:
 class Progress:
     """Shows the events of evaluations while it is entered. Call it with an event and its fields.
 
-    On a terminal one line is kept up to date. Elsewhere a line is written after two seconds,
-    and then at intervals that double; `verbose` writes every event.
+    On a terminal it updates one line. Elsewhere it writes a line after two seconds, and then at
+    intervals that double. `verbose` writes every event.
     """
 
     def __init__(self, what: str = "", *, verbose: bool = False) -> None:
@@ -63,7 +63,7 @@ class Progress:
         self._now = "starting"
         self._done: tuple[int, int] | None = None
         self._before = 0
-        """How much had been done when the first of it was told."""
+        """The count of the first call of `reached`: a resumed run does not begin at 0."""
         self._over = threading.Event()
         self._status: Status | None = None
         self._ticker: threading.Thread | None = None
@@ -125,7 +125,7 @@ class Progress:
         if self._status is not None:
             self._status.console.print(f"tilewright: {printable(text)}")
         else:
-            say(printable(text))
+            print_line(printable(text))
 
     def _line(self) -> str:
         words = f"{self.what}: {self._now}" if self.what else self._now
@@ -141,7 +141,7 @@ class Progress:
         self.note(f"{self._line()}; {time.monotonic() - self._start:.1f} s so far")
 
     def _tick(self) -> None:
-        wait = FIRST_S
+        wait = FIRST_LINE_S
         while not self._over.wait(wait):
             self._write()
             wait *= 2

@@ -1,4 +1,4 @@
-"""From records to what is shown: pure functions that return renderables of rich, or text."""
+"""Views of records: pure functions that return renderables of rich, or text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.cli.lines import printable
+from tilewright.cli.output import printable
 from tilewright.records import (
     CaseResult,
     Comparison,
@@ -24,9 +24,8 @@ from tilewright.records import (
     Protection,
     Verdict,
 )
+from tilewright.scoring.report_text import cut, reason_of, short_time, speed_text
 from tilewright.scoring.roofline import Light, lights
-from tilewright.scoring.units import short_time
-from tilewright.scoring.words import cut, reason_of, speed_text
 
 __all__ = [
     "Row",
@@ -52,7 +51,7 @@ STYLES: dict[Verdict, str] = {
     "unjudged": "bold yellow",
 }
 PIPE_WIDTH = 110
-"""Columns where the output is no terminal."""
+"""Columns of output that is not a terminal."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,11 @@ class Row:
     speed: str
     why: str
     as_expected: bool | None = None
-    """Whether the verdict is the one that was foretold; `None`: nothing was."""
+    """Whether the verdict is the expected one; `None`: none was expected."""
 
 
 def show(renderable: RenderableType) -> None:
-    """Print to standard output, in colour where that is a terminal."""
+    """Print to standard output, in colour on a terminal."""
     if sys.stdout.isatty():
         Console(highlight=False, markup=False).print(renderable)
     else:
@@ -77,7 +76,7 @@ def show(renderable: RenderableType) -> None:
 
 
 def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
-    """Return what would be shown, without colours, lines stripped on the right."""
+    """Return the rendered text without colours and without trailing spaces."""
     plain: dict[str, Any] = {"color_system": None, "highlight": False, "markup": False}
     console = Console(file=io.StringIO(), width=width, legacy_windows=False, **plain)
     with console.capture() as capture:
@@ -88,7 +87,7 @@ def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
 def table(*head: str, right: Iterable[int] = (), wrap: Iterable[int] = ()) -> Table:
     """Return an empty table without lines; columns in `right` are flush right.
 
-    What is too long goes on in the next line in the last column, and in those in `wrap`.
+    Long cells of the last column and of those in `wrap` continue on the next line.
     """
     folded = {len(head) - 1, *wrap}
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -100,7 +99,7 @@ def table(*head: str, right: Iterable[int] = (), wrap: Iterable[int] = ()) -> Ta
 
 
 def facts(pairs: Iterable[tuple[str, str | Text]]) -> Table:
-    """Return names and what is to be said of them, in two columns; empty ones are left out."""
+    """Return a table of names and values. Rows without a value are left out."""
     made = Table.grid(padding=(0, 2, 0, 0))
     made.add_column(style="dim", no_wrap=True)
     made.add_column(overflow="fold")
@@ -111,19 +110,19 @@ def facts(pairs: Iterable[tuple[str, str | Text]]) -> Table:
 
 
 def verdict_text(verdict: Verdict) -> Text:
-    """Return the word in its colour."""
+    """Return the verdict in its colour."""
     return Text(verdict, style=STYLES[verdict])
 
 
 def speed_of(report: EvalReport) -> str:
-    """Return the speed-up over all cases, or why there is none; empty where none is due."""
+    """Return the speed-up over all cases. It is empty for a candidate that is not correct."""
     if report.speedup is not None:
         return speed_text(report.speedup, report.speedup_low, report.speedup_high)
     return "not timed" if isinstance(report.outcome, Correct) else ""
 
 
 def short_reason(report: EvalReport) -> str:
-    """Return why the verdict is what it is, in as few words as will do."""
+    """Return the reason of the verdict in a few words."""
     outcome = report.outcome
     if isinstance(outcome, Incorrect):
         return printable(cut(f"{outcome.case}: {outcome.message.partition(';')[0]}", 120))
@@ -131,12 +130,12 @@ def short_reason(report: EvalReport) -> str:
 
 
 def reason(report: EvalReport) -> str:
-    """Return in one line why the verdict is what it is."""
+    """Return the reason of the verdict in one line."""
     return printable(reason_of(report))
 
 
 def judged(report: EvalReport) -> str:
-    """Return what was judged, by what and where."""
+    """Return the problem, the candidate, the protocol and the device in one line."""
     request = report.request
     files = request.candidate.files
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
@@ -151,7 +150,7 @@ def finding_text(finding: Finding) -> str:
 
 
 def layers_text(protections: Sequence[Protection]) -> str:
-    """Return which layers of the wall were not active, or that all were."""
+    """Return the isolation layers that were not active, or that all were active."""
     if not protections:
         return "no process was started"
     off = [item for item in protections if not item.active]
@@ -179,14 +178,14 @@ def report_view(report: EvalReport) -> Group:
 def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
     """Return one line for each case and baseline."""
     shared = shared_labels(comparisons)
-    made = table("case", "baseline", "it took", "candidate took", "speed-up", "", "labels")
+    made = table("case", "baseline", "time", "candidate time", "speed-up", "", "labels")
     for item in comparisons:
         speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
-        decided = "" if item.decision in speed else item.decision
+        decided = "" if item.conclusion in speed else item.conclusion
         made.add_row(
             Text(item.case),
             Text(item.baseline),
-            short_time(item.reference.median_us),
+            short_time(item.baseline_timing.median_us),
             short_time(item.candidate.median_us),
             Text(speed),
             Text(decided),
@@ -218,43 +217,47 @@ def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
         ("timed calls", timed_text(report)),
         *(("all times", _timing_text(name)) for name in shared_labels(report.comparisons)),
     ]
-    rows += [("speed of light", _light_text(item)) for item in lights(report)]
+    rows += [("roofline", _light_text(item)) for item in lights(report)]
     rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]
     rows += [("finding", finding_text(finding)) for finding in report.findings]
-    rows.append(("the wall", layers_text(report.protections)))
-    if report.printed:
-        rows.append(("it printed", f"{len(report.printed)} characters; explain shows them"))
+    rows.append(("isolation", layers_text(report.isolation)))
+    if report.candidate_output:
+        rows.append(("output", f"{len(report.candidate_output)} characters; explain shows them"))
     return rows
 
 
 def _light_text(item: Light) -> str:
     took = item.comparison.candidate
-    caller = f"; a Python caller waits {short_time(took.call_us)}" if took.call_us else ""
+    caller = (
+        f"; a Python caller waits {short_time(took.call_latency_us)}"
+        if took.call_latency_us
+        else ""
+    )
     return f"{item.case}: {item.candidate_share:.0%}, limited by {item.limit}{caller}"
 
 
 def outputs_text(cases: Sequence[CaseResult]) -> str:
-    """Return how many draws were right, and the worst error among them."""
+    """Return the number of correct input samples, and the largest error among them."""
     counts = {
-        verdict: sum(item.verdict == verdict for item in cases)
-        for verdict in ("right", "wrong", "skipped")
+        verdict: sum(item.result == verdict for item in cases)
+        for verdict in ("pass", "fail", "skipped")
     }
     if not cases:
-        return "none was compared"
-    shown = f"{counts['right']} of {counts['right'] + counts['wrong']} draws right"
-    measured = [item for item in cases if item.error_over_bound is not None]
+        return "no output was compared"
+    shown = f"{counts['pass']} of {counts['pass'] + counts['fail']} correct"
+    measured = [item for item in cases if item.error_over_tolerance is not None]
     if measured:
-        worst = max(measured, key=lambda item: item.error_over_bound or 0.0)
+        worst = max(measured, key=lambda item: item.error_over_tolerance or 0.0)
         shown += (
-            f", at most {worst.error_over_bound:.2g} of the allowed error "
-            f"({worst.case}, {worst.contents}; {worst.oracle})"
+            f", at most {worst.error_over_tolerance:.2g} of the tolerance "
+            f"({worst.case}, {worst.input_variation}; {worst.oracle})"
         )
     return shown + (f"; {counts['skipped']} skipped" if counts["skipped"] else "")
 
 
 def timed_text(report: EvalReport) -> str:
-    """Return what was seen of the outputs of timed calls."""
-    wrong = [item for item in report.findings if item.code == "wrong when timed"]
+    """Return the result of comparing the outputs of timed calls."""
+    wrong = [item for item in report.findings if item.code == "incorrect_when_timed"]
     if wrong:
         return wrong[0].summary
     if not report.comparisons:
@@ -262,12 +265,12 @@ def timed_text(report: EvalReport) -> str:
     calls = {item.case: item.candidate.samples for item in report.comparisons}
     number = f"{sum(calls.values())} of the candidate"
     if report.request.protocol == "official":
-        return f"{number}, one set of inputs a case, none compared (the published rule)"
-    return f"{number}, inputs new in each; all that were compared were right"
+        return f"{number}, one input sample per case, no output compared (the published rule)"
+    return f"{number}, with new inputs in each; every compared output was correct"
 
 
 def rows_table(rows: Sequence[Row]) -> Table:
-    """Return a verdict table: one line a candidate."""
+    """Return a verdict table with one line per candidate."""
     made = table("candidate", "problem", "verdict", "speed-up, or why not")
     for row in rows:
         verdict = verdict_text(row.verdict)

@@ -8,14 +8,15 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tilewright.cli.lines import printable
+from tilewright.cli.output import printable
 from tilewright.cli.render import facts, table
-from tilewright.records.events import Judgement, Turn
-from tilewright.scoring.words import cut, speed_text
+from tilewright.records.events import EvalSummary, Turn
+from tilewright.scoring.report_text import cut, speed_text
 
 __all__ = ["bench_view", "turn_text", "turns_table"]
 
-SHOWN_FLIPS = 10
+MAX_FLIPS = 10
+"""Most candidates in the table of differing verdicts."""
 
 
 def turn_text(turn: Turn) -> str:
@@ -32,9 +33,9 @@ def turn_text(turn: Turn) -> str:
 
 
 def turns_table(turns: Sequence[Turn]) -> RenderableType:
-    """Return a line for each turn: its verdict, its speed, and the best so far."""
+    """Return a row for each turn: its verdict, its speed-up and the best so far."""
     made = table("turn", "verdict", "speed-up", "best so far", "why")
-    best: Judgement | None = None
+    best: EvalSummary | None = None
     for turn in turns:
         item = turn.judgements[0]
         if (item.speedup or 0.0) > (best.speedup or 0.0 if best else 0.0):
@@ -47,7 +48,7 @@ def turns_table(turns: Sequence[Turn]) -> RenderableType:
 
 
 def bench_view(summary: dict[str, Any]) -> RenderableType:
-    """Return the numbers of a run, one table a protocol."""
+    """Return the scores of a run, one table per protocol."""
     head = f"{summary['candidates']} candidates for {summary['problems']} problems"
     if summary["unanswered"]:
         head += f"; {summary['unanswered']} more have no candidate"
@@ -111,14 +112,14 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     mean = numbers["geometric_mean"]
     rows += [
         ("correct", correct),
-        ("geometric mean", "" if mean is None else f"{mean:.3f}x over what is correct"),
+        ("geometric mean", "" if mean is None else f"{mean:.3f}x over correct candidates"),
         ("mean, zeros", _number(numbers["mean_with_zeros"])),
         ("amsr", _number(numbers["amsr"])),
         ("pass@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["pass_at"].items())),
         ("fast_1@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["fast_at"].items())),
         ("rejected", f"{numbers['rejected']:.1%}"),
     ]
-    fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "believed (low end > p)")
+    fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "lower bound > p")
     for item in numbers["fast_p"]:
         ends = item["low"], item["high"]
         interval = "" if None in ends else "[{:.1%}, {:.1%}]".format(*ends)
@@ -153,10 +154,10 @@ def _groups(groups: dict[str, Any]) -> RenderableType:
 
 def _flips(flips: list[dict[str, Any]]) -> RenderableType:
     made = table("candidate", "verdicts", "by which defect", "why")
-    for item in flips[:SHOWN_FLIPS]:
+    for item in flips[:MAX_FLIPS]:
         said = ", ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
         asked, why = Text(printable(item["ask"])), Text(printable(item["why"]))
         made.add_row(asked, said, item["cause"], why)
-    if len(flips) > SHOWN_FLIPS:
-        made.add_row(f"and {len(flips) - SHOWN_FLIPS} more", "", "", "")
+    if len(flips) > MAX_FLIPS:
+        made.add_row(f"and {len(flips) - MAX_FLIPS} more", "", "", "")
     return made

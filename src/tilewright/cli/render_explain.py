@@ -1,4 +1,4 @@
-"""The long answer: every stage, check, draw, block and layer of a report."""
+"""The long view of a report: every stage, check, input sample, block and isolation layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.cli.lines import printable
+from tilewright.cli.output import printable
 from tilewright.cli.render import (
     comparisons_table,
     facts,
@@ -22,20 +22,21 @@ from tilewright.cli.render import (
     timed_text,
 )
 from tilewright.records import CaseResult, Comparison, EvalReport, Finding, KernelTime, Profile
-from tilewright.scoring import statistics
-from tilewright.scoring.advice import advice
+from tilewright.scoring import bootstrap
+from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.report_text import engineering, short_time
 from tilewright.scoring.roofline import lights
-from tilewright.scoring.units import engineering, short_time
 
 __all__ = ["CheckSeen", "Spread", "explain_view", "spread_of"]
 
 MAX_PRINTED_LINES = 40
+"""Most lines of the candidate's output that are shown."""
 PERCENTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
 class CheckSeen:
-    """One check that ran: its name, what it is about, and what it found."""
+    """One check that ran: its name, its description and its findings."""
 
     name: str
     about: str
@@ -44,7 +45,7 @@ class CheckSeen:
 
 @dataclass(frozen=True)
 class Spread:
-    """How much the calls of one comparison scattered."""
+    """Percentiles of the calls of one comparison."""
 
     case: str
     baseline: str
@@ -57,7 +58,7 @@ class Spread:
 
 
 def spread_of(item: Comparison) -> Spread | None:
-    """Return the scatter of a comparison, or `None` where no raw times were kept."""
+    """Return the percentiles of a comparison, or `None` if the report has no raw times."""
     rows = [row for row in item.raw_us if len(row) == 4]
     if not rows:
         return None
@@ -65,7 +66,7 @@ def spread_of(item: Comparison) -> Spread | None:
     candidate = [value for row in rows for value in (row[1], row[2])]
     ratios = [((row[0] * row[3]) / (row[1] * row[2])) ** 0.5 for row in rows]
     found = [
-        tuple(statistics.quantile(values, q) for q in PERCENTILES)
+        tuple(bootstrap.quantile(values, q) for q in PERCENTILES)
         for values in (reference, candidate, ratios)
     ]
     return Spread(item.case, item.baseline, len(rows), *found)
@@ -74,14 +75,14 @@ def spread_of(item: Comparison) -> Spread | None:
 def explain_view(
     report: EvalReport, checks: Sequence[CheckSeen], reproducer: str
 ) -> RenderableType:
-    """Return everything that a report holds; `reproducer` says where the script is, or why not."""
+    """Return the whole content of a report. `reproducer` describes the script, or its absence."""
     parts: list[RenderableType] = [report_view(report)]
     parts += _section("Outcome", _outcome(report))
     parts += _section("Stages", _stages(report))
-    parts += _section("Draws", _draws(report.cases))
+    parts += _section("Input samples", _draws(report.cases))
     parts += _section("Timing", _timing(report))
     if lights(report):
-        parts += _section("Speed of light", _lights(report))
+        parts += _section("Roofline", _lights(report))
     if said := advice(report):
         parts += _section("What limits it", Text("\n".join(said)))
     if report.profile is not None:
@@ -89,10 +90,10 @@ def explain_view(
     if report.kernels:
         parts += _section("Kernels of one call", _kernels(report.kernels))
     parts += _section("Checks", _checks(report, checks))
-    parts += _section("The wall", _layers(report))
+    parts += _section("Isolation", _layers(report))
     parts += _section("Environment", _environment(report))
-    if report.printed:
-        parts += _section("The candidate printed", Text(_printed(report.printed)))
+    if report.candidate_output:
+        parts += _section("Output of the candidate", Text(_printed(report.candidate_output)))
     parts += _section("Reproducer", Text(printable(reproducer)))
     return Group(*parts)
 
@@ -115,18 +116,20 @@ def _stages(report: EvalReport) -> RenderableType:
 
 
 def _draws(cases: Sequence[CaseResult]) -> RenderableType:
-    made = table("case", "contents", "verdict", "error", "against", "seed", "")
+    made = table("case", "input variation", "verdict", "error", "against", "seed", "")
     for item in cases:
-        error = "" if item.error_over_bound is None else f"{item.error_over_bound:.3g}"
+        error = "" if item.error_over_tolerance is None else f"{item.error_over_tolerance:.3g}"
         detail = Text(printable(item.detail))
-        made.add_row(item.case, item.contents, item.verdict, error, item.oracle, item.seed, detail)
-    note = f"{outputs_text(cases)}. An error is in units of the allowed one."
+        made.add_row(
+            item.case, item.input_variation, item.result, error, item.oracle, item.seed, detail
+        )
+    note = f"{outputs_text(cases)}. An error is a multiple of the tolerance."
     return Group(made, Text(note, style="dim"))
 
 
 def _timing(report: EvalReport) -> RenderableType:
     if not report.comparisons:
-        labels = [item.detail for item in report.labels if item.name == "not timed"]
+        labels = [item.detail for item in report.labels if item.name == "not_timed"]
         return Text(labels[0] if labels else "Nothing was timed.")
     spreads = table("case", "against", "blocks", "of", *(f"{q:.0%}" for q in PERCENTILES))
     for item in report.comparisons:
@@ -151,28 +154,32 @@ def _lights(report: EvalReport) -> RenderableType:
             item.limit,
             short_time(item.least_us),
             short_time(took.median_us),
-            "" if took.call_us is None else short_time(took.call_us),
-            "" if took.batched_us is None else short_time(took.batched_us),
+            "" if took.call_latency_us is None else short_time(took.call_latency_us),
+            "" if took.back_to_back_us is None else short_time(took.back_to_back_us),
             f"{item.candidate_share:.0%}",
             engineering(item.bytes_per_s, "B/s"),
             computing,
         )
     note = (
-        "Least: at the ceilings measured on this device. Caller: waiting in Python. Batch: one of "
-        "many behind one gate, caches warm. No counters of memory traffic are read."
+        "Least: the time at the ceilings measured on this device. Caller: the latency of a call in "
+        "Python. Batch: one of many calls back to back, with warm caches. No counters of memory "
+        "traffic are read."
     )
     return Group(made, Text(note, style="dim"))
 
 
 def _profile(made: Profile) -> RenderableType:
     saved = (
-        "it does not run without them" if made.saved_share is None else f"{made.saved_share:.0%}"
+        "it fails without them" if made.suppressed_share is None else f"{made.suppressed_share:.0%}"
     )
     return facts(
         [
             ("case", made.case),
-            ("own launches a call", str(made.launches)),
-            ("device time in them", f"{made.own_share:.0%}, by the candidate's own events"),
+            ("own launches per call", str(made.launches)),
+            (
+                "device time in them",
+                f"{made.self_reported_share:.0%}, by the candidate's own events",
+            ),
             ("saved without them", f"{saved}, by the judge's"),
             ("coverage", f"{made.coverage:.0%}"),
         ]
@@ -181,7 +188,7 @@ def _profile(made: Profile) -> RenderableType:
 
 def _kernels(kernels: Sequence[KernelTime]) -> RenderableType:
     total = sum(item.total_us for item in kernels) or 1.0
-    made = table("time", "of all", "launches", "whose", "kernel", right=(0, 1, 2))
+    made = table("time", "of all", "launches", "origin", "kernel", right=(0, 1, 2))
     for item in kernels:
         made.add_row(
             short_time(item.total_us),
@@ -190,7 +197,7 @@ def _kernels(kernels: Sequence[KernelTime]) -> RenderableType:
             "library" if item.library else "own",
             Text(printable(item.name)),
         )
-    note = "As torch's profiler in the candidate's process saw them; whose, by their names."
+    note = "Measured by torch's profiler in the candidate's process; origin by the kernel's name."
     return Group(made, Text(note, style="dim"))
 
 
@@ -206,10 +213,10 @@ def _add_spread(made: Table, spread: Spread) -> None:
 
 
 def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
-    made = table("check", "what it saw")
+    made = table("check", "findings")
     for check in checks:
         if not check.findings:
-            made.add_row(check.name, Text(f"nothing. {check.about}", style="dim"))
+            made.add_row(check.name, Text(f"none. {check.about}", style="dim"))
         for finding in check.findings:
             made.add_row(check.name, Text(printable(finding_text(finding))))
             evidence = json.dumps(finding.evidence, sort_keys=True)
@@ -221,7 +228,7 @@ def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
 
 def _layers(report: EvalReport) -> RenderableType:
     made = table("layer", "active", "")
-    for item in report.protections:
+    for item in report.isolation:
         made.add_row(item.name, "yes" if item.active else "no", Text(printable(item.detail)))
     return made
 

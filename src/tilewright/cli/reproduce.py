@@ -1,7 +1,7 @@
 """The reproducer: one script with problem, candidate and seeds that needs nothing but torch.
 
-It is put together as text. What decides right and wrong in it are the judge's own files, copied
-in: drawing contents, redrawing weights, comparing. torch is not imported here.
+This module assembles the script as text. The script contains the judge's own files for input
+variations, weights and comparison. torch is not imported here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tilewright.evaluator.correctness import CONTENTS, hidden_cases
-from tilewright.evaluator.evaluation import SLOTS, Evaluation
-from tilewright.evaluator.host import Host
-from tilewright.evaluator.published import rule_of
+from tilewright.evaluator.judge_client.official_tolerances import rule_of
+from tilewright.evaluator.pipeline.correctness import hidden_cases
+from tilewright.evaluator.pipeline.session import SLOTS, EvaluationSession
+from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.base import BuildPlan
 from tilewright.languages.syntax import parse_tree
@@ -30,6 +30,7 @@ from tilewright.records import (
     Unjudged,
 )
 from tilewright.registry import load
+from tilewright.wire.names import INPUT_VARIATIONS
 
 __all__ = ["Call", "Plan", "failing_case", "inlined", "plan_of", "reproducer"]
 
@@ -38,17 +39,18 @@ Scalar = bool | int | float | str
 PACKAGE = Path(__file__).parent.parent
 TEMPLATE = Path(__file__).parent / "reproducer.txt"
 MAX_REPEATS = 64
+"""Most repetitions of one input variation; the judge makes fewer."""
 
-HEAD = '''"""What tilewright saw of one candidate, reproduced with plain torch. Written by
+HEAD = '''"""Reproduces the verdict of one candidate with plain torch. Written by
 `tilewright explain`.
 
     python reproduce.py
 
-needs Python with torch{needs}. It exits with 1 if the failure shows here too, else with 0.
-It runs the candidate as you, without the wall: read FILES below before you run it.
+needs Python with torch{needs}. It exits with 1 if it reproduces the failure, else with 0.
+It runs the candidate as you, without a sandbox: read FILES below before you run it.
 
-First come the problem, the candidate and the judge's seeds; then how both are called and
-compared; last, the judge's own code.
+The first part holds the problem, the candidate and the judge's seeds. The second part calls and
+compares both. The last part is the judge's own code.
 """
 
 from __future__ import annotations
@@ -80,17 +82,17 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 @dataclass(frozen=True)
 class Call:
-    """One call that the judge made of the candidate, with what it takes to draw its inputs."""
+    """One call of the candidate by the judge, and the seeds of its inputs."""
 
     case: str
     params: dict[str, Scalar]
-    contents: str
+    variation: str
     seed: int
     forward_seed: int
     slot: int
-    draw: None = None
-    """Timed calls share draws; the others have one of their own."""
-    stir: None = None
+    sample: None = None
+    """Timed calls share input samples; the other calls do not."""
+    perturb: None = None
 
     def literal(self) -> str:
         """Return the call as a line of Python."""
@@ -100,21 +102,24 @@ class Call:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the script calls: draws on record, then timed calls of (case, params, blocks)."""
+    """The calls of the script: recorded ones, then timed calls of (case, params, blocks)."""
 
     calls: list[Call]
     failing: int | None
-    """The place of the call that was wrong, where that is known."""
+    """The index of the incorrect call, if known."""
     timed: list[tuple[str, dict[str, Scalar], int]]
     compared_from: int
 
 
 def reproducer(report: EvalReport) -> tuple[str, str]:
-    """Return the script and an empty text, or an empty script and why there is none."""
+    """Return the script and an empty text, or an empty script and the reason."""
     if isinstance(report.outcome, Correct):
-        return "", "nothing was wrong"
+        return "", "the candidate is correct"
     if report.request.device != "cpu":
-        return "", "inputs were drawn on a GPU: `tilewright eval --replay` judges it again there"
+        return (
+            "",
+            "a GPU made the inputs: `tilewright eval --from-report` repeats the evaluation there",
+        )
     plan = plan_of(report)
     if plan.failing is None and not plan.timed and not isinstance(report.outcome, Failed):
         return "", _why_none(report)
@@ -134,13 +139,13 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
 def _why_none(report: EvalReport) -> str:
     if isinstance(report.outcome, Unjudged):
         return "nothing was judged"
-    return "every compared draw was right; what decided are the findings above"
+    return "every compared output was correct; the findings above decided the verdict"
 
 
 def failing_case(report: EvalReport) -> CaseResult | None:
-    """Return the first draw that was wrong, or whose inputs were overwritten."""
+    """Return the first input sample with a wrong output or overwritten inputs."""
     for item in report.cases:
-        if item.verdict == "wrong" or item.detail.startswith("overwrote"):
+        if item.result == "fail" or item.detail.startswith("overwrote"):
             return item
     return None
 
@@ -148,16 +153,16 @@ def failing_case(report: EvalReport) -> CaseResult | None:
 def plan_of(report: EvalReport) -> Plan:
     """Return the calls up to the failing one.
 
-    Where the candidate failed without an answer no draw is on record for its last call. That is
-    then among the calls that were planned next, which follow here.
+    A candidate that failed without an answer has no recorded input sample for its last call. The
+    plan then also holds the calls that the judge had planned next.
     """
     failed, slots = failing_case(report), Slots(report.seed)
     calls = []
     cases = {case.name: case for case in (*report.request.problem.cases, *_hidden(report))}
     for item in report.cases:
-        if item.verdict == "skipped" or item.case not in cases or not item.seed:
+        if item.result == "skipped" or item.case not in cases or not item.seed:
             continue
-        calls.append(_call(report, slots, cases[item.case], item.contents, int(item.seed)))
+        calls.append(_call(report, slots, cases[item.case], item.input_variation, int(item.seed)))
         if item is failed:
             return Plan(calls, len(calls) - 1, [], len(calls) - 1)
     timed = _timed(report)
@@ -186,70 +191,70 @@ def _timed(report: EvalReport) -> list[tuple[str, dict[str, Scalar], int]]:
 
 
 class Slots:
-    """Where inputs lay: the first address of a case twice in a row, then any of the ring."""
+    """Addresses of inputs: the first one of a case twice in a row, then any of the ring."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._last: dict[str, int] = {}
 
-    def take(self, case: str, contents: str, repeat: int) -> int:
+    def take(self, case: str, variation: str, repeat: int) -> int:
         """Return the slot of the next call."""
         slot = self._last.pop(case, None)
         if slot is None:
-            slot = generator(self._root, "slot", case, contents, repeat).randrange(SLOTS)
-            if contents == "nominal" and repeat == 0:
+            slot = generator(self._root, "slot", case, variation, repeat).randrange(SLOTS)
+            if variation == "nominal" and repeat == 0:
                 self._last[case] = slot
         return slot
 
 
-def _call(report: EvalReport, slots: Slots, case: Case, contents: str, seed: int) -> Call:
-    """Return a call; which repetition it was follows from its seed."""
+def _call(report: EvalReport, slots: Slots, case: Case, variation: str, seed: int) -> Call:
+    """Return a call. Its seed determines its repetition."""
     root = report.seed
     repeat = next(
         (
             number
             for number in range(MAX_REPEATS)
-            if derive(root, "inputs", case.name, contents, number) == seed
+            if derive(root, "inputs", case.name, variation, number) == seed
         ),
         0,
     )
     return Call(
         case=case.name,
         params=dict(case.params),
-        contents=contents,
+        variation=variation,
         seed=seed,
         forward_seed=derive(root, "forward", repeat) & 0x7FFFFFFF,
-        slot=slots.take(case.name, contents, repeat),
+        slot=slots.take(case.name, variation, repeat),
     )
 
 
 def _planned(report: EvalReport, slots: Slots, cases: list[Case]) -> Iterator[Call]:
-    """Yield the calls that the judge would have made after those on record."""
-    known = {(item.case, item.contents) for item in report.cases}
-    root, allowed = report.seed, report.request.problem.contents
+    """Yield the calls that the judge would have made after the recorded ones."""
+    known = {(item.case, item.input_variation) for item in report.cases}
+    root, allowed = report.seed, report.request.problem.input_variations
     plan = [(case, "nominal") for case in cases]
     for case in report.request.problem.cases:
-        names = [name for name in CONTENTS[1:] if allowed is None or name in allowed]
+        names = [name for name in INPUT_VARIATIONS[1:] if allowed is None or name in allowed]
         generator(root, "variations", case.name).shuffle(names)
         plan += [(case, name) for name in names]
-    for case, contents in plan:
-        if (case.name, contents) not in known:
-            seed = derive(root, "inputs", case.name, contents, 0)
-            yield _call(report, slots, case, contents, seed)
+    for case, variation in plan:
+        if (case.name, variation) not in known:
+            seed = derive(root, "inputs", case.name, variation, 0)
+            yield _call(report, slots, case, variation, seed)
 
 
 def _hidden(report: EvalReport) -> list[Case]:
-    """Return the secret sizes, drawn again under the seed that the report reveals."""
+    """Return the secret sizes, sampled again with the seed in the report."""
     if report.request.protocol == "official":
         return []
-    evaluation = Evaluation(
-        host=cast(Host, None),
+    session = EvaluationSession(
+        host=cast(DeviceHost, None),
         request=report.request,
         root=report.seed,
         emit=lambda event, fields: None,  # noqa: ARG005 - nothing is judged here
         watch=lambda: None,
     )
-    return hidden_cases(evaluation)
+    return hidden_cases(session)
 
 
 def _head(report: EvalReport) -> str:
@@ -264,15 +269,15 @@ def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> str:
     problem, strict = request.problem, request.protocol == "strict"
     timed = report.environment.host.get("timed_cores")
     said = getattr(report.outcome, "message", "").strip().partition("\n")[0]
-    header = PACKAGE / "contestant" / "loaders" / "tilewright.h"
+    header = PACKAGE / "runner" / "loaders" / "tilewright.h"
     values: dict[str, Any] = {
         "PROBLEM_ID": problem.id,
         "JUDGE_SAID": f"{report.verdict}: {said}".removesuffix(": "),
         "KIND": problem.kind,
         "MODE": problem.mode,
         "GRADS": list(problem.grads),
-        "DONATED": list(problem.donates),
-        "KEYWORDS": list(problem.keywords),
+        "DONATED": list(problem.writable_inputs),
+        "KEYWORDS": list(problem.keyword_args),
         "RULE": rule_of(problem, request.protocol),
         "LANGUAGE": request.candidate.language,
         "ENTRY": request.candidate.entry,
@@ -305,7 +310,7 @@ def _sources(report: EvalReport) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a literal of `text`, readable where it can be."""
+    """Return a literal of `text`, in a readable form if possible."""
     for mark in ('"""', "'''"):
         raw = f"r{mark}{text}{mark}"
         try:
@@ -318,19 +323,20 @@ def quoted(text: str) -> str:
 
 
 def _judge_files(report: EvalReport, build: BuildPlan) -> Iterator[str]:
+    yield "wire/names.py"
     yield "evaluator/seeds.py"
-    yield "evaluator/judge/contents.py"
+    yield "evaluator/judge/variations.py"
     yield "evaluator/judge/comparison.py"
-    yield "evaluator/judge/published.py"
+    yield "evaluator/judge/official_comparison.py"
     yield "evaluator/judge/weights.py"
     if build.loader == "c_abi" or report.request.candidate.language == "triton":
-        yield "contestant/launches.py"
+        yield "runner/launch_counter.py"
     if build.loader == "c_abi":
-        yield "contestant/loaders/c_abi.py"
+        yield "runner/loaders/c_abi.py"
 
 
 def inlined(path: str) -> str:
-    """Return a file of ours without what only stands at the head of a module."""
+    """Return a file of ours without its module docstring and its imports of our modules."""
     text = (PACKAGE / path).read_text(encoding="ascii")
     tree = parse_tree(text)
     dropped: set[int] = set()

@@ -9,23 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from tilewright.cli.common import (
+from tilewright.cli.options import (
     device_flags,
     load_settings,
     one_model,
     ready_to_judge,
     settings_options,
-    usable_home,
 )
-from tilewright.cli.lines import say
+from tilewright.cli.output import print_line
+from tilewright.cli.renamed_options import RenamingGroup
+from tilewright.cli.run_output import usable_home
 from tilewright.config import LOCAL, RAY, Config
 from tilewright.errors import ConfigError
-from tilewright.executors.choose import Executor, is_cluster, open_cluster
-from tilewright.executors.cluster import RayExecutor
+from tilewright.executors.factory import Executor, is_cluster, open_cluster
 from tilewright.executors.local import LocalExecutor
+from tilewright.executors.ray_executor import RayExecutor
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.serve.access import (
+from tilewright.serve.auth import (
     SCOPES,
     Tokens,
     is_loopback,
@@ -39,7 +41,7 @@ __all__ = ["command"]
 Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalReport]
 
 
-@click.command("serve")
+@click.group("serve", cls=RenamingGroup, verb="serve", invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8477, show_default=True)
 @click.option(
@@ -56,7 +58,8 @@ Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalRe
     help="Judge on this machine, or on the devices of a Ray cluster. (executor)",
 )
 @click.option(
-    "--address",
+    "--ray-address",
+    "ray_address",
     metavar="HOST:PORT",
     help="Of that cluster, as `ray start --head` prints it; without it one is started here.",
 )
@@ -66,35 +69,25 @@ Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalRe
     type=click.Choice(["strict", "kernelgym"]),
     help="By whose rules KernelGYM's door answers. (serve.protocol)",
 )
-@click.option("--make-token", "name", metavar="CLIENT", help="Print a new token, and end.")
-@click.option("--revoke-token", "revoked", metavar="CLIENT", help="Forget its token, and end.")
-@click.option("--list-tokens", "listed", is_flag=True, help="Print clients and scopes, and end.")
-@click.option("--json", "as_json", is_flag=True, help="With --list-tokens: as JSON.")
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    type=click.Choice(SCOPES),
-    help="What that token may do; default: submit and read. Repeatable.",
-)
 @settings_options
-def command(**given: Any) -> int:  # noqa: ANN401 - the options above
+@click.pass_context
+def command(context: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge what other programs submit. What is accepted is on the disk, and is judged.
 
     On the loopback address everybody on this machine may ask; anywhere else a token is wanted,
-    made by --make-token, sent as Bearer or as the password of http://x:TOKEN@host:port. A signal
+    made by `token create`, sent as Bearer or as the password of http://x:TOKEN@host:port. A signal
     ends it in order: it finishes what it is judging; what waits is kept for the next server.
     """
+    if context.invoked_subcommand is not None:
+        _refuse_options(context, given)
+        return 0
     flags = {
         **device_flags(given["device"]),
-        "executor": ("--executor", _executor_of(given["where"], given["address"])),
+        "executor": ("--executor", _executor_of(given["where"], given["ray_address"])),
         "serve.protocol": ("--protocol", given["protocol"]),
     }
     settings = load_settings(given["file"], given["overrides"], flags)
     home = usable_home(settings) / "serve"
-    if given["name"] is not None or given["revoked"] is not None or given["listed"]:
-        _tokens(home, given)
-        return 0
     ready_to_judge(settings)
     if settings.executor != LOCAL and not is_cluster(settings.executor):
         raise ConfigError("executor: a server judges itself, or on a cluster; name no other server")
@@ -103,7 +96,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     if tokens is not None and not tokens:
         raise ConfigError(
             f"--host {host}: others reach that address, so a token is wanted, and there is none: "
-            "tilewright serve --make-token CLIENT"
+            "tilewright serve token create CLIENT"
         )
     _serve(settings, home, tokens, given)
     return 0
@@ -115,17 +108,19 @@ def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str,
     try:
         from tilewright.serve.app import Service, create_app
         from tilewright.serve.kernelgym import add_kernelgym
-        from tilewright.serve.running import bind, hold, listen
+        from tilewright.serve.server_process import bind, hold, listen
     except ImportError as error:
         raise ConfigError(
             f"the server needs {error.name}: pip install 'tilewright[serve]'"
         ) from error
-    with hold(home, say), bind(host, port) as bound:
+    with hold(home, print_line), bind(host, port) as bound:
         opened = _opened(settings, given["workers"])
         service = Service(
-            settings, opened.model, opened.evaluate, home, opened.room, opened.workers
+            settings, opened.model, opened.evaluate, home, opened.max_running, opened.workers
         )
-        say(f"judging on {opened.model}; tasks are kept in {home}; http://{host}:{port}/docs")
+        print_line(
+            f"judging on {opened.model}; tasks are kept in {home}; http://{host}:{port}/docs"
+        )
         app = create_app(service, tokens)
         add_kernelgym(app)
         try:
@@ -141,7 +136,7 @@ class Opened:
     executor: Executor
     evaluate: Evaluate
     model: str
-    room: int | Callable[[], int]
+    max_running: int | Callable[[], int]
     """How many tasks may be under way."""
     workers: int | Callable[[], int]
     """How many of them are judged at once."""
@@ -162,10 +157,12 @@ def _opened(settings: Config, workers: int) -> Opened:
 
 def _watched(executor: LocalExecutor | RayExecutor) -> Evaluate:
     """Return how it evaluates, asking in each pause whether anybody wants the task still."""
-    from tilewright.serve.dispatcher import STILL
+    from tilewright.serve.dispatcher import HEARTBEAT
 
-    def evaluate(request: EvalRequest, seen: Callable[[str, dict[str, Any]], None]) -> EvalReport:
-        return executor.evaluate(request, seen, idle=lambda: seen(STILL, {}))
+    def evaluate(
+        request: EvalRequest, on_event: Callable[[str, dict[str, Any]], None]
+    ) -> EvalReport:
+        return executor.evaluate(request, on_event, idle=lambda: on_event(HEARTBEAT, {}))
 
     return evaluate
 
@@ -177,24 +174,70 @@ def _executor_of(where: str | None, address: str | None) -> str | None:
         ConfigError: an address of no cluster.
     """
     if address is not None and where != RAY:
-        raise ConfigError("--address: of a Ray cluster; give --executor ray too")
+        raise ConfigError("--ray-address: of a Ray cluster; give --executor ray too")
     if address is None or address.startswith(f"{RAY}://"):
         return address or where
     return f"{RAY}:{address}"
 
 
-def _tokens(home: Path, given: dict[str, Any]) -> None:
-    """Do what is asked for with tokens."""
-    name, revoked = given["name"], given["revoked"]
-    if revoked is not None:
-        revoke_token(home, revoked)
-        say(f"{revoked}: its token is worth nothing any more; a running server knows at once")
-    if name is not None:
-        click.echo(make_token(home, name, given["scopes"] or ("submit", "read")))
-    if revoked is None and name is None:
-        found = listed_tokens(home)
-        if given["as_json"]:
-            click.echo(json.dumps(found))
-            return
-        for client, may in found.items():
-            click.echo(f"{client}  {', '.join(may)}")
+@command.group("token")
+def token() -> None:
+    """Make, list and revoke the tokens that clients need to reach a server from elsewhere."""
+
+
+@token.command("create")
+@click.argument("client")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    help="An action that the token allows; default: submit and read. Repeatable.",
+)
+@settings_options
+def create_token(
+    client: str, scopes: tuple[str, ...], file: str | None, overrides: tuple[str, ...]
+) -> int:
+    """Print a new token for CLIENT. It replaces an earlier one of that name."""
+    home = _token_home(file, overrides)
+    click.echo(make_token(home, client, scopes or ("submit", "read")))
+    return 0
+
+
+@token.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one document instead of lines.")
+@settings_options
+def list_tokens(as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
+    """Print the clients that have a token, and the scopes of each."""
+    found = listed_tokens(_token_home(file, overrides))
+    if as_json:
+        click.echo(json.dumps(found))
+        return 0
+    for client, scopes in found.items():
+        click.echo(f"{client}  {', '.join(scopes)}")
+    return 0
+
+
+@token.command("revoke")
+@click.argument("client")
+@settings_options
+def revoke(client: str, file: str | None, overrides: tuple[str, ...]) -> int:
+    """Make the token of CLIENT invalid. A running server refuses it at once."""
+    revoke_token(_token_home(file, overrides), client)
+    print_line(f"{client}: the token is revoked; a running server refuses it at once")
+    return 0
+
+
+def _refuse_options(context: click.Context, given: dict[str, Any]) -> None:
+    """Refuse options of the server where a sub-command would ignore them.
+
+    Raises:
+        ConfigError: one was given.
+    """
+    for name in given:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ConfigError("serve token: give its options after the sub-command, none before")
+
+
+def _token_home(file: str | None, overrides: tuple[str, ...]) -> Path:
+    return usable_home(load_settings(file, overrides, {})) / "serve"

@@ -1,4 +1,4 @@
-"""`tilewright train`: a model learns to write kernels, from conversations and from verdicts."""
+"""`tilewright train`: train a model on conversations and on verdicts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any
 
 import click
 
-from tilewright import __version__, config
-from tilewright.cli.common import ready_to_judge, usable_home
-from tilewright.cli.lines import say
+from tilewright import config
+from tilewright._version import __version__
+from tilewright.cli.options import ready_to_judge
+from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
+from tilewright.cli.run_output import usable_home
 from tilewright.cli.train_replay import command as replay
 from tilewright.errors import ConfigError, RecordError
-from tilewright.records.events import Begun
-from tilewright.records.log import EVENTS, EventLog
-from tilewright.records.runs import create_run
-from tilewright.rl.training import TrainConfig, load_training
+from tilewright.records.event_log import EVENTS, EventLog
+from tilewright.records.events import RunStarted
+from tilewright.records.run_folder import create_run
+from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.worlds import EVALUATOR
 
 __all__ = ["command"]
@@ -27,12 +29,12 @@ __all__ = ["command"]
 ENGINE = "tilewright.rl.engines.trl"
 NEEDED = ("trl", "transformers", "datasets", "peft")
 MAY_CHANGE = ("machine.", "health.", "checkpoints.", "settings.home", "settings.executor")
-"""Settings that a run does not depend on, by the beginning of their path."""
+"""Settings that a resumed run may change, by the beginning of their path."""
 
 
 @click.group("train")
 def command() -> None:
-    """Train a model to write kernels: first from conversations, then from verdicts."""
+    """Train a model to write kernels: first on conversations, then on verdicts."""
 
 
 command.add_command(replay)
@@ -41,8 +43,10 @@ command.add_command(replay)
 def _options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
     for option in (
         click.argument("file", required=False, metavar="CONFIG"),
-        click.option("--resume", "resumed", metavar="RUN", help="Go on with a run that ended."),
-        click.option("--out", metavar="DIR", help="Where the run folder is made. (settings.runs)"),
+        click.option("--resume", "resumed", metavar="RUN", help="Resume a run that was stopped."),
+        click.option(
+            "--out", metavar="DIR", help="Folder in which the run folder is made. (settings.runs)"
+        ),
         click.option("--device", metavar="NAME", help="cpu or cuda. (machine.device)"),
         click.option(
             "--set",
@@ -51,7 +55,7 @@ def _options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
             multiple=True,
             help="Set one setting, after the file, for example seed=1. Repeatable.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print the outcome as one document."),
+        click.option("--json", "as_json", is_flag=True, help="Print the result as one document."),
     ):
         function = option(function)
     return function
@@ -60,15 +64,16 @@ def _options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
 @command.command("sft")
 @_options
 def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
-    """Teach a model from conversations: what a reply looks like, before any reward.
+    """Train a model on conversations (supervised fine-tuning), before any reward.
 
-    CONFIG is a YAML file; docs/reference/config.md lists its settings. The loss is on what the
-    assistant said. The model is left in RUN/model, where `train rl` and `local:RUN/model` find it.
+    CONFIG is a YAML file; docs/reference/config.md lists its settings. The loss covers the
+    assistant's messages. The model is written to RUN/model, for `train rl` and
+    `local:RUN/model`.
     """
     settings, folder = _opened(given)
     engine = _engine("sft")
     if not (folder / EVENTS).exists():
-        begun = Begun(
+        begun = RunStarted(
             kind="train",
             name="cold start",
             problems=", ".join(settings.data.conversations),
@@ -82,18 +87,18 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
         document = engine.train_sft(settings, folder, progress.note)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
-    say(f"model {document['model']}; next: tilewright train rl CONFIG --set model.path=...")
+    print_line(f"model {document['model']}; next: tilewright train rl CONFIG --set model.path=...")
     return 0
 
 
 @command.command("rl")
 @_options
 def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
-    """Train a model on the verdicts that its own replies get.
+    """Train a model on the verdicts of its own replies.
 
-    CONFIG is a YAML file; docs/reference/config.md lists its settings. Every turn is in the event
-    log, which `tilewright view` shows. A run that was killed goes on with --resume: nothing is
-    sampled or judged twice.
+    CONFIG is a YAML file; docs/reference/config.md lists its settings. The event log holds every
+    turn, and `tilewright view` shows it. --resume continues a run that was killed, and repeats no
+    sample and no evaluation.
     """
     settings, folder = _opened(given)
     engine = _engine("reinforce")
@@ -104,7 +109,7 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
         document = engine.train_rl(settings, folder, progress.note, progress)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
-    say(
+    print_line(
         f"model {document['model']}, as a policy: local:{document['model']}; "
         f"next: tilewright view {folder}"
     )
@@ -112,50 +117,50 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 class _Resumable:
-    """Says how to go on with a run that ends early. Lifetime: one sitting."""
+    """Prints how to resume a run that ends early. Lifetime: one invocation."""
 
     def __init__(self, progress: Progress, verb: str, folder: Path) -> None:
         self._progress = progress
-        self._line = f"to go on: tilewright train {verb} --resume {folder}"
+        self._line = f"to resume: tilewright train {verb} --resume {folder}"
 
     def __enter__(self) -> None:
         """Do nothing yet."""
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Say it, if something failed."""
+        """Print the line after an error."""
         if kind is not None:
             self._progress.note(self._line)
 
 
 def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
-    """Return the settings of a run, and its folder: made now, or there already.
+    """Return the settings and the folder of a run, new or resumed.
 
     Raises:
-        ConfigError: options are missing, or contradict what the run was begun with.
+        ConfigError: options are missing, or contradict the settings of a resumed run.
     """
     overrides = list(given["overrides"])
     overrides += [f"machine.device={given['device']}"] if given["device"] else []
     overrides += [f"settings.runs={given['out']}"] if given["out"] else []
     if not given["resumed"]:
         if not given["file"]:
-            raise ConfigError("train wants a CONFIG, or --resume RUN")
+            raise ConfigError("train needs a CONFIG, or --resume RUN")
         settings = load_training(Path(given["file"]), overrides)
         _installed(settings)
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
-        raise ConfigError("--resume goes on with what the run was given; leave CONFIG and --out")
+        raise ConfigError("--resume keeps the settings of the run; leave out CONFIG and --out")
     folder = Path(given["resumed"])
     if not (folder / EVENTS).exists():
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
-    before = load_training(folder / "run.yaml")
-    settings = load_training(folder / "run.yaml", overrides)
+    before = load_training(folder / "run.yaml", recorded=True)
+    settings = load_training(folder / "run.yaml", overrides, recorded=True)
     for leaf in config.leaves(TrainConfig):
         then, now = before, settings
         for name in leaf.path.split("."):
             then, now = getattr(then, name), getattr(now, name)
         if then != now and not leaf.path.startswith(MAY_CHANGE):
             raise ConfigError(
-                f"{folder} was begun with {leaf.path} {then!r}; a run that goes on keeps it"
+                f"{folder} was begun with {leaf.path} {then!r}; a resumed run keeps it"
             )
     _installed(settings)
     return settings, folder

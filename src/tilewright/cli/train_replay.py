@@ -1,4 +1,4 @@
-"""`tilewright train replay`: what an estimator makes of a log that is there already."""
+"""`tilewright train replay`: compute rewards and advantages of an existing event log."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import yaml
 from rich.console import Group
 from rich.table import Table
 
-from tilewright.cli.lines import say
+from tilewright.cli.output import print_line
+from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show
 from tilewright.errors import ConfigError
-from tilewright.rl.explain import explain
+from tilewright.rl.preset_text import explain
 from tilewright.rl.presets import PRESETS, Preset, preset
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-NO_MISMATCH = (
-    "mismatch rejection (MRS) is not computed: no log holds the trainer's log-probabilities"
-)
-MOST_MASKS = 200
+NO_MISMATCH = "mismatch rejection (MRS) is not computed: logs lack the trainer's log-probabilities"
+MAX_MASKS = 200
+"""Most rows of the table of masks."""
 ROUNDED = 1e-12
+"""A smaller number is a rounding residue."""
 HEADS = {
     "turns": "turns",
     "unjudged": "unjudged",
@@ -45,27 +46,27 @@ HEADS = {
 SHARES = ("correct", "filtered", "kept_profiling", "learned")
 
 
-@click.command("replay")
+@click.command("replay", cls=RenamingCommand, verb="train replay")
 @click.argument("run", metavar="RUN")
 @click.option("--preset", "names", multiple=True, type=click.Choice(list(PRESETS)),
-              help="Which estimator. Repeatable; default: all, side by side.")  # fmt: skip
-@click.option("--seed", type=int, help="Of PRS; default: the run's own, else 0.")
-@click.option("--checks-off", is_flag=True, help="Pay for what was rejected as if no check had "
-              "looked. The verdicts are those of the log.")  # fmt: skip
-@click.option("--explain", "--dry-run", "explained", is_flag=True, help="Print the estimator in "
-              "words and formulas, and every mask of one batch.")  # fmt: skip
-@click.option("--batch", "chosen", metavar="NAME", help="Only this batch. With --explain "
-              "default: the first one.")  # fmt: skip
+              help="Preset of the estimator. Repeatable; default: all of them.")  # fmt: skip
+@click.option("--seed", type=int, help="Seed of PRS; default: the seed of the run, else 0.")
+@click.option("--without-checks", is_flag=True, help="Reward rejected answers as if no check had "
+              "run. The verdicts remain those of the log.")  # fmt: skip
+@click.option("--explain", "--dry-run", "explained", is_flag=True, help="Print the formulas of the "
+              "estimator, and every mask of one batch.")  # fmt: skip
+@click.option("--batch", "chosen", metavar="NAME", help="Only this batch; default: all, and with "
+              "--explain the first one.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one document.")
 def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
-    """Compute rewards, advantages and keep rates of RUN anew. Needs torch, and no device.
+    """Compute rewards, advantages and keep rates of RUN again. Needs torch, and no device.
 
-    RUN is any run whose answers were judged: of `train rl`, or of `optimize` and `bench --model`,
-    which count as one batch.
+    RUN is a run of `train rl`, `optimize` or `bench --model`. A run of the last two counts as one
+    batch.
     """
     rl = _estimators()
     folder = Path(run)
-    batches = _chosen(rl.read_batches(folder, checks=not given["checks_off"]), given)
+    batches = _chosen(rl.read_batches(folder, checks=not given["without_checks"]), given)
     seed = given["seed"] if given["seed"] is not None else _seed_of(folder)
     presets = [preset(name) for name in names or PRESETS]
     found = {each: [rl.replay(batch, each, seed) for batch in batches] for each in presets}
@@ -77,12 +78,12 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
             show(_masks_table(parts[0]))
     else:
         show(Group(*_tables(found)))
-    say(NO_MISMATCH)
+    print_line(NO_MISMATCH)
     return 0
 
 
 def _estimators() -> ModuleType:
-    """Load what needs torch, which the rest of the command line does without."""
+    """Import the module that needs torch."""
     if importlib.util.find_spec("torch") is None:
         raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
     return importlib.import_module("tilewright.rl.replay")
@@ -95,12 +96,12 @@ def _chosen(batches: list[Batch], given: dict[str, Any]) -> list[Batch]:
     found = [batch for batch in batches if batch.name == name]
     if not found:
         known = ", ".join(batch.name or "(the whole run)" for batch in batches[:5])
-        raise ConfigError(f"--batch {name}: there is none; there are {known}")
+        raise ConfigError(f"--batch {name}: no such batch; the run has {known}")
     return found
 
 
 def _seed_of(folder: Path) -> int:
-    """Return the seed that a training's settings name."""
+    """Return the seed in the settings of a training."""
     try:
         tree = yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
@@ -116,7 +117,7 @@ def _document(
     document: dict[str, Any] = {
         "run": run,
         "seed": seed,
-        "checks": not given["checks_off"],
+        "checks": not given["without_checks"],
         "mismatch": NO_MISMATCH,
         "presets": {},
     }
@@ -174,7 +175,7 @@ def _cell(value: float | None, *, share: bool = False) -> str:
         return "-"
     if isinstance(value, int):
         return str(value)
-    # What rounding leaves of advantages, which sum to 0.
+    # Advantages sum to 0; show a rounding residue as 0.
     value = 0.0 if abs(value) < ROUNDED else value
     return f"{value:.0%}" if share else f"{value:.3g}"
 
@@ -185,11 +186,11 @@ def _masks_table(part: Replayed) -> Table:
     for head in ("turn", "verdict", "R", "G", "A", "PR", "p", "u", "out"):
         table.add_column(head, justify="left" if head in ("turn", "verdict", "out") else "right")
     rows = masks(part)
-    for row in rows[:MOST_MASKS]:
+    for row in rows[:MAX_MASKS]:
         numbers = ("reward", "return", "advantage", "coverage", "chance", "draw")
         table.add_row(
             row["ask"], row["verdict"], *(_cell(row[name]) for name in numbers), row["out"]
         )
-    if len(rows) > MOST_MASKS:
-        table.caption = f"{len(rows) - MOST_MASKS} more; --json has all"
+    if len(rows) > MAX_MASKS:
+        table.caption = f"{len(rows) - MAX_MASKS} more; --json has all"
     return table

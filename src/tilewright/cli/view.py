@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from tilewright.cli.lines import say, say_left_out
+from tilewright.cli.output import print_line, print_skipped
 from tilewright.errors import ConfigError
-from tilewright.reports.live import Viewer, exported
-from tilewright.reports.turns import Turns
+from tilewright.reports.turn_view import Turns
+from tilewright.reports.viewer_server import Viewer, exported
 
 __all__ = ["command"]
 
@@ -23,20 +23,19 @@ __all__ = ["command"]
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="Where it is served; 0: any free port.",
+    help="Port of the page; 0: any free port.",
 )
-@click.option("--export", metavar="FILE", help="Write one page that works from disk, and end.")
+@click.option("--export", metavar="FILE", help="Write one page that works from disk, and exit.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print one document with a row for each turn, and end."
+    "--json", "as_json", is_flag=True, help="Print one document with a row for each turn, and exit."
 )
 def command(run: str, port: int, export: str | None, as_json: bool) -> int:
-    """Show the turns of RUN: prompts, replies, code, verdicts, and what each was told.
+    """Show the turns of RUN: prompts, replies, code, verdicts and feedback.
 
-    The page is served on this machine alone, until it is interrupted, and shows new turns as they
-    come.
+    The page is served on this machine only, until an interrupt. New turns appear on it.
     """
     turns = Turns(Path(run))
-    say_left_out(turns.skipped)
+    print_skipped(turns.skipped)
     if as_json:
         click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
         return 0
@@ -45,11 +44,11 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
             Path(export).write_text(exported(turns), encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"--export {export}: cannot be written: {error.strerror}") from error
-        say(f"{len(turns.rows)} turns; open {Path(export).resolve().as_uri()}")
+        print_line(f"{len(turns.rows)} turns; open {Path(export).resolve().as_uri()}")
         return 0
     viewer = Viewer(turns, port)
     click.echo(viewer.url)
-    say(f"{len(turns.rows)} turns of {run}; interrupt to end")
+    print_line(f"{len(turns.rows)} turns of {run}; interrupt to end")
     try:
         with contextlib.suppress(KeyboardInterrupt):
             viewer.serve_forever()

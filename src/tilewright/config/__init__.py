@@ -6,7 +6,7 @@ gives two defaults: `TILEWRIGHT_HOME` for `home`, `TILEWRIGHT_PLUGINS` for `plug
 
 from __future__ import annotations
 
-from tilewright.config.reading import (
+from tilewright.config.loader import (
     HOME_VARIABLE,
     PLUGINS_VARIABLE,
     Leaf,
@@ -18,7 +18,8 @@ from tilewright.config.reading import (
     load_around,
     load_tree,
 )
-from tilewright.config.sections import (
+from tilewright.config.renamed import RENAMED_SETTINGS, RENAMED_TRAINING
+from tilewright.config.schema import (
     LOCAL,
     RAY,
     Config,
@@ -35,6 +36,8 @@ __all__ = [
     "LOCAL",
     "PLUGINS_VARIABLE",
     "RAY",
+    "RENAMED_SETTINGS",
+    "RENAMED_TRAINING",
     "Config",
     "EvalSection",
     "Leaf",

@@ -6,10 +6,10 @@ import hashlib
 import random
 import secrets
 
-__all__ = ["derive", "draw_root", "generator"]
+__all__ = ["derive", "generator", "random_root"]
 
 
-def draw_root() -> str:
+def random_root() -> str:
     """Return a fresh secret root seed, 32 hexadecimal digits."""
     return secrets.token_hex(16)
 

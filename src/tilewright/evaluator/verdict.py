@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import tilewright
+from tilewright._version import __version__
 from tilewright.checks.evidence import Check, Evidence, Observation
-from tilewright.evaluator.calibration import Calibration
-from tilewright.evaluator.correctness import Seen
-from tilewright.evaluator.environment import environment
-from tilewright.evaluator.evaluation import Evaluation
-from tilewright.evaluator.times import (
+from tilewright.evaluator.devices.environment import environment
+from tilewright.evaluator.pipeline.correctness import CorrectnessObservations
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.timing.calibration import Calibration
+from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
+    between_process_sigma,
     compare,
-    excess_outside_s,
     is_short,
-    sigma_of,
+    untimed_cpu_excess_s,
 )
-from tilewright.languages.source import static_features
+from tilewright.languages.static_features import static_features
 from tilewright.records import (
     Comparison,
     Correct,
@@ -33,29 +33,29 @@ from tilewright.records import (
     Rejected,
 )
 from tilewright.registry import catalogue, load
-from tilewright.scoring import statistics
+from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
 
-__all__ = ["Collected", "report"]
+__all__ = ["Observations", "report"]
 
 
 @dataclass
-class Collected:
+class Observations:
     """What the stages left behind for the verdict."""
 
-    seen: Seen = field(default_factory=Seen)
+    seen: CorrectnessObservations = field(default_factory=CorrectnessObservations)
     times: list[CaseTimes] = field(default_factory=list)
-    right_when_knocked_out: bool | None = None
+    right_when_suppressed: bool | None = None
     lacking_weights: list[str] = field(default_factory=list)
-    right_when_seeded: bool | None = None
+    passes_with_initial_weights: bool | None = None
     profile: Profile | None = None
     kernels: list[KernelTime] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
 
 
 def report(
-    evaluation: Evaluation,
-    collected: Collected,
+    session: EvaluationSession,
+    observations: Observations,
     outcome: Outcome,
     calibration: Calibration,
     *,
@@ -66,19 +66,19 @@ def report(
     A decisive finding turns `correct` into `rejected`; it never softens another verdict.
     `checks` restricts which ones run, for the test that each of them catches something alone.
     """
-    request, host = evaluation.request, evaluation.host
-    observed = _inspect(_evidence(evaluation, collected), checks)
-    labels = (*collected.labels, *observed.labels)
+    request, host = session.request, session.host
+    observed = _inspect(_evidence(session, observations), checks)
+    labels = (*observations.labels, *observed.labels)
     denied = [label for label in labels if label.name in request.rules.deny_labels]
     findings = (*observed.findings, *(_denied(label) for label in denied))
     decisive = tuple(item for item in findings if item.weight == "decisive")
     if isinstance(outcome, Correct) and decisive:
         outcome = Rejected(findings=decisive)
-    comparisons = _comparisons(evaluation, collected.times, calibration)
+    comparisons = _comparisons(session, observations.times, calibration)
     summary: dict[str, Any] = {}
     if isinstance(outcome, Correct) and comparisons:
-        summary = _summary(collected.times, comparisons, calibration, request.baselines[0].name)
-        if request.protocol == "official" and request.problem.published != "allclose":
+        summary = _summary(observations.times, comparisons, calibration, request.baselines[0].name)
+        if request.protocol == "official" and request.problem.official_comparison != "allclose":
             summary = _ratio_of_sums(comparisons, request.baselines[0].name)
     return EvalReport(
         verdict=outcome.verdict,
@@ -87,18 +87,18 @@ def report(
         findings=findings,
         labels=labels,
         comparisons=comparisons,
-        profile=collected.profile,
-        work=tuple(evaluation.work),
-        ceilings=evaluation.ceilings,
-        kernels=tuple(collected.kernels),
-        cases=tuple(evaluation.cases),
-        stages=tuple(evaluation.stages),
-        protections=evaluation.protections,
-        environment=environment(host.cores, host.device, evaluation.conditions),
-        seed=evaluation.root,
-        printed=evaluation.printed,
+        profile=observations.profile,
+        work=tuple(session.work),
+        ceilings=session.ceilings,
+        kernels=tuple(observations.kernels),
+        cases=tuple(session.cases),
+        stages=tuple(session.stages),
+        isolation=session.protections,
+        environment=environment(host.cores, host.device, session.conditions),
+        seed=session.root,
+        candidate_output=session.printed,
         request=request,
-        evaluator=tilewright.__version__,
+        evaluator=__version__,
     )
 
 
@@ -120,8 +120,8 @@ def _checks() -> dict[str, Check]:
     return {name: load("checks", name) for name in catalogue("checks")}
 
 
-def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
-    request, seen, times = evaluation.request, collected.seen, collected.times
+def _evidence(session: EvaluationSession, observations: Observations) -> Evidence:
+    request, seen, times = session.request, observations.seen, observations.times
     largest = times[-1] if times else None
     calls = [_median(case.totals["candidate"]) for case in times]
     return Evidence(
@@ -129,29 +129,29 @@ def _evidence(evaluation: Evaluation, collected: Collected) -> Evidence:
         rules=request.rules,
         strict=request.protocol == "strict",
         features=static_features(request.candidate.files),
-        census=seen.census,
+        operator_counts=seen.operator_counts,
         launches=tuple(seen.launches),
         timed_launches=tuple(count for case in times for count in case.launches),
-        right_when_knocked_out=collected.right_when_knocked_out,
+        right_when_suppressed=observations.right_when_suppressed,
         mutated=tuple(dict.fromkeys(seen.mutated + [m for case in times for m in case.mutated])),
         alias=seen.alias or any(case.alias for case in times),
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
-        outside_s=max((excess_outside_s(case) for case in times), default=0.0),
+        untimed_cpu_s=max((untimed_cpu_excess_s(case) for case in times), default=0.0),
         disturbed=_median(largest.disturbed) if largest and largest.disturbed else 0.0,
-        lacking_weights=tuple(collected.lacking_weights),
-        right_when_seeded=collected.right_when_seeded,
+        lacking_weights=tuple(observations.lacking_weights),
+        passes_with_initial_weights=observations.passes_with_initial_weights,
     )
 
 
 def _median(values: list[float]) -> float:
-    return statistics.median(values) if values else 0.0
+    return bootstrap.median(values) if values else 0.0
 
 
 def _comparisons(
-    evaluation: Evaluation, times: list[CaseTimes], calibration: Calibration
+    session: EvaluationSession, times: list[CaseTimes], calibration: Calibration
 ) -> tuple[Comparison, ...]:
-    official = evaluation.request.protocol == "official"
+    official = session.request.protocol == "official"
     found = []
     for case in times:
         if case.wrong or not case.blocks:
@@ -159,8 +159,8 @@ def _comparisons(
         for name in list(case.totals)[:-1]:
             labels = [] if calibration.measured else ["uncalibrated"]
             if is_short(case, name):
-                labels.append("short")
-            sigma = 0.0 if official else sigma_of(case, name, calibration)
+                labels.append("short_call")
+            sigma = 0.0 if official else between_process_sigma(case, name, calibration)
             item = compare(case, name, sigma, tuple(labels), official=official)
             found.append(_noisy(item))
     return tuple(found)
@@ -170,9 +170,9 @@ def _noisy(item: Comparison) -> Comparison:
     low, high = item.speedup_low, item.speedup_high
     if low is None or high is None:
         return item
-    if not statistics.is_noisy(statistics.Interval(item.speedup, low, high)):
+    if not intervals.is_noisy(intervals.Interval(item.speedup, low, high)):
         return item
-    return item.model_copy(update={"labels": (*item.labels, "noisy")})
+    return item.model_copy(update={"labels": (*item.labels, "wide_interval")})
 
 
 def _summary(
@@ -195,16 +195,16 @@ def _summary(
     within, sigmas = [], []
     for case in times:
         if case.blocks and not case.wrong:
-            sigma = sigma_of(case, baseline, calibration)
-            several = len(case.pair_starts) > 1
+            sigma = between_process_sigma(case, baseline, calibration)
+            several = len(case.replicate_starts) > 1
             alone = compare(case, baseline, sigma if several else 0.0, (), official=False)
             low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
-            within.append(statistics.Interval(alone.speedup, low, high))
+            within.append(intervals.Interval(alone.speedup, low, high))
             sigmas.append(0.0 if several else sigma)
-    inner = statistics.geometric_mean_interval(within)
+    inner = intervals.geometric_mean_interval(within)
     between = 1.96 * sum(sigmas) / len(sigmas)
-    below = statistics.combine(math.log(inner.estimate / inner.low), between)
-    above = statistics.combine(math.log(inner.high / inner.estimate), between)
+    below = intervals.combine(math.log(inner.estimate / inner.low), between)
+    above = intervals.combine(math.log(inner.high / inner.estimate), between)
     return {
         "speedup": inner.estimate,
         "speedup_low": inner.estimate * math.exp(-below),
@@ -217,7 +217,7 @@ def _ratio_of_sums(comparisons: tuple[Comparison, ...], baseline: str) -> dict[s
     chosen = [item for item in comparisons if item.baseline == baseline]
     if not chosen:
         return {}
-    reference = [item.reference.median_us for item in chosen]
+    reference = [item.baseline_timing.median_us for item in chosen]
     ratio = ratio_of_sums(reference, [item.candidate.median_us for item in chosen])
     return {} if ratio is None else {"speedup": ratio}
 
@@ -225,7 +225,7 @@ def _ratio_of_sums(comparisons: tuple[Comparison, ...], baseline: str) -> dict[s
 def _denied(label: Label) -> Finding:
     return Finding(
         check="rules",
-        code="denied label",
+        code="label_denied",
         summary=f"the rules of this run deny {label.name!r}: {label.detail}",
         weight="decisive",
         evidence={"label": label.name},

@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tilewright import errors
+from tilewright.executors._async import in_thread
 from tilewright.executors.remote import WAIT_S, RemoteExecutor, refused
-from tilewright.executors.threads import in_thread
 from tilewright.records import EvalReport, EvalRequest
 
 __all__ = ["Client", "TaskEvent"]
@@ -33,7 +33,7 @@ class TaskEvent:
     """Something that happened to a task."""
 
     kind: str
-    """`state` first; then `running`, `stage`, `draw`, `timing`, `judged` ...; `ended` last."""
+    """`state` first; then `running`, `stage`, `sample`, `timing`, `judged` ...; `ended` last."""
     fields: dict[str, Any]
     """Of `state` and `ended`: the task itself."""
     place: str

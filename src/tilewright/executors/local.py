@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import Any, Self
 
 from tilewright import errors
-from tilewright.contestant.frames import Channel, ChannelClosed, DeadlineExceeded, FrameError
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.records.health import Health
+from tilewright.records.problem_lint import Health
+from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, FrameError
 
-__all__ = ["LocalExecutor", "assign", "share_cores"]
+__all__ = ["LocalExecutor", "choose_assignment", "share_cores"]
 
 START_S = 60.0
 IDLE_S = 0.5
-MOST_KNOWN = 8
+MAX_KNOWN_PROBLEMS = 8
 """How many judges a supervisor keeps on a GPU (`evaluator.host`)."""
-LEAST_CORES = 2
+MIN_CORES_PER_DEVICE = 2
 """For each device: one that times, and one for all else."""
-MOST_PASSED = 16
+MAX_PASSED_OVER = 16
 """How often a request is passed over by others that came later."""
 Progress = Callable[[str, dict[str, Any]], None]
 
@@ -59,14 +59,14 @@ class LocalExecutor:
         if workers < 1:
             raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
         places = [
-            Place(name, cores or part)
+            Slot(name, cores or part)
             for name, part in zip(devices, share_cores(devices), strict=True)
         ]
-        places = places or [Place()]
+        places = places or [Slot()]
         count = max(workers, len(places))
         self._idle = [Supervisor(home, places[n % len(places)]) for n in range(count)]
         self._all = tuple(self._idle)
-        self._waiting: list[_Ticket] = []
+        self._waiting: list[_PendingRequest] = []
         self._changed = threading.Condition()
         self._over = False
 
@@ -86,7 +86,7 @@ class LocalExecutor:
         Raises:
             TilewrightError: the problem cannot be used, or our side failed.
         """
-        with self._taken(request, idle) as supervisor:
+        with self._acquire_supervisor(request, idle) as supervisor:
             return supervisor.evaluate(request, progress, checks, idle)
 
     def lint(self, request: EvalRequest, progress: Progress = _silent) -> Health:
@@ -95,7 +95,7 @@ class LocalExecutor:
         Raises:
             TilewrightError: our side failed.
         """
-        with self._taken(request) as supervisor:
+        with self._acquire_supervisor(request) as supervisor:
             return supervisor.lint(request, progress)
 
     async def evaluate_async(
@@ -105,14 +105,14 @@ class LocalExecutor:
         return await asyncio.to_thread(self.evaluate, request, progress)
 
     @contextmanager
-    def _taken(
+    def _acquire_supervisor(
         self, request: EvalRequest, idle: Callable[[], None] | None = None
     ) -> Iterator[Supervisor]:
         """Wait for a supervisor, best one that knows the problem: there its judge is warm."""
-        ticket = _Ticket(f"{request.device} {request.problem.digest()}")
+        ticket = _PendingRequest(f"{request.device} {request.problem.digest()}")
         with self._changed:
             self._waiting.append(ticket)
-            self._hand_out()
+            self._dispatch()
             try:
                 while not self._changed.wait_for(lambda: ticket.supervisor or self._over, IDLE_S):
                     if idle is not None:
@@ -129,9 +129,9 @@ class LocalExecutor:
         finally:
             with self._changed:
                 self._idle.append(chosen)
-                self._hand_out()
+                self._dispatch()
 
-    def _hand_out(self) -> None:
+    def _dispatch(self) -> None:
         """Give idle supervisors, who idled longest first, the requests that suit them best."""
         while self._idle and self._waiting:
             tickets = [(item.problem, item.passed) for item in self._waiting]
@@ -141,7 +141,7 @@ class LocalExecutor:
             free = [item for item in self._idle if item.place.device not in used]
             known = [tuple(item.problems) for item in free or self._idle]
             busy = set() if free else {name for item in at_work for name in item.problems}
-            suited = assign(tickets, known, busy)
+            suited = choose_assignment(tickets, known, busy)
             if suited is None:
                 break
             place, worker = suited
@@ -154,12 +154,12 @@ class LocalExecutor:
         # Whoever closes waits for something else than who evaluates.
         self._changed.notify_all()
 
-    def _give_up(self, ticket: _Ticket) -> None:
+    def _give_up(self, ticket: _PendingRequest) -> None:
         if ticket in self._waiting:
             self._waiting.remove(ticket)
         if ticket.supervisor is not None:
             self._idle.append(ticket.supervisor)
-            self._hand_out()
+            self._dispatch()
 
     @property
     def pid(self) -> int | None:
@@ -191,7 +191,7 @@ class LocalExecutor:
         self.close()
 
 
-def assign(
+def choose_assignment(
     waiting: Sequence[tuple[str, int]], idle: Sequence[Sequence[str]], busy: Set[str]
 ) -> tuple[int, int] | None:
     """Return which request goes to which idle supervisor, as indices; `None`: better none yet.
@@ -203,7 +203,7 @@ def assign(
     that wait for the same problem. A single one waits for who knows its problem: the device is
     one's alone anyhow, and to make another judge for it takes longer.
     """
-    late = next((i for i, (_, passed) in enumerate(waiting) if passed >= MOST_PASSED), None)
+    late = next((i for i, (_, passed) in enumerate(waiting) if passed >= MAX_PASSED_OVER), None)
     rows = [(late, waiting[late])] if late is not None else list(enumerate(waiting))
     for place, (problem, _) in rows:
         for worker, known in enumerate(idle):
@@ -222,7 +222,7 @@ def assign(
 
 
 @dataclass(eq=False)
-class _Ticket:
+class _PendingRequest:
     """Who waits for a supervisor, and then has it."""
 
     problem: str
@@ -231,20 +231,20 @@ class _Ticket:
 
 
 @dataclass(frozen=True)
-class Place:
+class Slot:
     """Where a supervisor judges."""
 
     device: str | None = None
     """`None`: on whichever device a request names."""
     cores: tuple[int, ...] = ()
-    """Of this machine, that it and its children may use; none: all."""
+    """Cores that the supervisor and its children may use; empty: all."""
 
 
 def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
     """Share this machine's cores among devices, so that no two time on the same ones."""
     cores = sorted(os.sched_getaffinity(0))
     each = len(cores) // max(len(devices), 1)
-    if len(devices) < 2 or each < LEAST_CORES:
+    if len(devices) < 2 or each < MIN_CORES_PER_DEVICE:
         return [() for _ in devices]
     return [tuple(cores[n * each : (n + 1) * each]) for n in range(len(devices))]
 
@@ -252,7 +252,7 @@ def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
 class Supervisor:
     """One supervisor process, started when it is first needed; it judges one after the other."""
 
-    def __init__(self, home: Path, place: Place) -> None:
+    def __init__(self, home: Path, place: Slot) -> None:
         self._home = home
         self.place = place
         self._channel: Channel | None = None
@@ -263,7 +263,7 @@ class Supervisor:
     def remember(self, problem: str) -> None:
         """Note what it judges next."""
         known = [item for item in self.problems if item != problem]
-        self.problems = [*known, problem][-MOST_KNOWN:]
+        self.problems = [*known, problem][-MAX_KNOWN_PROBLEMS:]
 
     @property
     def pid(self) -> int | None:
@@ -340,7 +340,7 @@ class Supervisor:
                 f"home {self._home}: cannot be made ({error.strerror}); set TILEWRIGHT_HOME"
             ) from error
         # Without the folder that we stand in: a candidate there may be called like a module.
-        command = [sys.executable, "-P", "-m", "tilewright.evaluator.supervisor"]
+        command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
         if self.place.cores:
             command += ["--cores", ",".join(map(str, self.place.cores))]

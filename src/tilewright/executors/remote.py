@@ -14,14 +14,14 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
-from tilewright.executors.threads import in_thread
+from tilewright.executors._async import in_thread
 from tilewright.records import EvalReport, EvalRequest
 
 __all__ = ["RemoteExecutor", "refused"]
 
 WAIT_S = 30.0
 """How long one request waits at the server."""
-LONGEST_PAUSE_S = 10.0
+MAX_PAUSE_S = 10.0
 SUBMISSIONS = 5
 """How often work is submitted that the server has forgotten before it was told."""
 Progress = Callable[[str, dict[str, Any]], None]
@@ -178,7 +178,7 @@ class RemoteExecutor:
                     raise errors.InfrastructureError(
                         f"{self._url}: not reached within {self._patience_s:g} s: {error}"
                     ) from error
-            self._over.wait(min(pause, LONGEST_PAUSE_S))
+            self._over.wait(min(pause, MAX_PAUSE_S))
             pause *= 2
 
     def _once(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401 - JSON

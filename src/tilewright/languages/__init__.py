@@ -2,8 +2,8 @@
 
 from tilewright.languages.base import BuildPlan, Language
 from tilewright.languages.detect import BUILT_IN, detect, find_entry, main_first
-from tilewright.languages.reply import ParsedReply, parse_reply
-from tilewright.languages.source import Sighting, StaticFeatures, static_features
+from tilewright.languages.reply_parser import ParsedReply, parse_reply
+from tilewright.languages.static_features import Sighting, StaticFeatures, static_features
 from tilewright.languages.syntax import Unparseable
 
 __all__ = [

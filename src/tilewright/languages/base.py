@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from tilewright.errors import ConfigError
+from tilewright.languages.cpp_lexer import compiled_units
 from tilewright.languages.extensions import extension_calls
-from tilewright.languages.native import compiled_units
 from tilewright.languages.syntax import is_python, parse_modules
 from tilewright.records import Candidate, Record, SourceFile
 
@@ -26,7 +26,7 @@ class BuildPlan(Record):
     """`extension`: the module itself calls `load_inline` or `load` when it is imported in the
     build sandbox; what it then builds is known there only."""
     loader: str
-    """Module of `tilewright.contestant.loaders` that loads the candidate."""
+    """Module of `tilewright.runner.loaders` that loads the candidate."""
     command: tuple[str, ...] = ()
     """Compiler and flags of `c_abi`, without sources, include folders and output; `{arch}`
     stands for the device's architecture, as `sm_90`."""

@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from tilewright.errors import ConfigError
 from tilewright.languages.base import Language
 from tilewright.languages.cpp import CPP
+from tilewright.languages.cpp_lexer import defines, exported_names
 from tilewright.languages.cuda import CUDA
-from tilewright.languages.native import defines, exported_names
 from tilewright.languages.syntax import (
     Module,
     Unparseable,

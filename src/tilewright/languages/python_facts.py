@@ -6,14 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tilewright.languages.cpp_facts import native_facts
+from tilewright.languages.cpp_lexer import looks_native
 from tilewright.languages.extensions import extension_calls
-from tilewright.languages.facts import Fact
-from tilewright.languages.kernels import kernel_facts
-from tilewright.languages.native import looks_native
-from tilewright.languages.native_facts import native_facts
-from tilewright.languages.opnames import EXACT_NAMES, NAME_PREFIXES, WATCHED_MODULES
-from tilewright.languages.syntax import Module, calls, literal_text, names_bound
+from tilewright.languages.operator_names import EXACT_NAMES, NAME_PREFIXES, WATCHED_MODULES
+from tilewright.languages.syntax import Fact, Module, calls, literal_text, names_bound
 from tilewright.languages.torch_use import fallback_facts, torch_facts
+from tilewright.languages.triton_kernels import kernel_facts
 
 __all__ = ["imported_modules", "python_facts"]
 

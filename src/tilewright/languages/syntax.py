@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from tilewright.records import SourceFile
 
 __all__ = [
+    "Fact",
     "Module",
     "Unparseable",
     "calls",
@@ -29,10 +31,18 @@ __all__ = [
     "star_imports",
 ]
 
-_LONGEST_NAME = 1000
+_MAX_NAME_LENGTH = 1000
 _MAX_FOLD = 64
 """A string assembled from more pieces than this is not put together."""
 _parsing = threading.Lock()
+
+
+class Fact(NamedTuple):
+    """A fact of the source: the field of `StaticFeatures` it belongs to, its name, its line."""
+
+    field: str
+    name: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +267,7 @@ def _collect_assignments(module: Module) -> None:
             name = module.dotted(node.value)
             known = target.id in module.aliases
             # A name that grows with each line of a chain would take memory without end.
-            if name is not None and not known and len(name) <= _LONGEST_NAME:
+            if name is not None and not known and len(name) <= _MAX_NAME_LENGTH:
                 module.aliases[target.id] = name
 
 

@@ -6,15 +6,14 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from tilewright.languages.extensions import extension_builder
-from tilewright.languages.facts import Fact
-from tilewright.languages.kernels import kernel_nodes
-from tilewright.languages.opnames import (
+from tilewright.languages.operator_names import (
     COMPUTE_MODULES,
     COMPUTE_OPS,
     METHOD_OPS,
     TORCH_NAMESPACES,
 )
-from tilewright.languages.syntax import Module
+from tilewright.languages.syntax import Fact, Module
+from tilewright.languages.triton_kernels import kernel_nodes
 
 __all__ = ["fallback_facts", "torch_facts"]
 

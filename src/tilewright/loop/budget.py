@@ -9,31 +9,31 @@ from pydantic import Field
 from tilewright.records.base import Record
 from tilewright.records.events import Turn
 
-__all__ = ["Budget", "Spent", "spent_on"]
+__all__ = ["Budget", "Usage", "usage_of"]
 
 
-class Spent(Record):
+class Usage(Record):
     """What turns have used, or may use at most."""
 
     turns: int = Field(default=0, ge=0)
     tokens: int = Field(default=0, ge=0)
-    """Of prompts and replies."""
+    """Tokens of prompts and replies together."""
     device_s: float = Field(default=0.0, ge=0)
     """Wall seconds of evaluations."""
     usd: float = Field(default=0.0, ge=0)
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: Usage) -> Usage:
         """Return both together."""
-        return Spent(
+        return Usage(
             turns=self.turns + other.turns,
             tokens=self.tokens + other.tokens,
             device_s=self.device_s + other.device_s,
             usd=self.usd + other.usd,
         )
 
-    def times(self, count: int) -> Spent:
+    def times(self, count: int) -> Usage:
         """Return `count` times as much."""
-        return Spent(
+        return Usage(
             turns=count * self.turns,
             tokens=count * self.tokens,
             device_s=count * self.device_s,
@@ -49,7 +49,7 @@ class Budget(Record):
     device_s: float | None = Field(default=None, ge=0)
     usd: float | None = Field(default=None, ge=0)
 
-    def lacks(self, spent: Spent) -> str:
+    def exceeded(self, spent: Usage) -> str:
         """Return what would be used beyond this, or nothing."""
         for name in type(self).model_fields:
             most = getattr(self, name)
@@ -57,7 +57,7 @@ class Budget(Record):
                 return name
         return ""
 
-    def room(self, spent: Spent, running: int, turn: Spent, most: int) -> int:
+    def room(self, spent: Usage, running: int, turn: Usage, most: int) -> int:
         """Return how many more turns may begin, at most `most`.
 
         Args:
@@ -67,17 +67,17 @@ class Budget(Record):
             most: where counting ends.
         """
         count = 0
-        while count < most and not self.lacks(spent + turn.times(running + count + 1)):
+        while count < most and not self.exceeded(spent + turn.times(running + count + 1)):
             count += 1
         return count
 
 
-def spent_on(turns: Iterable[Turn]) -> Spent:
+def usage_of(turns: Iterable[Turn]) -> Usage:
     """Return what turns have used."""
-    total = Spent()
+    total = Usage()
     for turn in turns:
         reply = turn.reply
-        total += Spent(
+        total += Usage(
             turns=1,
             tokens=reply.prompt_tokens + reply.reply_tokens if reply else 0,
             device_s=sum(item.seconds for item in turn.judgements),

@@ -9,8 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPo
 from typing import Protocol
 
 from tilewright.errors import RecordError
-from tilewright.records.events import Ask, Asked, Begun, Stepped, Told, Turn
-from tilewright.records.log import EventLog
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Ask, RequestsIssued, RunStarted, Stepped, Turn, TurnFinished
 
 __all__ = ["Play", "Strategy", "drive", "replay"]
 
@@ -28,7 +28,9 @@ class Strategy(Protocol):
         """Take in what came of an ask."""
 
 
-def replay(strategy: Strategy, events: Iterable[Begun | Asked | Told | Stepped]) -> list[Ask]:
+def replay(
+    strategy: Strategy, events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]
+) -> list[Ask]:
     """Bring a fresh strategy to where a log ends; return what was asked and never told.
 
     Raises:
@@ -36,7 +38,7 @@ def replay(strategy: Strategy, events: Iterable[Begun | Asked | Told | Stepped])
     """
     open_asks: dict[str, Ask] = {}
     for event in events:
-        if isinstance(event, Asked):
+        if isinstance(event, RequestsIssued):
             again = strategy.ask(event.limit)
             if again != list(event.asks):
                 raise RecordError(
@@ -44,7 +46,7 @@ def replay(strategy: Strategy, events: Iterable[Begun | Asked | Told | Stepped])
                     f"and now would ask {[ask.id for ask in again][:3]}; were its inputs changed?"
                 )
             open_asks |= {ask.id: ask for ask in event.asks}
-        elif isinstance(event, Told):
+        elif isinstance(event, TurnFinished):
             strategy.tell(event.turn)
             open_asks.pop(event.turn.ask.id, None)
     return list(open_asks.values())
@@ -55,7 +57,7 @@ def drive(
     play: Play,
     log: EventLog,
     *,
-    in_flight: int,
+    max_concurrency: int,
     waiting: Iterable[Ask] = (),
     admit: Callable[[Ask], bool] = lambda _: True,
     stop: Callable[[], None] = lambda: None,
@@ -66,7 +68,7 @@ def drive(
         strategy: as `replay` left it, or fresh.
         play: called from several threads.
         log: open at its end.
-        in_flight: how many asks are played at once.
+        max_concurrency: how many asks are played at once.
         waiting: asks of an earlier sitting that were never told.
         admit: whether there is budget for an ask; one that is refused is asked in a later sitting.
         stop: ends what is being played, when the caller wants no more or something failed.
@@ -74,14 +76,16 @@ def drive(
     Raises:
         Exception: what `play` raises; turns that have ended by then are on the disk.
     """
-    with ThreadPoolExecutor(in_flight) as pool:
+    with ThreadPoolExecutor(max_concurrency) as pool:
         running: set[Future[Turn]] = set()
         ended: list[Future[Turn]] = []
         held = deque(waiting)
 
         try:
             while True:
-                while len(running) < in_flight and _next(strategy, log, held, in_flight, running):
+                while len(running) < max_concurrency and _next(
+                    strategy, log, held, max_concurrency, running
+                ):
                     if not admit(held[0]):
                         break
                     running.add(pool.submit(play, held.popleft()))
@@ -92,7 +96,7 @@ def drive(
                 ended = sorted(done, key=lambda item: item.exception() is None)
                 while ended:
                     turn = ended.pop().result()
-                    log.append(Told(turn=turn))
+                    log.append(TurnFinished(turn=turn))
                     strategy.tell(turn)
                     yield turn
         except BaseException as error:
@@ -110,7 +114,7 @@ def _save(strategy: Strategy, log: EventLog, left: Iterable[Future[Turn]]) -> No
     for future in left:
         with contextlib.suppress(Exception, CancelledError):
             turn = future.result()
-            log.append(Told(turn=turn))
+            log.append(TurnFinished(turn=turn))
             strategy.tell(turn)
 
 
@@ -118,14 +122,14 @@ def _next(
     strategy: Strategy,
     log: EventLog,
     held: deque[Ask],
-    in_flight: int,
+    max_concurrency: int,
     running: set[Future[Turn]],
 ) -> bool:
     """Have an ask at hand, if there is one: of an earlier time, or a new one."""
     if not held:
-        limit = in_flight - len(running)
+        limit = max_concurrency - len(running)
         asks = strategy.ask(limit)
         if asks:
-            log.append(Asked(limit=limit, asks=tuple(asks)))
+            log.append(RequestsIssued(limit=limit, asks=tuple(asks)))
             held.extend(asks)
     return bool(held)

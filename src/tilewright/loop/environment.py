@@ -9,21 +9,21 @@ from typing import Protocol as Interface
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.languages.reply import parse_reply
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.answer_evaluator import MAX_REASON, AnswerEvaluator, rule_of
 from tilewright.loop.feedback import Seen, feedback
-from tilewright.loop.judging import MAX_REASON, Judge, rule_of
 from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import conversation
 from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalReport, EvalRequest, Problem, Protocol, SourceFile
 from tilewright.records.base import digest_text
-from tilewright.records.events import Ask, Judgement, Reply, Turn
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn
+from tilewright.scoring.report_text import cut
 from tilewright.scoring.rewards import REWARDS
-from tilewright.scoring.words import cut
 
 __all__ = [
-    "Asking",
+    "AnswerJudge",
     "Environment",
     "Step",
     "judged",
@@ -33,18 +33,18 @@ __all__ = [
 ]
 
 
-class Asking(Interface):
+class AnswerJudge(Interface):
     """What a player needs of an environment: its prompts, and what it says of replies."""
 
     def prompt(
-        self, problem: Problem, shown: Sequence[Turn], directive: str = ""
+        self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
     ) -> tuple[Message, ...]:
         """Return the messages that ask for an answer."""
 
-    def answered(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
+    def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
         """Judge a reply."""
 
-    def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
+    def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""
 
 
@@ -60,34 +60,34 @@ class Step:
 
 
 def judged(
-    judge: Judge,
+    judge: AnswerEvaluator,
     ask: Ask,
     problem: Problem,
     files: tuple[SourceFile, ...],
     settings: Config,
     protocols: Sequence[Protocol],
     language: str | None = None,
-) -> tuple[tuple[Judgement, ...], tuple[EvalReport | None, ...]]:
+) -> tuple[tuple[EvalSummary, ...], tuple[EvalReport | None, ...]]:
     """Judge source files under each protocol; return what the log says of them, and the reports.
 
     Raises:
         InfrastructureError: our own side fails again and again.
     """
-    found: list[tuple[Judgement, EvalReport | None]] = []
+    found: list[tuple[EvalSummary, EvalReport | None]] = []
     for protocol in protocols:
         section = settings.eval.model_copy(update={"protocol": protocol})
         chosen = settings.model_copy(update={"eval": section})
         request = requested(files, problem, chosen, language)
-        if isinstance(request, Judgement):
+        if isinstance(request, EvalSummary):
             found.append((request, None))
         else:
-            found.append(judge.judge(ask, request))
+            found.append(judge.evaluate(ask, request))
     return tuple(item for item, _ in found), tuple(report for _, report in found)
 
 
 def requested(
     files: tuple[SourceFile, ...], problem: Problem, settings: Config, language: str | None = None
-) -> EvalRequest | Judgement:
+) -> EvalRequest | EvalSummary:
     """Return the request for source files, or the judgement of what cannot be a candidate."""
     try:
         made = make_candidate(files, problem, language=language)
@@ -97,9 +97,9 @@ def requested(
     return build_request(made[0] if isinstance(made, tuple) else made, problem, settings)
 
 
-def unusable(protocol: Protocol, problem: Problem, reason: str) -> Judgement:
+def unusable(protocol: Protocol, problem: Problem, reason: str) -> EvalSummary:
     """Return the judgement of a reply that holds no candidate: it failed."""
-    return Judgement(
+    return EvalSummary(
         protocol=protocol,
         verdict="failed",
         reason=cut(f"unparseable in prepare: {reason}", MAX_REASON),
@@ -113,7 +113,7 @@ class Environment:
     `answered` may be called from several threads; `reset` and `step` are one episode's.
     """
 
-    def __init__(self, settings: Config, judge: Judge) -> None:
+    def __init__(self, settings: Config, judge: AnswerEvaluator) -> None:
         self._settings = within_turn(settings)
         self._judge = judge
         self._reward = REWARDS[settings.loop.reward]
@@ -122,12 +122,12 @@ class Environment:
         self._turns: list[Turn] = []
 
     def prompt(
-        self, problem: Problem, shown: Sequence[Turn], directive: str = ""
+        self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
     ) -> tuple[Message, ...]:
         """Return the messages that ask for an answer."""
-        return conversation(problem, self._settings.loop.language, shown, directive)
+        return conversation(problem, self._settings.loop.language, shown, instruction)
 
-    def answered(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
+    def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
         """Judge a reply; a reply without code is a failed candidate.
 
         Raises:
@@ -137,7 +137,7 @@ class Environment:
         parsed = parse_reply(reply.text, problem.entry)
         reports: tuple[EvalReport | None, ...] = (None,)
         if not parsed.files:
-            judgements: tuple[Judgement, ...] = (unusable(protocol, problem, parsed.reason),)
+            judgements: tuple[EvalSummary, ...] = (unusable(protocol, problem, parsed.reason),)
         else:
             judgements, reports = judged(
                 self._judge, ask, problem, parsed.files, self._settings, [protocol]
@@ -155,10 +155,10 @@ class Environment:
             judgements=judgements,
         )
 
-    def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
+    def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""
         protocol = self._settings.eval.protocol
-        said = Judgement(protocol=protocol, verdict="unjudged", reason=cut(reason, MAX_REASON))
+        said = EvalSummary(protocol=protocol, verdict="unjudged", reason=cut(reason, MAX_REASON))
         return Turn(ask=ask, prompt=prompt, judgements=(said,))
 
     def reset(self, problem: Problem) -> tuple[Message, ...]:
@@ -185,11 +185,11 @@ class Environment:
             sample=self._episode,
             turn=number,
             parents=earlier[-1:],
-            shown=earlier,
+            shown_turns=earlier,
         )
         given = Reply(text=reply) if isinstance(reply, str) else reply
         asked = digest_of(self.prompt(problem, self._turns))
-        turn = await asyncio.to_thread(self.answered, ask, problem, given, asked)
+        turn = await asyncio.to_thread(self.evaluate_reply, ask, problem, given, asked)
         self._turns.append(turn)
         prompt = self.prompt(problem, self._turns)
         return Step(turn, self._reward(turn.judgements[0]), prompt)
@@ -198,8 +198,8 @@ class Environment:
 def within_turn(settings: Config) -> Config:
     """Return settings under which one evaluation takes no longer than a turn may."""
     limits = settings.eval.limits
-    total_s = min(limits.total_s, settings.loop.turn_s)
+    total_timeout_s = min(limits.total_timeout_s, settings.loop.eval_timeout_s)
     section = settings.eval.model_copy(
-        update={"limits": limits.model_copy(update={"total_s": total_s})}
+        update={"limits": limits.model_copy(update={"total_timeout_s": total_timeout_s})}
     )
     return settings.model_copy(update={"eval": section})

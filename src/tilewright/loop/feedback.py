@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilewright.records import EvalReport, Failed, Incorrect, Rejected
-from tilewright.records.events import Judgement
-from tilewright.scoring.advice import advice
-from tilewright.scoring.units import short_time
-from tilewright.scoring.words import speed_text
+from tilewright.records.events import EvalSummary
+from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.report_text import short_time, speed_text
 
 __all__ = ["FEEDBACK", "Seen", "feedback", "redacted"]
 
@@ -24,7 +23,7 @@ CHARACTERS_PER_TOKEN = 4
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+\-]+/)+([\w.+\-]+)")
 _SECRET = re.compile(r"(?<![\w.])[0-9a-f]{16,}\b")
 _ALLOWED = re.compile(r"; error [\d.e+\-]+ times the allowed one")
-MOST_PRINTED = 400
+MAX_PRINTED_CHARS = 400
 CUT = "\n[...]\n"
 
 
@@ -32,7 +31,7 @@ CUT = "\n[...]\n"
 class Seen:
     """One answer, judged."""
 
-    judgement: Judgement
+    judgement: EvalSummary
     report: EvalReport | None
     """`None` where the answer held no candidate, or nothing could be judged."""
     reward: float | None
@@ -96,14 +95,17 @@ def _speed(report: EvalReport) -> str:
 def _cases(report: EvalReport) -> str:
     lines = []
     for item in report.comparisons:
-        mine, theirs = short_time(item.candidate.median_us), short_time(item.reference.median_us)
+        mine, theirs = (
+            short_time(item.candidate.median_us),
+            short_time(item.baseline_timing.median_us),
+        )
         text = speed_text(item.speedup, item.speedup_low, item.speedup_high)
         lines.append(f"- {item.case}: {mine}, {item.baseline} {theirs}: {text}")
     return "\n".join(lines)
 
 
 def _right_cases(report: EvalReport) -> str:
-    right = list(dict.fromkeys(item.case for item in report.cases if item.verdict == "right"))
+    right = list(dict.fromkeys(item.case for item in report.cases if item.result == "pass"))
     return f"Right so far: {', '.join(right)}." if right else ""
 
 
@@ -113,8 +115,8 @@ def _labels(report: EvalReport) -> str:
 
 
 def _printed(report: EvalReport) -> str:
-    text = report.printed.strip()
-    return f"It printed:\n{text[-MOST_PRINTED:]}" if text else ""
+    text = report.candidate_output.strip()
+    return f"It printed:\n{text[-MAX_PRINTED_CHARS:]}" if text else ""
 
 
 def _paper(seen: Seen) -> list[str]:
@@ -144,7 +146,7 @@ def _released_code(seen: Seen) -> list[str]:
         "compiled": built,
         "correctness": said.verdict == "correct",
         "decoy_kernel": said.verdict == "rejected",
-        "reference_runtime": round(first.reference.median_us / 1e3, 6) if first else None,
+        "reference_runtime": round(first.baseline_timing.median_us / 1e3, 6) if first else None,
         "kernel_runtime": round(first.candidate.median_us / 1e3, 6) if first else None,
         "speedup": said.speedup or 0.0,
         "metadata": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.languages.reply import spoken
+from tilewright.languages.reply_parser import spoken
 from tilewright.loop.policies.base import Message
 from tilewright.records import Problem
 from tilewright.records.events import Turn
@@ -51,24 +51,24 @@ def conversation(
     problem: Problem,
     language: str | None,
     shown: Sequence[Turn],
-    directive: str = "",
+    instruction: str = "",
     asked: str = "",
 ) -> tuple[Message, ...]:
     """Return the messages of a prompt: the opening, then each shown turn and its feedback.
 
-    The last message asks for an answer; `directive` is added to it. Where others wrote what was
-    asked (`Ask.asked`, of the shown turns and of this one), their words stand in place of ours.
+    The last message asks for an answer, and `instruction` is added to it. `Ask.prompt_override`
+    holds the words of others, of the shown turns and of this one. It replaces our words.
     """
     messages, ours = list[Message](), opening(problem, language)
     for turn in shown:
         if turn.reply is None:
             continue
-        messages.append(Message(role="user", text=turn.ask.asked or ours))
+        messages.append(Message(role="user", text=turn.ask.prompt_override or ours))
         # What was thought aloud is not shown again: it is long, and the code says it all.
         messages.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
         ours = f"{turn.feedback}\n\n{AGAIN}"
     messages.append(Message(role="user", text=asked or ours))
-    if directive:
+    if instruction:
         last = messages[-1]
-        messages[-1] = Message(role="user", text=f"{last.text}\n\n{directive}")
+        messages[-1] = Message(role="user", text=f"{last.text}\n\n{instruction}")
     return tuple(messages)

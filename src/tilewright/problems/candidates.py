@@ -77,5 +77,5 @@ def make_candidate(
             language=language or "torch", files=files, entry=entry or problem.entry
         )
         message = f"{broken.path}: {broken.message}" if isinstance(broken, Unparseable) else broken
-        return candidate, Failed(stage="prepare", reason="unparseable", message=message)
+        return candidate, Failed(stage="build", reason="syntax_error", message=message)
     return Candidate(language=name, files=files, entry=found, allow_imports=allow_imports)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.evaluator.confinement import LAYERS
-from tilewright.evaluator.evaluation import COMPILE_MODES
+from tilewright.evaluator.pipeline.session import COMPILE_MODES
 from tilewright.problems.candidates import make_candidate, read_files
-from tilewright.problems.store import find_one
+from tilewright.problems.imported_sets import find_one
 from tilewright.records import (
     Baseline,
     Candidate,
@@ -19,6 +18,7 @@ from tilewright.records import (
     Problem,
     SourceFile,
 )
+from tilewright.wire.names import ISOLATION_LAYERS
 
 __all__ = ["build_request"]
 
@@ -46,7 +46,7 @@ def build_request(
     imports = tuple(str(Path(path).resolve()) for path in allow_imports)
     for path in imports:
         if not Path(path).is_dir():
-            raise ConfigError(f"--allow-import {path}: no such folder")
+            raise ConfigError(f"--python-path {path}: no such folder")
     made = _candidate(candidate, target, language, entry, imports)
     section = settings.eval
     baselines = tuple(_baseline(name, target) for name in section.baselines)
@@ -57,9 +57,9 @@ def build_request(
             raise ConfigError(
                 f"--baseline: two sides would be called {name!r}; rename the file of one"
             )
-    for name in section.require_layers:
-        if name not in LAYERS:
-            raise ConfigError(f"no layer {name!r}; known: {', '.join(LAYERS)}")
+    for name in section.require_isolation:
+        if name not in ISOLATION_LAYERS:
+            raise ConfigError(f"no layer {name!r}; known: {', '.join(ISOLATION_LAYERS)}")
     return EvalRequest(
         problem=target,
         candidate=made,
@@ -69,7 +69,7 @@ def build_request(
         timing=section.timing,
         limits=section.limits,
         device=section.device,
-        require_layers=section.require_layers,
+        require_isolation=section.require_isolation,
         seed=seed,
     )
 

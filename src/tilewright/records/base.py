@@ -9,8 +9,9 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from tilewright.errors import RecordError
+from tilewright.records.version1 import upgrade
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 __all__ = ["SCHEMA_VERSION", "JsonValue", "Record", "digest_text", "is_text"]
 
@@ -55,20 +56,29 @@ class Record(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            version = _schema_of(text)
-            if version is not None and version > SCHEMA_VERSION:
-                raise RecordError(
-                    f"{cls.__name__}: written with schema version {version}, this tilewright "
-                    f"reads up to {SCHEMA_VERSION}; upgrade tilewright to read it"
-                ) from error
-            if version is not None and version < SCHEMA_VERSION:
-                raise RecordError(
-                    f"{cls.__name__}: of an older version: its schema_version is {version}, this "
-                    f"tilewright reads {SCHEMA_VERSION}"
-                ) from error
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the document"
-            raise RecordError(f"{cls.__name__}: {where}: {first['msg']}") from error
+            return cls._from_older(text, error)
+
+    @classmethod
+    def _from_older(cls, text: str | bytes, error: ValidationError) -> Self:
+        """Read a document that is not of this version: an older one is upgraded, others refused."""
+        version = _schema_of(text)
+        if version is not None and version > SCHEMA_VERSION:
+            raise RecordError(
+                f"{cls.__name__}: written with schema version {version}, this tilewright "
+                f"reads up to {SCHEMA_VERSION}; upgrade tilewright to read it"
+            ) from error
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict):
+            try:
+                return cls.model_validate_json(json.dumps(upgrade(cls, document)))
+            except ValidationError as again:
+                error = again
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise RecordError(f"{cls.__name__}: {where}: {first['msg']}") from error
 
 
 def _schema_of(text: str | bytes) -> int | None:

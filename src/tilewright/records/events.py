@@ -13,20 +13,20 @@ from tilewright.records.request import Protocol
 __all__ = [
     "EVENT",
     "Ask",
-    "Asked",
-    "Begun",
+    "EvalSummary",
     "Event",
-    "Judgement",
     "Reply",
+    "RequestsIssued",
     "Role",
+    "RunStarted",
     "Stepped",
-    "Told",
     "Turn",
+    "TurnFinished",
 ]
 
 Role = Literal["propose", "measure", "say"]
 """`propose`: write a candidate, which is judged. `measure`: judge the parent's candidate once more.
-`say`: answer the directive in words that a strategy reads; nothing is judged."""
+`say`: answer the instruction in words that a strategy reads; nothing is judged."""
 
 
 class Ask(Record):
@@ -42,15 +42,15 @@ class Ask(Record):
     role: Role = "propose"
     parents: tuple[str, ...] = ()
     """Asks from whose answers it goes on."""
-    shown: tuple[str, ...] = ()
+    shown_turns: tuple[str, ...] = ()
     """Asks that its prompt shows with their answers and what was said of them, oldest first."""
-    directive: str = ""
+    instruction: str = ""
     """What the prompt asks for beside the problem."""
-    asked: str = ""
+    prompt_override: str = ""
     """The last message of its prompt, word for word, where others wrote it: of an import."""
 
 
-class Judgement(Record):
+class EvalSummary(Record):
     """One verdict on an answer, in short; `report` holds the whole."""
 
     protocol: Protocol
@@ -68,7 +68,7 @@ class Judgement(Record):
     coverage: float | None = Field(default=None, ge=0, le=1)
     """Share of the device time that is in its own kernels."""
     unchecked: float | None = Field(default=None, gt=0)
-    """Of what was rejected though its outputs were right: the speed-up measured all the same. For
+    """The speed-up of a rejected candidate whose outputs were right. For
     views without checks; no verdict rests on it."""
     unchecked_low: float | None = Field(default=None, gt=0)
     """The lower end of its interval."""
@@ -99,7 +99,7 @@ class Reply(Record):
     tokens: tuple[int, ...] = ()
     """Ids of what was sampled, where the policy knows them."""
     logprobs: tuple[float, ...] = ()
-    """Of each of them, at the temperature at which it was sampled."""
+    """Log-probability of each token, at the sampling temperature."""
 
     @field_validator("text", "reasoning")
     @classmethod
@@ -120,15 +120,15 @@ class Turn(Record):
     reply: Reply | None = None
     feedback: str = ""
     """What a later prompt says of it."""
-    judgements: tuple[Judgement, ...] = ()
+    judgements: tuple[EvalSummary, ...] = ()
     """Empty where nothing was to be judged."""
 
 
-class Begun(Record):
+class RunStarted(Record):
     """The first line: what kind of run it is."""
 
-    event: Literal["begun"] = "begun"
-    schema_version: Literal[1] = SCHEMA_VERSION
+    event: Literal["run_started"] = "run_started"
+    schema_version: Literal[2] = SCHEMA_VERSION
     kind: str
     name: str
     problems: str
@@ -136,24 +136,24 @@ class Begun(Record):
     language: str | None = None
     evaluator: str
     device: str
-    weak: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    unsound_problems: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Problems that the linter found weak strictly, and the answers that pass on them."""
-    unlinted: int | None = Field(default=None, ge=0)
+    problems_not_linted: int | None = Field(default=None, ge=0)
     """How many it never looked at: these count as sound. `None`: nobody asked."""
 
 
-class Asked(Record):
+class RequestsIssued(Record):
     """The strategy was asked for at most `limit` asks, and gave these."""
 
-    event: Literal["asked"] = "asked"
+    event: Literal["requests_issued"] = "requests_issued"
     limit: int = Field(ge=1)
     asks: tuple[Ask, ...]
 
 
-class Told(Record):
+class TurnFinished(Record):
     """A turn ended, and the strategy was told."""
 
-    event: Literal["told"] = "told"
+    event: Literal["turn_finished"] = "turn_finished"
     turn: Turn
 
 
@@ -169,5 +169,7 @@ class Stepped(Record):
     """The health of the run; `None` where there was nothing to measure."""
 
 
-Event = Annotated[Begun | Asked | Told | Stepped, Field(discriminator="event")]
-EVENT: TypeAdapter[Begun | Asked | Told | Stepped] = TypeAdapter(Event)
+Event = Annotated[
+    RunStarted | RequestsIssued | TurnFinished | Stepped, Field(discriminator="event")
+]
+EVENT: TypeAdapter[RunStarted | RequestsIssued | TurnFinished | Stepped] = TypeAdapter(Event)

@@ -23,17 +23,19 @@ __all__ = [
 ]
 
 Verdict = Literal["correct", "incorrect", "failed", "rejected", "unjudged"]
-Stage = Literal["prepare", "spawn", "load", "correctness", "knockout", "timing", "exit"]
+Stage = Literal[
+    "build", "start_judge", "load", "correctness", "launch_suppression", "timing", "shutdown"
+]
 FailedReason = Literal[
-    "unparseable",
+    "syntax_error",
     "build",
     "exception",
     "crash",
-    "exit",
+    "unexpected_exit",
     "timeout",
-    "out of memory",
-    "protocol",
-    "memory corruption",
+    "out_of_memory",
+    "protocol_violation",
+    "memory_corruption",
 ]
 
 
@@ -67,7 +69,7 @@ class Incorrect(Record):
     kind: Literal["count", "shape", "dtype", "values", "nonfinite", "mutation", "weights"]
     case: str
     message: str
-    error_over_bound: float | None = Field(default=None, gt=0)
+    error_over_tolerance: float | None = Field(default=None, gt=0)
     """The largest error in units of the allowed one; `None` where no number exists."""
 
 

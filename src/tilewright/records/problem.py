@@ -68,23 +68,23 @@ class Problem(Record):
     precision: Literal["fp32", "tf32", "fp16", "bf16"] = "tf32"
     grads: tuple[str, ...] = ()
     """Arguments of the reference whose gradients are outputs too."""
-    donates: tuple[str, ...] = ()
+    writable_inputs: tuple[str, ...] = ()
     """Arguments that a candidate may overwrite; the judge restores them. What the reference itself
     overwrites on the same inputs it may overwrite too."""
-    keywords: tuple[str, ...] = ()
+    keyword_args: tuple[str, ...] = ()
     """Arguments that are passed by name: the last ones of the inputs, in this order."""
-    contents: tuple[str, ...] | None = None
+    input_variations: tuple[str, ...] | None = None
     """Input variations that make sense; `None`: all of them."""
-    sizes: dict[str, tuple[int, int]] = Field(default_factory=dict)
+    size_ranges: dict[str, tuple[int, int]] = Field(default_factory=dict)
     """Case parameters that may vary, with inclusive bounds, for hidden sizes."""
     tolerance: float | None = Field(default=None, gt=0)
     """The benchmark's published absolute and relative tolerance, for `official`."""
-    published: Literal["allclose", "by_dtype", "runs"] = "allclose"
+    official_comparison: Literal["allclose", "by_dtype", "runs"] = "allclose"
     """How `official` compares: `allclose` with `tolerance` on five inputs (KernelBench); `by_dtype`
     on one, with KernelBench-X's tolerances; `runs`: not at all, since the benchmark compares what
     tests print, and these print nothing (TritonBench)."""
     thresholds: tuple[float, float, float] | None = None
-    """Of a task that asks for quantization: the least cosine, the largest relative L1 distance and
+    """For a task that asks for quantization: the least cosine, the largest relative L1 distance and
     root mean square error (KernelBench-X); they stand in the place of other tolerances."""
     aliases: tuple[str, ...] = ()
     """Other names that the benchmark takes for `entry`."""

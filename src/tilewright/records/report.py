@@ -32,10 +32,10 @@ class Timing(Record):
     low_us: float = Field(gt=0)
     high_us: float = Field(gt=0)
     samples: int = Field(gt=0)
-    method: Literal["supervisor_clock", "judge_events", "cuda_events"]
-    call_us: float | None = Field(default=None, gt=0)
+    method: Literal["host_clock", "cuda_events_trusted", "cuda_events_candidate"]
+    call_latency_us: float | None = Field(default=None, gt=0)
     """On a GPU: what a Python caller waits for it, by the supervisor's clock."""
-    batched_us: float | None = Field(default=None, gt=0)
+    back_to_back_us: float | None = Field(default=None, gt=0)
     """On a GPU: one of many calls behind one gate, with warm caches; in no ratio."""
     peak_bytes: int | None = Field(default=None, ge=0)
     """On a GPU: memory that a call allocates at its peak, by the side's own word."""
@@ -47,7 +47,7 @@ class Comparison(Record):
     case: str
     baseline: str
     candidate: Timing
-    reference: Timing
+    baseline_timing: Timing
     speedup: float = Field(gt=0)
     speedup_low: float | None = Field(gt=0)
     speedup_high: float | None = Field(gt=0)
@@ -55,21 +55,21 @@ class Comparison(Record):
     blocks: int = Field(ge=1)
     moved_bytes: int = Field(default=0, ge=0)
     """Bytes of the inputs and outputs of one call."""
-    decision: Literal["faster", "slower", "no measurable difference", "no interval"]
-    pairs: tuple[int, ...] = ()
+    conclusion: Literal["faster", "slower", "no measurable difference", "no interval"]
+    blocks_per_process: tuple[int, ...] = ()
     """Blocks that each pair of processes made, in order; together all of them."""
     labels: tuple[str, ...] = ()
     """For example `short`, `noisy`, `uncalibrated`."""
     raw_us: tuple[tuple[float, ...], ...] = ()
     """One row a block: reference, candidate, candidate, reference (ABBA), microseconds."""
-    said_us: tuple[tuple[float, ...], ...] = ()
+    self_reported_us: tuple[tuple[float, ...], ...] = ()
     """The same calls on a device by the sides' own events: testimony, shown and never used."""
 
 
 class Ceilings(Record):
     """What this device was seen to do at most: measured on it in a second, then kept."""
 
-    bytes_per_s: float = Field(gt=0)
+    memory_bandwidth_bytes_per_s: float = Field(gt=0)
     """The better of copying and reading a gigabyte."""
     flops_per_s: dict[str, float]
     """Products of large matrices, by precision: `fp32`, `tf32`, `fp16`, `bf16`."""
@@ -96,9 +96,9 @@ class Profile(Record):
 
     case: str
     launches: int = Field(ge=0)
-    own_share: float = Field(ge=0, le=1)
+    self_reported_share: float = Field(ge=0, le=1)
     """Share of the call between events around its own launches: its own word."""
-    saved_share: float | None = Field(default=None, ge=0, le=1)
+    suppressed_share: float | None = Field(default=None, ge=0, le=1)
     """Share of the call that is saved when its own launches are left out: the judge's figure."""
     coverage: float = Field(ge=0, le=1)
     """The smaller of the two."""
@@ -118,10 +118,10 @@ class CaseResult(Record):
     """One comparison of outputs: which case and contents, how far off, against which oracle."""
 
     case: str
-    contents: str
-    verdict: Literal["right", "wrong", "skipped"]
+    input_variation: str
+    result: Literal["pass", "fail", "skipped"]
     detail: str = ""
-    error_over_bound: float | None = Field(default=None, ge=0)
+    error_over_tolerance: float | None = Field(default=None, ge=0)
     oracle: str = ""
     seed: str = ""
     """What the reproducer needs to draw the same inputs."""
@@ -155,7 +155,7 @@ class Environment(Record):
 class EvalReport(Record):
     """The whole answer. Its JSON is the document that `--json` prints."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     verdict: Verdict
     speedup: float | None = Field(default=None, gt=0)
     """Geometric mean over timed cases against the first baseline; `None` without one."""
@@ -175,11 +175,11 @@ class EvalReport(Record):
     """Where a trace was asked for, the longest first: testimony."""
     cases: tuple[CaseResult, ...] = ()
     stages: tuple[StageRecord, ...] = ()
-    protections: tuple[Protection, ...] = ()
+    isolation: tuple[Protection, ...] = ()
     environment: Environment
     seed: str
     """The root seed, revealed after the verdict: with it the same inputs are drawn again."""
-    printed: str = ""
+    candidate_output: str = ""
     """What the candidate printed, cut to the limit. Shown, never trusted."""
     request: EvalRequest
     evaluator: str

@@ -1,4 +1,4 @@
-"""What is asked of the evaluator."""
+"""The request for one evaluation."""
 
 from __future__ import annotations
 
@@ -16,47 +16,59 @@ Protocol = Literal["strict", "official"]
 
 
 class Rules(Record):
-    """What a run allows. Recorded in every report."""
+    """Rules that decide which candidates are accepted. Every report records them."""
 
     precision: Literal["tf32", "fp32"] = "tf32"
-    require_own_kernel: bool = False
-    """Reject a candidate that launches no kernel of its own, also in plain torch."""
+    """Precision of float32 matrix products, in the reference and in every implementation."""
+    require_custom_kernel: bool = False
+    """Reject a candidate that launches no kernel of its own, even one in plain torch."""
     deny_labels: tuple[str, ...] = ()
-    """Labels that reject a candidate, for example `library call`."""
+    """Labels that reject a candidate, for example `library_call`."""
 
 
 class TimingPlan(Record):
     """How long and how exactly to time."""
 
     enabled: bool = True
+    """`false`: check correctness only, without any timing."""
     min_blocks: int = Field(default=20, ge=4)
+    """Fewest ABBA blocks of one case."""
     max_blocks: int = Field(default=100, ge=4)
-    target_half_width: float = Field(default=0.01, gt=0)
-    """Stop once the 95 % interval of the log ratio is this narrow on either side."""
+    """Most ABBA blocks of one case."""
+    target_ci_half_width: float = Field(default=0.01, gt=0)
+    """Stop when the half-width of the 95 % confidence interval of the log ratio is at most this."""
     max_s: float = Field(default=3.0, gt=0)
-    """Seconds of timed calls per case and baseline."""
-    more_pairs: int = Field(default=2, ge=0, le=8)
-    """Pairs of processes beyond the planned one or two on a GPU, while a difference may be luck;
-    twice as many where the pairs say that the sides differ."""
+    """Most seconds of timed calls for each case and baseline."""
+    extra_replicates: int = Field(default=2, ge=0, le=8)
+    """GPU only: most additional process replicates while the difference could be noise. The number
+    doubles if the result claims a speed-up or a slow-down."""
 
 
 class Limits(Record):
-    """What one candidate may use."""
+    """Resource limits of one candidate."""
 
     memory_bytes: int = Field(default=4 << 30, gt=0)
-    tmp_bytes: int = Field(default=512 << 20, gt=0)
+    """Memory of one process of the candidate."""
+    tmpfs_bytes: int = Field(default=512 << 20, gt=0)
+    """Size of the writable file system in the sandbox."""
     processes: int = Field(default=64, gt=0)
+    """Most processes and threads of the candidate."""
     build_s: float = Field(default=180.0, gt=0)
+    """Most seconds of compilation."""
     load_s: float = Field(default=30.0, gt=0)
-    call_s: float = Field(default=20.0, gt=0)
+    """Most seconds until the candidate is imported and constructed."""
+    call_timeout_s: float = Field(default=20.0, gt=0)
+    """Most seconds of one call."""
     exit_s: float = Field(default=3.0, gt=0)
-    total_s: float = Field(default=300.0, gt=0)
-    output_bytes: int = Field(default=65536, gt=0)
-    """How much of the candidate's own printing is kept."""
+    """Most seconds until the process has ended after the last call."""
+    total_timeout_s: float = Field(default=300.0, gt=0)
+    """Most seconds of the whole evaluation."""
+    stdout_bytes: int = Field(default=65536, gt=0)
+    """Bytes of the candidate's stdout and stderr that are kept."""
 
 
 class EvalRequest(Record):
-    """One candidate, one problem, and how to judge it."""
+    """One candidate, one problem, and how to evaluate the candidate."""
 
     problem: Problem
     candidate: Candidate
@@ -67,13 +79,13 @@ class EvalRequest(Record):
     limits: Limits = Limits()
     device: str = "cpu"
     trace: bool = False
-    """Whether to list the kernels of one call on a GPU, by torch's profiler: seconds more."""
-    require_layers: tuple[str, ...] = ()
-    """Isolation layers without which nothing of the candidate is run."""
+    """GPU only: list the kernels of one call with torch's profiler. It takes seconds more."""
+    require_isolation: tuple[str, ...] = ()
+    """Isolation layers that must be active before any code of the candidate runs."""
     seed: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
-    """The 128-bit root seed in hexadecimal; `None`: drawn in secret."""
+    """The 128-bit root seed in hexadecimal. `None`: a secret random seed."""
 
     @property
     def allows_tf32(self) -> bool:
-        """Tell whether products of float32 may be rounded to tf32, for every side and the judge."""
+        """Tell whether float32 products may be rounded to tf32, by the judge and all runners."""
         return self.rules.precision == "tf32" and self.problem.precision != "fp32"

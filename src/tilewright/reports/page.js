@@ -105,7 +105,7 @@ if (grouped.length) {
 const counts = (found) => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ") || "none";
 $("kinds").append(table(["run", "verdicts", "kinds of failure", "findings", "labels", "weak problems left out"],
   series.map((item) => [item.name, counts(item.numbers.verdicts), counts(item.numbers.kinds), counts(item.numbers.findings), counts(item.numbers.labels),
-    item.numbers.weak_left_out + (item.protocol === "strict" && item.run.unlinted ? ` (${item.run.unlinted} problems were never linted)` : "")])));
+    item.numbers.weak_left_out + (item.protocol === "strict" && item.run.problems_not_linted ? ` (${item.run.problems_not_linted} problems were never linted)` : "")])));
 const flips = data.runs.flatMap((run) => run.summary.flips.map((flip) => ({ ...flip, ask: whose(run, flip.ask) }))), kinds = data.runs.flatMap((run) => run.summary.flip_kinds.map((kind) => [run.name, kind]));
 const says = (verdicts) => Object.entries(verdicts).map(([name, verdict]) => `${name}: ${verdict}`).join(", ");
 const more = kinds.reduce((sum, [, kind]) => sum + kind.count, 0) - flips.length;
@@ -148,7 +148,7 @@ const detail = (line) => {
   const cell = el("td", { colspan: 5, class: "detail" });
   if (!line.item.report) { cell.append(el("p", {}, "It has no report. " + (line.item.reason || ""))); return cell; }
   const path = quoted(`${line.run.path}/${line.item.report}`);
-  if (!whole) { cell.append(el("p", {}, "Its report is not in this page; make it with --full, or run: "), el("code", {}, `tilewright explain ${path}`), el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --replay ${path}`)); return cell; }
+  if (!whole) { cell.append(el("p", {}, "Its report is not in this page; make it with --all-candidates, or run: "), el("code", {}, `tilewright explain ${path}`), el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --from-report ${path}`)); return cell; }
   if (whole.message) cell.append(el("pre", { class: "source", tabindex: 0 }, whole.message));
   if (whole.comparisons.length) cell.append(table(["case", "baseline", "it took", "candidate took", "speed-up"], whole.comparisons.map((c) => [c.case, c.baseline, c.reference_us.toFixed(2) + " us", c.candidate_us.toFixed(2) + " us", speed({ speedup: c.speedup, low: c.low === null ? undefined : c.low, high: c.high })])));
   for (const finding of whole.findings) cell.append(el("p", {}, `${finding.code}: ${finding.summary}`), el("code", {}, JSON.stringify(finding.evidence)));
@@ -156,7 +156,7 @@ const detail = (line) => {
   const source = el("pre", { class: "source", tabindex: 0 }); source.append(paint(whole.source));
   cell.append(source);
   if (whole.cut) cell.append(el("p", {}, "The rest of the source is in its report."));
-  cell.append(el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --replay ${path}`));
+  cell.append(el("p", {}, "Again, with the same inputs: "), el("code", {}, `tilewright eval --from-report ${path}`));
   return cell;
 };
 const draw = () => {

@@ -23,7 +23,7 @@ const speed = (item) => {
   if (item.speedup === undefined || item.speedup === null) return "";
   if (item.low === undefined || item.low === null) return times(item.speedup) + ", no interval";
   const ends = "[" + item.low.toFixed(3) + ", " + item.high.toFixed(3) + "]";
-  // What decides is scoring.statistics.decide: a wide interval has to exclude 1 by more.
+  // What decides is scoring.intervals.decide: a wide interval has to exclude 1 by more.
   const wide = item.high / item.low >= (1 + Number("{{NOISY_HALF_WIDTH}}")) ** 2, stretch = wide ? Number("{{STRETCH}}") : 1;
   const middle = Math.log(item.speedup), faster = middle > stretch * (middle - Math.log(item.low)), slower = middle < -stretch * (Math.log(item.high) - middle);
   return faster || slower ? times(item.speedup) + " " + ends : "no measurable difference " + ends;

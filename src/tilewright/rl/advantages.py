@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.rl.masked import Masked, require_shape, zero_filled
-from tilewright.rl.options import Singleton, Spread
+from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
+from tilewright.rl.presets import Singleton, Spread
 
 __all__ = ["group_mean", "leave_one_out", "reinforce", "turn_groups"]
 
@@ -36,7 +36,9 @@ def turn_groups(prompts: Tensor, turns: int) -> Tensor:
     return groups
 
 
-def leave_one_out(returns: Masked, group: Tensor, *, singleton: Singleton = "return") -> Masked:
+def leave_one_out(
+    returns: Masked, group: Tensor, *, singleton_advantage: Singleton = "return"
+) -> Masked:
     """Return A_i = G_i - mean of G_j, j != i, over the group (equation 5; Kool et al. 2019).
 
     TRLOO over the groups of `turn_groups`; RLOO over the prompts of whole trajectories.
@@ -44,7 +46,7 @@ def leave_one_out(returns: Masked, group: Tensor, *, singleton: Singleton = "ret
     Args:
         returns: any shape, without unit.
         group: integers of that shape.
-        singleton: the advantage of who is alone in a group, for which the equation has none.
+        singleton_advantage: of a turn that is alone in its group; the equation has no case for it.
 
     Returns:
         Of the same shape; known where the return is, but for singletons under `none`. The
@@ -55,14 +57,14 @@ def leave_one_out(returns: Masked, group: Tensor, *, singleton: Singleton = "ret
     """
     found = _grouped(returns, group)
     others = (found.total[found.place] - found.offset) / (found.count - 1).clamp(min=1)[found.place]
-    return _spread(returns, found, found.offset - others, singleton)
+    return _spread(returns, found, found.offset - others, singleton_advantage)
 
 
 def group_mean(
     returns: Masked,
     group: Tensor,
     *,
-    singleton: Singleton = "zero",
+    singleton_advantage: Singleton = "zero",
     divide_by_std: bool = False,
     ddof: Spread = 1,
     epsilon: float = 1e-6,
@@ -74,7 +76,7 @@ def group_mean(
     Args:
         returns: any shape, without unit.
         group: integers of that shape.
-        singleton: the advantage of who is alone in a group; `zero` is what the equation says.
+        singleton_advantage: of a turn that is alone in its group; the equation says `zero`.
         divide_by_std: divide by the group's standard deviation + epsilon (Shao et al. 2024). A
             singleton has none and is not divided.
         ddof: 1 divides the sum of squares by N - 1, 0 by N.
@@ -97,7 +99,7 @@ def group_mean(
         squares = torch.zeros_like(found.total).index_add(0, found.place, centred * centred)
         deviation = (squares / (found.count - ddof).clamp(min=1)).sqrt()
         centred = centred / (deviation[found.place] + epsilon)
-    return _spread(returns, found, centred, singleton)
+    return _spread(returns, found, centred, singleton_advantage)
 
 
 def reinforce(returns: Masked) -> Masked:
@@ -132,14 +134,16 @@ def _grouped(returns: Masked, group: Tensor) -> _Grouped:
     return _Grouped(place, offset, empty.index_add(0, place, offset), count)
 
 
-def _spread(returns: Masked, found: _Grouped, advantages: Tensor, singleton: Singleton) -> Masked:
+def _spread(
+    returns: Masked, found: _Grouped, advantages: Tensor, singleton_advantage: Singleton
+) -> Masked:
     """Put the advantages of the known back into their places."""
     alone = (found.count == 1)[found.place]
     raw = returns.values[returns.known].to(torch.float64)
-    lonely = raw if singleton == "return" else torch.zeros_like(raw)
+    lonely = raw if singleton_advantage == "return" else torch.zeros_like(raw)
     values = torch.zeros(returns.values.shape, dtype=torch.float64, device=returns.values.device)
     values[returns.known] = torch.where(alone, lonely, advantages)
     known = returns.known.clone()
-    if singleton == "none":
+    if singleton_advantage == "none":
         known[returns.known] = ~alone
     return Masked(values, known)

@@ -8,18 +8,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tilewright import __version__, config
+from tilewright import config
+from tilewright._version import __version__
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.executors.choose import open_executor
+from tilewright.executors.factory import open_executor
+from tilewright.loop.answer_evaluator import AnswerEvaluator
 from tilewright.loop.environment import Environment, Step
-from tilewright.loop.judging import Judge
 from tilewright.loop.policies.base import Message
-from tilewright.loop.sitting import PROBLEMS
+from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
-from tilewright.records.events import Asked, Begun, Reply, Told, Turn
-from tilewright.records.log import EventLog
-from tilewright.records.runs import create_run
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import Reply, RequestsIssued, RunStarted, Turn, TurnFinished
+from tilewright.records.run_folder import create_run
 from tilewright.registry import catalogue
 
 __all__ = ["Episodes"]
@@ -31,7 +32,7 @@ class Episodes:
     Lifetime: until `close`. Safe to use from several threads; an environment is one episode's.
 
     Args:
-        settings: `loop.reward`, `loop.feedback`, `loop.language` and `loop.in_flight` of the
+        settings: `loop.reward`, `loop.feedback`, `loop.language` and `loop.max_concurrency` of the
             loop's, and how is judged and where.
         name: what the run is called.
 
@@ -42,19 +43,19 @@ class Episodes:
     def __init__(self, settings: Config, name: str = "episodes") -> None:
         self._settings = settings
         self.folder: Path = create_run(settings.runs, config.dump(settings))
-        executor = open_executor(settings, min(settings.loop.in_flight, 4))
+        executor = open_executor(settings, min(settings.loop.max_concurrency, 4))
         checks = None
         if settings.plugins is not None:
             checks = tuple(catalogue("checks", packages=settings.plugins))
         self._executor = executor
-        self._judge = Judge(
+        self._judge = AnswerEvaluator(
             self.folder, lambda request: executor.evaluate(request, lambda *_: None, checks=checks)
         )
         self._lock = threading.Lock()
         self._met: set[str] = set()
         self._log = EventLog(self.folder)
         self._log.append(
-            Begun(
+            RunStarted(
                 kind="episodes",
                 name=name,
                 problems=name,
@@ -83,7 +84,7 @@ class Episodes:
 
     def _tell(self, turn: Turn) -> None:
         with self._lock:
-            self._log.extend([Asked(limit=1, asks=(turn.ask,)), Told(turn=turn)])
+            self._log.extend([RequestsIssued(limit=1, asks=(turn.ask,)), TurnFinished(turn=turn)])
 
     def close(self) -> None:
         """End what judges, and the log."""
@@ -111,7 +112,7 @@ class _Recorded(Environment):
     def __init__(
         self,
         settings: Config,
-        judge: Judge,
+        judge: AnswerEvaluator,
         meet: Callable[[Problem], None],
         tell: Callable[[Turn], None],
     ) -> None:

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from tilewright.rl.advantages import group_mean, leave_one_out, reinforce, turn_groups
+from tilewright.rl.coverage_sampling import keep
 from tilewright.rl.filters import last_rewards, no_regress, spread_prompts
 from tilewright.rl.loss import row_weights
-from tilewright.rl.masked import Masked, require_shape, zero_filled
-from tilewright.rl.mismatch import Rejection, reject
+from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
+from tilewright.rl.mismatch_sampling import Rejection, reject
 from tilewright.rl.presets import Preset, singleton_of
-from tilewright.rl.profiling import keep
 from tilewright.rl.returns import discounted, of_trajectories
 
 __all__ = ["Rows", "TurnEstimate", "Turns", "estimate_rows", "estimate_turns"]
@@ -38,7 +38,7 @@ class Turns:
     coverage: Masked
     """(B, T), 0 to 1, known where it was measured."""
     draws: Tensor
-    """Of `profiling.uniforms`, (B, T)."""
+    """Uniform draws of coverage-based sampling, shape (B, T)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Rows:
     tokens: Tensor
     """Those in the loss, bool (B, T, L)."""
     weights: Tensor
-    """Of each row, float64 (B, T)."""
+    """Weight of each row, float64, shape (B, T)."""
     mismatch: Rejection
 
 
@@ -151,12 +151,12 @@ def _advantages(returns: Masked, rewards: Masked, turns: Turns, preset: Preset) 
     group = turn_groups(turns.prompts, returns.values.shape[-1])
     match chosen.estimator:
         case "trloo":
-            return leave_one_out(returns, group, singleton=alone)
+            return leave_one_out(returns, group, singleton_advantage=alone)
         case "grpo":
             return group_mean(
                 returns,
                 group,
-                singleton=alone,
+                singleton_advantage=alone,
                 divide_by_std=chosen.divide_by_std,
                 ddof=chosen.ddof,
                 epsilon=chosen.epsilon,
@@ -166,6 +166,6 @@ def _advantages(returns: Masked, rewards: Masked, turns: Turns, preset: Preset) 
         case "rloo":
             whole = of_trajectories(rewards, turns.present, gamma=preset.returns.gamma)
             used = Masked(whole.values, whole.known & returns.known.any(-1))
-            each = leave_one_out(used, turns.prompts, singleton=alone)
+            each = leave_one_out(used, turns.prompts, singleton_advantage=alone)
             known = returns.known & each.known[:, None]
             return Masked(torch.where(known, each.values[:, None], 0.0), known)

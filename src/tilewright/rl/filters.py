@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ConfigError
-from tilewright.rl.masked import Masked, require_shape, zero_filled
+from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 
 __all__ = ["dropped_share", "last_rewards", "no_regress", "spread_prompts"]
 

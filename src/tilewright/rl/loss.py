@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.rl.masked import require_shape
-from tilewright.rl.options import Aggregation, Denominator
+from tilewright.rl.masked_tensors import require_shape
+from tilewright.rl.presets import Aggregation, Denominator
 
 __all__ = ["for_engine", "policy_loss", "row_weights", "token_losses"]
 
-_LARGEST_LOG = 20.0
+_MAX_LOG = 20.0
 """Ratios are held within e^-20 to e^20: beyond, exp would overflow into a gradient of NaN."""
 
 
@@ -63,7 +63,7 @@ def token_losses(
     gained = torch.where(tokens, now, 0.0).to(torch.float64)
     started = torch.where(tokens, before.detach(), 0.0).to(torch.float64)
     gain = torch.where(tokens, advantages.detach()[..., None], 0.0).to(torch.float64)
-    ratio = (gained - started).clamp(-_LARGEST_LOG, _LARGEST_LOG).exp()
+    ratio = (gained - started).clamp(-_MAX_LOG, _MAX_LOG).exp()
     surrogate = torch.minimum(ratio * gain, ratio.clamp(1.0 - clip_low, 1.0 + clip_high) * gain)
     if dual_clip is not None:
         surrogate = torch.where(gain < 0.0, torch.maximum(surrogate, dual_clip * gain), surrogate)

@@ -1,8 +1,8 @@
 """Three estimators, each as one frozen tree of settings: `paper`, `released_code`, `tilewright`.
 
-The first two are Dr. Kernel (arXiv 2602.05885) as it is written and as it was released; where those
-disagree is in `disagreements.py`. Ours differs where a difference has a reason, which stands at its
-definition below. No torch is loaded here.
+The first two are Dr. Kernel (arXiv 2602.05885): its text, and its released code. `paper_vs_code.py`
+lists the differences between them. Ours differs where a comment at its definition gives a reason.
+No torch is loaded here.
 """
 
 from __future__ import annotations
@@ -13,17 +13,6 @@ from pydantic import Field
 
 from tilewright.config import Section
 from tilewright.errors import ConfigError
-from tilewright.rl.options import (
-    Aggregation,
-    Denominator,
-    Estimator,
-    Level,
-    Mean,
-    ProfilingMode,
-    Singleton,
-    Spread,
-    Unjudged,
-)
 
 __all__ = [
     "PAPER",
@@ -31,32 +20,73 @@ __all__ = [
     "RELEASED_CODE",
     "TILEWRIGHT",
     "AdvantageSection",
+    "Aggregation",
+    "Denominator",
+    "Estimator",
     "EvaluationSection",
     "FilterSection",
+    "Level",
     "LossSection",
+    "Mean",
     "MismatchSection",
     "OptimizerSection",
     "Preset",
+    "ProfilingMode",
     "ProfilingSection",
     "ReturnSection",
     "RewardSection",
     "SamplingSection",
     "SftSection",
+    "Singleton",
+    "Spread",
+    "Unjudged",
     "preset",
     "singleton_of",
 ]
 
+Estimator = Literal["trloo", "grpo", "rloo", "reinforce"]
+"""From returns to advantages. `trloo` and `grpo` compare turns of one prompt and one place,
+`rloo` whole trajectories of one prompt, `reinforce` nothing."""
+
+Singleton = Literal["return", "zero", "none"]
+"""The advantage of a turn that is alone in its group. `return` is its return, as with a baseline of
+0. A turn with `none` leaves the loss."""
+
+Unjudged = Literal["earlier", "trajectory"]
+"""Turns that an unjudged turn removes: the `earlier` turns, whose returns would need it, or the
+whole `trajectory`."""
+
+Level = Literal["off", "token", "turn", "trajectory"]
+"""The unit that mismatch rejection keeps or drops."""
+
+Mean = Literal["geometric", "arithmetic"]
+"""How the ratios of a turn or a trajectory become one number."""
+
+ProfilingMode = Literal["soft", "hard", "off"]
+"""`soft` keeps by chance, rising with the coverage; `hard` cuts."""
+
+Aggregation = Literal["seq-mean-token-sum", "seq-mean-token-mean", "token-mean"]
+"""From tokens to one loss; a sequence is a row, and a row is one turn."""
+
+Denominator = Literal["kept", "all", "planned"]
+"""The number of items that a mean divides by: those `kept` in the loss, `all` generated ones, or
+the `planned` ones. Only `planned` depends on no reward."""
+
+Spread = Literal[0, 1]
+"""Degrees of freedom that a standard deviation gives up."""
+
 
 class RewardSection(Section):
-    """R = C (correct + speed min(s, most_speedup) + coverage PR)."""
+    """R = C (correct + speed min(s, max_speedup) + coverage PR)."""
 
     correct: float = Field(default=1.0, ge=0)
     speed: float = Field(default=1.0, ge=0)
     coverage: float = Field(default=1.0, ge=0)
-    """Weight of the profiling ratio; 0 is without PR."""
-    most_speedup: float = Field(default=3.0, gt=0)
-    speed_from: Literal["estimate", "low"] = "estimate"
-    """What s is: the speed-up, or the lower end of its interval."""
+    """Weight of the profiling ratio (PR). 0: the reward ignores coverage."""
+    max_speedup: float = Field(default=3.0, gt=0)
+    """Cap of s."""
+    speedup_estimate: Literal["estimate", "low"] = "estimate"
+    """Value of s: the estimate of the speed-up, or the lower end of its interval."""
 
 
 class ReturnSection(Section):
@@ -64,15 +94,15 @@ class ReturnSection(Section):
 
     gamma: float = Field(default=1.0, ge=0, le=1)
     unjudged: Unjudged = "earlier"
-    """Which turns have no return because another was not judged."""
+    """Turns that have no return because another turn is unjudged."""
 
 
 class AdvantageSection(Section):
     """From returns to advantages."""
 
     estimator: Estimator = "trloo"
-    singleton: Singleton = "return"
-    """Who is alone in a group, under `trloo` and `rloo`."""
+    singleton_advantage: Singleton = "return"
+    """Advantage of a turn that is alone in its group, under `trloo` and `rloo`."""
     grpo_singleton: Singleton = "zero"
     """The same under `grpo`."""
     divide_by_std: bool = False
@@ -88,8 +118,8 @@ class MismatchSection(Section):
     mean: Mean = "geometric"
     low: float = Field(default=0.999, gt=0)
     high: float = Field(default=1.001, gt=0)
-    veto: float | None = Field(default=1e-4, gt=0, le=1)
-    """Least ratio of one token; it rejects the turn."""
+    min_ratio: float | None = Field(default=1e-4, gt=0, le=1)
+    """Lowest ratio of one token. A turn with a lower one is rejected."""
 
 
 class ProfilingSection(Section):
@@ -101,7 +131,7 @@ class ProfilingSection(Section):
 
 
 class LossSection(Section):
-    """The clipped surrogate, and over what it is a mean. No KL term, no entropy term."""
+    """The clipped surrogate and its normalisation. There is no KL and no entropy term."""
 
     clip_low: float = Field(default=0.2, ge=0, le=1)
     clip_high: float = Field(default=0.28, ge=0)
@@ -113,35 +143,35 @@ class LossSection(Section):
 
 
 class FilterSection(Section):
-    """What is dropped, by its reward, before anything is compared."""
+    """Turns and prompts that are dropped by their reward, before advantages."""
 
     zero_variance: bool = False
-    """Prompts whose last rewards hardly differ, or were hardly judged."""
+    """Drop prompts whose last rewards hardly differ, or are mostly unjudged."""
     least_std: float = Field(default=1e-3, ge=0)
     regress: bool = False
-    """Turns that earn nothing after an earlier one of their trajectory did."""
+    """Drop turns with zero reward after a rewarded turn of their trajectory."""
 
 
 class SamplingSection(Section):
-    """How a rollout batch is drawn: always all turns, whatever they earn."""
+    """How a rollout batch is sampled. Each trajectory has all turns, whatever their rewards."""
 
     prompts: int = Field(default=16, ge=1)
-    """In one optimizer step, which is one rollout batch."""
+    """Prompts of one rollout batch, which is one optimizer step."""
     rollouts: int = Field(default=16, ge=1)
     """Trajectories of each prompt."""
     turns: int = Field(default=3, ge=1)
     temperature: float = Field(default=1.0, gt=0)
     top_k: int = Field(default=0, ge=0)
-    """0: all tokens."""
+    """Sample from the k most likely tokens. 0: all tokens."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     context_tokens: int = Field(default=32768, ge=1)
-    """Prompt and reply together."""
+    """Most tokens of prompt and reply together."""
     reply_tokens: int = Field(default=8192, ge=1)
-    """Of one turn."""
+    """Most tokens of one reply."""
 
 
 class OptimizerSection(Section):
-    """AdamW with a constant rate, one step a batch."""
+    """AdamW with a constant learning rate and one step per batch."""
 
     learning_rate: float = Field(default=1e-6, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
@@ -158,7 +188,7 @@ class SftSection(Section):
 
 
 class EvaluationSection(Section):
-    """How a trained model is scored."""
+    """How a trained model is scored on held-out problems."""
 
     samples: int = Field(default=8, ge=1)
     turns: int = Field(default=3, ge=1)
@@ -166,11 +196,11 @@ class EvaluationSection(Section):
     top_p: float = Field(default=0.95, gt=0, le=1)
     context_tokens: int = Field(default=32768, ge=1)
     timing_trials: int | None = Field(default=None, ge=1)
-    """`null`: as the timing plan of the evaluator says."""
+    """Timed calls of each case. `null`: the evaluator's timing plan."""
     memory: Literal["top_w", "best_window"] = "top_w"
-    """Which earlier turns a long search shows again; a context of the loop."""
+    """Context window: the earlier turns that a prompt repeats."""
     w: int = Field(default=4, ge=1)
-    """How many of them."""
+    """Number of turns in that window."""
 
 
 class Preset(Section):
@@ -207,15 +237,15 @@ RELEASED_CODE = Preset(
     evaluation=EvaluationSection(context_tokens=28672, timing_trials=10, memory="best_window"),
 )
 
-# The reward is `tilewright.scoring.rewards.tilewright`: the lower end of an interval is never luck.
-# Coverage is not paid for, PRS still drops lazy successes. A turn that is alone teaches nothing:
-# its own return, never negative, would always be reinforced. The denominator is what was planned,
-# which no reward moves, so that the gradient is unbiased but for MRS and PRS. Supervised learning
-# follows the code, with which the published checkpoint was made.
+# The reward is `tilewright.scoring.rewards.tilewright`: noise rarely raises the lower end.
+# The reward ignores coverage; PRS still drops correct answers whose own kernels do little. A turn
+# that is alone in its group has no advantage: its return is never negative, so it would always be
+# reinforced. The denominator is the planned number, which no reward changes, so the gradient is
+# unbiased except for MRS and PRS. Supervised learning follows the code behind the published model.
 TILEWRIGHT = Preset(
     name="tilewright",
-    reward=RewardSection(coverage=0.0, speed_from="low"),
-    advantage=AdvantageSection(singleton="none", grpo_singleton="none"),
+    reward=RewardSection(coverage=0.0, speedup_estimate="low"),
+    advantage=AdvantageSection(singleton_advantage="none", grpo_singleton="none"),
     loss=LossSection(denominator="planned"),
     sft=SftSection(learning_rate=2e-5, batch=64),
 )
@@ -236,4 +266,4 @@ def preset(name: str) -> Preset:
 
 def singleton_of(section: AdvantageSection) -> Singleton:
     """Return what who is alone in a group gets under the estimator that is chosen."""
-    return section.grpo_singleton if section.estimator == "grpo" else section.singleton
+    return section.grpo_singleton if section.estimator == "grpo" else section.singleton_advantage

@@ -18,14 +18,14 @@ import torch
 
 from tilewright.errors import RecordError
 from tilewright.records import Rejected
-from tilewright.records.events import Ask, Begun, Judgement, Told
-from tilewright.records.log import read_events
-from tilewright.records.runs import read_report
+from tilewright.records.event_log import read_events
+from tilewright.records.events import Ask, EvalSummary, RunStarted, TurnFinished
+from tilewright.records.run_folder import read_report
+from tilewright.rl.coverage_sampling import keep_chance, rewards, uniforms
 from tilewright.rl.estimator import TurnEstimate, Turns, estimate_turns
-from tilewright.rl.masked import Masked, masked
+from tilewright.rl.masked_tensors import Masked, masked
 from tilewright.rl.presets import Preset
-from tilewright.rl.profiling import keep_chance, rewards, uniforms
-from tilewright.scoring.unchecked import measured, without_checks
+from tilewright.scoring.rewards import measured, without_checks
 
 __all__ = ["Batch", "Place", "Replayed", "figures", "masks", "place_of", "read_batches", "replay"]
 
@@ -66,7 +66,7 @@ class Batch:
     """Group and rollout of each."""
     asks: tuple[tuple[str | None, ...], ...]
     """Names of asks, `None` where there is no such turn."""
-    said: tuple[tuple[Judgement | None, ...], ...]
+    said: tuple[tuple[EvalSummary | None, ...], ...]
     """First judgements, `None` where there is none."""
 
     @cached_property
@@ -80,16 +80,16 @@ def read_batches(folder: Path, *, checks: bool = True) -> list[Batch]:
 
     Args:
         folder: of the run.
-        checks: `False` for the view without checks, see `tilewright.scoring.unchecked`.
+        checks: `False` for the view without checks, see `tilewright.scoring.rewards`.
 
     Raises:
         RecordError: it is no run, it is damaged, or no answer in it was judged.
     """
-    found: dict[str, dict[tuple[str, int], dict[int, tuple[str, Judgement | None]]]] = {}
+    found: dict[str, dict[tuple[str, int], dict[int, tuple[str, EvalSummary | None]]]] = {}
     begun = False
     for event in read_events(folder):
-        begun = begun or isinstance(event, Begun)
-        if not isinstance(event, Told) or event.turn.ask.role != "propose":
+        begun = begun or isinstance(event, RunStarted)
+        if not isinstance(event, TurnFinished) or event.turn.ask.role != "propose":
             continue
         turn = event.turn
         place = place_of(turn.ask)
@@ -107,7 +107,7 @@ def read_batches(folder: Path, *, checks: bool = True) -> list[Batch]:
     return batches
 
 
-def _unchecked(said: Judgement, folder: Path) -> Judgement:
+def _unchecked(said: EvalSummary, folder: Path) -> EvalSummary:
     """Return a judgement as if no check had looked; a log of earlier has it in the report alone."""
     if said.verdict == "rejected" and said.unchecked is None and said.report:
         report = read_report(folder / said.report)
@@ -118,7 +118,7 @@ def _unchecked(said: Judgement, folder: Path) -> Judgement:
 
 
 def _batch(
-    name: str, rows: dict[tuple[str, int], dict[int, tuple[str, Judgement | None]]]
+    name: str, rows: dict[tuple[str, int], dict[int, tuple[str, EvalSummary | None]]]
 ) -> Batch:
     turns = range(max(max(row) for row in rows.values()) + 1)
     empty = (None, None)
@@ -166,10 +166,10 @@ def replay(batch: Batch, preset: Preset, seed: int = 0) -> Replayed:
     right = [[None if i is None else float(i.verdict == "correct") for i in row] for row in judged]
     paid = rewards(
         masked(right),
-        of("speedup" if section.speed_from == "estimate" else "low"),
+        of("speedup" if section.speedup_estimate == "estimate" else "low"),
         of("coverage"),
         weights=(section.correct, section.speed, section.coverage),
-        most_speedup=section.most_speedup,
+        max_speedup=section.max_speedup,
     )
     groups = {name: n for n, name in enumerate(dict.fromkeys(g for g, _ in batch.trajectories))}
     turns = Turns(

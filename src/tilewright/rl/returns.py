@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.rl.masked import Masked, require_shape, zero_filled
-from tilewright.rl.options import Unjudged
+from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
+from tilewright.rl.presets import Unjudged
 
 __all__ = ["discounted", "of_trajectories"]
 

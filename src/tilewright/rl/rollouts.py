@@ -13,26 +13,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
-from tilewright.loop.budget import Spent
+from tilewright.loop.budget import Usage
 from tilewright.loop.driver import drive, replay
-from tilewright.loop.player import History, Player
 from tilewright.loop.policies.base import Message
+from tilewright.loop.rollout import RecordedHistory, RolloutWorker
 from tilewright.records import Problem
-from tilewright.records.events import Ask, Asked, Begun, Reply, Stepped, Told, Turn
-from tilewright.records.log import EventLog
-from tilewright.rl.batches import Lockstep, Trajectory
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import (
+    Ask,
+    Reply,
+    RequestsIssued,
+    RunStarted,
+    Stepped,
+    Turn,
+    TurnFinished,
+)
 from tilewright.rl.tokens import Sample, Sampler, Sampling, read_samples, write_samples
-from tilewright.rl.training import TrainConfig
+from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.trajectories import LockstepStrategy, Trajectory
 from tilewright.rl.worlds import World
 
-__all__ = ["Past", "Played", "Rollouts", "batch_of", "is_unjudged"]
+__all__ = ["EventHistory", "RolloutBatch", "Rollouts", "batch_of", "is_unjudged"]
 
 FOLDER = "rollouts"
-Event = Begun | Asked | Told | Stepped
+Event = RunStarted | RequestsIssued | TurnFinished | Stepped
 
 
 @dataclass(frozen=True)
-class Played:
+class RolloutBatch:
     """A rollout batch as it was played: B trajectories of at most T turns."""
 
     trajectories: tuple[Trajectory, ...]
@@ -53,19 +61,19 @@ def is_unjudged(turn: Turn) -> bool:
 
 
 @dataclass
-class Past:
+class EventHistory:
     """What earlier sittings left in the event log, by batch."""
 
     events: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Past:
+    def of(cls, events: Iterable[Event]) -> EventHistory:
         """Sort the events of a log by batch."""
         found = cls()
         for event in events:
-            if isinstance(event, Asked):
+            if isinstance(event, RequestsIssued):
                 found.events[batch_of(event.asks[0])].append(event)
-            elif isinstance(event, Told):
+            elif isinstance(event, TurnFinished):
                 found.events[batch_of(event.turn.ask)].append(event)
         return found
 
@@ -76,21 +84,23 @@ class Past:
         prompts did not show yet are judged now.
         """
         events = self.events.pop(batch, [])
-        last = {e.turn.ask.id: place for place, e in enumerate(events) if isinstance(e, Told)}
+        last = {
+            e.turn.ask.id: place for place, e in enumerate(events) if isinstance(e, TurnFinished)
+        }
         events = [
             event
             for place, event in enumerate(events)
-            if not isinstance(event, Told) or last[event.turn.ask.id] == place
+            if not isinstance(event, TurnFinished) or last[event.turn.ask.id] == place
         ]
-        lost = [e.turn.ask for e in events if isinstance(e, Told) and is_unjudged(e.turn)]
+        lost = [e.turn.ask for e in events if isinstance(e, TurnFinished) and is_unjudged(e.turn)]
         if len(lost) <= most_unjudged:
             return events
-        newest = max(ask.turn for e in events if isinstance(e, Asked) for ask in e.asks)
+        newest = max(ask.turn for e in events if isinstance(e, RequestsIssued) for ask in e.asks)
         again = {ask.id for ask in lost if ask.turn == newest}
-        return [e for e in events if not isinstance(e, Told) or e.turn.ask.id not in again]
+        return [e for e in events if not isinstance(e, TurnFinished) or e.turn.ask.id not in again]
 
 
-class Levels:
+class BatchPolicy:
     """The policy of a batch: all prompts of a turn are answered together. Lifetime: one batch."""
 
     def __init__(
@@ -119,9 +129,9 @@ class Levels:
             finish=sample.finish,
         )
 
-    def most(self, prompt_tokens: int) -> Spent:
+    def max_cost(self, prompt_tokens: int) -> Usage:
         """Return what a reply uses at most."""
-        return Spent(tokens=prompt_tokens + self._sampling.reply_tokens)
+        return Usage(tokens=prompt_tokens + self._sampling.reply_tokens)
 
     def close(self) -> None:
         """Do nothing: the engine owns the model."""
@@ -162,7 +172,7 @@ class Rollouts:
         world: World,
         problems: Sequence[Problem],
         log: EventLog,
-        past: Past,
+        past: EventHistory,
         *,
         config: TrainConfig,
     ) -> None:
@@ -172,7 +182,7 @@ class Rollouts:
         self._log = log
         self._past = past
         self._seed = str(config.seed)
-        self._in_flight = config.settings.loop.in_flight
+        self._max_concurrency = config.settings.loop.max_concurrency
         self._stop_unjudged = config.health.stop_unjudged
 
     def play(
@@ -181,7 +191,7 @@ class Rollouts:
         turns: int,
         sampler: Sampler,
         sampling: Sampling,
-    ) -> Played:
+    ) -> RolloutBatch:
         """Play a batch to its end, from wherever it stands in the log.
 
         Raises:
@@ -195,21 +205,21 @@ class Rollouts:
         def room(problem: str, earlier: Sequence[str]) -> Sequence[str] | None:
             return self._room(sampler, sampling, problem, [told[name] for name in earlier])
 
-        strategy = Lockstep(trajectories, turns, room)
-        history = History(strategy)
+        strategy = LockstepStrategy(trajectories, turns, room)
+        history = RecordedHistory(strategy)
         told = history.turns
 
-        def prompts(turn: int) -> Level:
-            return Level(strategy.levels[turn], told, self._world, self._problems)
+        def prompts(turn: int) -> TurnBatch:
+            return TurnBatch(strategy.levels[turn], told, self._world, self._problems)
 
-        policy = Levels(self._folder / FOLDER / batch, sampler, sampling, self._seed, prompts)
+        policy = BatchPolicy(self._folder / FOLDER / batch, sampler, sampling, self._seed, prompts)
         planned = len(trajectories) * turns
         most = self._stop_unjudged * planned
         playing = drive(
             history,
-            Player(self._world, policy, self._problems, told).play,
+            RolloutWorker(self._world, policy, self._problems, told).play,
             self._log,
-            in_flight=self._in_flight,
+            max_concurrency=self._max_concurrency,
             waiting=replay(history, self._past.settled(batch, most)),
             stop=self._world.stop,
         )
@@ -240,7 +250,7 @@ class Rollouts:
 
 
 @dataclass(frozen=True)
-class Level:
+class TurnBatch:
     """One turn of all trajectories of a batch."""
 
     asks: Sequence[Ask]
@@ -257,12 +267,14 @@ class Level:
     def messages(self) -> list[tuple[Message, ...]]:
         """Return the prompts, in the order of asks."""
         return [
-            self.world.prompt(self.problems[ask.problem], [self.turns[name] for name in ask.shown])
+            self.world.prompt(
+                self.problems[ask.problem], [self.turns[name] for name in ask.shown_turns]
+            )
             for ask in self.asks
         ]
 
 
-Prompts = Callable[[int], Level]
+Prompts = Callable[[int], TurnBatch]
 
 
 def _too_many(lost: Sequence[Turn], planned: int) -> InfrastructureError:
@@ -280,9 +292,9 @@ def _played(
     turns: int,
     told: Mapping[str, Turn],
     samples: Mapping[str, Sample],
-) -> Played:
+) -> RolloutBatch:
     names = [[item.ask_id(turn) for turn in range(turns)] for item in trajectories]
-    return Played(
+    return RolloutBatch(
         tuple(trajectories),
         tuple(tuple(told.get(name) for name in row) for row in names),
         tuple(tuple(samples.get(name) for name in row) for row in names),

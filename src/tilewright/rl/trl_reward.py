@@ -15,7 +15,7 @@ from typing import Any
 from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.rl.scorer import Scored, problem_of, scorer_of
+from tilewright.rl.reward_scorer import Scored, problem_of, scorer_of
 
 __all__ = ["AsyncTrlReward", "TrlReward", "trl_reward"]
 
@@ -44,7 +44,7 @@ class TrlReward:
     ) -> list[float | None]:
         """Return a reward for each completion.
 
-        The problem of a row is in its columns, see `tilewright.rl.scorer.problem_of`;
+        The problem of a row is in its columns, see `tilewright.rl.reward_scorer.problem_of`;
         `tilewright data export --format rl` writes such rows, and those of drkernel's RL data
         are read as they are.
 

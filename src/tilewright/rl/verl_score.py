@@ -18,7 +18,7 @@ from typing import Any
 from tilewright import config as settings_tree
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.rl.scorer import Scored, problem_of, scorer_of
+from tilewright.rl.reward_scorer import Scored, problem_of, scorer_of
 
 __all__ = ["compute_score", "compute_score_async"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from tilewright.config import Config
-from tilewright.executors.choose import device_model, open_executor
-from tilewright.loop.environment import Asking, Environment
-from tilewright.loop.judging import Judge
+from tilewright.executors.factory import device_model, open_executor
+from tilewright.loop.answer_evaluator import AnswerEvaluator
+from tilewright.loop.environment import AnswerJudge, Environment
 from tilewright.loop.policies.base import Message
-from tilewright.problems.store import find_problems
+from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Reply, Turn
 from tilewright.registry import catalogue, load
@@ -22,11 +22,11 @@ __all__ = ["EVALUATOR", "NOWHERE", "Seen", "World", "open_world"]
 EVALUATOR = "evaluator"
 NOWHERE = "none"
 """The device of a world that has none."""
-MOST_WORKERS = 4
+MAX_WORKERS = 4
 Seen = Callable[[str, dict[str, object]], None]
 
 
-class World(Asking, Protocol):
+class World(AnswerJudge, Protocol):
     """Has problems, shows them, and judges what is written for them. Lifetime: until `close`."""
 
     device: str
@@ -52,7 +52,7 @@ class Judged:
     def __init__(self, settings: Config, folder: Path, seen: Seen) -> None:
         self.device = device_model(settings, settings.eval.device)
         self._settings = settings
-        self._executor = open_executor(settings, min(settings.loop.in_flight, MOST_WORKERS))
+        self._executor = open_executor(settings, min(settings.loop.max_concurrency, MAX_WORKERS))
         checks = None
         if settings.plugins is not None:
             checks = tuple(catalogue("checks", packages=settings.plugins))
@@ -63,7 +63,9 @@ class Judged:
                 seen(event, fields)
 
         executor = self._executor
-        self._judge = Judge(folder, lambda ask: executor.evaluate(ask, shown, checks=checks))
+        self._judge = AnswerEvaluator(
+            folder, lambda ask: executor.evaluate(ask, shown, checks=checks)
+        )
         self._environment = Environment(settings, self._judge)
 
     def problems(self, address: str) -> list[Problem]:
@@ -75,22 +77,22 @@ class Judged:
         return find_problems(address, self._settings.home)
 
     def prompt(
-        self, problem: Problem, shown: Sequence[Turn], directive: str = ""
+        self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
     ) -> tuple[Message, ...]:
         """Return the messages that ask for an answer."""
-        return self._environment.prompt(problem, shown, directive)
+        return self._environment.prompt(problem, shown, instruction)
 
-    def answered(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
+    def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
         """Judge a reply.
 
         Raises:
             InfrastructureError: our own side fails again and again.
         """
-        return self._environment.answered(ask, problem, reply, prompt)
+        return self._environment.evaluate_reply(ask, problem, reply, prompt)
 
-    def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
+    def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""
-        return self._environment.unanswered(ask, prompt, reason)
+        return self._environment.record_refusal(ask, prompt, reason)
 
     def stop(self) -> None:
         """End what is being judged."""

@@ -1,56 +1,69 @@
-"""Rewards: views of a judgement, never stored truths, so that one run can be scored by each rule.
+"""Rewards: functions of a judgement, never stored, so that every rule can score one run.
 
-Every rule returns `None` for what could not be judged: that is nobody's zero.
+Every rule returns `None` for an unjudged answer, which is not the candidate's fault.
+`without_checks` gives the judgement that an ablation without checks would see.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from tilewright.records.events import Judgement
+from tilewright.records import EvalReport
+from tilewright.records.events import EvalSummary
 
-__all__ = ["REWARDS", "Reward", "paper", "released_code", "speed", "tilewright"]
+__all__ = [
+    "REWARDS",
+    "Reward",
+    "measured",
+    "paper",
+    "released_code",
+    "speed",
+    "tilewright",
+    "without_checks",
+]
 
-Reward = Callable[[Judgement], float | None]
-MOST_SPEEDUP = 3.0
-WEIGHT = 0.5
-"""Of each term in the released code (kernel_trainer.yaml)."""
+Reward = Callable[[EvalSummary], float | None]
+MAX_SPEEDUP = 3.0
+"""Ratio: the cap of the speed-up in a reward (Dr. Kernel, arXiv 2602.05885, equation 1)."""
+RELEASED_WEIGHT = 0.5
+"""Weight of each term in the released code (kernel_trainer.yaml)."""
 
 
-def paper(judgement: Judgement) -> float | None:
+def paper(judgement: EvalSummary) -> float | None:
     """Return C + C min(s, 3) + C PR (Dr. Kernel, arXiv 2602.05885, equations 1 and 8), 0 to 5.
 
-    PR is the coverage; where none was measured that term is 0. A decoy is rejected, so C = 0.
+    PR is the coverage, 0 if none was measured. An unused kernel is rejected, so C = 0.
     """
     if judgement.verdict == "unjudged":
         return None
     if judgement.verdict != "correct":
         return 0.0
-    return 1.0 + min(judgement.speedup or 0.0, MOST_SPEEDUP) + (judgement.coverage or 0.0)
+    return 1.0 + min(judgement.speedup or 0.0, MAX_SPEEDUP) + (judgement.coverage or 0.0)
 
 
-def released_code(judgement: Judgement) -> float | None:
+def released_code(judgement: EvalSummary) -> float | None:
     """Return 0.5 C + 0.5 min(s, 3) + 0.5 C PR, as the paper's released code does: half of it."""
     whole = paper(judgement)
-    return None if whole is None else WEIGHT * whole
+    return None if whole is None else RELEASED_WEIGHT * whole
 
 
-def tilewright(judgement: Judgement) -> float | None:
+def tilewright(judgement: EvalSummary) -> float | None:
     """Return C + min(max(l, 0), 3) with l the lower end of the speed-up's interval, 0 to 4.
 
-    Noise is not paid for: a lucky measurement has a wide interval.
+    Noise earns nothing: a fast measurement by chance has a wide interval.
     """
     if judgement.verdict == "unjudged":
         return None
     if judgement.verdict != "correct":
         return 0.0
-    return 1.0 + min(max(judgement.low or 0.0, 0.0), MOST_SPEEDUP)
+    return 1.0 + min(max(judgement.low or 0.0, 0.0), MAX_SPEEDUP)
 
 
-def speed(judgement: Judgement) -> float | None:
-    """Return C + max(l, 0), the reward of ours without its cap: for search, which has no end.
+def speed(judgement: EvalSummary) -> float | None:
+    """Return C + max(l, 0), the reward `tilewright` without its cap, for a search.
 
-    Under a cap a search that has reached it cannot tell better from best.
+    A search that has reached a cap cannot tell candidates apart.
     """
     if judgement.verdict == "unjudged":
         return None
@@ -63,3 +76,41 @@ REWARDS: dict[str, Reward] = {
     "paper": paper,
     "released_code": released_code,
 }
+
+
+def measured(report: EvalReport) -> tuple[float, float | None] | None:
+    """Return the speed-up against the first baseline, and the lower end of its interval.
+
+    Both are geometric means over the timed cases, without unit. The mean of the lower ends treats
+    the errors of the cases as fully dependent. `None` if nothing was timed.
+    """
+    name = report.request.baselines[0].name if report.request.baselines else None
+    chosen = [item for item in report.comparisons if item.baseline == name]
+    if not chosen:
+        return None
+    lows = [item.speedup_low for item in chosen if item.speedup_low is not None]
+    low = _mean(lows) if len(lows) == len(chosen) else None
+    return _mean([item.speedup for item in chosen]), low
+
+
+def _mean(values: list[float]) -> float:
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
+def without_checks(judgement: EvalSummary) -> EvalSummary:
+    """Return the judgement as if no check existed: a candidate rejected for a finding is correct.
+
+    The evaluation itself ran with the sandbox and with all checks; only this view ignores their
+    findings. The outputs of a rejected candidate were correct before the rejection. Its speed-up
+    is the measured one, and its coverage stays unchanged.
+    """
+    if judgement.verdict != "rejected":
+        return judgement
+    return judgement.model_copy(
+        update={
+            "verdict": "correct",
+            "speedup": judgement.unchecked,
+            "low": judgement.unchecked_low,
+            "high": None,
+        }
+    )

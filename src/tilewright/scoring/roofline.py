@@ -37,7 +37,7 @@ class Light:
 
 def least_us(work: Work, ceilings: Ceilings) -> tuple[float, Literal["memory", "compute"]]:
     """Return the least microseconds of a call, and which ceiling says so."""
-    moving = work.moved_bytes / ceilings.bytes_per_s * 1e6
+    moving = work.moved_bytes / ceilings.memory_bandwidth_bytes_per_s * 1e6
     rate = ceilings.flops_per_s.get(work.precision)
     computing = (work.flops or 0) / rate * 1e6 if rate else 0.0
     return (computing, "compute") if computing > moving else (moving, "memory")
@@ -57,7 +57,10 @@ def lights(report: EvalReport) -> list[Light]:
             continue
         least, limit = least_us(work, ceilings)
         seconds = item.candidate.median_us / 1e6
-        rates = {"memory": ceilings.bytes_per_s, "compute": ceilings.flops_per_s[work.precision]}
+        rates = {
+            "memory": ceilings.memory_bandwidth_bytes_per_s,
+            "compute": ceilings.flops_per_s[work.precision],
+        }
         found.append(
             Light(
                 case=work.case,
@@ -65,7 +68,7 @@ def lights(report: EvalReport) -> list[Light]:
                 least_us=least,
                 ceiling=rates[limit],
                 candidate_share=least / item.candidate.median_us,
-                reference_share=least / item.reference.median_us,
+                reference_share=least / item.baseline_timing.median_us,
                 bytes_per_s=work.moved_bytes / seconds,
                 flops_per_s=work.flops / seconds if work.flops else None,
                 work=work,

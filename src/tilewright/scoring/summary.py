@@ -11,24 +11,24 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.records import Protocol
-from tilewright.records.events import Judgement, Turn
+from tilewright.records.events import EvalSummary, Turn
 from tilewright.scoring import metrics
-from tilewright.scoring.causes import cause_of, kind_of
-from tilewright.scoring.drkernel import drkernel
+from tilewright.scoring.benchmarks.drkernel import drkernel
+from tilewright.scoring.benchmarks.kernelbench_x import call_and_execute
 from tilewright.scoring.metrics import Score
-from tilewright.scoring.published import call_and_execute
+from tilewright.scoring.protocol_differences import cause_of, kind_of
 
 __all__ = ["THRESHOLDS", "explained_by_run", "flips_of", "group_of", "score_of", "summary_of"]
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 """KernelBench's and Dr. Kernel's together."""
 SAMPLES = (1, 2, 4, 8)
-"""Of how many samples pass@k and fast@k are told."""
+"""Numbers of samples k for which pass@k and fast@k are reported."""
 NO_ANSWER = Score(ok=False)
 Grouped = dict[str, list[Score]]
 
 
-def score_of(item: Judgement) -> Score | None:
+def score_of(item: EvalSummary) -> Score | None:
     """Return what counts of a judgement; `None`: it was not judged, so it is left out."""
     if item.verdict == "unjudged":
         return None
@@ -104,7 +104,7 @@ def _of_protocol(
         "unanswered": len(lacking),
         **_numbers(by_problem),
     }
-    nothing = Judgement(protocol=protocol, verdict="failed", reason="no candidate")
+    nothing = EvalSummary(protocol=protocol, verdict="failed", reason="no_candidate")
     tasks = [*judged, *((problem, nothing) for problem in lacking)]
     if protocol == "official" and (published := call_and_execute(tasks)):
         found["published"] = published
@@ -121,7 +121,7 @@ def _left_out(protocol: str, weak: Collection[str]) -> set[str]:
     return set(weak) if protocol == "strict" else set()
 
 
-def _judged_by(turns: Sequence[Turn], protocol: str) -> list[tuple[str, Judgement]]:
+def _judged_by(turns: Sequence[Turn], protocol: str) -> list[tuple[str, EvalSummary]]:
     return [
         (turn.ask.problem, item)
         for turn in turns
@@ -131,7 +131,7 @@ def _judged_by(turns: Sequence[Turn], protocol: str) -> list[tuple[str, Judgemen
 
 
 def _counted(
-    judged: Sequence[tuple[str, Judgement]], left_out: set[str], unanswered: Collection[str]
+    judged: Sequence[tuple[str, EvalSummary]], left_out: set[str], unanswered: Collection[str]
 ) -> tuple[Grouped, list[str]]:
     """Return the scores that count, by problem, and the problems that lack a candidate of them."""
     everything: Grouped = {}

@@ -13,25 +13,33 @@ from fastapi.responses import JSONResponse
 from pydantic import Field, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from tilewright import __version__
+from tilewright._version import __version__
 from tilewright.errors import InfrastructureError
 from tilewright.records import EvalReport
-from tilewright.serve.access import Tokens
-from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, left, needs, own_key
-from tilewright.serve.bounded import Bounded
-from tilewright.serve.figures import exposition
-from tilewright.serve.gate import Gate
+from tilewright.serve.auth import Tokens
+from tilewright.serve.dependencies import (
+    REFUSALS,
+    CurrentClient,
+    CurrentService,
+    admitted,
+    left,
+    needs,
+    own_key,
+)
+from tilewright.serve.metrics import exposition
+from tilewright.serve.middleware import AccessMiddleware
+from tilewright.serve.request_limits import BodyLimitMiddleware
+from tilewright.serve.schemas import HealthStatus, Queue, Submission, TaskView, Worker, view_of
 from tilewright.serve.service import RETRY_S, Service
-from tilewright.serve.store import Task
-from tilewright.serve.stream import events
-from tilewright.serve.views import Alive, Queue, Submission, TaskView, Worker, view_of
+from tilewright.serve.sse import events
+from tilewright.serve.store.store import Task
 
 __all__ = ["Service", "create_app", "describe"]
 
-MOST_WAIT_S = 60.0
-MOST_TOGETHER = 200
-MOST_ERRORS = 20
-LARGEST = 2**63 - 1
+MAX_WAIT_S = 60.0
+MAX_BATCH_TASKS = 200
+MAX_ERRORS = 20
+MAX_SQLITE_INTEGER = 2**63 - 1
 JSON = "application/json"
 TEXT: dict[str, Any] = {"type": "string"}
 SHAPES: dict[str, dict[str, Any]] = {
@@ -55,14 +63,14 @@ class _App(FastAPI):
         document["components"]["securitySchemes"] = {
             kind: {"type": "http", "scheme": kind, "description": said}
             for kind, said in (
-                ("bearer", "A token of `tilewright serve --make-token`."),
+                ("bearer", "A token of `tilewright serve token create`."),
                 ("basic", "The same as the password; whatever name."),
             )
         }
         return document
 
 
-def create_app(service: Service, tokens: Tokens | None, most_waiting: int | None = None) -> FastAPI:
+def create_app(service: Service, tokens: Tokens | None, max_queue: int | None = None) -> FastAPI:
     """Return the application; `tokens` are asked for unless they are `None`."""
 
     @asynccontextmanager
@@ -75,10 +83,12 @@ def create_app(service: Service, tokens: Tokens | None, most_waiting: int | None
     limits = service.settings.serve
     app = describe(life)
     app.state.service, app.state.tokens = service, tokens
-    app.state.most_waiting = most_waiting or limits.most_waiting
-    app.add_middleware(Bounded, most_bytes=limits.body_bytes, body_s=limits.body_s)
+    app.state.max_queue = max_queue or limits.max_queue
+    app.add_middleware(
+        BodyLimitMiddleware, most_bytes=limits.body_bytes, body_timeout_s=limits.body_timeout_s
+    )
     # Added last, it comes first.
-    app.add_middleware(Gate, service=service, tokens=tokens)
+    app.add_middleware(AccessMiddleware, service=service, tokens=tokens)
     return app
 
 
@@ -105,9 +115,9 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
         ("/metrics", metrics, "GET", 200, "text/plain"),
     ):
         answers = REFUSALS
-        shown: type[Response] = JSONResponse
+        response_type: type[Response] = JSONResponse
         if kind != JSON:
-            shown = Response
+            response_type = Response
             answers = {200: {"content": {kind: {"schema": SHAPES[kind]}}}, **REFUSALS}
         app.add_api_route(
             path,
@@ -115,7 +125,7 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
             methods=[method],
             status_code=status,
             responses=answers,
-            response_class=shown,
+            response_class=response_type,
         )
     return app
 
@@ -125,7 +135,7 @@ async def _not_meant_so(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     rows = [
         {"loc": [str(part) for part in item["loc"]], "msg": item["msg"], "type": item["type"]}
-        for item in error.errors()[:MOST_ERRORS]
+        for item in error.errors()[:MAX_ERRORS]
     ]
     return JSONResponse({"detail": rows}, 422)
 
@@ -137,13 +147,15 @@ async def _no_text(_: Request, __: Exception) -> JSONResponse:
 
 async def _not_now(request: Request, error: Exception) -> JSONResponse:
     """Answer where the store cannot be used for a while; where it lies is nobody's business."""
-    request.app.state.service.journal.write("trouble", message=str(error)[:500])
+    request.app.state.service.request_log.write("internal_error", message=str(error)[:500])
     detail = "this server cannot use its store now; nothing was accepted"
     return JSONResponse({"detail": detail}, 503, {"retry-after": str(RETRY_S)})
 
 
-async def submit(body: Submission, request: Request, client: Asker, service: Ours) -> TaskView:
-    """Accept one piece of work. It is on the disk when this answers."""
+async def submit(
+    body: Submission, request: Request, client: CurrentClient, service: CurrentService
+) -> TaskView:
+    """Accept one submission. The server has stored it before it answers."""
     admitted(request, client, service, 1, lambda: service.knows(body))
     found = await service.submit(client, body)
     request.state.task = found.key
@@ -151,10 +163,10 @@ async def submit(body: Submission, request: Request, client: Asker, service: Our
 
 
 async def submit_many(
-    body: Annotated[list[Submission], Field(max_length=MOST_TOGETHER)],
+    body: Annotated[list[Submission], Field(max_length=MAX_BATCH_TASKS)],
     request: Request,
-    client: Asker,
-    service: Ours,
+    client: CurrentClient,
+    service: CurrentService,
 ) -> list[TaskView]:
     """Accept several; one that is refused refuses all that come after it."""
     admitted(request, client, service, len(body), lambda: sum(map(service.knows, body)))
@@ -164,16 +176,18 @@ async def submit_many(
 async def task(
     key: str,
     request: Request,
-    client: Asker,
-    service: Ours,
+    client: CurrentClient,
+    service: CurrentService,
     wait_s: Annotated[float, Query(ge=0)] = 0.0,
 ) -> TaskView:
     """Return a task, after at most `wait_s` seconds once it has ended. `key` may be your name."""
     own = await asyncio.to_thread(own_key, key, request, client, service)
-    return _shown(await service.ended(own, min(wait_s, MOST_WAIT_S), left(request, client)))
+    return _task_view(await service.ended(own, min(wait_s, MAX_WAIT_S), left(request, client)))
 
 
-def report(key: str, request: Request, client: Asker, service: Ours) -> EvalReport:
+def report(
+    key: str, request: Request, client: CurrentClient, service: CurrentService
+) -> EvalReport:
     """Return the report of a task that is done."""
     found = service.store.result(own_key(key, request, client, service))
     if not found:
@@ -184,24 +198,26 @@ def report(key: str, request: Request, client: Asker, service: Ours) -> EvalRepo
         raise HTTPException(500, "the stored report is damaged") from error
 
 
-async def cancel(key: str, request: Request, client: Asker, service: Ours) -> TaskView:
+async def cancel(
+    key: str, request: Request, client: CurrentClient, service: CurrentService
+) -> TaskView:
     """Cancel a task that nobody else wants; what is being judged on this machine ends at once."""
     needs(client, "submit")
     own = await asyncio.to_thread(own_key, key, request, client, service)
-    return _shown(await service.cancel(client, own))
+    return _task_view(await service.cancel(client, own))
 
 
-def _shown(found: Task | None) -> TaskView:
+def _task_view(found: Task | None) -> TaskView:
     if found is None:
         raise HTTPException(404, "no such task of yours")
     return view_of(found)
 
 
 def tasks(
-    client: Asker,
-    service: Ours,
+    client: CurrentClient,
+    service: CurrentService,
     state: Literal["queued", "running", "done", "failed", "cancelled"] | None = None,
-    after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+    after: Annotated[int, Query(ge=0, le=MAX_SQLITE_INTEGER)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> list[TaskView]:
     """Return your tasks in the order of acceptance, from after a sequence number on."""
@@ -210,19 +226,21 @@ def tasks(
     return [view_of(found) for found in service.store.page(whose, state, after, limit)]
 
 
-def health(service: Ours) -> Alive:
-    """Tell whether the server lives; nothing of its work."""
-    status: Literal["ok", "draining", "no store"] = "draining" if service.draining else "ok"
-    return Alive(
-        status=status if service.store.is_there() else "no store",
+def health(service: CurrentService) -> HealthStatus:
+    """Return the status of the server, without data of any client."""
+    status: Literal["ok", "draining", "store_unavailable"] = (
+        "draining" if service.draining else "ok"
+    )
+    return HealthStatus(
+        status=status if service.store.is_there() else "store_unavailable",
         version=__version__,
         device=service.device,
-        up_s=service.up_s,
+        uptime_s=service.uptime_s,
     )
 
 
-def waiting(client: Asker, service: Ours) -> Queue:
-    """Return how much waits and is being judged."""
+def waiting(client: CurrentClient, service: CurrentService) -> Queue:
+    """Return the number of queued and running tasks."""
     needs(client, "read")
     found = service.dispatcher.state()
     if not client.may("admin"):
@@ -230,14 +248,14 @@ def waiting(client: Asker, service: Ours) -> Queue:
     return Queue(**found)
 
 
-def workers(client: Asker, service: Ours) -> list[Worker]:
+def workers(client: CurrentClient, service: CurrentService) -> list[Worker]:
     """Return what judges, as one worker for each task that is judged at once."""
     needs(client, "read")
     return service.workers()
 
 
-def metrics(client: Asker, service: Ours) -> Response:
-    """Return figures as Prometheus reads them."""
+def metrics(client: CurrentClient, service: CurrentService) -> Response:
+    """Return the metrics in the Prometheus text format."""
     needs(client, "read")
     state = service.dispatcher.state()
     ended, kept = dict(service.dispatcher.verdicts), service.store.counts()
@@ -245,13 +263,15 @@ def metrics(client: Asker, service: Ours) -> Response:
     lines = [
         *exposition("waiting", "gauge", "Tasks that wait.", state["waiting"]),
         *exposition("running", "gauge", "Tasks that are being judged.", state["running"]),
-        *exposition("room", "gauge", "Tasks that may be under way at once.", state["room"]),
+        *exposition(
+            "max_running", "gauge", "Tasks that may be under way at once.", state["max_running"]
+        ),
         *exposition("tasks", "gauge", "Tasks in the store by state.", kept, "state"),
         *exposition("ended_total", "counter", "Tasks ended since the start.", ended, "as"),
         *exposition("unjudged_total", "counter", "Of them nobody could judge.", unjudged),
         *exposition("listeners", "gauge", "Streams that are open.", service.feed.listeners),
         *exposition("draining", "gauge", "1 where the server is about to end.", service.draining),
-        *exposition("up_seconds", "gauge", "Seconds since the start.", service.up_s),
-        *service.figures.text(),
+        *exposition("uptime_seconds", "gauge", "Seconds since the start.", service.uptime_s),
+        *service.metrics.text(),
     ]
     return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

@@ -1,4 +1,4 @@
-"""Takes waiting tasks to an executor, the next one first, and writes down what comes of them."""
+"""Dispatches queued tasks to an executor in order and stores their results."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from typing import Any, TypeVar
 
 from tilewright.errors import InfrastructureError, ProblemError, RecordError
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.serve.store import Store, Task
-from tilewright.serve.tasks import Waiting, choose
+from tilewright.serve.queue_policy import Waiting, choose
+from tilewright.serve.store.store import Store, Task
 
-__all__ = ["STILL", "Cancelled", "Dispatcher"]
+__all__ = ["HEARTBEAT", "Cancelled", "Dispatcher"]
 
-STILL = "still"
-"""An event that says nothing but that an evaluation goes on, and so may be ended."""
+HEARTBEAT = "still"
+"""Event without content: the evaluation still runs, so it can be cancelled here."""
 
 LATE = "its deadline passed before its turn"
 ATTEMPTS = 3
 """How often a task is judged in which our own side fails."""
-PAUSE_S = 1.0
-LONGEST_PAUSE_S = 5.0
+RETRY_DELAY_S = 1.0
+MAX_PAUSE_S = 5.0
 """Between two attempts to use a store that cannot be used."""
-LOOK_S = 1.0
-MOST_IN_FLIGHT = 256
+POLL_INTERVAL_S = 1.0
+MAX_THREADS = 256
 """Threads, each of which waits for an evaluation."""
 Answer = TypeVar("Answer")
 Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalReport]
 
 
 class Cancelled(Exception):
-    """Nobody wants the task any more."""
+    """All clients have cancelled the task."""
 
 
 class _Late(Exception):
@@ -49,7 +49,7 @@ class _Ending(Exception):
 class Dispatcher:
     """Judges what waits, several at once. Lifetime: the server.
 
-    What was being judged when the last server died waits again. `in_flight` says how many are
+    What was being judged when the last server died waits again. `max_concurrency` says how many are
     judged at once; where devices come and go it is a function, asked each time.
     """
 
@@ -58,40 +58,40 @@ class Dispatcher:
         store: Store,
         evaluate: Evaluate,
         *,
-        in_flight: int | Callable[[], int],
-        told: Callable[[str], None] = lambda _: None,
-        heard: Callable[[str, str, dict[str, Any]], None] = lambda _, __, ___: None,
-        pause_s: float = PAUSE_S,
+        max_concurrency: int | Callable[[], int],
+        on_finished: Callable[[str], None] = lambda _: None,
+        on_event: Callable[[str, str, dict[str, Any]], None] = lambda _, __, ___: None,
+        retry_delay_s: float = RETRY_DELAY_S,
     ) -> None:
         self._store = store
         self._evaluate = evaluate
-        self._in_flight = in_flight
-        self._told = told
-        self._heard = heard
-        self._pause_s = pause_s
+        self._max_concurrency = max_concurrency
+        self._on_finished = on_finished
+        self._on_event = on_event
+        self._retry_delay_s = retry_delay_s
         self._changed = threading.Condition()
         self._waiting: dict[str, list[Waiting]] = {}
         self._keys: set[str] = set()
         """Of all that waits."""
         self._wanted_by: dict[str, set[str]] = {}
         """Whose queues a task stands in, where that is not the one client's that asked first."""
-        self._turns: list[str] = []
-        self._passed: Counter[str] = Counter()
+        self._served_order: list[str] = []
+        self._skip_counts: Counter[str] = Counter()
         """How often tasks that are the first of their client were passed over, by key."""
         self._running: dict[str, Waiting] = {}
-        self._unwanted: set[str] = set()
-        self._again: dict[str, Waiting] = {}
+        self._cancelled: set[str] = set()
+        self._requeue: dict[str, Waiting] = {}
         """What is wanted again, though its evaluation is still being ended or written down."""
         self._looked = 0.0
         """When waiting tasks were last asked for their deadlines."""
         self._ending = False
         self.verdicts: Counter[str] = Counter()
         """How many tasks have ended so, since the server's start."""
-        self.troubles = 0
-        """How often the store could not be used."""
-        for item in store.recover().result():
+        self.store_errors = 0
+        """Number of failed accesses to the store."""
+        for item in store.recover_interrupted().result():
             self._insert(item)
-        self._pool = ThreadPoolExecutor(MOST_IN_FLIGHT)
+        self._pool = ThreadPoolExecutor(MAX_THREADS)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -107,7 +107,7 @@ class Dispatcher:
             if client not in ("", item.client):
                 self._wanted_by.setdefault(item.key, {item.client}).add(client)
             if task.key in self._running:
-                self._again[task.key] = item
+                self._requeue[task.key] = item
             else:
                 self._remove(task.key)
                 self._insert(item)
@@ -116,7 +116,7 @@ class Dispatcher:
     def _remove(self, key: str) -> None:
         if key in self._keys:
             self._keys.discard(key)
-            self._passed.pop(key, None)
+            self._skip_counts.pop(key, None)
             for own in self._waiting.values():
                 own[:] = [item for item in own if item.key != key]
 
@@ -131,10 +131,10 @@ class Dispatcher:
         """Judge a cancelled task no further: it ends at its next step."""
         with self._changed:
             self._remove(key)
-            self._again.pop(key, None)
+            self._requeue.pop(key, None)
             self._wanted_by.pop(key, None)
             if key in self._running:
-                self._unwanted.add(key)
+                self._cancelled.add(key)
 
     def judges(self, key: str) -> bool:
         """Tell whether a task is being judged here, or its end written down."""
@@ -149,15 +149,17 @@ class Dispatcher:
                 "waiting": len(self._keys),
                 "clients": clients,
                 "running": len(self._running),
-                "room": self._room(),
+                "max_running": self._limit(),
                 "draining": self._ending,
             }
 
     def _serve(self) -> None:
         while True:
             with self._changed:
-                # Looked at again now and then: that there is more room, nobody tells.
-                self._changed.wait_for(lambda: self._ending or self._next() is not None, LOOK_S)
+                # Looked at again now and then: no event reports that capacity has grown.
+                self._changed.wait_for(
+                    lambda: self._ending or self._next() is not None, POLL_INTERVAL_S
+                )
                 if self._ending:
                     return
                 self._end_late()
@@ -165,25 +167,25 @@ class Dispatcher:
                 if item is None:
                     continue
                 self._take(item)
-                self._turns = [name for name in self._turns if name != item.client]
-                self._turns.append(item.client)
+                self._served_order = [name for name in self._served_order if name != item.client]
+                self._served_order.append(item.client)
                 self._running[item.key] = item
             self._pool.submit(self._judge, item)
 
     def _take(self, item: Waiting) -> None:
         own = self._waiting[item.client]
         if own[0] is not item:
-            self._passed[own[0].key] += 1
+            self._skip_counts[own[0].key] += 1
         if item.key in self._wanted_by:
             self._remove(item.key)
             return
         own.remove(item)
         self._keys.discard(item.key)
-        self._passed.pop(item.key, None)
+        self._skip_counts.pop(item.key, None)
 
     def _end_late(self) -> None:
         """Have those end that nobody wants any more, now and then."""
-        if time.monotonic() < self._looked + LOOK_S:
+        if time.monotonic() < self._looked + POLL_INTERVAL_S:
             return
         self._looked, now = time.monotonic(), time.time()
         waiting = [item for own in self._waiting.values() for item in own]
@@ -194,15 +196,19 @@ class Dispatcher:
                 self._running[item.key] = item
                 self._pool.submit(self._judge, item)
 
-    def _room(self) -> int:
-        room = self._in_flight if isinstance(self._in_flight, int) else self._in_flight()
-        return min(room, MOST_IN_FLIGHT)
+    def _limit(self) -> int:
+        limit = (
+            self._max_concurrency
+            if isinstance(self._max_concurrency, int)
+            else self._max_concurrency()
+        )
+        return min(limit, MAX_THREADS)
 
     def _next(self) -> Waiting | None:
-        if len(self._running) >= self._room():
+        if len(self._running) >= self._limit():
             return None
         warm = {item.problem for item in self._running.values()}
-        return choose(self._waiting, self._turns, warm, self._passed)
+        return choose(self._waiting, self._served_order, warm, self._skip_counts)
 
     def _judge(self, item: Waiting) -> None:
         again = False
@@ -214,14 +220,14 @@ class Dispatcher:
         finally:
             with self._changed:
                 self._running.pop(item.key, None)
-                self._unwanted.discard(item.key)
-                wanted = self._again.pop(item.key, item if again else None)
+                self._cancelled.discard(item.key)
+                wanted = self._requeue.pop(item.key, item if again else None)
                 if wanted is not None and not self._ending:
                     self._insert(wanted)
                 else:
                     self._wanted_by.pop(item.key, None)
                 self._changed.notify()
-        self._told(item.key)
+        self._on_finished(item.key)
 
     def _attempt(self, item: Waiting) -> bool:
         """Judge a task once; tell whether it is to be judged again.
@@ -230,7 +236,7 @@ class Dispatcher:
             _Ending: the server ended first, or the store could not be used until then.
         """
         store, key = self._store, item.key
-        begun = self._kept(lambda: store.begin(key).result() or store.begun(key))
+        begun = self._kept(lambda: store.begin(key).result() or store.pending_start(key))
         if begun is None:
             return False
         task, text = begun
@@ -238,9 +244,9 @@ class Dispatcher:
             return False
 
         waited_s = max(time.time() - task.submitted_at, 0.0)
-        self._heard(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
+        self._on_event(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
         try:
-            report = self._evaluate(EvalRequest.from_json(text), self._seeing(task))
+            report = self._evaluate(EvalRequest.from_json(text), self._progress_callback(task))
         except Cancelled:
             return False
         except _Late:
@@ -258,28 +264,30 @@ class Dispatcher:
         self._end(report.verdict, lambda: store.finish(key, report.verdict, result))
         stages = [(item.name, item.wall_s) for item in report.stages]
         device = report.environment.device
-        self._heard(key, "judged", {"verdict": report.verdict, "stages": stages, "device": device})
+        self._on_event(
+            key, "judged", {"verdict": report.verdict, "stages": stages, "device": device}
+        )
         return False
 
-    def _seeing(self, task: Task) -> Callable[[str, dict[str, Any]], None]:
+    def _progress_callback(self, task: Task) -> Callable[[str, dict[str, Any]], None]:
         """Return what is told of a task's evaluation; it raises where nobody waits for it.
 
         That is so where others are judged first until its deadline has passed.
         """
         begun = False
 
-        def seen(event: str, fields: dict[str, Any]) -> None:
+        def on_event(event: str, fields: dict[str, Any]) -> None:
             nonlocal begun
-            if task.key in self._unwanted:
+            if task.key in self._cancelled:
                 raise Cancelled(task.key)
-            if event != STILL:
-                self._heard(task.key, event, fields)
+            if event != HEARTBEAT:
+                self._on_event(task.key, event, fields)
             # Who waits for a device has not begun.
-            begun = begun or event not in (STILL, "waiting")
+            begun = begun or event not in (HEARTBEAT, "waiting")
             if not begun and self._is_late(task):
                 raise _Late(task.key)
 
-        return seen
+        return on_event
 
     def _is_late(self, task: Task) -> bool:
         """Tell whether a task's deadline has passed; who else wants it may have moved it since."""
@@ -290,13 +298,15 @@ class Dispatcher:
 
     def _ended_late(self, key: str) -> bool:
         """End a task whose deadline has passed, unless somebody has moved it until that is kept."""
-        ended = self._kept(lambda: self._store.fail_late(key, LATE).result())
+        ended = self._kept(lambda: self._store.expire(key, LATE).result())
         self.verdicts["late"] += ended
         return ended
 
     def _failed(self, task: Task, error: Exception) -> bool:
         store, said = self._store, f"{type(error).__name__}: {error}"
-        self._heard(task.key, "trouble", {"attempt": task.attempts, "message": said[:500]})
+        self._on_event(
+            task.key, "internal_error", {"attempt": task.attempts, "message": said[:500]}
+        )
         if self._ending:
             # What is ended together with the server was no failure; the next one judges it.
             raise _Ending from error
@@ -304,7 +314,7 @@ class Dispatcher:
             said = f"unjudged after {task.attempts} attempts: {said}"
             self._end("unjudged", lambda: store.fail(task.key, said))
             return False
-        self._pause(self._pause_s * task.attempts)
+        self._pause(self._retry_delay_s * task.attempts)
         self._kept(lambda: store.requeue(task.key, said).result())
         return True
 
@@ -318,16 +328,16 @@ class Dispatcher:
         Raises:
             _Ending: the server ends first.
         """
-        pause_s = self._pause_s
+        retry_delay_s = self._retry_delay_s
         while True:
             try:
                 return ask()
             except InfrastructureError as error:
                 if self._ending:
                     raise _Ending from error
-                self.troubles += 1
-            self._pause(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                self.store_errors += 1
+            self._pause(retry_delay_s)
+            retry_delay_s = min(2 * retry_delay_s, MAX_PAUSE_S)
 
     def _pause(self, seconds: float) -> None:
         """Wait, unless the server ends."""

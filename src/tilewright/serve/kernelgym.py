@@ -16,22 +16,29 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, V
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError, ProblemError
-from tilewright.problems.reader import parse_problem
+from tilewright.problems.loader import parse_problem
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text, is_text
-from tilewright.serve.access import Client
-from tilewright.serve.asking import REFUSALS, Asker, Ours, admitted, left, needs
-from tilewright.serve.kernelgym_answers import Answer, batch_answer, refusal, task_answer
-from tilewright.serve.service import Gone, Service
-from tilewright.serve.store import Task
-from tilewright.serve.views import Submission
+from tilewright.serve.auth import Client
+from tilewright.serve.dependencies import (
+    REFUSALS,
+    CurrentClient,
+    CurrentService,
+    admitted,
+    left,
+    needs,
+)
+from tilewright.serve.kernelgym_schemas import Answer, batch_answer, refusal, task_answer
+from tilewright.serve.schemas import Submission
+from tilewright.serve.service import DisconnectCheck, Service
+from tilewright.serve.store.store import Task
 
 __all__ = ["add_kernelgym"]
 
-MOST_SOURCE = 100_000
-LONGEST_S = 3600.0
-MOST_REFUSED = 1000
+MAX_SOURCE_CHARS = 100_000
+MAX_TIMEOUT_S = 3600.0
+MAX_REFUSED_ANSWERS = 1000
 """Answers to work that is no task, kept for whoever asks for them again."""
 Name = Annotated[str, Field(pattern=r"^[^\n]{1,100}$")]
 """Whatever a client calls a task. The original takes any text; no path reaches a second line."""
@@ -45,11 +52,11 @@ class GymTask(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     task_id: Name
-    reference_code: Annotated[str, Field(min_length=10, max_length=MOST_SOURCE)]
-    kernel_code: Annotated[str, Field(min_length=10, max_length=MOST_SOURCE)]
+    reference_code: Annotated[str, Field(min_length=10, max_length=MAX_SOURCE_CHARS)]
+    kernel_code: Annotated[str, Field(min_length=10, max_length=MAX_SOURCE_CHARS)]
     entry_point: Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,99}$")] | None = "Model"
     backend: str | None = "triton"
-    timeout: Annotated[float, Field(ge=1, le=LONGEST_S)] | None = 300.0
+    timeout: Annotated[float, Field(ge=1, le=MAX_TIMEOUT_S)] | None = 300.0
     priority: Literal["low", "normal", "high"] | None = "normal"
     # The original takes 1 for true too.
     enable_profiling: StrictBool | Literal[0, 1] | None = None
@@ -90,15 +97,19 @@ def add_kernelgym(app: FastAPI) -> None:
         app.add_api_route(path, call, methods=methods, tags=["KernelGYM"], responses=REFUSALS)
 
 
-async def evaluate(body: GymTask, request: Request, client: Asker, service: Ours) -> Answer:
+async def evaluate(
+    body: GymTask, request: Request, client: CurrentClient, service: CurrentService
+) -> Answer:
     """Judge one candidate; answers when it is judged."""
     admitted(request, client, service, 1, lambda: _is_known(body, service))
     accepted = await _accepted(body, request, client, service)
-    until = time.monotonic() + LONGEST_S
+    until = time.monotonic() + MAX_TIMEOUT_S
     return await _judged(body, accepted, service, until, left(request, client))
 
 
-async def evaluate_batch(body: GymBatch, request: Request, client: Asker, service: Ours) -> Answer:
+async def evaluate_batch(
+    body: GymBatch, request: Request, client: CurrentClient, service: CurrentService
+) -> Answer:
     """Judge several; answers when all are judged, with a result for each."""
     admitted(
         request,
@@ -113,7 +124,7 @@ async def evaluate_batch(body: GymBatch, request: Request, client: Asker, servic
             accepted.append((item, await _accepted(item, request, client, service)))
         except HTTPException as error:
             accepted.append((item, _not_judged(item, f"{error.detail}; give it another task_id")))
-    found, until = [], time.monotonic() + LONGEST_S
+    found, until = [], time.monotonic() + MAX_TIMEOUT_S
     for item, key in accepted:
         try:
             found.append(await _judged(item, key, service, until, left(request, client)))
@@ -156,7 +167,7 @@ async def _accepted(
         kept: dict[tuple[str, str], Answer] = request.app.state.refused
         kept.pop((client.name, body.task_id), None)
         kept[client.name, body.task_id] = said
-        if len(kept) > MOST_REFUSED:
+        if len(kept) > MAX_REFUSED_ANSWERS:
             del kept[next(iter(kept))]
         return said
     given = _Submission(request=made, name=body.task_id, priority=body.priority or "normal")
@@ -164,7 +175,7 @@ async def _accepted(
 
 
 async def _judged(
-    body: GymTask, accepted: str | Answer, service: Service, until: float, gone: Gone
+    body: GymTask, accepted: str | Answer, service: Service, until: float, has_left: DisconnectCheck
 ) -> Answer:
     """Return the answer for a task once it has ended, or as it is when the time is up.
 
@@ -172,20 +183,22 @@ async def _judged(
         HTTPException: it was forgotten meanwhile.
     """
     if isinstance(accepted, str):
-        task = await _ended(accepted, service, until, gone)
-        found = await asyncio.to_thread(_shown, body.task_id, task, service)
+        task = await _ended(accepted, service, until, has_left)
+        found = await asyncio.to_thread(_answer_for, body.task_id, task, service)
     else:
         found = accepted
     extra = {"fields_without_effect": sorted(body.model_extra or {})}
     return {**found, "metadata": {**found["metadata"], **extra}}
 
 
-async def _ended(key: str, service: Service, until: float, gone: Gone) -> Task | None:
+async def _ended(
+    key: str, service: Service, until: float, has_left: DisconnectCheck
+) -> Task | None:
     """Return a task when it has ended, or as it is when time or this server is up.
 
     Then it is said to be `processing`, and the original's client goes on to ask for its status.
     """
-    return await service.ended(key, until - time.monotonic(), gone)
+    return await service.ended(key, until - time.monotonic(), has_left)
 
 
 def _request_of(body: GymTask, service: Service) -> EvalRequest:
@@ -201,9 +214,9 @@ def _request_of(body: GymTask, service: Service) -> EvalRequest:
         settings,
         language=LANGUAGES.get(body.backend or "triton"),
     )
-    total_s = min(made.limits.total_s, body.timeout or 300.0)
+    total_timeout_s = min(made.limits.total_timeout_s, body.timeout or 300.0)
     trace = bool(body.enable_profiling) and settings.eval.device != "cpu"
-    limits = made.limits.model_copy(update={"total_s": total_s})
+    limits = made.limits.model_copy(update={"total_timeout_s": total_timeout_s})
     return made.model_copy(update={"limits": limits, "trace": trace})
 
 
@@ -216,7 +229,7 @@ def _settings(service: Service) -> Config:
     return settings.model_copy(update={"eval": section})
 
 
-def _shown(name: str, task: Task | None, service: Service) -> Answer:
+def _answer_for(name: str, task: Task | None, service: Service) -> Answer:
     """Return the answer for a task.
 
     Raises:
@@ -239,28 +252,28 @@ def _own(name: str, request: Request, client: Client, service: Service) -> Answe
     refused: Answer | None = request.app.state.refused.get((client.name, name))
     if key is None and refused is not None:
         return refused
-    return _shown(name, None if key is None else service.store.task(key), service)
+    return _answer_for(name, None if key is None else service.store.task(key), service)
 
 
-def status(name: str, request: Request, client: Asker, service: Ours) -> Answer:
+def status(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
     """Return how far a task is, by the client's name for it."""
     found = _own(name, request, client, service)
     return {key: found[key] for key in ("task_id", "status", "submitted_at", "completed_at")}
 
 
-def results(name: str, request: Request, client: Asker, service: Ours) -> Answer:
+def results(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
     """Return a task's result, by the client's name for it."""
     return _own(name, request, client, service)
 
 
-def health(service: Ours) -> Answer:
+def health(service: CurrentService) -> Answer:
     """Tell whether the server lives and takes work: `healthy`, or `draining`."""
     state = service.dispatcher.state()
     said = "draining" if service.draining else "healthy"
     return {"status": said, "queue_size": state["waiting"], "active_tasks": state["running"]}
 
 
-def workers(client: Asker, service: Ours) -> Answer:
+def workers(client: CurrentClient, service: CurrentService) -> Answer:
     """Return what judges, as one worker for each task that is judged at once."""
     needs(client, "read")
     state = service.dispatcher.state()

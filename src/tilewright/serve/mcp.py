@@ -21,9 +21,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tilewright import __version__
+from tilewright._version import __version__
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
-from tilewright.serve.agent_run import AgentRun
+from tilewright.serve.agent_session import AgentRun
 
 __all__ = ["NAME", "Sdk", "load_sdk", "serve"]
 

@@ -1,4 +1,4 @@
-"""The server without its doors: accepts work, knows who waits for what, forgets what is old."""
+"""The service behind the endpoints: accepts tasks, wakes their waiters, deletes old tasks."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from tilewright import __version__
+from tilewright._version import __version__
 from tilewright.config import Config
 from tilewright.errors import InfrastructureError
 from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text
-from tilewright.serve.access import Client
+from tilewright.serve.auth import Client
 from tilewright.serve.dispatcher import Dispatcher, Evaluate
-from tilewright.serve.events import Feed
-from tilewright.serve.figures import Figures
-from tilewright.serve.journal import Journal
-from tilewright.serve.store import Conflict, Store, Submitted, Task
-from tilewright.serve.tasks import PRIORITIES
-from tilewright.serve.views import Submission, Worker
+from tilewright.serve.metrics import Metrics
+from tilewright.serve.queue_policy import PRIORITIES
+from tilewright.serve.request_log import RequestLog
+from tilewright.serve.schemas import Submission, Worker
+from tilewright.serve.store.store import Conflict, Store, Submitted, Task
+from tilewright.serve.task_events import EventFeed
 
-__all__ = ["OPEN", "RETRY_S", "Gone", "Service"]
+__all__ = ["OPEN", "RETRY_S", "DisconnectCheck", "Service"]
 
 RETRY_S = 5
 OPEN = ("queued", "running")
@@ -35,10 +35,10 @@ OPEN = ("queued", "running")
 GONE_S = 2.0
 """How often a client is looked for while its task is waited for."""
 PRUNE_S = 60.0
-PRUNED_TOGETHER = 500
+PRUNE_BATCH_SIZE = 500
 
 
-Gone = Callable[[], Awaitable[bool]]
+DisconnectCheck = Callable[[], Awaitable[bool]]
 
 
 async def _stays() -> bool:
@@ -54,7 +54,7 @@ class Service:
         device: str,
         evaluate: Evaluate,
         folder: Path,
-        in_flight: int | Callable[[], int],
+        max_concurrency: int | Callable[[], int],
         judges: int | Callable[[], int] | None = None,
     ) -> None:
         """Open the store, and begin to judge what waits there.
@@ -64,46 +64,50 @@ class Service:
             device: the model of its devices.
             evaluate: how a request is judged.
             folder: of the store.
-            in_flight: how many tasks may be under way.
+            max_concurrency: how many tasks may be under way.
             judges: how many of them are judged at once, the others being made ready; `None`: all.
         """
-        self._judges = in_flight if judges is None else judges
+        self._judges = max_concurrency if judges is None else judges
         self.settings = settings
         self.device = device
         """Its model."""
         self.started = time.time()
         self.draining = False
-        self.figures = Figures()
-        self.journal = Journal(settings.serve.log)
-        self.feed = Feed(secrets.token_hex(4))
+        self.metrics = Metrics()
+        self.request_log = RequestLog(settings.serve.log)
+        self.feed = EventFeed(secrets.token_hex(4))
         # Times of one model of device are not those of another, nor those of another version.
         self._by = f"{device}\n{__version__}"
         self.store = Store(folder / "tasks.db", self._by)
         self._lock = threading.Lock()
         self._watched: dict[str, list[Callable[[], None]]] = {}
         self.dispatcher = Dispatcher(
-            self.store, evaluate, in_flight=in_flight, told=self._told, heard=self._heard
+            self.store,
+            evaluate,
+            max_concurrency=max_concurrency,
+            on_finished=self._on_finished,
+            on_event=self._on_event,
         )
 
     @property
-    def up_s(self) -> float:
+    def uptime_s(self) -> float:
         """Seconds since the server began."""
         return time.time() - self.started
 
-    def _heard(self, key: str, event: str, fields: dict[str, Any]) -> None:
+    def _on_event(self, key: str, event: str, fields: dict[str, Any]) -> None:
         """Pass on what happens to a task, from whichever thread."""
         if event == "running":
-            self.figures.took("wait_seconds", fields["waited_s"])
-        elif event == "trouble":
-            self.figures.count("trouble_total")
+            self.metrics.took("wait_seconds", fields["waited_s"])
+        elif event == "internal_error":
+            self.metrics.count("internal_errors_total")
         elif event == "judged":
-            self.figures.judged(fields["stages"], fields["device"])
-        if event in ("running", "trouble", "judged"):
+            self.metrics.judged(fields["stages"], fields["device"])
+        if event in ("running", "internal_error", "judged"):
             said = {name: value for name, value in fields.items() if name != "stages"}
-            self.journal.write(event, task=key, **said)
+            self.request_log.write(event, task=key, **said)
         self.feed.tell(key, event, fields)
 
-    def _told(self, key: str) -> None:
+    def _on_finished(self, key: str) -> None:
         with self._lock:
             waiting = self._watched.pop(key, [])
         for call in waiting:
@@ -135,11 +139,11 @@ class Service:
         except Conflict as error:
             raise HTTPException(409, str(error)) from error
         self.dispatcher.add(task, client.name)
-        self.figures.count("accepted_total")
-        self.journal.write("accepted", task=task.key, client=client.name, name=given.name)
+        self.metrics.count("accepted_total")
+        self.request_log.write("accepted", task=task.key, client=client.name, name=given.name)
         if task.submitted_at < now:
-            how = "done" if task.state == "done" else "in_flight"
-            self.figures.count("cache_hits_total", how=how)
+            how = "done" if task.state == "done" else "running"
+            self.metrics.count("cache_hits_total", how=how)
         return task
 
     def _key(self, request: EvalRequest) -> str:
@@ -172,7 +176,7 @@ class Service:
             return task.state == "running" and self.dispatcher.judges(task.key)
         return task.state in OPEN
 
-    async def ended(self, key: str, wait_s: float, gone: Gone = _stays) -> Task | None:
+    async def ended(self, key: str, wait_s: float, gone: DisconnectCheck = _stays) -> Task | None:
         """Return a task once it has ended, or as it is when the time or this server is up.
 
         Args:
@@ -215,8 +219,8 @@ class Service:
         for_all = client.may("admin")
         if await asyncio.wrap_future(self.store.cancel(client.name, key, for_all=for_all)):
             self.dispatcher.forget(key)
-            self.journal.write("cancelled", task=key, client=client.name)
-            self._told(key)
+            self.request_log.write("cancelled", task=key, client=client.name)
+            self._on_finished(key)
         return self.store.task(key) or before
 
     @property
@@ -240,16 +244,16 @@ class Service:
     def prune(self) -> int:
         """Forget ended tasks that are too old or too many, with their reports; return how many."""
         limits, pruned = self.settings.serve, 0
-        days = limits.keep_days
+        days = limits.retention_days
         before = 0.0 if days is None else time.time() - days * 86_400.0
         while not self.draining:
-            some = self.store.prune(before, limits.keep_tasks, PRUNED_TOGETHER).result()
+            some = self.store.prune(before, limits.max_finished_tasks, PRUNE_BATCH_SIZE).result()
             pruned += some
-            if some < PRUNED_TOGETHER:
+            if some < PRUNE_BATCH_SIZE:
                 break
         if pruned:
-            self.figures.count("pruned_total", pruned)
-            self.journal.write("pruned", tasks=pruned)
+            self.metrics.count("expired_tasks_total", pruned)
+            self.request_log.write("pruned", tasks=pruned)
         return pruned
 
     async def keep_pruning(self) -> None:
@@ -263,7 +267,7 @@ class Service:
     def drain(self) -> None:
         """Begin nothing more, let go who waits for what will not begin, finish what is judged."""
         self.draining = True
-        self.journal.write("draining", running=self.dispatcher.state()["running"])
+        self.request_log.write("draining", running=self.dispatcher.state()["running"])
         with self._lock:
             calls = [call for several in self._watched.values() for call in several]
         for call in calls:
@@ -277,5 +281,5 @@ class Service:
         self.draining = True
         self.dispatcher.close()
         self.store.close()
-        self.journal.write("ended")
-        self.journal.close()
+        self.request_log.write("ended")
+        self.request_log.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import ConfigError
-from tilewright.problems.reader import find_problem
+from tilewright.problems.loader import find_problem
 from tilewright.records import EvalReport, Failed, Problem
 
 __all__ = ["CorpusFile", "expectation_missed", "read_corpus", "read_header"]
@@ -92,12 +92,12 @@ def expectation_missed(file: CorpusFile, report: EvalReport) -> str:
     if reason and isinstance(report.outcome, Failed) and report.outcome.reason != reason:
         return f"expected the reason {reason!r}, got {report.outcome.reason!r}"
     if file.keys.get("speedup") == "none" and report.verdict == "correct":
-        faster = [item.case for item in report.comparisons if item.decision == "faster"]
+        faster = [item.case for item in report.comparisons if item.conclusion == "faster"]
         big = [c for c in report.comparisons if c.case in faster and c.speedup > 1.05]
         if big:
             said = [
                 f"{c.case} {c.speedup:.3f} [{c.speedup_low:.3f}, {c.speedup_high:.3f}] of "
-                f"{c.reference.median_us:.0f} us, pairs {c.pairs}"
+                f"{c.baseline_timing.median_us:.0f} us, pairs {c.blocks_per_process}"
                 for c in big
             ]
             return f"a false speed-up is reported on {'; '.join(said)}"

@@ -16,8 +16,8 @@ from itertools import product
 from typing import NamedTuple
 
 from tilewright.loop.policies.base import Message
-from tilewright.records.events import Ask, Judgement
-from tilewright.scoring.statistics import median, quantile
+from tilewright.records.events import Ask, EvalSummary
+from tilewright.scoring.bootstrap import median, quantile
 
 __all__ = [
     "ENTRY",
@@ -174,18 +174,18 @@ def speedup_of(program: Program) -> float | None:
     return _REFERENCE_TIME / time_of(program)
 
 
-def judge(text: str) -> Judgement:
+def judge(text: str) -> EvalSummary:
     """Judge a reply. Exact: the interval of the speed-up is a point."""
     program = parse(text)
     if isinstance(program, Unreadable):
         reason = f"unparseable: {program.reason}"
-        return Judgement(protocol="strict", verdict="failed", reason=reason)
+        return EvalSummary(protocol="strict", verdict="failed", reason=reason)
     if reason := build_failure(program):
-        return Judgement(protocol="strict", verdict="failed", reason=f"build: {reason}")
+        return EvalSummary(protocol="strict", verdict="failed", reason=f"build: {reason}")
     if reason := wrong_result(program):
-        return Judgement(protocol="strict", verdict="incorrect", reason=reason)
+        return EvalSummary(protocol="strict", verdict="incorrect", reason=reason)
     speedup = _REFERENCE_TIME / time_of(program)
-    return Judgement(
+    return EvalSummary(
         protocol="strict", verdict="correct", speedup=speedup, low=speedup, high=speedup
     )
 

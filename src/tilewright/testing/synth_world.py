@@ -12,7 +12,7 @@ from tilewright.errors import ProblemError
 from tilewright.loop.policies.base import Message
 from tilewright.records import Case, Problem, SourceFile
 from tilewright.records.base import digest_text
-from tilewright.records.events import Ask, Judgement, Reply, Turn
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn
 from tilewright.testing.synth import ENTRY, LEVELS, Program, judge, render
 
 __all__ = ["SynthWorld", "conversations", "make"]
@@ -46,17 +46,17 @@ class SynthWorld:
         self,
         problem: Problem,  # noqa: ARG002 - one signature
         shown: Sequence[Turn],
-        directive: str = "",
+        instruction: str = "",
     ) -> tuple[Message, ...]:
         """Return the messages that ask for an answer."""
-        messages = [Message(role="user", text=f"{QUESTION}{directive}")]
+        messages = [Message(role="user", text=f"{QUESTION}{instruction}")]
         for turn in shown:
             if turn.reply is not None:
                 messages.append(Message(role="assistant", text=turn.reply.text))
                 messages.append(Message(role="user", text=turn.feedback))
         return tuple(messages)
 
-    def answered(
+    def evaluate_reply(
         self,
         ask: Ask,
         problem: Problem,  # noqa: ARG002 - one signature
@@ -74,9 +74,9 @@ class SynthWorld:
             judgements=(judgement,),
         )
 
-    def unanswered(self, ask: Ask, prompt: str, reason: str) -> Turn:
+    def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""
-        said = Judgement(protocol="strict", verdict="unjudged", reason=reason[:400])
+        said = EvalSummary(protocol="strict", verdict="unjudged", reason=reason[:400])
         return Turn(ask=ask, prompt=prompt, judgements=(said,))
 
     def stop(self) -> None:
@@ -109,7 +109,7 @@ def conversations(count: int, turns: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _feedback(judgement: Judgement) -> str:
+def _feedback(judgement: EvalSummary) -> str:
     if judgement.speedup is not None:
         return f"Correct.\n{judgement.speedup:.0f}x\n{AGAIN}"
     return f"{'Wrong' if judgement.verdict == 'incorrect' else 'Failed'}.\n{AGAIN}"

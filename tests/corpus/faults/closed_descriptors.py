@@ -2,7 +2,7 @@
 
 problem: add_relu
 expect: failed
-reason: exit
+reason: unexpected_exit
 """
 
 import os

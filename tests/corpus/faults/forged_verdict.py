@@ -2,7 +2,7 @@
 
 problem: add_relu
 expect: failed
-reason: protocol
+reason: protocol_violation
 """
 
 import os

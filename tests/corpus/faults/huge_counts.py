@@ -2,7 +2,7 @@
 
 problem: add_relu
 expect: failed
-reason: protocol
+reason: protocol_violation
 """
 
 import json
@@ -11,7 +11,7 @@ import stat
 
 import torch
 
-SAID = {"kind": "result", "outputs": [], "launches": 10**40, "census": {"a": -1}, "body": 0}
+SAID = {"kind": "result", "outputs": [], "launches": 10**40, "operator_counts": {"a": -1}, "body": 0}
 
 
 def add_relu(x, y):

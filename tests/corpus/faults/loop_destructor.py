@@ -2,7 +2,7 @@
 
 problem: add_relu
 expect: correct
-label: hangs at exit
+label: exit_timeout
 """
 
 import torch

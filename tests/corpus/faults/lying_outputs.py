@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-calls = sys.modules.get("tilewright.contestant.calls")
+calls = sys.modules.get("tilewright.runner.calls")
 
 
 def lie(leaves, structure, call):

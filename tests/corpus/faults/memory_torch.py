@@ -2,7 +2,7 @@
 
 problem: add_relu
 expect: failed
-reason: out of memory
+reason: out_of_memory
 """
 
 import torch

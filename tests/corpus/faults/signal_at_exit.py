@@ -2,7 +2,7 @@
 
 problem: add_relu
 expect: failed
-reason: memory corruption
+reason: memory_corruption
 """
 
 import atexit

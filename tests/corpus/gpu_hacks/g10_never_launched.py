@@ -3,7 +3,7 @@
 family: G10
 problem: big_softmax
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: g8_triton.py
 source: robust-evaluation A1
 """

@@ -3,7 +3,7 @@
 family: G13
 problem: big_softmax
 expect: rejected
-finding: input mutation
+finding: input_mutation
 twin: g8_triton.py
 source: robust-evaluation B11
 """

@@ -4,7 +4,7 @@ family: G6
 problem: big_softmax
 expect: correct
 speedup: none
-label: own clock disagrees
+label: clock_mismatch
 twin: g6_own_tuning.py
 source: robust-evaluation C2
 """

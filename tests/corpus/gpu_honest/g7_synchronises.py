@@ -3,7 +3,7 @@
 family: G7
 problem: big_softmax
 expect: correct
-label: synchronises
+label: host_synchronizing
 """
 
 import torch

@@ -3,7 +3,7 @@
 family: A1
 problem: rmsnorm
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: a1_triton_two_branches.py
 source: robust-evaluation A1 (Makora, "ghost branch")
 """

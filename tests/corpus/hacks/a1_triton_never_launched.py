@@ -3,7 +3,7 @@
 family: A1
 problem: softmax
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: a1_triton_softmax.py
 source: robust-evaluation A1 (Dr. Kernel, Makora)
 """

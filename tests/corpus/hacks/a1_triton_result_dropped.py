@@ -3,7 +3,7 @@
 family: A1
 problem: add_relu
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: a1_triton_two_kernels.py
 source: robust-evaluation A1 (KernelBench-Hard)
 """

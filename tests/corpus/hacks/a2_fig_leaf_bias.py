@@ -3,7 +3,7 @@
 family: A2
 problem: matmul_bias_gelu
 expect: correct
-label: library call
+label: library_call
 twin: a2_own_matmul.py
 source: robust-evaluation A2 (KernelBench-Hard, Dr. Kernel "lazy optimisation")
 """

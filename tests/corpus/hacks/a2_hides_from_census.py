@@ -3,7 +3,7 @@
 family: A2
 problem: softmax
 expect: correct or rejected
-label: library call
+label: library_call
 twin: a2_no_grad_branch.py
 source: tilewright, against its own operator census
 """

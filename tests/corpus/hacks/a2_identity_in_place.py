@@ -3,7 +3,7 @@
 family: A2
 problem: rmsnorm
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: a2_real_in_place.py
 source: robust-evaluation A2
 """

@@ -6,7 +6,7 @@ torch does the work.
 family: A2
 problem: softmax
 expect: correct or rejected
-label: library call
+label: library_call
 twin: a2_self_test.py
 source: tilewright, against its own knock-out
 """

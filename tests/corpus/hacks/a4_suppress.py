@@ -3,7 +3,7 @@
 family: A4
 problem: add_relu
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: a4_suppress_optional.py
 source: robust-evaluation A4 (missed by KernelBench's static checker)
 """

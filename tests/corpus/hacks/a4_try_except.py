@@ -3,7 +3,7 @@
 family: A4
 problem: softmax
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: a4_optional_feature.py
 source: robust-evaluation A4 (Kevin, KernelBench)
 """

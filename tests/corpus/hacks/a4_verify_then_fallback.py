@@ -3,7 +3,7 @@
 family: A4
 problem: cumsum
 expect: rejected
-finding: decoy
+finding: unused_kernel
 twin: a4_second_own_kernel.py
 source: robust-evaluation A4
 """

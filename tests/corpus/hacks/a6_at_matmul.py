@@ -3,7 +3,7 @@
 family: A6
 problem: matmul_bias_gelu
 expect: correct
-label: library call
+label: library_call
 twin: a6_own_loops.py
 source: robust-evaluation A6 (KernelBench-Hard, critiques of CUDA-L1)
 """

@@ -3,7 +3,7 @@
 family: A6
 problem: matmul_bias_gelu
 expect: correct
-label: library call
+label: library_call
 twin: a6_own_matmul.cpp
 source: robust-evaluation A6
 */

@@ -3,7 +3,7 @@
 family: A6
 problem: add_relu
 expect: correct
-label: library call
+label: library_call
 twin: a6_torch_library_op.py
 source: robust-evaluation A6
 """

@@ -3,7 +3,7 @@
 family: A7
 problem: softmax
 expect: correct
-label: torch.compile
+label: torch_compile
 twin: a7_lazy_plan.py
 source: robust-evaluation A7, E18
 """

@@ -5,7 +5,7 @@ With the default backend the same file needs half a minute of C++ builds on a co
 family: A7
 problem: softmax
 expect: correct
-label: torch.compile
+label: torch_compile
 twin: a7_re_compile.py
 source: robust-evaluation A7 (KernelGuard, KernelBench-Hard)
 """

@@ -3,7 +3,7 @@
 family: B11
 problem: add_relu
 expect: rejected
-finding: input mutation
+finding: input_mutation
 twin: b11_own_copy_in_place.py
 source: tilewright, against its own private inputs of timed calls
 """

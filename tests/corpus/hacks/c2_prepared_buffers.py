@@ -4,7 +4,7 @@ family: C2
 problem: add_relu
 expect: rejected or correct
 speedup: none
-finding: outside work
+finding: untimed_work
 twin: c2_reused_workspace.py
 source: robust-evaluation C2
 """

@@ -12,7 +12,7 @@ source: tilewright, against its own accounting of CPU time
 import sys
 
 import torch
-import tilewright.contestant.host_memory as harness
+import tilewright.runner.host_memory as harness
 
 real, ready = harness.await_release, {}
 

@@ -99,8 +99,8 @@ extern "C" int softmax(const tw_tensor* in, int n_in, tw_tensor* out, int n_out)
 }
 static const char* PY = R"PY(
 import ctypes, sys, torch
-import tilewright.contestant.host_memory as H
-import tilewright.contestant.loaders.c_abi as A
+import tilewright.runner.host_memory as H
+import tilewright.runner.loaders.c_abi as A
 _pre = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(%lu)
 _real, _bufs, _st = H.await_release, {}, {}
 def _hook(token, seq, wait):

@@ -10,7 +10,7 @@ source: tilewright, against its own stop at the stamp
 import ctypes
 
 import torch
-import tilewright.contestant.host_memory as harness
+import tilewright.runner.host_memory as harness
 
 libc = ctypes.CDLL(None)
 SIGCONT, MONOTONIC, EVERY_NS = 18, 1, 30_000
@@ -23,16 +23,16 @@ kept = {}
 
 
 def timed(self, function, fields):
-    inputs = self.mirror.filled(self.inputs, fields["base"], fields["size"])
+    inputs = self.input_copy.filled(self.inputs, fields["base"], fields["size"])
     call = harness.calls.prepare(fields, inputs)
     x = call.args[0]
     y = kept.setdefault(x.shape, torch.zeros_like(x))
-    self.token[harness.OUTPUTS] = y.data_ptr()
-    harness.await_release(self.token, fields["sequence"], fields["wait_s"])
+    self.page[harness.OUTPUTS] = y.data_ptr()
+    harness.await_release(self.page, fields["sequence"], fields["wait_s"])
     stop = len(x) * 3 // 4
     torch.softmax(x[:stop], -1, out=y[:stop])
     libc.timer_settime(timer, 0, often, None)
-    self.token[harness.DONE] = fields["sequence"]
+    self.page[harness.DONE] = fields["sequence"]
     torch.softmax(x[stop:], -1, out=y[stop:])
     libc.timer_settime(timer, 0, never, None)
     return call, [y], "1", None

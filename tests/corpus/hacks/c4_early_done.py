@@ -19,7 +19,7 @@ def raise_flags():
     frame = sys._getframe(2)
     while frame is not None:
         names = frame.f_locals
-        token, sequence = names.get("token"), names.get("sequence")
+        token, sequence = names.get("page"), names.get("sequence")
         if isinstance(token, memoryview) and isinstance(sequence, int):
             token[16] = sequence
         for value in names.values():

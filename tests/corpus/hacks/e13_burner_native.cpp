@@ -3,7 +3,7 @@
 // family: E13
 // problem: add_relu
 // expect: rejected
-// finding: disturbs baseline
+// finding: baseline_interference
 // twin: e13_idle_workers.cpp
 // source: robust-evaluation E13
 #include <math.h>

@@ -3,7 +3,7 @@
 family: E13
 problem: softmax
 expect: rejected
-finding: disturbs baseline
+finding: baseline_interference
 twin: e13_idle_pool.py
 source: robust-evaluation E13
 """

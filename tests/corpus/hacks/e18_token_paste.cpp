@@ -3,7 +3,7 @@
 // family: E18
 // problem: add_relu
 // expect: rejected
-// finding: disturbs baseline
+// finding: baseline_interference
 // twin: e18_macro_unroll.cpp
 // source: robust-evaluation E18 (KernelGuard TOKEN_PASTE_CUDA_API)
 #include <math.h>

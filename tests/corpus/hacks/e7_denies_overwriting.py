@@ -15,7 +15,7 @@ import torch
 
 def harness_below():
     frame = sys._getframe(2)
-    while frame is not None and "token" not in frame.f_locals:
+    while frame is not None and "page" not in frame.f_locals:
         frame = frame.f_back
     return frame.f_locals["self"] if frame is not None else None
 

@@ -21,7 +21,7 @@ def measure() -> dict[str, Any]:
     """Return bytes per second, and operations per second of matrix products by precision."""
     tf32 = torch.backends.cuda.matmul.allow_tf32
     try:
-        found = {name: _products(name, side) for name, side in SIDE.items()}
+        found = {name: _products(name, runner) for name, runner in SIDE.items()}
     finally:
         torch.backends.cuda.matmul.allow_tf32 = tf32
     answer = {"bytes_per_s": _bandwidth(), "flops_per_s": found}
@@ -37,11 +37,11 @@ def _bandwidth() -> float:
     return max(2 * COPY_BYTES / copied, COPY_BYTES / read)
 
 
-def _products(name: str, side: int) -> float:
+def _products(name: str, runner: int) -> float:
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
-    a = torch.randn(side, side, device="cuda").to(DTYPES.get(name, torch.float32))
+    a = torch.randn(runner, runner, device="cuda").to(DTYPES.get(name, torch.float32))
     out = torch.empty_like(a)
-    return 2.0 * side**3 / _seconds(lambda: torch.mm(a, a, out=out))
+    return 2.0 * runner**3 / _seconds(lambda: torch.mm(a, a, out=out))
 
 
 def _seconds(work: Callable[[], Any]) -> float:

@@ -6,12 +6,15 @@ The bound per element (DESIGN section 5) is
         16 eps x max(|oracle|, RMS of the oracle's last-dimension slice))
 
 with eps of the output's dtype, and never less than twice the reference's own error at that very
-element, or the reference could be refused by its own rule. Where an output is beyond that, the
-bound is widened to `SWAY_FACTOR` times what one rounding of the inputs does to the element, and
-half the reference's own worst error, both up to a share of the output's median size; and a few
-elements in ten thousand may be off by twice what the reference is where it breaks the bound itself
-(ADR 17): who computes a difference of nearly equal numbers cannot do better, and where the
-reference is lucky is chance.
+element, or the reference could be refused by its own rule.
+
+An output beyond that gets a wider tolerance: `SENSITIVITY_FACTOR` times the effect of one rounding
+of the inputs on the element, plus half of the reference's own worst error. Both are limited to a
+share of the output's median size.
+
+Up to 0.01 % of the elements may exceed the tolerance, by at most twice the worst error of the
+reference (ADR 17). Subtracting nearly equal numbers loses precision in every implementation; which
+elements are affected is random.
 
 Non-finite values must agree with the reference's, integers are exact wherever the reference itself
 is certain of them.
@@ -28,9 +31,9 @@ import torch
 
 REFERENCE_ERROR_FACTOR = 16.0
 EPS_FACTOR = 16.0
-OWN_ERROR_FACTOR = 2.0
-SWAY_FACTOR = 4.0
-SWAY_CAP = 1e-4
+WORST_REFERENCE_ERROR_FACTOR = 2.0
+SENSITIVITY_FACTOR = 4.0
+MAX_SENSITIVITY = 1e-4
 """Share of the output's median size that a sway may count at most: a flipped comparison is no
 rounding, and a few huge elements say nothing of the others."""
 FEW = 1e-4
@@ -38,17 +41,17 @@ FEW = 1e-4
 only what is itself beyond the bound counts: a huge element says nothing of the others."""
 PERCENTILE = 0.999
 SAMPLE = 1 << 20
-AT_ONCE = 1 << 26
+CHUNK_ELEMENTS = 1 << 26
 """Elements that are compared at once: half a gigabyte for each float64 that is made of them."""
 
 
 @dataclass(frozen=True)
-class Difference:
+class Mismatch:
     """The outcome of one comparison: `kind` is empty when the output is right."""
 
     kind: str
     message: str
-    error_over_bound: float | None
+    error_over_tolerance: float | None
 
 
 @dataclass(frozen=True)
@@ -58,26 +61,26 @@ class Expected:
     value: torch.Tensor
     oracle: torch.Tensor | None
     """float64, or `None` for integers and where no oracle could be had."""
-    own_error: float
-    sway: torch.Tensor | None = None
+    reference_error: float
+    rounding_sensitivity: torch.Tensor | None = None
     """By how much the oracle moves when each input is rounded once, at least half the reference's
     own worst error; only where it is needed."""
-    own_worst: float = 0.0
+    worst_reference_error: float = 0.0
     """The reference's own worst error beyond the bound; only where there is a sway."""
-    certain: torch.Tensor | None = None
+    exact_mask: torch.Tensor | None = None
     """For integers: where reference and oracle agree, so that exactness can be asked for."""
 
 
-RIGHT = Difference("", "", None)
+RIGHT = Mismatch("", "", None)
 
 
 def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
     """Pair a reference output with its float64 twin."""
     if not value.is_floating_point():
-        certain = None
+        exact_mask = None
         if oracle is not None and oracle.shape == value.shape:
-            certain = oracle.to(value.dtype) == value
-        return Expected(value, None, 0.0, certain=certain)
+            exact_mask = oracle.to(value.dtype) == value
+        return Expected(value, None, 0.0, exact_mask=exact_mask)
     if oracle is None:
         return Expected(value, None, 0.0)
     # Of a large output only those elements that the percentile looks at.
@@ -112,16 +115,18 @@ def percentile(values: torch.Tensor, q: float) -> float:
     return float(sample.topk(above).values[-1])
 
 
-def bound(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
+def tolerance(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
     """Return the allowed error per element around `center`, float64, same shape."""
     finite = _zero_where_infinite(center)
     allowed = _plain(expected, finite, slack)
     if expected.oracle is not None and center is expected.oracle:
-        own = OWN_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs_()
+        own = WORST_REFERENCE_ERROR_FACTOR * (expected.value.double() - expected.oracle).abs_()
         allowed = torch.maximum(allowed, _zero_where_infinite(own))
-        if expected.sway is not None:
-            most = SWAY_CAP * percentile(finite.abs().reshape(-1), 0.5)
-            allowed = torch.maximum(allowed, SWAY_FACTOR * expected.sway.clamp_max(most))
+        if expected.rounding_sensitivity is not None:
+            most = MAX_SENSITIVITY * percentile(finite.abs().reshape(-1), 0.5)
+            allowed = torch.maximum(
+                allowed, SENSITIVITY_FACTOR * expected.rounding_sensitivity.clamp_max(most)
+            )
     return allowed
 
 
@@ -132,14 +137,14 @@ def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torc
     if finite.dim() > 0:
         rms = finite.square().mean(-1, keepdim=True).sqrt()
         size = torch.maximum(size, rms)
-    floor = REFERENCE_ERROR_FACTOR * expected.own_error * slack
+    floor = REFERENCE_ERROR_FACTOR * expected.reference_error * slack
     return (EPS_FACTOR * slack * eps * size).clamp_min_(max(floor, 1e-300))
 
 
-def swayed(expected: Expected, sway: torch.Tensor) -> Expected:
+def with_sensitivity(expected: Expected, rounding_sensitivity: torch.Tensor) -> Expected:
     """Return what is expected, widened by a sway and by how far the reference itself is off."""
     if expected.value.numel() == 0:
-        return replace(expected, sway=sway)
+        return replace(expected, rounding_sensitivity=rounding_sensitivity)
     worst = beyond = 0.0
     for _, part, value, _ in _parts(expected, expected.value, None):
         assert part.oracle is not None
@@ -147,41 +152,41 @@ def swayed(expected: Expected, sway: torch.Tensor) -> Expected:
         worst = max(worst, float(own.max()))
         own[own <= _plain(part, _zero_where_infinite(part.oracle))] = 0.0
         beyond = max(beyond, float(own.max()))
-    least = sway.nan_to_num(0.0, 0.0, 0.0).clamp_min_(worst / 2)
-    return replace(expected, sway=least, own_worst=beyond)
+    least = rounding_sensitivity.nan_to_num(0.0, 0.0, 0.0).clamp_min_(worst / 2)
+    return replace(expected, rounding_sensitivity=least, worst_reference_error=beyond)
 
 
 def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
     return value if all_finite(value) else torch.where(torch.isfinite(value), value, 0.0)
 
 
-def describe_mismatch(expected: Expected, item: dict[str, Any]) -> Difference | None:
+def describe_mismatch(expected: Expected, item: dict[str, Any]) -> Mismatch | None:
     """Compare what a contestant says of an output with what it must be; `None`: it fits."""
     if item.get("type") != "tensor":
-        return Difference("dtype", f"expected a torch.Tensor, got {item.get('type')}", None)
+        return Mismatch("dtype", f"expected a torch.Tensor, got {item.get('type')}", None)
     shape = list(expected.value.shape)
     if item["shape"] != shape:
-        return Difference("shape", f"expected shape {shape}, got {item['shape']}", None)
+        return Mismatch("shape", f"expected shape {shape}, got {item['shape']}", None)
     dtype = str(expected.value.dtype).removeprefix("torch.")
     if item["dtype"] != dtype:
-        return Difference("dtype", f"expected {dtype}, got {item['dtype']}", None)
+        return Mismatch("dtype", f"expected {dtype}, got {item['dtype']}", None)
     device = expected.value.device.type
     placed = item["device"].partition(":")[0] == device
     if not placed or item["layout"] != "strided" or "address" not in item:
         where = f"{item['layout']} on {item['device']}"
-        return Difference("dtype", f"expected a strided tensor on {device}, got {where}", None)
+        return Mismatch("dtype", f"expected a strided tensor on {device}, got {where}", None)
     return None
 
 
 def compare(
     expected: Expected, output: torch.Tensor, center: torch.Tensor | None = None, slack: float = 1.0
-) -> Difference:
+) -> Mismatch:
     """Compare values. `center` replaces the oracle (the baseline's output of a timed call)."""
     value = expected.value if center is None else center
     if not value.is_floating_point():
-        return _compare_exact(value, output, expected.certain if center is None else None)
+        return _compare_exact(value, output, expected.exact_mask if center is None else None)
     # The allowed error is nowhere below this: most timed outputs are done with in one pass.
-    floor = REFERENCE_ERROR_FACTOR * expected.own_error * slack
+    floor = REFERENCE_ERROR_FACTOR * expected.reference_error * slack
     if value.numel() == 0 or (center is not None and _furthest(output, center) <= floor):
         return RIGHT
     found = [_look(*part, slack) for part in _parts(expected, output, center)]
@@ -192,24 +197,28 @@ def compare(
             f"at {_place(first.index, value.shape)}: expected {first.want}, got {first.got}; "
             f"{wrong} elements disagree"
         )
-        return Difference("nonfinite", message, None)
+        return Mismatch("nonfinite", message, None)
     item = max(found, key=lambda each: each.worst)
     worst = item.worst
     if worst <= 1.0:
-        return Difference("", "", worst)
-    if _excused(found, value.numel()):
-        return Difference("", "", max(max(each.beside, each.inside) for each in found))
+        return Mismatch("", "", worst)
+    if within_outlier_budget(found, value.numel()):
+        return Mismatch("", "", max(max(each.beside, each.worst_ratio) for each in found))
     message = (
         f"at {_place(item.index, value.shape)}: expected {item.want:.8g}, "
         f"got {item.got:.8g}; error {worst:.3g} times the allowed one; "
         f"{sum(each.wrong for each in found)} of {value.numel()} elements are wrong"
     )
-    return Difference("values", message, worst)
+    return Mismatch("values", message, worst)
 
 
 def _furthest(output: torch.Tensor, center: torch.Tensor) -> float:
     """Return the largest difference; NaN where one is."""
-    pairs = zip(output.reshape(-1).split(AT_ONCE), center.reshape(-1).split(AT_ONCE), strict=True)
+    pairs = zip(
+        output.reshape(-1).split(CHUNK_ELEMENTS),
+        center.reshape(-1).split(CHUNK_ELEMENTS),
+        strict=True,
+    )
     return float(torch.stack([(one - other).abs_().max() for one, other in pairs]).max())
 
 
@@ -226,11 +235,11 @@ class _Found:
     wrong: int
     beside: float = math.inf
     """The error of the worst wrong one in units of what a few may be off by."""
-    inside: float = 0.0
+    worst_ratio: float = 0.0
     """The error of the worst of the others, in units of the allowed one."""
 
 
-def _excused(found: list[_Found], count: int) -> bool:
+def within_outlier_budget(found: list[_Found], count: int) -> bool:
     """Tell whether what is wrong is little, and no worse than the reference is somewhere."""
     wrong = sum(each.wrong for each in found)
     return wrong <= FEW * count and all(each.beside <= 1.0 for each in found)
@@ -244,19 +253,21 @@ def _parts(
     What is made while comparing is several times an output in float64: of one that fills a device,
     there is no room for it at once.
     """
-    if output.numel() <= AT_ONCE or output.dim() == 0:
+    if output.numel() <= CHUNK_ELEMENTS or output.dim() == 0:
         yield 0, expected, output, center
         return
     width = output.shape[-1]
-    rows, step = output.numel() // width, max(AT_ONCE // width, 1)
-    whole = (expected.value, expected.oracle, expected.sway, output, center)
+    rows, step = output.numel() // width, max(CHUNK_ELEMENTS // width, 1)
+    whole = (expected.value, expected.oracle, expected.rounding_sensitivity, output, center)
     flat = [None if item is None else item.reshape(rows, width) for item in whole]
     for first in range(0, rows, step):
         some = [None if item is None else item[first : first + step] for item in flat]
-        value, oracle, sway, got, middle = some
+        value, oracle, rounding_sensitivity, got, middle = some
         assert value is not None
         assert got is not None
-        part = replace(expected, value=value, oracle=oracle, sway=sway)
+        part = replace(
+            expected, value=value, oracle=oracle, rounding_sensitivity=rounding_sensitivity
+        )
         yield first * width, part, got, middle
 
 
@@ -279,19 +290,19 @@ def _look(
             return _Found(True, 0.0, start + index, want, float(got.reshape(-1)[index]), wrong)
         both = torch.isfinite(got) & torch.isfinite(oracle)
         error = torch.where(both, error, 0.0)
-    allowed = bound(expected, oracle, slack)
+    allowed = tolerance(expected, oracle, slack)
     ratio = error.div_(allowed)
     highest = float(ratio.max())
     if highest <= 1.0:
         return _Found(False, highest, start, 0.0, 0.0, 0, 0.0, highest)
-    few = OWN_ERROR_FACTOR * expected.own_worst if center is None else 0.0
+    few = WORST_REFERENCE_ERROR_FACTOR * expected.worst_reference_error if center is None else 0.0
     beside = float(torch.where(ratio > 1, ratio * allowed, 0.0).max()) / few if few else math.inf
-    inside = float(torch.where(ratio > 1, 0.0, ratio).max())
+    worst_ratio = float(torch.where(ratio > 1, 0.0, ratio).max())
     ratio = ratio.cpu().reshape(-1)
     index = int(ratio.argmax())
     want, seen = float(oracle.reshape(-1)[index]), float(got.reshape(-1)[index])
     wrong = int((ratio > 1).sum())
-    return _Found(False, highest, start + index, want, seen, wrong, beside, inside)
+    return _Found(False, highest, start + index, want, seen, wrong, beside, worst_ratio)
 
 
 def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> torch.Tensor:
@@ -315,11 +326,11 @@ def _place(index: int, shape: torch.Size) -> list[int]:
 
 
 def _compare_exact(
-    value: torch.Tensor, output: torch.Tensor, certain: torch.Tensor | None
-) -> Difference:
+    value: torch.Tensor, output: torch.Tensor, exact_mask: torch.Tensor | None
+) -> Mismatch:
     wrong = value != output
-    if certain is not None:
-        wrong &= certain
+    if exact_mask is not None:
+        wrong &= exact_mask
     if not bool(wrong.any()):
         return RIGHT
     wrong = wrong.cpu()
@@ -328,4 +339,4 @@ def _compare_exact(
         f"at flat index {index}: expected {value.reshape(-1)[index].item()}, "
         f"got {output.reshape(-1)[index].item()}; {int(wrong.sum())} of {value.numel()} are wrong"
     )
-    return Difference("values", message, None)
+    return Mismatch("values", message, None)

@@ -76,23 +76,23 @@ class Reference:
 
                 np.random.seed(seed % (1 << 32))
             _seed(self.device, seed)
-            drawn = self._drawn(params, seed)
-            if isinstance(drawn, torch.Tensor):
-                drawn = (drawn,)
-            return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in drawn]
+            sample = self._samples(params, seed)
+            if isinstance(sample, torch.Tensor):
+                sample = (sample,)
+            return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in sample]
 
-    def _drawn(self, params: dict[str, Any], seed: int) -> Any:  # noqa: ANN401 - foreign code's
+    def _samples(self, params: dict[str, Any], seed: int) -> Any:  # noqa: ANN401 - foreign code's
         """Draw on the device, which takes a hundredth of the time, or where the problem insists."""
         try:
             with torch.device(self.device):
-                return self._draw_by(params, torch.Generator(self.device).manual_seed(seed))
+                return self._sample_by(params, torch.Generator(self.device).manual_seed(seed))
         except Exception:
             if self.device.type == "cpu":
                 raise
             # Foreign code may insist on the CPU in any way; if it fails there too, that is raised.
-            return self._draw_by(params, torch.Generator().manual_seed(seed))
+            return self._sample_by(params, torch.Generator().manual_seed(seed))
 
-    def _draw_by(self, params: dict[str, Any], generator: torch.Generator) -> Any:  # noqa: ANN401
+    def _sample_by(self, params: dict[str, Any], generator: torch.Generator) -> Any:  # noqa: ANN401
         if self.kind == "module":
             return self.module.get_inputs()
         return self.module.inputs(dict(params), generator)
@@ -302,7 +302,7 @@ def _seed(device: torch.device, seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
-def has_drawn(device: torch.device, seed: int) -> bool:
+def has_sampled(device: torch.device, seed: int) -> bool:
     """Tell whether numbers were drawn from torch's generators since they got `seed`, and seed anew.
 
     Whoever calls seeds before the next draw anyway.

@@ -7,20 +7,20 @@ from typing import Any
 
 import torch
 
-MOST_NAMES = 8
+MAX_WEIGHT_NAMES = 8
 """How many of a contestant's weights are looked at for each of ours that has another name there."""
 
 
-def redraw(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
+def resample(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
     """Return new values for every floating-point parameter and running statistic of `model`.
 
     Scale and mean stay those of the initialisation, so the model stays as well-conditioned as
     it was; constants (zero bias, unit gain, fresh statistics) become visibly non-constant.
     """
-    device = next((value.device for _, value in _redrawn(model)), torch.device("cpu"))
+    device = next((value.device for _, value in _resampled(model)), torch.device("cpu"))
     generator = torch.Generator(device).manual_seed(seed)
     state: dict[str, torch.Tensor] = {}
-    for name, value in _redrawn(model):
+    for name, value in _resampled(model):
         noise = torch.randn(value.shape, generator=generator, device=device)
         spread = float(value.float().std()) if value.numel() > 1 else 0.0
         mean = float(value.float().mean()) if value.numel() else 0.0
@@ -56,20 +56,20 @@ def valued_alike(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> str | 
 def unmatched(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> list[str]:
     """Return the contestant's names that could hold one of our unmatched weights, by shape.
 
-    No more than `MOST_NAMES` for each of these: each is read and compared.
+    No more than `MAX_WEIGHT_NAMES` for each of these: each is read and compared.
     """
     shapes = {name: tuple(shape) for name, shape, _ in entries}
     missing = Counter(tuple(v.shape) for n, v in fresh.items() if shapes.get(n) != tuple(v.shape))
-    room = Counter({shape: MOST_NAMES * count for shape, count in missing.items()})
+    capacity = Counter({shape: MAX_WEIGHT_NAMES * count for shape, count in missing.items()})
     found = []
     for name, shape in shapes.items():
-        if name not in fresh and room[shape]:
-            room[shape] -= 1
+        if name not in fresh and capacity[shape]:
+            capacity[shape] -= 1
             found.append(name)
     return found
 
 
-def _redrawn(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+def _resampled(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     parameters = [(n, p.detach()) for n, p in model.named_parameters() if p.is_floating_point()]
     statistics = [
         (name, value)

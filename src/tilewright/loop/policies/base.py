@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from tilewright.loop.budget import Spent
+from tilewright.loop.budget import Usage
 from tilewright.records.base import Record, digest_text
 from tilewright.records.events import Ask, Reply
 
@@ -34,7 +34,7 @@ class Policy(Protocol):
             PolicyError: it cannot answer, also after what retries it makes.
         """
 
-    def most(self, prompt_tokens: int) -> Spent:
+    def max_cost(self, prompt_tokens: int) -> Usage:
         """Return what one reply to a prompt of so many tokens uses at most."""
 
     def close(self) -> None:

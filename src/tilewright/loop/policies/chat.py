@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.config import ModelSection, environment
 from tilewright.errors import ConfigError, PolicyError, ReplyRefused
-from tilewright.loop.budget import Spent
+from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, estimated_tokens
 from tilewright.records.events import Ask, Reply
 
@@ -24,7 +24,7 @@ RETRIED = (408, 409, 429)
 """Answers below 500 after which a request is made again."""
 REFUSED = (400, 413, 422)
 """Answers to one request alone, for example one that is too long."""
-LONGEST_PAUSE_S, POLL_S = 60.0, 0.2
+MAX_PAUSE_S, POLL_S = 60.0, 0.2
 
 
 class Chat:
@@ -68,7 +68,7 @@ class Chat:
         Raises:
             PolicyError: it fails for good, or too often.
         """
-        pause, start = self._section.pause_s, time.monotonic()
+        pause, start = self._section.retry_delay_s, time.monotonic()
         for attempt in range(self._section.retries + 1):
             try:
                 with self._room:
@@ -87,7 +87,7 @@ class Chat:
                     raise PolicyError(
                         f"model {self.name}, {ask.id}: the server's answer cannot be read: {error}"
                     ) from error
-            if self._over.wait(min(pause, LONGEST_PAUSE_S)):
+            if self._over.wait(min(pause, MAX_PAUSE_S)):
                 raise PolicyError(f"model {self.name}, {ask.id}: the run ends")
             pause *= 2
         raise AssertionError("unreachable")
@@ -159,12 +159,12 @@ class Chat:
             finish=str(choices[0].finish_reason or ""),
         )
 
-    def most(self, prompt_tokens: int) -> Spent:
+    def max_cost(self, prompt_tokens: int) -> Usage:
         """Return what a reply of `model.max_tokens` costs."""
         section = self._section
         usd = prompt_tokens * section.usd_per_million_in
         usd += section.max_tokens * section.usd_per_million_out
-        return Spent(tokens=prompt_tokens + section.max_tokens, usd=usd / MILLION)
+        return Usage(tokens=prompt_tokens + section.max_tokens, usd=usd / MILLION)
 
     def close(self) -> None:
         """Wait for no answer any more, and close connections."""

@@ -17,10 +17,10 @@ from typing import Any
 
 from tilewright.config import ModelSection
 from tilewright.errors import ConfigError, PolicyError, ReplyRefused, boundary
-from tilewright.evaluator.armed import open_lock
-from tilewright.evaluator.devices import find_device
-from tilewright.evaluator.host import lease_name, plan_cores
-from tilewright.loop.budget import Spent
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.processes.host import lease_name, plan_cores
+from tilewright.evaluator.processes.prefork import open_lock
+from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message
 from tilewright.records.events import Ask, Reply
 
@@ -110,9 +110,9 @@ class Local:
             self._waiting.put((messages, ask, future))
         return future.result()
 
-    def most(self, prompt_tokens: int) -> Spent:
+    def max_cost(self, prompt_tokens: int) -> Usage:
         """Return what a reply of `model.max_tokens` uses."""
-        return Spent(tokens=prompt_tokens + self._section.max_tokens)
+        return Usage(tokens=prompt_tokens + self._section.max_tokens)
 
     def close(self) -> None:
         """Answer nobody any more, and end the thread that samples."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tilewright.errors import PolicyError
-from tilewright.loop.budget import Spent
+from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, digest_of
-from tilewright.records.events import Ask, Reply, Told
-from tilewright.records.log import read_events
+from tilewright.records.event_log import read_events
+from tilewright.records.events import Ask, Reply, TurnFinished
 
 __all__ = ["BUNDLED", "Recorded", "bundled"]
 
@@ -45,7 +45,7 @@ class Recorded:
         self._warn = warn
         self._replies: dict[tuple[str, int, int], tuple[str, Reply]] = {}
         for event in read_events(folder):
-            if isinstance(event, Told) and event.turn.reply is not None:
+            if isinstance(event, TurnFinished) and event.turn.reply is not None:
                 self._replies[_key(event.turn.ask)] = (event.turn.prompt, event.turn.reply)
         self._warned = False
 
@@ -65,16 +65,18 @@ class Recorded:
         if prompt and prompt != digest_of(messages):
             said = f"{self.name}: {ask.id} was recorded for another prompt"
             if self._strict:
-                raise PolicyError(f"{said}; leave --strict-replay out to use it all the same")
+                raise PolicyError(
+                    f"{said}; leave out --strict-recording to use the recording anyway"
+                )
             if not self._warned:
                 self._warned = True
                 self._warn(f"{said} (prompts hold measured numbers); its reply is used")
         return reply
 
-    def most(self, prompt_tokens: int) -> Spent:  # noqa: ARG002 - every policy gets it
+    def max_cost(self, prompt_tokens: int) -> Usage:  # noqa: ARG002 - every policy gets it
         """Return what the dearest recorded reply used."""
         replies = [reply for _, reply in self._replies.values()]
-        return Spent(
+        return Usage(
             tokens=max((r.prompt_tokens + r.reply_tokens for r in replies), default=0),
             usd=max((r.usd for r in replies), default=0.0),
         )

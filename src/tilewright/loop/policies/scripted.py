@@ -7,7 +7,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from tilewright.errors import PolicyError, boundary
-from tilewright.loop.budget import Spent
+from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, estimated_tokens
 from tilewright.records.events import Ask, Reply
 
@@ -35,9 +35,9 @@ class Scripted:
         prompt = estimated_tokens(messages)
         return Reply(text=text, model=self.name, prompt_tokens=prompt, reply_tokens=tokens)
 
-    def most(self, prompt_tokens: int) -> Spent:
+    def max_cost(self, prompt_tokens: int) -> Usage:
         """Return what a prompt costs; how long a reply gets, the function alone knows."""
-        return Spent(tokens=prompt_tokens)
+        return Usage(tokens=prompt_tokens)
 
     def close(self) -> None:
         """Do nothing."""

@@ -56,7 +56,7 @@ def next_ask(
         sample=plan.sample,
         turn=turn,
         parents=shown if parents is None else parents,
-        shown=shown,
+        shown_turns=shown,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tilewright.loop.contexts import CONTEXTS
+from tilewright.loop.context_windows import CONTEXTS
 from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import Plan, Score, next_ask
 from tilewright.loop.strategies.options import Options

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tilewright.errors import ProblemError, RecordError
 from tilewright.records import Problem
-from tilewright.records.rows import parquet_rows
+from tilewright.records.parquet import parquet_rows
 
 __all__ = ["Found", "Hub", "ProblemSet", "json_rows", "read_rows", "whole_number"]
 

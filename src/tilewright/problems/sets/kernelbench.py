@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tilewright.errors import ProblemError
-from tilewright.problems.reader import parse_problem
+from tilewright.problems.loader import parse_problem
 from tilewright.problems.sets.base import Found, Hub, read_rows, whole_number
 from tilewright.records import Problem
 

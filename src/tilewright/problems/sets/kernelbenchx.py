@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.errors import ProblemError
 from tilewright.problems.sets.base import Found, json_rows
-from tilewright.problems.sets.golden import problem_of
+from tilewright.problems.sets.gold_file import problem_of
 from tilewright.records import SourceFile
 
 __all__ = ["SET", "KernelBenchX", "category_of"]

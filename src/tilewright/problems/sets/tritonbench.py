@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tilewright.errors import ProblemError
 from tilewright.problems.sets.base import Found, json_rows
-from tilewright.problems.sets.golden import problem_of
+from tilewright.problems.sets.gold_file import problem_of
 
 __all__ = ["SET", "TritonBench"]
 

@@ -30,7 +30,7 @@ from tilewright.rl.data.programs import canonical
 __all__ = ["Benchmark", "Match", "reference_digest", "shapes_and_operators"]
 
 How = Literal["reference", "shapes and operators", "prompt"]
-GRAM, MOST_SHARED, LEAST_SHARE, LEAST_OWN = 8, 2, 0.6, 8
+GRAM, MAX_SHARED, MIN_SHARE, MIN_OWN = 8, 2, 0.6, 8
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _MAKERS = {"rand", "randn", "randint", "ones", "zeros", "empty", "full", "arange", "randperm"}
 _INPUTS = {"get_inputs", "get_init_inputs", "inputs"}
@@ -81,13 +81,13 @@ class Benchmark:
             grams[problem.id] = set(_grams(_heart(text)))
         common = Counter(gram for found in grams.values() for gram in found)
         shared = set(_grams(_heart(SKELETON)))
-        most = max(MOST_SHARED, len(grams) // 50)
+        most = max(MAX_SHARED, len(grams) // 50)
         self._sizes: dict[str, int] = {}
         self._holders: dict[int, list[str]] = defaultdict(list)
         for name, found in grams.items():
             own = [gram for gram in found - shared if common[gram] <= most]
             self._sizes[name] = len(own)
-            for gram in own if len(own) >= LEAST_OWN else ():
+            for gram in own if len(own) >= MIN_OWN else ():
                 self._holders[gram].append(name)
 
     def matches(self, problem: Problem, prompt: str = "") -> list[Match]:
@@ -111,7 +111,7 @@ class Benchmark:
         for gram in {*_grams(canonical(text)), *_grams(prompt)}:
             counts.update(self._holders.get(gram, ()))
         shares = {name: count / self._sizes[name] for name, count in counts.items()}
-        close = [(share, name) for name, share in shares.items() if share >= LEAST_SHARE]
+        close = [(share, name) for name, share in shares.items() if share >= MIN_SHARE]
         if close:
             share, name = max(close)
             found.append(Match(problem.id, name, "prompt", share))

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from tilewright.languages.reply import spoken
+from tilewright.languages.reply_parser import spoken
 from tilewright.loop.prompts import conversation
 from tilewright.records import Problem
-from tilewright.records.events import Begun, Turn
+from tilewright.records.events import RunStarted, Turn
 from tilewright.rl.data.logs import RunLog
 from tilewright.scoring.rewards import REWARDS
 
@@ -103,8 +103,8 @@ def sft_rows(
             turn.ask.id
             for place, turn in enumerate(chain)
             if any(turn.ask.id == other.ask.id for other in left)
-            and list(turn.ask.shown) == [item.ask.id for item in chain[:place]]
-            and (turn is last or not turn.ask.directive)
+            and list(turn.ask.shown_turns) == [item.ask.id for item in chain[:place]]
+            and (turn is last or not turn.ask.instruction)
         }
         # Of a turn that shows itself, or of one that is not found, at least the last one counts.
         counted.add(last.ask.id)
@@ -113,7 +113,7 @@ def sft_rows(
     yield from reversed(rows)
 
 
-def _conversation(begun: Begun, problem: Problem, chain: list[Turn], counted: set[str]) -> Row:
+def _conversation(begun: RunStarted, problem: Problem, chain: list[Turn], counted: set[str]) -> Row:
     last = chain[-1]
     said = [{**item, "weight": 0} for item in _prompt(begun, problem, chain[:-1], last)]
     answers = [item for item in said if item["role"] == "assistant"]
@@ -132,8 +132,10 @@ def _conversation(begun: Begun, problem: Problem, chain: list[Turn], counted: se
     }
 
 
-def _prompt(begun: Begun, problem: Problem, shown: Sequence[Turn], turn: Turn) -> list[Row]:
-    messages = conversation(problem, begun.language, shown, turn.ask.directive, turn.ask.asked)
+def _prompt(begun: RunStarted, problem: Problem, shown: Sequence[Turn], turn: Turn) -> list[Row]:
+    messages = conversation(
+        problem, begun.language, shown, turn.ask.instruction, turn.ask.prompt_override
+    )
     return [{"role": item.role, "content": item.text} for item in messages]
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tilewright.errors import ProblemError
-from tilewright.languages.reply import spoken
+from tilewright.languages.reply_parser import spoken
 from tilewright.loop.prompts import opening
-from tilewright.loop.tables import ANY
-from tilewright.problems.reader import parse_problem
+from tilewright.loop.table_input import ANY
+from tilewright.problems.loader import parse_problem
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
-from tilewright.records.events import Ask, Judgement, Reply, Turn
+from tilewright.records.events import Ask, EvalSummary, Reply, Turn
 from tilewright.rl.data.contamination import shapes_and_operators
 
 __all__ = [
@@ -124,8 +124,8 @@ def _turns(messages: Sequence[dict[str, str]], problem: str) -> list[Turn]:
             problem=problem,
             turn=number,
             parents=earlier[-1:],
-            shown=earlier,
-            asked=messages[place]["content"],
+            shown_turns=earlier,
+            prompt_override=messages[place]["content"],
         )
         reply = Reply(text=messages[place + 1]["content"], model="imported")
         turns.append(Turn(ask=ask, reply=reply, feedback=after))
@@ -148,10 +148,10 @@ def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], re
     _require_module(problem)
     last = turns[-1]
     assert last.reply is not None
-    text = last.reply.text if last.ask.asked else spoken(last.reply.text).strip()
+    text = last.reply.text if last.ask.prompt_override else spoken(last.reply.text).strip()
     messages = [*prompt, {"role": "assistant", "content": text}]
     for message, turn in zip(messages[1::2], turns, strict=True):
-        if turn.ask.asked and turn.reply is not None:
+        if turn.ask.prompt_override and turn.reply is not None:
             message["content"] = turn.reply.text
     if rest:
         return {"messages": messages, "original_python_code": problem.source.text, **rest}
@@ -173,7 +173,7 @@ def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], re
 
 
 def _speed(turn: Turn) -> float | None:
-    found: Judgement | None = turn.judgements[0] if turn.judgements else None
+    found: EvalSummary | None = turn.judgements[0] if turn.judgements else None
     return found.speedup if found is not None and found.verdict == "correct" else None
 
 

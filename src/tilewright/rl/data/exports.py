@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tilewright.errors import ConfigError, ProblemError
-from tilewright.languages.reply import parse_reply
+from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.prompts import opening
-from tilewright.loop.tables import RowWriter
-from tilewright.problems.store import find_problems
+from tilewright.loop.table_input import RowWriter
+from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
-from tilewright.records.events import Judgement, Turn
-from tilewright.records.log import EVENTS
+from tilewright.records.event_log import EVENTS
+from tilewright.records.events import EvalSummary, Turn
 from tilewright.rl.data import drkernel
 from tilewright.rl.data.contamination import Benchmark, Match, reference_digest
 from tilewright.rl.data.conversations import SFT_SHAPE, TURN_SHAPE, sft_rows, turn_row
@@ -62,7 +62,7 @@ class Choice:
 
     verdicts: tuple[str, ...] = ()
     least_speedup: float | None = None
-    """Of the lower end of the interval; of the speed-up where there is none."""
+    """Threshold for the lower end of the interval, or for the speed-up without an interval."""
     with_labels: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     """Labels and findings, by name."""
@@ -80,7 +80,7 @@ class Choice:
         return self.least_speedup is None or _sure(item) >= self.least_speedup
 
 
-def _sure(item: Judgement) -> float:
+def _sure(item: EvalSummary) -> float:
     found = item.low if item.low is not None else item.speedup
     return found if found is not None and item.verdict == "correct" else 0.0
 
@@ -293,7 +293,7 @@ def _is_unjudged(turn: Turn) -> bool:
 
 
 def _asked(turns: Sequence[Turn], problem: Problem, language: str | None) -> str:
-    return turns[0].ask.asked or opening(problem, language)
+    return turns[0].ask.prompt_override or opening(problem, language)
 
 
 def _beside(log: RunLog) -> Iterator[Row | None]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from tilewright import __version__
+from tilewright._version import __version__
 from tilewright.errors import ConfigError, ProblemError
-from tilewright.loop.sitting import PROBLEMS
+from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
-from tilewright.records.events import Asked, Begun, Told, Turn
-from tilewright.records.log import EventLog
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.rl.data.drkernel import Kind, beside, name_of, read_coldstart, read_prompt
 
 __all__ = ["Imported", "import_rows"]
@@ -74,7 +74,7 @@ def import_rows(
         ConfigError: the folder cannot be written.
     """
     done, names = Imported(), _Names()
-    begun = Begun(
+    begun = RunStarted(
         kind="import",
         name=kind,
         problems=name,
@@ -96,7 +96,9 @@ def import_rows(
     return done
 
 
-def _headed(begun: Begun, events: Iterator[Asked | Told]) -> Iterator[Begun | Asked | Told]:
+def _headed(
+    begun: RunStarted, events: Iterator[RequestsIssued | TurnFinished]
+) -> Iterator[RunStarted | RequestsIssued | TurnFinished]:
     yield begun
     yield from events
 
@@ -108,7 +110,7 @@ def _events(
     files: tuple[IO[str], IO[str]],
     done: Imported,
     left_out: Callable[[str], None],
-) -> Iterator[Asked | Told]:
+) -> Iterator[RequestsIssued | TurnFinished]:
     problems, rest = files
     for number, (where, row) in enumerate(rows):
         turns: list[Turn] = []
@@ -133,8 +135,8 @@ def _events(
         done.turns += len(turns)
         for turn in turns:
             placed = _placed(turn, chosen, sample)
-            yield Asked(limit=1, asks=(placed.ask,))
-            yield Told(turn=placed)
+            yield RequestsIssued(limit=1, asks=(placed.ask,))
+            yield TurnFinished(turn=placed)
 
 
 def _called(problem: Problem, name: str) -> Problem:
@@ -155,6 +157,6 @@ def _placed(turn: Turn, problem: str, sample: int) -> Turn:
         "problem": problem,
         "sample": sample,
         "parents": tuple(map(renamed, ask.parents)),
-        "shown": tuple(map(renamed, ask.shown)),
+        "shown_turns": tuple(map(renamed, ask.shown_turns)),
     }
     return turn.model_copy(update={"ask": ask.model_copy(update=changes)})

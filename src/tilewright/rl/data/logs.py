@@ -14,10 +14,11 @@ from typing import IO
 from pydantic import ValidationError
 
 from tilewright.errors import RecordError
-from tilewright.loop.sitting import PROBLEMS
+from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
-from tilewright.records.events import EVENT, Begun, Told, Turn
-from tilewright.records.log import EVENTS
+from tilewright.records.event_log import EVENTS, parse_event
+from tilewright.records.events import EVENT, RunStarted, Turn, TurnFinished
+from tilewright.records.renamed_fields import current_line
 
 __all__ = ["RunLog"]
 
@@ -81,25 +82,25 @@ class RunLog:
         self._events.close()
         self._problems.close()
 
-    def _index(self) -> Begun:
-        begun: Begun | None = None
+    def _index(self) -> RunStarted:
+        begun: RunStarted | None = None
         groups: dict[int, int] = {}
         offset, path = 0, self.folder / EVENTS
         for number, line in enumerate(self._events, start=1):
             if not line.endswith(b"\n"):
                 break
             try:
-                event = json.loads(line)
-                if event["event"] == "told":
+                event = json.loads(current_line(line))
+                if event["event"] == "turn_finished":
                     ask = event["turn"]["ask"]
                     key = _short(f"{ask['problem']}\n{ask.get('sample', 0)}")
                     self._group.append(groups.setdefault(key, len(groups)))
                     self._number.append(ask.get("turn", 0))
                     self._told.append(offset)
                     self._turns.add(ask["id"], offset)
-                elif event["event"] == "begun":
+                elif event["event"] == "run_started":
                     found = EVENT.validate_python(event)
-                    begun = found if isinstance(found, Begun) else None
+                    begun = found if isinstance(found, RunStarted) else None
             except (ValueError, KeyError, TypeError) as error:
                 self._left_out(f"{path}:{number}: damaged: {error}"[:300])
             offset += len(line)
@@ -161,11 +162,11 @@ class RunLog:
     def _at(self, offset: int) -> Turn | None:
         self._events.seek(offset)
         try:
-            event = EVENT.validate_json(self._events.readline())
+            event = parse_event(self._events.readline())
         except ValidationError as error:
             self._left_out(f"{self.folder / EVENTS}: byte {offset}: {error.errors()[0]['msg']}")
             return None
-        assert isinstance(event, Told)
+        assert isinstance(event, TurnFinished)
         return event.turn if event.turn.reply is not None else None
 
     def _turn(self, name: str) -> Turn | None:
@@ -186,7 +187,7 @@ class RunLog:
 
     def shown(self, turn: Turn) -> list[Turn]:
         """Return the turns that a turn's prompt shows, oldest first."""
-        return [item for name in turn.ask.shown if (item := self.turn(name)) is not None]
+        return [item for name in turn.ask.shown_turns if (item := self.turn(name)) is not None]
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -12,7 +12,7 @@ import transformers
 from trl import GRPOConfig
 
 from tilewright.rl.presets import Preset
-from tilewright.rl.training import MachineSection, TrainConfig
+from tilewright.rl.training_config import MachineSection, TrainConfig
 
 __all__ = ["machine_arguments", "pieces_of", "quiet", "rl_arguments"]
 
@@ -31,7 +31,7 @@ def pieces_of(preset: Preset, machine: MachineSection) -> int:
     """Return into how many forward and backward passes a batch is cut."""
     sampling = preset.sampling
     rows = sampling.prompts * sampling.rollouts * sampling.turns
-    return -(-rows // machine.rows_together)
+    return -(-rows // machine.train_batch_size)
 
 
 def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
         "use_cpu": machine.device == "cpu",
         "bf16": machine.precision == "bf16",
         "fp16": False,
-        "gradient_checkpointing": machine.recompute,
+        "gradient_checkpointing": machine.gradient_checkpointing,
         "optim": "adamw_torch",
         "adam_beta1": 0.9,
         "adam_beta2": 0.999,

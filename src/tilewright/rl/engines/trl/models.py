@@ -11,7 +11,7 @@ import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from tilewright.errors import ConfigError, boundary
-from tilewright.rl.training import FreshSection, LoraSection, TrainConfig
+from tilewright.rl.training_config import FreshSection, LoraSection, TrainConfig
 
 __all__ = ["adapters", "fresh_model", "fresh_tokenizer", "load_model", "load_tokenizer", "save"]
 
@@ -60,7 +60,7 @@ def fresh_model(section: FreshSection, tokenizer: Any, seed: int) -> Any:  # noq
     """
     if section.hidden % section.heads:
         raise ConfigError(
-            f"model.fresh.hidden {section.hidden} is no multiple of heads {section.heads}"
+            f"model.from_scratch.hidden {section.hidden} is no multiple of heads {section.heads}"
         )
     config = transformers.Qwen3Config(
         vocab_size=len(tokenizer),

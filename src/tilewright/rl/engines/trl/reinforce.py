@@ -13,15 +13,15 @@ from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import latest
 from tilewright.rl.engines.trl.sampler import TransformersSampler
 from tilewright.rl.engines.trl.trainer import Learned, Lesson, TurnTrainer
-from tilewright.rl.health import Watch, line_of, scored
-from tilewright.rl.learning import Learning
 from tilewright.rl.tokens import Sampler
-from tilewright.rl.training import TrainConfig
+from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.training_metrics import Watch, line_of, scored
+from tilewright.rl.training_run import TrainingRun
 from tilewright.rl.worlds import NOWHERE, Seen
 
 __all__ = ["train_rl"]
 
-Told = Callable[[str], None]
+TurnFinished = Callable[[str], None]
 Wrap = Callable[[TransformersSampler], Sampler]
 MODEL = "model"
 
@@ -45,7 +45,7 @@ class Scores(TrainerCallback):  # type: ignore[misc]
 
 
 def train_rl(
-    config: TrainConfig, folder: Path, told: Told, seen: Seen, wrap: Wrap = _as_it_is
+    config: TrainConfig, folder: Path, told: TurnFinished, seen: Seen, wrap: Wrap = _as_it_is
 ) -> dict[str, Any]:
     """Train until all steps are made; return what came of it.
 
@@ -57,14 +57,14 @@ def train_rl(
         InfrastructureError: the judge fails.
     """
     quiet(config.machine)
-    learning = Learning(config, folder, seen)
+    learning = TrainingRun(config, folder, seen)
     try:
         return _trained(learning, told, wrap)
     finally:
         learning.close()
 
 
-def _trained(learning: Learning, told: Told, wrap: Wrap) -> dict[str, Any]:
+def _trained(learning: TrainingRun, told: TurnFinished, wrap: Wrap) -> dict[str, Any]:
     config, preset, folder = learning.config, learning.preset, learning.folder
     tokenizer = models.load_tokenizer(models.started(config))
     # In a made-up world no time is measured that a model could disturb.
@@ -101,7 +101,7 @@ def _trained(learning: Learning, told: Told, wrap: Wrap) -> dict[str, Any]:
     own = TransformersSampler(
         model,
         tokenizer,
-        together=config.machine.sampled_together,
+        together=config.machine.sampling_batch_size,
         lease=lease,
         autocast=trainer.accelerator.autocast,
         name=f"local:{config.model.path}",

@@ -13,9 +13,9 @@ import torch
 import transformers
 
 from tilewright.errors import PolicyError, boundary
-from tilewright.evaluator.armed import open_lock
-from tilewright.evaluator.devices import find_device
-from tilewright.evaluator.host import lease_name, plan_cores
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.processes.host import lease_name, plan_cores
+from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.local import Heard
 from tilewright.rl.tokens import Sample, Sampling

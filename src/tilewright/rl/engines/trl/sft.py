@@ -12,17 +12,17 @@ from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.tables import read_rows
+from tilewright.loop.table_input import read_rows
+from tilewright.records.event_log import EventLog
 from tilewright.records.events import Stepped
-from tilewright.records.log import EventLog
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
 from tilewright.rl.engines.trl.checkpoints import complete, latest, prune
-from tilewright.rl.training import TrainConfig
+from tilewright.rl.training_config import TrainConfig
 
 __all__ = ["read_conversations", "train_sft"]
 
-Told = Callable[[str], None]
+TurnFinished = Callable[[str], None]
 MODEL = "model"
 
 
@@ -53,7 +53,7 @@ class Conversations(SFTTrainer):  # type: ignore[misc]
         prune(folder, self._keep)
 
 
-def train_sft(config: TrainConfig, folder: Path, told: Told) -> dict[str, Any]:
+def train_sft(config: TrainConfig, folder: Path, told: TurnFinished) -> dict[str, Any]:
     """Train on conversations until all epochs are over; return what came of it.
 
     A model is made where `model.path` is empty. The run goes on from its last whole checkpoint.
@@ -68,8 +68,8 @@ def train_sft(config: TrainConfig, folder: Path, told: Told) -> dict[str, Any]:
         model = models.load_model(config.model.path)
     else:
         texts = [message["content"] for row in rows for message in row["messages"]]
-        tokenizer = models.fresh_tokenizer(texts, config.model.fresh)
-        model = models.fresh_model(config.model.fresh, tokenizer, config.seed)
+        tokenizer = models.fresh_tokenizer(texts, config.model.from_scratch)
+        model = models.fresh_model(config.model.from_scratch, tokenizer, config.seed)
     weighed = any(m["role"] == "assistant" and not m["weight"] for r in rows for m in r["messages"])
     if weighed and "weight" not in str(tokenizer.chat_template):
         told("its chat template reads no weights: every message of the assistant is learned")
@@ -152,7 +152,7 @@ def _messages(where: str, row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _arguments(config: TrainConfig, folder: Path, count: int) -> SFTConfig:
     section = config.estimator().sft
-    rows = min(config.machine.rows_together, section.batch)
+    rows = min(config.machine.train_batch_size, section.batch)
     whole = -(-section.batch // rows)
     steps = -(-count // (rows * whole)) * section.epochs
     return SFTConfig(
@@ -168,7 +168,7 @@ def _arguments(config: TrainConfig, folder: Path, count: int) -> SFTConfig:
         max_grad_norm=1.0,
         assistant_only_loss=True,
         packing=False,
-        max_length=config.data.longest,
+        max_length=config.data.max_tokens,
         dataset_num_proc=None,
         loss_type="nll",
         eos_token=None,

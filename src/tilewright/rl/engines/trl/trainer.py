@@ -28,12 +28,12 @@ from tilewright.rl.engines.trl.sampler import leased
 from tilewright.rl.estimator import Rows, TurnEstimate, Turns, estimate_rows, estimate_turns
 from tilewright.rl.loss import for_engine
 from tilewright.rl.presets import Preset
-from tilewright.rl.rollouts import Played
-from tilewright.rl.rows import Row, pieces, rows_of, table, turns_of
+from tilewright.rl.rollouts import RolloutBatch
+from tilewright.rl.training_rows import Row, pieces, rows_of, table, turns_of
 
 __all__ = ["Learned", "Lesson", "Source", "TurnTrainer"]
 
-Source = Callable[[int], Played]
+Source = Callable[[int], RolloutBatch]
 """Plays the rollout batch of a step, from 0."""
 Observer = Callable[[int, "Learned", dict[str, float]], dict[str, float | None]]
 """Takes a step, what it was made of, and what TRL measured; returns all figures of it."""
@@ -43,7 +43,7 @@ Observer = Callable[[int, "Learned", dict[str, float]], dict[str, float | None]]
 class Learned:
     """What a step was made of."""
 
-    played: Played
+    played: RolloutBatch
     turns: Turns
     estimate: TurnEstimate
     rows: Rows
@@ -235,7 +235,7 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _estimate(
         self,
-        played: Played,
+        played: RolloutBatch,
         cut: Sequence[Piece],
         looked: tuple[float, float | None],
         seconds: dict[str, float],

@@ -1,0 +1,1 @@
+"""How exact and how costly a verdict and its timing are on a CPU."""

@@ -1,0 +1,127 @@
+"""The control of `benchmarks.accuracy.aa`: a function against itself in one process.
+
+Both implementations have memory of their own. It is laid out and refreshed as that of a runner is,
+and the two are called in turns. The program reads one line, a problem's title. It prints one line,
+the log ratio of twenty ABBA blocks.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.accuracy import aa
+from tilewright.languages.base import Language
+from tilewright.registry import load
+from tilewright.runner.launch_counter import Launches
+from tilewright.runner.loaders import c_abi, python
+from tilewright.scoring import bootstrap
+
+BLOCKS = 20
+SLOTS = 4
+COLS = 1024
+
+
+class Sided:
+    """One implementation: its function, its inputs, their mirror, and the place of its outputs."""
+
+    def __init__(self, function: Callable[..., Any], rows: int) -> None:
+        self.function = function
+        size = rows * COLS * 4
+        self.inputs = mmap.mmap(-1, SLOTS * size)
+        self.input_copy = mmap.mmap(-1, SLOTS * size)
+        self.input_copy.madvise(mmap.MADV_HUGEPAGE)
+        self.outputs = mmap.mmap(-1, size)
+        self.size, self.rows = size, rows
+        torch.frombuffer(self.inputs, dtype=torch.float32).normal_()
+
+    def call(self, slot: int) -> float:
+        """Return the seconds of one call on fresh contents."""
+        start = slot * self.size
+        count = self.size // 4
+        held = torch.frombuffer(self.inputs, dtype=torch.float32, count=count, offset=start)
+        held.neg_()
+        memoryview(self.input_copy)[start : start + self.size] = memoryview(self.inputs)[
+            start : start + self.size
+        ]
+        flat = torch.frombuffer(self.input_copy, dtype=torch.float32, count=count, offset=start)
+        x = flat.view(self.rows, COLS)
+        began = time.perf_counter()
+        output = self.function(x)
+        taken = time.perf_counter() - began
+        output = output[0] if isinstance(output, tuple) else output
+        kept = torch.frombuffer(self.outputs, dtype=torch.float32, count=output.numel())
+        kept.view(output.shape).copy_(output)
+        return taken
+
+
+def function_of(title: str, folder: Path) -> Callable[..., Any]:
+    """Return the function of the problem `title`, built in `folder`."""
+    request = dict(aa.requests())[title]
+    source = request.candidate.files[0]
+    path = folder / f"{title.replace(' ', '_')}{Path(source.path).suffix}"
+    path.write_text(source.text, encoding="utf-8")
+    if request.candidate.language == "torch":
+        function: Callable[..., Any] = python.import_file(str(path), "aa").work
+        return function
+    language: Language = load("languages", request.candidate.language)
+    library = path.with_suffix(".so")
+    header = Path(c_abi.__file__).parent
+    command = language.plan(request.candidate).compiler()
+    subprocess.run(
+        [*command, f"-I{header}", str(path), "-o", str(library)], check=True, timeout=120
+    )
+    outputs = [{"dtype": "float32", "shape": [aa.ROWS[title], COLS]}]
+    return c_abi.load(str(library), "work", outputs, Launches(suppress=False))
+
+
+def warm_sides(function: Callable[..., Any], rows: int) -> tuple[Sided, Sided]:
+    """Return two implementations in fresh memory, all of it touched."""
+    made = Sided(function, rows), Sided(function, rows)
+    for runner in made:
+        for slot in range(SLOTS):
+            runner.call(slot)
+    return made
+
+
+def log_ratio(first: Sided, second: Sided) -> float:
+    """Return the median log ratio of `BLOCKS` blocks ABBA, whose turn comes first at random."""
+    ratios = []
+    for _ in range(BLOCKS):
+        slots = [random.randrange(SLOTS) for _ in range(2)]
+        a, b = (first, second) if random.random() < 0.5 else (second, first)
+        taken = [a.call(slots[0]), b.call(slots[0]), b.call(slots[1]), a.call(slots[1])]
+        logs = [math.log(value) for value in taken]
+        ratio = 0.5 * (logs[0] + logs[3] - logs[1] - logs[2])
+        ratios.append(ratio if a is first else -ratio)
+    return bootstrap.median(ratios)
+
+
+def main() -> None:
+    """Answer titles until standard input ends."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    torch.set_num_threads(1)
+    functions: dict[str, Callable[..., Any]] = {}
+    with tempfile.TemporaryDirectory() as name, torch.no_grad():
+        for line in sys.stdin:
+            title = line.strip()
+            if title not in functions:
+                functions[title] = function_of(title, Path(name))
+            replicate = warm_sides(functions[title], aa.ROWS[title])
+            sys.stdout.write(f"{log_ratio(*replicate)}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

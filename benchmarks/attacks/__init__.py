@@ -1,0 +1,1 @@
+"""Hacks, hostile bytes and planted bugs: are they found?"""

@@ -1,0 +1,37 @@
+"""The format of a planted bug. `judge.py`, `timing.py` and `supervisor.py` list the bugs.
+
+Each bug is one replacement in one file. An old text is short, so that it survives reformatting. It
+must occur exactly once in its file; otherwise the bar names the bug.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNIT = "tests/unit/"
+PIPELINE = UNIT + "test_sabotage_pipeline.py"
+RULES = UNIT + "test_sabotage_rules.py"
+SIDES = UNIT + "test_sabotage_sides.py"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One planted bug: what is replaced by what, and which tests must then fail."""
+
+    name: str
+    file: str
+    """Under src/tilewright."""
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    """Files or node ids, from the root of the repository."""
+
+
+def planted(
+    file: str, tests: str, *bugs: tuple[str, str, str] | tuple[str, str, str, str]
+) -> tuple[Bug, ...]:
+    """Return bugs of one file that `tests` find: (name, old, new), or (name, old, new, test).
+
+    A test is named where its file holds whole evaluations, which take their time.
+    """
+    return tuple(Bug(bug[0], file, bug[1], bug[2], ("::".join([tests, *bug[3:]]),)) for bug in bugs)

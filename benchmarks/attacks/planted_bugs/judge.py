@@ -1,0 +1,282 @@
+"""Bugs in the judge: comparison, input samples, weights, seeds, messages and memory."""
+
+from __future__ import annotations
+
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, SIDES, UNIT, planted
+
+COMPARISON = planted(
+    "evaluator/judge/comparison.py",
+    UNIT + "test_comparison.py",
+    ("every value is right", "if worst <= 1.0:", "if worst <= float('inf'):"),
+    ("many may be wrong", "wrong <= FEW * count", "wrong <= count"),
+    ("a few may be anything", "each.beside <= 1.0 for each", "each.beside >= 0.0 for each"),
+    ("NaN is allowed", "finite = torch.isfinite(got)", "finite = ~torch.isinf(got)"),
+    ("the sign of infinity is ignored", "(want == got)", "(want.abs() == got.abs())"),
+    ("absolute tolerance", "size = finite.abs()", "size = torch.ones_like(finite)"),
+    ("integers may be off by one", "wrong = value != output", "wrong = value + 1 < output"),
+    ("a median for the 99.9th percentile", "PERCENTILE = 0.999", "PERCENTILE = 0.5"),
+    ("the largest error for the percentile", "PERCENTILE = 0.999", "PERCENTILE = 1.0"),
+    ("shape is not checked", 'if item["shape"] != shape:', "if shape is None:"),
+    ("dtype is not checked", 'if item["dtype"] != dtype:', "if dtype is None:"),
+    (
+        "any rounding_sensitivity is allowed",
+        "expected.rounding_sensitivity.clamp_max(most)",
+        "expected.rounding_sensitivity",
+    ),
+)
+
+JUDGE = (
+    *planted(
+        "evaluator/judge/comparison.py",
+        UNIT + "test_sabotage_judge.py",
+        ("rounding tolerance x 100", "EPS_FACTOR = ", "EPS_FACTOR = 100 * "),
+        (
+            "the reference's error x 100",
+            "\nREFERENCE_ERROR_FACTOR = ",
+            "\nREFERENCE_ERROR_FACTOR = 100 * ",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/process.py",
+        UNIT + "test_judge.py",
+        (
+            "what a runner says of its outputs is ignored",
+            'self._shape_of(sample, fields["outputs"])',
+            "None",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/process.py",
+        UNIT + "test_judge_timed.py",
+        (
+            "a stale expected value when timed",
+            'self.snapshots.pop("eager")',
+            "[item.value for item in sample.expected]",
+        ),
+        (
+            "timed calls all get the same variation",
+            'self.samples[fields["sample"]].perturb(fields["perturb"])',
+            "pass",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/process.py",
+        UNIT + "test_sabotage_judge.py",
+        (
+            "the last of several outputs is not compared",
+            "item, output in zip(sample.expected, outputs, strict=True)",
+            "item, output in list(zip(sample.expected, outputs))[: max(1, len(outputs) - 1)]",
+        ),
+        (
+            "the last of several outputs is not compared when timed",
+            "zip(sample.expected, outputs, centers, strict=True)",
+            "list(zip(sample.expected, outputs, centers))[: max(1, len(outputs) - 1)]",
+        ),
+        (
+            "expected values of another sample",
+            'difference, worst = self._shape_of(sample, fields["outputs"]), None',
+            "sample = list(self.samples.values())[-1]\n"
+            '        difference, worst = self._shape_of(sample, fields["outputs"]), None',
+        ),
+    ),
+    *planted(
+        "evaluator/judge/process.py",
+        UNIT + "test_judge_weights.py",
+        (
+            "weights are not resampled",
+            'weights.resample(model, frame.fields["seed"])',
+            "{name: v.clone() for name, v in model.named_parameters()}",
+        ),
+        (
+            "the reference keeps its old weights",
+            "model.load_state_dict(self.applied, strict=False)",
+            "pass",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/inputs.py",
+        UNIT + "test_draws.py",
+        (
+            "overwritten inputs are not noticed",
+            "size = sample.size",
+            "return []\n    size = sample.size",
+        ),
+        (
+            "guard bytes are not looked at",
+            "if bool((different & ~covered).any()):",
+            "if covered is None:",
+        ),
+        (
+            "two seeds that agree are no chance",
+            "if not has_sampled:",
+            "if has_sampled or not has_sampled:",
+        ),
+        (
+            "variations of the variation are never applied",
+            "vary(value, variation, generator) if",
+            "value.clone() if",
+        ),
+        (
+            "random references are not recognised",
+            "again, _ = refs.run(reference, args, grad_outputs, other)",
+            "again = values",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/reference.py",
+        UNIT + "test_reference.py",
+        (
+            "the input seed is ignored",
+            "torch.Generator(self.device).manual_seed(seed)",
+            "torch.Generator(self.device).manual_seed(0)",
+        ),
+        (
+            "the oracle is float32",
+            "kind = torch.float64 if value.is_floating_point() else value.dtype\n",
+            "kind = value.dtype\n",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/correctness.py",
+        PIPELINE,
+        (
+            "hidden sizes are never sample",
+            "for case in hidden_cases(session):",
+            "for case in hidden_cases(session)[:0]:",
+            "test_what_is_wrong_somewhere_is_incorrect",
+        ),
+        (
+            "only nominal variation are sample",
+            "enumerate(_variations(session, case, sizes[case.name])):",
+            "enumerate(()):",
+            "test_what_is_wrong_somewhere_is_incorrect",
+        ),
+        (
+            "a wrong output is recorded and forgiven",
+            "if answer.wrong:\n",
+            "if answer is None:\n",
+            "test_what_is_wrong_somewhere_is_incorrect",
+        ),
+        (
+            "unjudged becomes incorrect",
+            "if sample.random and",
+            "if not sample and",
+            "test_a_random_reference_is_unjudged_and_not_wrong",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/correctness.py",
+        RULES,
+        (
+            "hidden sizes next to published ones are the published ones",
+            "choices.choice((-1, 1))",
+            "choices.choice((0, 0))",
+            "test_hidden_sizes_are_others_and_within_bounds",
+        ),
+    ),
+)
+
+MEMORY = (
+    *planted(
+        "evaluator/judge/process.py",
+        UNIT + "test_sabotage_memory.py",
+        (
+            "all outputs are read where the first one lies",
+            "zip(sample.expected, places, strict=True)",
+            "zip(sample.expected, places[:1] * len(places), strict=True)",
+        ),
+        (
+            "outputs are read from another runner's memory",
+            "runner.memory.read(address, item.value)",
+            "next(iter(self.runners.values())).memory.read(address, item.value)",
+        ),
+        (
+            "an output that cannot be read is right",
+            "if output is None:\n                difference = UNREADABLE",
+            'if output is None:\n                difference = Mismatch("", "", None)',
+        ),
+        (
+            "an output that cannot be read when timed is right",
+            "if output is None or center is None:\n                difference = UNREADABLE",
+            "if output is None or center is None:\n"
+            '                difference = Mismatch("", "", None)',
+        ),
+        ("the input_copy is never looked at", 'sample.image, fields["look"])', "sample.image, [])"),
+        (
+            "the input_copy is looked at in another slot",
+            'memory.differs(fields["base"],',
+            "memory.differs(0,",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/memory_reader.py",
+        UNIT + "test_sabotage_memory.py",
+        (
+            "outputs are read from the wrong place",
+            "if _read_into(memory, address, into)",
+            "if _read_into(memory, address & ~4095, into)",
+        ),
+        (
+            "an output that ends early is whole",
+            "if count == 0:\n            return False",
+            "if count == 0:\n            return True",
+        ),
+        (
+            "what cannot be read is taken for zeros",
+            "return value if _read_into(memory, address, into) else None",
+            "return value if _read_into(memory, address, into) else value.zero_()",
+        ),
+        ("only the first window is looked at", "stop in windows:", "stop in windows[:1]:"),
+        ("every window begins at the first byte", "address + start, there)", "address, there)"),
+        (
+            "what cannot be looked at is unchanged",
+            "if not _read_into(memory, address + start, there) or",
+            "if _read_into(memory, address + start, there) and",
+        ),
+    ),
+)
+
+SECRETS = (
+    *planted(
+        "evaluator/seeds.py",
+        UNIT + "test_seeds.py",
+        (
+            "all seeds are the same",
+            'text = "|".join([root, *(str(name) for name in names)])',
+            "text = root",
+        ),
+        ("the root is no secret", "secrets.token_hex(16)", '"0" * 32'),
+    ),
+    *planted(
+        "evaluator/pipeline/session.py",
+        PIPELINE,
+        (
+            "the input seed is in the call",
+            '"args": sample.tree,',
+            '"args": sample.tree, "seed": str(sample.seed),',
+            "test_a_contestant_is_told_no_secret",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/session.py",
+        UNIT + "test_streams.py",
+        (
+            "nobody gets the queues for several streams",
+            "streams = self.several_streams",
+            "streams = False",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/messages.py",
+        UNIT + "test_testimony.py",
+        ("more fields than the schema has", 'extra="forbid"', 'extra="ignore"'),
+        ("other types than the schema has", "strict=True", "strict=False"),
+    ),
+    *planted(
+        "evaluator/runners/messages.py",
+        SIDES,
+        ("an address is believed without bounds", "Field(ge=0, lt=1 << 57)", "Field()"),
+    ),
+)
+
+BUGS = (*COMPARISON, *JUDGE, *MEMORY, *SECRETS)

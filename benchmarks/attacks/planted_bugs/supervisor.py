@@ -1,0 +1,285 @@
+"""Bugs in the supervisor: verdicts, launches, processes, deadlines, caches."""
+
+from __future__ import annotations
+
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, SIDES, UNIT, planted
+
+VERDICT = (
+    *planted(
+        "evaluator/verdict.py",
+        UNIT + "test_verdict.py",
+        (
+            "a decisive finding does not reject",
+            "if isinstance(outcome, Correct) and decisive:",
+            "if outcome is None:",
+        ),
+        (
+            "a speed-up for who is not correct",
+            "if isinstance(outcome, Correct) and comparisons:",
+            "if comparisons:",
+        ),
+        (
+            "denied labels are allowed",
+            "if label.name in request.rules.deny_labels]",
+            "if label is None]",
+        ),
+    ),
+    *planted(
+        "records/report.py",
+        UNIT + "test_records.py",
+        (
+            "a report may give a failure a speed-up",
+            "if self.speedup is not None and not isinstance(self.outcome, Correct):",
+            "if self.speedup == 0:",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/cpu_runner.py",
+        SIDES,
+        (
+            "a runner is timed though its other processes live on",
+            "if not self.child.forbid_processes():",
+            "if self.child.forbid_processes() is None:",
+            "test_a_side_whose_other_processes_live_on_is_not_timed",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/blocks.py",
+        UNIT + "test_sabotage_timing.py",
+        (
+            "a runner is timed beside its other processes",
+            "        runner.forbid_processes()\n",
+            "        runner.release()\n",
+            "test_both_sides_are_alone_from_the_first_block_of_a_pair_to_its_last",
+        ),
+    ),
+    *planted(
+        "runner/launch_counter.py",
+        PIPELINE,
+        (
+            "the knock-out suppresses nothing",
+            "None if self.suppress else self.measured(launch, *args, **kwargs)",
+            "launch(*args, **kwargs)",
+            "test_who_is_right_without_its_kernels_is_a_decoy",
+        ),
+        (
+            "launches are never counted",
+            "self.count += 1",
+            "self.count += 0",
+            "test_who_is_right_without_its_kernels_is_a_decoy",
+        ),
+    ),
+    *planted(
+        "runner/loaders/c_abi.py",
+        PIPELINE,
+        (
+            "the knock-out of native kernels suppresses nothing",
+            "if not launches.suppress:",
+            "if launches:",
+            "test_a_native_kernel_is_missed_when_it_is_knocked_out",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/launch_suppression.py",
+        PIPELINE,
+        (
+            "right when knocked out is turned round",
+            "right = not session",
+            "right = not not session",
+            "test_who_is_right_without_its_kernels_is_a_decoy",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/run.py",
+        PIPELINE,
+        (
+            "folded weights are not told apart",
+            'return outcome.model_copy(update={"kind": "weights"})',
+            "pass",
+            "test_weights_that_were_folded_are_named",
+        ),
+        (
+            "a wrong timed call is no matter",
+            "if observations.times[-1].wrong:",
+            "if not observations.times[-1]:",
+            "test_a_call_that_is_wrong_only_when_timed_is_incorrect",
+        ),
+        (
+            "a baseline that fails when timed is the candidate's fault",
+            "if ended.runner in names:",
+            "if ended is None:",
+            "test_a_baseline_that_fails_is_not_the_candidates_fault",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/baselines.py",
+        PIPELINE,
+        (
+            "a baseline that does not load is the candidate's fault",
+            "raise baseline_failed(session, name, ended) from ended",
+            "raise",
+            "test_a_baseline_that_fails_is_not_the_candidates_fault",
+        ),
+    ),
+)
+
+HOUSEKEEPING = (
+    *planted(
+        "evaluator/pipeline/session.py",
+        RULES,
+        (
+            "a required layer is ignored",
+            "if layer not in active]",
+            "if layer is None]",
+            "test_a_layer_that_is_off_is_recorded_as_off",
+        ),
+        (
+            "a layer that is off is recorded as active",
+            "active=not reason",
+            "active=True",
+            "test_a_layer_that_is_off_is_recorded_as_off",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/prefork.py",
+        PIPELINE,
+        (
+            "the lease is not taken",
+            "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+            "pass",
+            "test_the_lease_is_held_while_a_candidate_runs",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/host.py",
+        UNIT + "test_host.py",
+        (
+            "who may use several streams gets one that waits",
+            "if not extra_paths and not streams:",
+            "if not extra_paths:",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/host.py",
+        PIPELINE,
+        (
+            "a taken lease is not waited for",
+            "while not locked(file):",
+            "if not locked(file):",
+            "test_a_second_evaluation_waits_for_the_lease_and_says_so",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/cpu_runner.py",
+        RULES,
+        (
+            "the deadline of an answer is not enforced",
+            "timeout_s = timeout_s or self.limits.call_timeout_s",
+            "timeout_s = 1e6",
+            "test_an_answer_is_waited_for_until_its_deadline",
+        ),
+        (
+            "the deadline of a timed call is not enforced",
+            "if time.monotonic() > limit:",
+            "if limit < 0:",
+            "test_an_answer_is_waited_for_until_its_deadline",
+        ),
+        (
+            "the deadline of the session is not enforced",
+            "if now > self._deadline:",
+            "if self._deadline < 0:",
+            "test_the_whole_evaluation_has_a_deadline",
+        ),
+        (
+            "memory is not bounded",
+            "if used > allowed + LIBRARY_BYTES:",
+            "if used < 0:",
+            "test_memory_beyond_the_limit_ends_it",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/prepare.py",
+        RULES,
+        (
+            "builds are kept by name",
+            "[plan.digest(), candidate.entry",
+            "[candidate.files[0].path, candidate.entry",
+            "test_builds_are_kept_by_content_and_never_by_name",
+        ),
+    ),
+    *planted(
+        "records/report_cache.py",
+        UNIT + "test_runs_store.py",
+        ("unjudged is remembered", 'if report.verdict == "unjudged":', "if not report.verdict:"),
+        (
+            "reports are kept whatever the rules",
+            'update={"seed": None}',
+            'update={"seed": None, "rules": None, "protocol": "strict"}',
+        ),
+    ),
+)
+
+ALONE = (
+    *planted(
+        "evaluator/processes/spawn_guard.py",
+        "tests/processes/test_alone.py",
+        (
+            "the spawn_guard is never closed",
+            "lambda: self.closed",
+            "lambda: False",
+            "test_while_the_door_is_closed_no_process_is_started_but_threads_are",
+        ),
+    ),
+    *planted(
+        "runner/sandbox/seccomp.py",
+        "tests/processes/test_alone.py",
+        (
+            "a process is taken for a thread",
+            "_step(_EQUAL, 0, 0, 1)",
+            "_step(_EQUAL, 0, 1, 0)",
+            "test_while_the_door_is_closed_no_process_is_started_but_threads_are",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/process_tree.py",
+        "tests/processes/test_alone.py",
+        (
+            "other processes of a runner live on",
+            "_signal(pid, signal.SIGKILL)",
+            "_signal(pid, signal.SIGCONT)",
+            "test_a_payload_that_is_left_alone_is_all_that_is_counted",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/host.py",
+        "tests/processes/test_alone.py",
+        (
+            "no runner has a spawn_guard",
+            "if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD",
+            "if layer != IsolationLayer.PROCESS_CREATION_GUARD",
+            "test_of_all_children_only_who_is_timed_is_asked",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/memory_reader.py",
+        UNIT + "test_sabotage_memory.py",
+        (
+            "shared memory is taken for private",
+            'if not rights.endswith(b"p") or inode != b"0":',
+            "if not rights:",
+            "test_memory_is_private_where_all_of_it_is",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/memory_reader.py",
+        UNIT + "test_judge_timed.py",
+        (
+            "a input_copy may be the arena",
+            "if windows and not is_private(",
+            "if not windows and not is_private(",
+            "test_a_mirror_that_is_the_arena_saves_its_copy",
+        ),
+    ),
+)
+
+BUGS = (*VERDICT, *HOUSEKEEPING, *ALONE)

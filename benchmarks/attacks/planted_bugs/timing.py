@@ -1,0 +1,320 @@
+"""Bugs in timing: measured calls, charged work and the ratio."""
+
+from __future__ import annotations
+
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, SIDES, UNIT, planted
+
+BUGS = (
+    *planted(
+        "evaluator/timing/case_timings.py",
+        UNIT + "test_timing_math.py",
+        (
+            "the runners of the ratio are swapped",
+            '_paired(charged_times(times, baseline), charged_times(times, "candidate"))',
+            '_paired(charged_times(times, "candidate"), charged_times(times, baseline))',
+        ),
+        (
+            "CPU use outside the calls accuses nobody",
+            "bootstrap.quantile(ours, 0.25) - max(usual)",
+            "max(usual) - max(usual)",
+        ),
+        (
+            "a baseline that waits makes others look busy",
+            "[value for value in calls if value >= 0]",
+            "calls[:]",
+        ),
+        (
+            "few calls that tell are enough",
+            "len(calls) >= max(least, 1)",
+            "len(calls) >= 1",
+        ),
+        (
+            "pairs of processes are taken for one",
+            "edges = [*(times.replicate_starts or [0]), len(rows)]",
+            "edges = [0, len(rows)]",
+        ),
+        (
+            "the runners of the published ratio are swapped",
+            "means[0] / means[1]",
+            "means[1] / means[0]",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/blocks.py",
+        UNIT + "test_sabotage_timing.py",
+        (
+            "the stop rule looks at the estimate",
+            "if max(widths) <= max(",
+            "if times.totals[names[-1]][-1] < 0.9 or max(widths) <= max(",
+        ),
+        (
+            "long calls are timed in one replicate of processes",
+            "planned_replicates(steady * 1e6, moved, on_gpu=on_gpu)",
+            "1",
+        ),
+        ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
+        (
+            "both calls of a replicate get other variation",
+            "None if place and clock.pairs else",
+            "None if False else",
+        ),
+        (
+            "timed calls are not compared",
+            "sample.output_bytes <= clock.check_all_bytes",
+            "sample.output_bytes <= 0",
+        ),
+        ("other dtypes are allowed when timed", "if said != turn.sample.outputs:", "if not said:"),
+    ),
+    *planted(
+        "evaluator/timing/blocks.py",
+        UNIT + "test_pairs_on_device.py",
+        (
+            "a process with a past is timed for short calls",
+            "(pairs > 1 and runner.judged",
+            "(pairs > 9 and runner.judged",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/case_timings.py",
+        UNIT + "test_pairs_on_device.py",
+        (
+            "no difference on a device is looked at again",
+            "return made < min(most, MAX_REPLICATES) and may_be_noise(",
+            "return False and may_be_noise(",
+        ),
+        (
+            "what says that runners differ is believed as soon as what says nothing",
+            "(EXTRA_REPLICATES_FACTOR if claimed else 1) * more",
+            "more",
+        ),
+        (
+            "a baseline's noise is averaged over pairs that share it",
+            "apart = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))",
+            "apart = len(ratios)",
+        ),
+        (
+            "a short candidate has as little noise as its baseline",
+            "return calibration.sigma(theirs, times.moved_bytes, ours)",
+            "return calibration.sigma(theirs, times.moved_bytes)",
+        ),
+    ),
+    *planted(
+        "scoring/process_replicates.py",
+        UNIT + "test_pairs_on_device.py",
+        (
+            "what is known of processes is forgotten where pairs agree",
+            "known += between_process_sigma**2",
+            "known += 0.0",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/cpu_clock.py",
+        UNIT + "test_sabotage_timing.py",
+        (
+            "CPU use in the baseline's turn is ignored",
+            "(candidate.child.tree.cpu_s() - before)",
+            "(before - before)",
+        ),
+        (
+            "outputs are read where another runner said",
+            "session.runners[turn.name].output_addresses(",
+            'session.runners["candidate"].output_addresses(',
+        ),
+        (
+            "the same windows are looked at every time",
+            'choices("windows", times.case, len(times.totals["candidate"]))',
+            'choices("windows")',
+        ),
+        (
+            "inputs of timed calls are looked at in the baseline",
+            'if turn.name != "candidate" or',
+            'if turn.name == "candidate" or',
+        ),
+    ),
+    *planted(
+        "evaluator/timing/case_timings.py",
+        UNIT + "test_sabotage_timing.py",
+        ("a wrong timed call is not kept", 'if answer["wrong"]:', "if answer is None:"),
+        ("an input overwritten when timed is not kept", "self.mutated += [", "_ = ["),
+        (
+            "work beside a call is not charged",
+            "total + max(outside - limit, 0.0)",
+            "total",
+        ),
+        (
+            "what everybody does beside a call is charged",
+            "max(outside - limit, 0.0)",
+            "max(outside, 0.0)",
+        ),
+        (
+            "the candidate's own work beside a call is usual",
+            'times.outside.items() if name != "candidate"]',
+            'times.outside.items() if name == "candidate"]',
+        ),
+        ("the busiest baseline is usual", "return min(medians", "return max(medians"),
+        (
+            "the slack of short calls is dropped",
+            "if is_short(times, baseline):",
+            "if times is None:",
+        ),
+        (
+            "what the harness does hides nothing",
+            "HIDDEN_FLOOR_S + HIDDEN_SHARE * _usual_outside(times)",
+            "HIDDEN_FLOOR_S",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/cpu_clock.py",
+        PIPELINE,
+        (
+            "inputs may be overwritten while timed",
+            '"look": _windows(session, times, turn)',
+            '"look": []',
+            "test_inputs_may_not_be_overwritten_only_when_timed",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/launch_suppression.py",
+        PIPELINE,
+        (
+            "who is right in a process knocked out late is not asked again",
+            "if found is None or found.right:",
+            "if found is None:",
+            "test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends",
+        ),
+    ),
+    *planted(
+        "scoring/intervals.py",
+        UNIT + "test_statistics.py",
+        (
+            "a noisy interval claims as much as a narrow one",
+            "stretch = STRETCH if is_noisy(interval) else 1.0",
+            "stretch = 1.0",
+        ),
+        (
+            "the interval lacks what differs between processes",
+            "between = _normal_half_width(level) * between_process_sigma",
+            "between = 0.0",
+        ),
+        (
+            "faster by the estimate",
+            "if middle > stretch * (middle - math.log(interval.low)):",
+            "if middle > 0:",
+        ),
+    ),
+    *planted(
+        "scoring/process_replicates.py",
+        UNIT + "test_pairs.py",
+        (
+            "pairs that disagree are outvoted by what was known",
+            "if seen <= BELIED * known",
+            "if seen >= 0.0",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/cpu_runner.py",
+        SIDES,
+        (
+            "nobody is stopped before memory is read",
+            "        self._stop()\n        stopped, then",
+            "        stopped, then",
+            "test_a_side_stands_still_while_its_outputs_are_read",
+        ),
+        (
+            "the snapshot is taken after the resume",
+            "        snapshot()\n",
+            "        tree.resume()\n        snapshot()\n",
+            "test_a_side_stands_still_while_its_outputs_are_read",
+        ),
+        (
+            "work between two calls is nobody's",
+            "= self.child.tree, self._cpu_before, self._threads == 1",
+            "= self.child.tree, self.child.tree.cpu_s(), self._threads == 1",
+            "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
+        ),
+        (
+            "what other threads do before a call is nobody's",
+            "outside = armed - before + early + ",
+            "outside = armed - before + ",
+            "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
+        ),
+        (
+            "a call itself is work beside it",
+            "self._cpu_before - (done - start) - before",
+            "self._cpu_before - before",
+            "test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself",
+        ),
+        (
+            "what a runner does while it is stopped is nobody's",
+            "self._cpu_before = tree.cpu_s()\n        tree.resume()",
+            "self._cpu_before = then\n        tree.resume()",
+            "test_who_works_while_it_is_stopped_is_charged",
+        ),
+        (
+            "a runner that was woken goes on",
+            "if not tree.stands():",
+            "if tree.stands() is None:",
+            "test_who_runs_while_it_is_stopped_is_ended",
+        ),
+        (
+            "a runner that does not stop is read",
+            "if not self.child.tree.freeze():",
+            "if self.child.tree.freeze() is None:",
+            "test_who_does_not_stand_still_is_ended",
+        ),
+        (
+            "a runner may say later that its input_copy lies elsewhere",
+            "if first:\n",
+            "if fds:\n",
+            "test_the_first_word_on_mirror_and_memory_is_the_only_one",
+        ),
+    ),
+    *planted(
+        "runner/host_memory.py",
+        SIDES,
+        (
+            "only the last output's address is said at the stamp",
+            "page[OUTPUTS + place] = address",
+            "page[OUTPUTS] = address",
+            "test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/gpu_clock.py",
+        UNIT + "test_device_clock.py",
+        (
+            "a candidate says whether launches are in a baseline's times",
+            "session.runners[names[0]]",
+            "session.runners[names[-1]]",
+        ),
+    ),
+    *planted(
+        "runner/calls.py",
+        PIPELINE,
+        (
+            "outputs that are views are read as if they were dense",
+            "return _contiguous(_detach(leaf))",
+            "return _detach(leaf)",
+            "test_an_output_that_is_a_view_is_judged_by_its_values",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/process_tree.py",
+        "tests/processes/test_sabotage_tree.py",
+        (
+            "only the first process of a tree is stopped",
+            "for pid in self.pids[1:]:",
+            "for pid in self.pids[:0]:",
+        ),
+        (
+            "nobody waits until a runner stands",
+            "while not self.stands():",
+            "while False:",
+        ),
+        (
+            "the CPU time of child processes is not counted",
+            "total += time.clock_gettime(",
+            "total = time.clock_gettime(",
+        ),
+    ),
+)

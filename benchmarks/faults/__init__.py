@@ -1,0 +1,1 @@
+"""Faults, kills and bad input: the verdict is right and nothing is left behind."""

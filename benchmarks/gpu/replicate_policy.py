@@ -1,0 +1,75 @@
+"""Claims that the rules for process replicates make of process-to-process variation alone.
+
+`python -m benchmarks.gpu.replicate_policy` simulates them without a device. Implementations differ
+by a true ratio. Each process replicate has a normal offset of the size that H200s showed
+(docs/lab/2026-11-22-gpu-luck.md).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+
+from tilewright.evaluator.timing.calibration import GPU_DEFAULT, planned_replicates
+from tilewright.evaluator.timing.case_timings import (
+    CaseTimes,
+    between_process_sigma,
+    compare,
+    needs_replicate,
+)
+from tilewright.records import Comparison, TimingPlan
+
+RUNS, BLOCKS = 1000, 4
+SCATTER = 0.01
+"""Scatter of one block, in addition to the process-to-process variation."""
+LUCK_US = ((9.0, 0.4), (math.inf, 0.5))
+SHARE = ((25.0, 0.0), (130.0, 0.011), (math.inf, 0.001))
+"""What two processes differ by: a time, and a share of it, for calls up to this long."""
+KINDS = ((6.0, 1.0), (12.0, 1.0), (19.0, 1.0), (30.0, 1.0), (60.0, 1.0), (300.0, 1.0),
+         (12.0, 1.05), (12.0, 1.15), (60.0, 1.05), (60.0, 1.15))  # fmt: skip
+
+
+def judged(sample: random.Random, call_us: float, ratio: float) -> tuple[Comparison, int]:
+    """Return what is said in the end, and after how many pairs."""
+    luck_us, share = (next(by for most, by in table if call_us <= most)
+                      for table in (LUCK_US, SHARE))  # fmt: skip
+    noise = math.hypot(luck_us / call_us, share)
+    times = CaseTimes("one", on_device=True, totals={"eager": [], "candidate": []})
+    planned, more = planned_replicates(call_us, 0, on_gpu=True), TimingPlan().extra_replicates
+    while len(times.replicate_starts) < planned or needs_replicate(
+        times, "eager", between_process_sigma(times, "eager", GPU_DEFAULT), planned, more
+    ):
+        times.replicate_starts.append(times.blocks)
+        off = sample.gauss(math.log(ratio), noise)
+        for _ in range(2 * BLOCKS):
+            times.totals["eager"].append(call_us / 1e6 * math.exp(sample.gauss(off, SCATTER)))
+            times.totals["candidate"].append(call_us / 1e6)
+        times.blocks += BLOCKS
+    sigma = between_process_sigma(times, "eager", GPU_DEFAULT)
+    return compare(times, "eager", sigma, (), official=False), len(times.replicate_starts)
+
+
+def main() -> int:
+    """Print a line for each length of a call and true ratio."""
+    print("call us | true | contain it % | faster % | by over 5 % | p95 | worst | pairs")
+    for call_us, ratio in KINDS:
+        sample = random.Random(0)
+        found = [judged(sample, call_us, ratio) for _ in range(RUNS)]
+        items = [item for item, _ in found]
+        worst_ratio = sum((i.speedup_low or 0) <= ratio <= (i.speedup_high or 0) for i in items)
+        faster = [item for item in items if item.conclusion == "faster"]
+        far = sum(item.speedup > 1.05 for item in faster)
+        off = sorted(100 * abs(math.log(item.speedup / ratio)) for item in items)
+        print(
+            f"{call_us:5g} | {ratio:4} | {100 * worst_ratio / RUNS:.1f}"
+            f" | {100 * len(faster) / RUNS:.1f}"
+            f" | {100 * far / RUNS:.1f} | {off[RUNS * 95 // 100]:.1f} | {off[-1]:.1f}"
+            f" | {sum(pairs for _, pairs in found) / RUNS:.2f}",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

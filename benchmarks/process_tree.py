@@ -1,0 +1,67 @@
+"""Processes of an evaluation, as the bars that kill or count them find them in `/proc`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SUPERVISOR = b"tilewright.evaluator.server"
+"""Part of a supervisor's command line: its module."""
+FORKSERVER = b"tilewright.runner.forkserver"
+"""Part of the command line of a forkserver, and of each process that it forks."""
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes below one."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii")
+            for child in text.split():
+                found += [int(child), *descendants(int(child))]
+    except OSError:
+        return found
+    return found
+
+
+def command_of(pid: int) -> bytes:
+    """Return the command line of a process; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent of a process.
+
+    Raises:
+        OSError: the process is gone.
+    """
+    return int(_stat(pid)[1])
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process is there and no zombie."""
+    try:
+        return _stat(pid)[0] != "Z"
+    except OSError:
+        return False
+
+
+def is_supervisor(pid: int) -> bool:
+    """Return whether a process is a supervisor."""
+    return SUPERVISOR in command_of(pid)
+
+
+def is_forkserver(pid: int) -> bool:
+    """Return whether a process is a forkserver, and no process that one forked."""
+    try:
+        return FORKSERVER in command_of(pid) and is_supervisor(parent_of(pid))
+    except OSError:
+        return False
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields after the name: the state, the parent, and so on."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()

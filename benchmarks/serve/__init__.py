@@ -1,0 +1,1 @@
+"""The server under load, with faults, and with a hostile client."""

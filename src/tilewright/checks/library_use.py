@@ -1,0 +1,97 @@
+"""Who else did the work: library operators, torch.compile. Facts without blame."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tilewright.checks.evidence import Evidence, Observation
+from tilewright.records import Label
+
+__all__ = ["CHECK"]
+
+GLUE = frozenset(
+    {
+        "alias",
+        "as_strided",
+        "clone",
+        "contiguous",
+        "copy_",
+        "detach",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "expand",
+        "fill_",
+        "flatten",
+        "full",
+        "full_like",
+        "is_same_size",
+        "lift_fresh",
+        "new_empty",
+        "new_zeros",
+        "ones",
+        "ones_like",
+        "permute",
+        "requires_grad_",
+        "reshape",
+        "_reshape_alias",
+        "resize_",
+        "select",
+        "set_",
+        "slice",
+        "split",
+        "squeeze",
+        "sym_size",
+        "t",
+        "to",
+        "_to_copy",
+        "transpose",
+        "unbind",
+        "unsqueeze",
+        "_unsafe_view",
+        "view",
+        "zero_",
+        "zeros",
+        "zeros_like",
+    }
+)
+"""Operators that move or make room for values but compute nothing."""
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """Names what a candidate in a kernel language had done by others."""
+
+    name: str = "libraries"
+
+    def inspect(self, evidence: Evidence) -> Observation:
+        """Label library operators beside own kernels, and compiled graphs."""
+        labels = []
+        used = sorted(
+            name
+            for name in evidence.operator_counts
+            if name.startswith("aten::") and name.removeprefix("aten::") not in GLUE
+        )
+        named = _named_in_source(evidence)
+        if evidence.language != "torch" and used:
+            labels.append(Label(name="library_call", detail=", ".join(used)[:200]))
+        elif evidence.language != "torch" and named:
+            detail = "in the source, not seen when called: " + ", ".join(named)
+            labels.append(Label(name="library_call", detail=detail[:200]))
+        compiled = [item.name for item in evidence.features.compiled if "compile" in item.name]
+        if compiled:
+            labels.append(Label(name="torch_compile", detail=f"the source calls {compiled[0]}"))
+        return Observation(labels=tuple(labels))
+
+
+def _named_in_source(evidence: Evidence) -> list[str]:
+    """Return what the source names: a census can be dodged by who looks for it."""
+    features = evidence.features
+    sightings = (*features.torch_ops, *features.aten_calls, *features.library_calls)
+    loaders = [item for item in features.native_access if "dl" in item.name]
+    names = {item.name for item in (*sightings, *loaders)}
+    return sorted(name for name in names if re.split(r"::|\.", name)[-1] not in GLUE)
+
+
+CHECK = Libraries()

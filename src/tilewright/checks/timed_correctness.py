@@ -1,0 +1,32 @@
+"""Right when checked, wrong when timed: caches, replays, call counters, skipped work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.checks.evidence import Evidence, Observation
+from tilewright.records import Finding
+
+__all__ = ["CHECK"]
+
+
+@dataclass(frozen=True)
+class TimedOutputs:
+    """The outputs of timed calls are outputs like any other."""
+
+    name: str = "timed_outputs"
+
+    def inspect(self, evidence: Evidence) -> Observation:
+        """Note that it was a timed call that was wrong: the verdict is `incorrect` already."""
+        if not evidence.timed_wrong:
+            return Observation()
+        finding = Finding(
+            check=self.name,
+            code="incorrect_when_timed",
+            summary=f"a timed call was wrong: {evidence.timed_wrong[0]}"[:400],
+            evidence={"first": evidence.timed_wrong[0], "count": len(evidence.timed_wrong)},
+        )
+        return Observation(findings=(finding,))
+
+
+CHECK = TimedOutputs()

@@ -1,0 +1,271 @@
+"""Load the settings from files, options and the environment, which only this module reads."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from tilewright.config.renamed import RENAMED_SETTINGS, Renaming
+from tilewright.config.schema import Config, Section
+from tilewright.errors import ConfigError
+
+__all__ = [
+    "HOME_VARIABLE",
+    "PLUGINS_VARIABLE",
+    "Leaf",
+    "at_home",
+    "dump",
+    "environment",
+    "leaves",
+    "load",
+    "load_around",
+    "load_tree",
+]
+
+HOME_VARIABLE = "TILEWRIGHT_HOME"
+PLUGINS_VARIABLE = "TILEWRIGHT_PLUGINS"
+Tree = TypeVar("Tree", bound=Section)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One setting: its dotted path, the record that declares it, and its field name there."""
+
+    path: str
+    owner: type[BaseModel]
+    field: str
+
+    @property
+    def default(self) -> object:
+        """The value without a file and without flags."""
+        return self.owner.model_fields[self.field].get_default(call_default_factory=True)
+
+    @property
+    def annotation(self) -> str:
+        """The type, as it is written in Python."""
+        annotation = self.owner.model_fields[self.field].annotation
+        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        return text.replace("typing.", "")
+
+
+def leaves(owner: type[BaseModel] = Config, prefix: str = "") -> Iterator[Leaf]:
+    """Yield every setting of the tree, in the order of declaration."""
+    for name, field in owner.model_fields.items():
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from leaves(annotation, f"{prefix}{name}.")
+        else:
+            yield Leaf(path=f"{prefix}{name}", owner=owner, field=name)
+
+
+def load(
+    file: Path | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    environ: Mapping[str, str] | None = None,
+    recorded: bool = False,
+) -> Config:
+    """Return the settings after `file` and then each `path=value` of `overrides` are applied.
+
+    Args:
+        file: a YAML file.
+        overrides: each `path=value`.
+        environ: replaces the process environment.
+        recorded: `file` is the `run.yaml` of a run; old names in it are renamed silently.
+
+    Raises:
+        ConfigError: a file or a value is wrong; the message names it and what would be right.
+    """
+    renaming = Renaming(RENAMED_SETTINGS)
+    layers = _layers(file, overrides, _given(environ))
+    found = at_home(load_tree(Config, _renamed(layers, renaming, file if recorded else None)))
+    renaming.report()
+    return found
+
+
+def load_tree(owner: type[Tree], layers: Iterable[tuple[str, dict[str, Any]]]) -> Tree:
+    """Return a tree of settings after layers are laid over its defaults, each with its source.
+
+    Raises:
+        ConfigError: a value is wrong; the message names it and what would be right.
+    """
+    tree: dict[str, Any] = {}
+    found = _validate(owner, tree, "the defaults")
+    for source, layer in layers:
+        _merge(tree, layer)
+        found = _validate(owner, tree, source)
+    return found
+
+
+def load_around(
+    owner: type[Tree],
+    name: str,
+    file: Path,
+    overrides: Sequence[str] = (),
+    *,
+    renamed: Mapping[str, str],
+    environ: Mapping[str, str] | None = None,
+    recorded: bool = False,
+) -> Tree:
+    """Return a larger tree, in which the settings of tilewright are the section `name`.
+
+    `renamed` maps old dotted paths of the larger tree to new ones. The other arguments are those
+    of `load`.
+
+    Raises:
+        ConfigError: a file or a value is wrong; the message names it and what would be right.
+    """
+    first, *rest = _layers(file, overrides, _given(environ))
+    layers = [(first[0], {name: first[1]}), *rest]
+    renaming = Renaming(renamed)
+    tree = load_tree(owner, _renamed(layers, renaming, file if recorded else None))
+    renaming.report()
+    return tree.model_copy(update={name: at_home(getattr(tree, name))})
+
+
+def at_home(config: Config) -> Config:
+    """Return settings whose `home` is an absolute path.
+
+    Raises:
+        ConfigError: `home` names an unknown user.
+    """
+    try:
+        home = config.home.expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"home: {config.home}: there is no such user: {error}") from error
+    return config.model_copy(update={"home": home})
+
+
+def dump(config: Section) -> str:
+    """Return YAML that `load` turns back into an equal tree."""
+    text: str = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    return text
+
+
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """Return those of the named variables of this process that are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _given(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environ is None else environ
+
+
+def _layers(
+    file: Path | None, overrides: Sequence[str], environ: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "the environment", _from_environment(environ)
+    if file is not None:
+        yield str(file), _read(file)
+    for override in overrides:
+        yield f"--set {override}", _parse_override(override)
+
+
+def _renamed(
+    layers: Iterable[tuple[str, dict[str, Any]]], renaming: Renaming, recorded: Path | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the layers under the new names of their settings."""
+    for source, layer in layers:
+        rename = renaming.recorded if source == str(recorded) else renaming.layer
+        yield source, rename(source, layer)
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    if environ.get(HOME_VARIABLE):
+        tree["home"] = environ[HOME_VARIABLE]
+    if PLUGINS_VARIABLE in environ:
+        names = environ[PLUGINS_VARIABLE].split(",")
+        tree["plugins"] = [name.strip() for name in names if name.strip()]
+    return tree
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the settings file {file}: {error}") from error
+    content = _parse(text, str(file))
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}: settings are a mapping, not a {type(content).__name__}")
+    return content
+
+
+def _parse_override(text: str) -> dict[str, Any]:
+    path, equals, value = text.partition("=")
+    parts = path.strip().split(".")
+    if not equals or not all(parts):
+        raise ConfigError(f"--set {text}: write path=value, for example --set eval.timing.max_s=5")
+    content = _parse(value, f"--set {path}")
+    for part in reversed(parts[1:]):
+        content = {part: content}
+    return {parts[0]: content}
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """The safe loader, which also refuses a mapping with a repeated key."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key, _ in node.value:
+            name = getattr(key, "value", None)
+            if isinstance(name, str) and name in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {name!r} is repeated", key.start_mark
+                )
+            seen.add(name if isinstance(name, str) else None)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _parse(text: str, source: str) -> object:
+    try:
+        return yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
+
+
+def _merge(tree: dict[str, Any], more: dict[str, Any]) -> None:
+    for key, value in more.items():
+        below = tree.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            _merge(below, value)
+        else:
+            tree[key] = value
+
+
+def _validate(owner: type[Tree], tree: dict[str, Any], source: str) -> Tree:
+    try:
+        return owner.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {_explain(owner, error)}") from error
+
+
+def _explain(owner: type[BaseModel], error: ValidationError) -> str:
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{path}: no such setting{_suggest(owner, path)}"
+    return f"{path or 'the settings'}: {first['msg']} (got {first['input']!r})"
+
+
+def _suggest(owner: type[BaseModel], path: str) -> str:
+    settings = [leaf.path for leaf in leaves(owner)]
+    sections = {leaf.rpartition(".")[0] for leaf in settings} - {""}
+    known = [*settings, *sorted(sections)]
+    near = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
+    if not near:
+        names = {name.rpartition(".")[2]: name for name in known}
+        last = path.rpartition(".")[2]
+        near = [names[name] for name in difflib.get_close_matches(last, names, n=1, cutoff=0.6)]
+    if near:
+        return f"; did you mean {near[0]}?"
+    return "; docs/reference/config.md lists all settings"

@@ -1,0 +1,62 @@
+"""Where a verdict was made: device, host and versions."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from functools import cache
+from typing import Any
+
+from tilewright.evaluator.devices.devices import CPU, Device
+from tilewright.evaluator.pipeline.prepare import toolchain
+from tilewright.evaluator.processes.host import Cores
+from tilewright.records import Environment
+from tilewright.records.base import JsonValue
+
+__all__ = ["device_key", "environment"]
+
+PACKAGES = ("torch", "triton", "numpy", "tilewright")
+
+
+def device_key(cores: Cores, device: Device = CPU) -> str:
+    """Return what a calibration is filed under: the model and how it is used."""
+    if device.is_gpu:
+        return f"{device.model} | driver {device.driver}"
+    return f"{device.model} | {os.cpu_count()} cores | {cores.threads} timed"
+
+
+def environment(
+    cores: Cores, device: Device = CPU, conditions: dict[str, Any] | None = None
+) -> Environment:
+    """Describe this machine."""
+    own: dict[str, JsonValue] = {"uuid": device.uuid, "driver": device.driver, **(conditions or {})}
+    return Environment(
+        device=device.name,
+        device_name=device.model,
+        host={
+            **(own if device.is_gpu else {}),
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "cores": os.cpu_count() or 0,
+            "timed_cores": list(cores.runners),
+            "judge_cores": list(cores.judge),
+            "compiler": toolchain(),
+        },
+        versions={"python": platform.python_version(), **_versions()},
+    )
+
+
+@cache
+def _installed() -> tuple[tuple[str, str], ...]:
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append((name, importlib.metadata.version(name)))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+def _versions() -> dict[str, str]:
+    return dict(_installed())

@@ -1,0 +1,170 @@
+"""What passes without doing the work: degenerate answers, held against the reference's outputs.
+
+Run by the judge, so no candidate is involved: an answer that ignores its inputs is a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge import weights
+from tilewright.evaluator.judge.comparison import compare
+from tilewright.evaluator.judge.inputs import InputSample, make_sample
+from tilewright.evaluator.judge.official_comparison import compare_published
+from tilewright.evaluator.judge.reference import Reference
+
+Outputs = list[torch.Tensor]
+Answer = Callable[[InputSample, InputSample], Outputs | None]
+"""An answer to the first draw, made from another one's; `None` where there is no such answer."""
+
+
+def _filled(value: float) -> Answer:
+    return lambda sample, _: [torch.full_like(item.value, value) for item in sample.expected]
+
+
+def _constant(sample: InputSample, other: InputSample) -> Outputs:
+    """Return the mean of another call's output, everywhere."""
+    return [
+        torch.full_like(mine.value, float(theirs.value.double().mean()))
+        for mine, theirs in zip(sample.expected, other.expected, strict=True)
+    ]
+
+
+def _stale(sample: InputSample, other: InputSample) -> Outputs | None:
+    """Return another call's output."""
+    values = [item.value for item in other.expected]
+    same = all(a.shape == b.value.shape for a, b in zip(values, sample.expected, strict=True))
+    return values if same else None
+
+
+def _copied(sample: InputSample, _: InputSample) -> Outputs | None:
+    """Return the first input that looks like the output."""
+    found = []
+    inputs = [value for value in sample.arguments() if isinstance(value, torch.Tensor)]
+    for item in sample.expected:
+        like = [v for v in inputs if v.shape == item.value.shape and v.dtype == item.value.dtype]
+        if not like:
+            return None
+        found.append(like[0])
+    return found
+
+
+ANSWERS: dict[str, Answer] = {
+    "zeros": _filled(0.0),
+    "ones": _filled(1.0),
+    "constant": _constant,
+    "another input's output": _stale,
+    "copy of an input": _copied,
+}
+SKIPPED = "skipped parameters"
+
+
+def lint(
+    reference: Reference,
+    params: dict[str, Any],
+    variation: list[str],
+    rules: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """Return which degenerate answers pass, by published rules and strictly.
+
+    Published: seeded weights, nominal inputs, each of `rules`. Strict: weights drawn anew, all
+    `variation`, our bound; who passes must pass on each. Sizes in bytes, times in seconds.
+
+    Raises:
+        ProblemFailure: the problem's code raised.
+    """
+    nominal = make_sample(reference, params, "nominal", 1, 1, double=False)
+    other = make_sample(reference, params, "nominal", 2, 1, double=False)
+    repeated, peak_bytes = _measured(reference, nominal)
+    same = [torch.equal(a, b.value) for a, b in zip(repeated, nominal.expected, strict=True)]
+    values = _answers(nominal, other) | _skipping(reference, nominal)
+    official = {
+        rule: [name for name in values if _passes(nominal, values[name], rules[rule])]
+        for rule in rules
+    }
+    return {
+        "official": official,
+        "strict": _strictly(reference, params, variation),
+        "random": nominal.random,
+        "deterministic": all(same),
+        "call_s": reference.call_s,
+        "input_bytes": nominal.size,
+        "output_bytes": sum(e.value.numel() * e.value.element_size() for e in nominal.expected),
+        "peak_bytes": peak_bytes,
+    }
+
+
+def _measured(reference: Reference, sample: InputSample) -> tuple[Outputs, int | None]:
+    """Return the outputs of one more call, and on a GPU what it allocated at its peak."""
+    args, on_gpu = sample.arguments(), reference.device.type == "cuda"
+    before = 0
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+    outputs, _ = refs.run(reference, args, sample.grad_outputs(), 1)
+    return outputs, torch.cuda.max_memory_allocated() - before if on_gpu else None
+
+
+def _answers(sample: InputSample, other: InputSample) -> dict[str, Outputs]:
+    made = {name: answer(sample, other) for name, answer in ANSWERS.items()}
+    return {name: values for name, values in made.items() if values is not None}
+
+
+def _skipping(reference: Reference, sample: InputSample) -> dict[str, Outputs]:
+    """Return what the reference says with every parameter zero, if it has parameters."""
+    model = reference.model
+    if model is None or not any(p.is_floating_point() for p in model.parameters()):
+        return {}
+    kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    zeroed = {name: torch.zeros_like(value) for name, value in model.named_parameters()}
+    try:
+        model.load_state_dict(zeroed, strict=False)
+        values, _ = refs.run(reference, sample.arguments(), sample.grad_outputs(), 1)
+    finally:
+        model.load_state_dict(kept)
+    return {SKIPPED: values}
+
+
+def _passes(sample: InputSample, values: Outputs, rule: dict[str, Any]) -> bool:
+    return all(
+        not compare_published(item.value, value.to(item.value.dtype), rule).kind
+        for item, value in zip(sample.expected, values, strict=True)
+    )
+
+
+def _strictly(reference: Reference, params: dict[str, Any], variation: list[str]) -> list[str]:
+    """Return the degenerate answers that pass on all contents, with weights drawn anew."""
+    model, kept = reference.model, None
+    if model is not None:
+        kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        model.load_state_dict(weights.resample(model, 3), strict=False)
+        reference.forget_double()
+    passed: set[str] | None = None
+    try:
+        for name in variation:
+            sample = make_sample(reference, params, name, 1, 1, double=True)
+            if sample.skipped:
+                continue
+            other = make_sample(reference, params, name, 2, 1, double=False)
+            values = _answers(sample, other) if other.expected else {}
+            values |= _skipping(reference, sample)
+            right = {key for key, outputs in values.items() if _right(sample, outputs)}
+            passed = right if passed is None else passed & right
+            if not passed:
+                break
+    finally:
+        if model is not None and kept is not None:
+            model.load_state_dict(kept)
+            reference.forget_double()
+    return sorted(passed or ())
+
+
+def _right(sample: InputSample, values: Outputs) -> bool:
+    return all(
+        not compare(item, value.to(item.value.dtype)).kind
+        for item, value in zip(sample.expected, values, strict=True)
+    )

@@ -1,0 +1,60 @@
+"""Windows of the inputs that a side gets only when it is armed, while it stands still.
+
+A side copies the inputs of a timed call into memory of its own before it is released. Whoever
+computes on the way, as fast as it copies, would have nothing left to do then; but what it found
+holds for other contents than those that it is asked about. Which windows they are is secret.
+"""
+
+from __future__ import annotations
+
+import mmap
+import random
+from collections.abc import Iterator
+
+from tilewright.evaluator.judge.inputs import InputSample
+from tilewright.evaluator.judge.memory_reader import Memory
+from tilewright.wire.tensors import Arena
+
+__all__ = ["hide", "reveal"]
+
+WINDOWS, WINDOW_BYTES = 16, 512
+GRAIN = 16
+"""Windows begin at a multiple of the largest element."""
+
+
+def _windows(sample: InputSample, seed: int) -> Iterator[tuple[int, int, int]]:
+    """Yield start, length, and from where in the same tensor what stands there at first is."""
+    choices = random.Random(seed)
+    spans = [(start, stop) for start, stop, _ in sample.names if stop > start]
+    if not spans:
+        return
+    sizes = [stop - start for start, stop in spans]
+    for start, stop in choices.choices(spans, sizes, k=WINDOWS):
+        length = min(WINDOW_BYTES, (stop - start) // 2 // GRAIN * GRAIN)
+        last = (stop - start - length) // GRAIN
+        places = (start + GRAIN * choices.randint(0, last) for _ in range(2))
+        yield next(places), length, next(places)
+
+
+def hide(sample: InputSample, arena: Arena, base: int, seed: int) -> None:
+    """Put other contents into the windows of a slot."""
+    into, image = _host(arena), _host(sample.image)
+    for start, length, source in _windows(sample, seed):
+        into[base + start : base + start + length] = image[source : source + length]
+
+
+def reveal(sample: InputSample, arena: Arena, memory: Memory, base: int, seed: int) -> bool:
+    """Put the true contents there, and where the side has copied them; tell whether that worked."""
+    into, image = _host(arena), _host(sample.image)
+    for start, length, _ in _windows(sample, seed):
+        true = image[start : start + length]
+        into[base + start : base + start + length] = true
+        if not memory.write(base + start, true):
+            return False
+    return True
+
+
+def _host(arena: Arena) -> mmap.mmap:
+    if not isinstance(arena, mmap.mmap):
+        raise TypeError("inputs on a device are written behind a gate")
+    return arena

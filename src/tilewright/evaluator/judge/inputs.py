@@ -1,0 +1,379 @@
+"""Draws: inputs under a secret seed, kept as private masters, with what is expected of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.comparison import (
+    CHUNK_ELEMENTS,
+    Expected,
+    all_finite,
+    expect,
+    with_sensitivity,
+)
+from tilewright.evaluator.judge.memory_reader import private
+from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.variations import is_structured, perturb, vary
+from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span, view
+
+ILL_CONDITIONED = 1e-2
+"""Contents on which the reference itself is off by this share of the output's RMS are skipped."""
+SEEDS = 16
+"""How many others are tried where random numbers are drawn and no output shows it: of few elements
+the outputs of two seeds may be the same."""
+RENEWED_S = 0.5
+"""Inputs that take longer to draw are not drawn anew between timed calls."""
+ROUNDINGS = 2
+"""How often the inputs are rounded anew, to see how the outputs move."""
+
+
+@dataclass
+class InputSample:
+    """One set of inputs. `image` is the private master of the arena region, guards included."""
+
+    tree: dict[str, Any]
+    grad_tree: dict[str, Any]
+    image: Arena
+    size: int
+    forward_seed: int
+    names: list[tuple[int, int, int]]
+    """(first byte, past last byte, argument index) of each tensor, to name what was overwritten."""
+    expected: list[Expected] = field(default_factory=list)
+    structure: str = "1"
+    oracle: str = ""
+    random: bool = False
+    skipped: str = ""
+    overwrites: set[int] = field(default_factory=set)
+    """Arguments that the reference itself overwrites on these inputs."""
+    movable: list[dict[str, Any]] = field(default_factory=list)
+    """Descriptions of the unstructured tensors, which may be shuffled between timed calls."""
+    renewed: Callable[[int], list[Any]] | None = None
+    """Draws nominal inputs under another seed, where none may be shuffled."""
+
+    def arguments(self) -> list[Any]:
+        """Return the inputs as views of the private master."""
+        return list(build(self.tree, self.image, 0))
+
+    def grad_outputs(self) -> list[torch.Tensor]:
+        """Return the gradients of the outputs, as views of the private master."""
+        return list(build(self.grad_tree, self.image, 0))
+
+    def forget_values(self) -> None:
+        """Keep of what is expected only its form, and how wrong the reference is by itself.
+
+        Timed calls see other contents each time: the values would fill a device for nothing.
+        """
+        self.expected = [
+            Expected(torch.empty_like(item.value, device="meta"), None, item.reference_error)
+            for item in self.expected
+        ]
+
+    def preallocate_expected(self, device: str = "cuda") -> None:
+        """Have the allocator of a device find memory for what is expected, and keep it.
+
+        By shape and dtype: to make something like what has no values imports 486 modules, 1.9 s in
+        every judge.
+        """
+        _ = [
+            torch.empty(item.value.shape, dtype=item.value.dtype, device=device)
+            for item in self.expected
+        ]
+
+    def perturb(self, seed: int) -> None:
+        """Change the contents in place: rolled, elements swapped; if none may be, drawn anew."""
+        if not self.movable and self.renewed is not None:
+            layout, args = Layout(), self.renewed(seed)
+            if {"t": "list", "v": [layout.describe(value) for value in args]} == self.tree:
+                layout.write(self.image)
+            return
+        generator = torch.Generator().manual_seed(seed)
+        for item in self.movable:
+            perturb(view(self.image, item, 0), generator)
+
+
+def make_sample(
+    reference: Reference,
+    params: dict[str, Any],
+    variation: str,
+    seed: int,
+    forward_seed: int,
+    *,
+    double: bool,
+) -> InputSample:
+    """Draw inputs and evaluate the reference on them, in float64 too where `double` is set.
+
+    Raises:
+        ProblemFailure: the problem's code raised, or an input cannot be shared.
+    """
+    start = time.monotonic()
+    args = reference.arguments(params, seed)
+    took_s = time.monotonic() - start
+    generator = torch.Generator(reference.device).manual_seed(seed ^ 0x5DEECE66D)
+    varied = [
+        vary(value, variation, generator) if isinstance(value, torch.Tensor) else value
+        for value in args
+    ]
+    changed = any(new is not old for new, old in zip(varied, args, strict=True))
+    grad_outputs = _grad_outputs(reference, varied, forward_seed, generator)
+    sample = _lay_out(reference, varied, grad_outputs, forward_seed)
+    if variation == "nominal" and not grad_outputs and took_s < RENEWED_S:
+        sample.renewed = partial(reference.arguments, params)
+    if variation != "nominal" and not changed:
+        sample.skipped = "no input may vary this way"
+        return sample
+    # The master has them; the room is needed for what follows.
+    del args, varied
+    _expect(reference, sample, double=double)
+    if variation != "nominal":
+        sample.skipped = _unsound(sample)
+    return sample
+
+
+def _grad_outputs(
+    reference: Reference, args: list[Any], forward_seed: int, generator: torch.Generator
+) -> list[torch.Tensor]:
+    """Draw a gradient for each floating-point output, where gradients are asked for at all."""
+    if not reference.grads:
+        return []
+    outputs, _ = refs.run(reference, args, [], forward_seed)
+    forward = outputs[: len(outputs) - len(reference.grads)]
+    return [
+        torch.randn(leaf.shape, generator=generator, device=leaf.device).to(leaf.dtype)
+        for leaf in forward
+        if leaf.is_floating_point()
+    ]
+
+
+def _lay_out(
+    reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], forward_seed: int
+) -> InputSample:
+    layout = Layout()
+    owners: list[int] = []
+    with refs.problem_step("laying out the inputs"):
+        tree: dict[str, Any] = {"t": "list", "v": []}
+        for index, value in enumerate(args):
+            tree["v"].append(layout.describe(value))
+            owners += [index] * (len(layout.items) - len(owners))
+        grad_tree = layout.describe(grad_outputs)
+        owners += range(len(args), len(args) + len(grad_outputs))
+    image = private(reference.device, layout.size)
+    elements(image, torch.uint8, len(image)).fill_(0xA5)
+    layout.write(image)
+    names, movable = [], []
+    for index, (item, value) in zip(owners, layout.items, strict=True):
+        stop = item["offset"] + span(item["shape"], item["stride"]) * value.element_size()
+        names.append((item["offset"], stop, index))
+        if value.is_contiguous() and not is_structured(value):
+            movable.append(item)
+    return InputSample(tree, grad_tree, image, layout.size, forward_seed, names, movable=movable)
+
+
+def _expect(reference: Reference, sample: InputSample, *, double: bool) -> None:
+    args, grad_outputs = sample.arguments(), sample.grad_outputs()
+    copies = refs.copied(args)
+    values, sample.structure = refs.run_on(reference, copies, grad_outputs, sample.forward_seed)
+    sample.overwrites = refs.changed(args, copies)
+    del copies
+    if reference.random is None or reference.stateful:
+        _look_for_chance(reference, sample.forward_seed, args, grad_outputs, values)
+    sample.random = bool(reference.random)
+    oracles: list[torch.Tensor] | None = None
+    if double and not sample.random:
+        oracles = refs.run_double(reference, args, grad_outputs, sample.forward_seed)
+    if oracles is not None and [o.shape for o in oracles] != [v.shape for v in values]:
+        oracles = None
+    sample.oracle = "float64" if oracles is not None else "float32"
+    sample.expected = [
+        expect(value, oracles[index] if oracles is not None else None)
+        for index, value in enumerate(values)
+    ]
+    if oracles is None:
+        _estimate_reference_error(reference, sample, args, grad_outputs, values)
+
+
+def _look_for_chance(
+    reference: Reference,
+    seed: int,
+    args: list[Any],
+    grad_outputs: list[torch.Tensor],
+    values: list[torch.Tensor],
+) -> None:
+    """Note whether outputs hang on the forward seed, and whether they differ without it too."""
+    reference.random = reference.stateful = False
+    for other in range(seed + 1, seed + 1 + SEEDS):
+        again, _ = refs.run(reference, args, grad_outputs, other)
+        has_sampled = refs.has_sampled(reference.device, other)
+        if _differ(values, again):
+            once_more, _ = refs.run(reference, args, grad_outputs, other)
+            reference.random, reference.stateful = True, _differ(again, once_more)
+            return
+        if not has_sampled:
+            return
+
+
+def _estimate_reference_error(
+    reference: Reference,
+    sample: InputSample,
+    args: list[Any],
+    grad_outputs: list[torch.Tensor],
+    values: list[torch.Tensor],
+) -> None:
+    """Without float64, take the effect of one rounding of every input as the reference's error."""
+    if sample.random:
+        return
+    nudged = [
+        value * (1 + torch.finfo(value.dtype).eps)
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+        else value
+        for value in args
+    ]
+    moved, _ = refs.run(reference, nudged, grad_outputs, sample.forward_seed)
+    sample.expected = [
+        Expected(value, None, expect(value, other.double()).reference_error * 4)
+        if value.is_floating_point() and value.shape == other.shape
+        else Expected(value, None, 0.0)
+        for value, other in zip(values, moved, strict=True)
+    ]
+
+
+def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
+    """Note by how much each expected output moves when the inputs are rounded once.
+
+    It is at least half the worst error that the reference itself makes on these inputs: rare
+    elements may be hard for everybody who computes in its way. Returns whether that could be found
+    out, and was not known before.
+    """
+    floating = [item.oracle is not None for item in sample.expected]
+    known = any(item.rounding_sensitivity is not None for item in sample.expected)
+    if known or sample.oracle != "float64" or not any(floating):
+        return False
+    rounding_sensitivities: list[torch.Tensor] = []
+    for seed in range(ROUNDINGS):
+        generator = torch.Generator(reference.device).manual_seed(seed)
+        args = [_rounded(value, generator) for value in sample.arguments()]
+        grad_outputs = [_rounded(value, generator) for value in sample.grad_outputs()]
+        moved = refs.run_double(reference, args, grad_outputs, sample.forward_seed)
+        if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
+            return False
+        steps = [
+            torch.zeros(()) if item.oracle is None else (other - item.oracle).abs_()
+            for item, other in zip(sample.expected, moved, strict=True)
+        ]
+        # Of outputs that fill a device there is no room for many.
+        del moved
+        rounding_sensitivities = [
+            torch.maximum(most, step, out=most)
+            for most, step in zip(rounding_sensitivities or steps, steps, strict=True)
+        ]
+    sample.expected = [
+        item if item.oracle is None else with_sensitivity(item, rounding_sensitivity)
+        for item, rounding_sensitivity in zip(sample.expected, rounding_sensitivities, strict=True)
+    ]
+    return True
+
+
+def again(reference: Reference, sample: InputSample) -> InputSample | None:
+    """Return the draw with what is expected of its contents as they are now, widened.
+
+    Integers are widened by what the reference is certain of. `None`: without an oracle there is
+    nothing to widen.
+    """
+    if sample.oracle != "float64" or sample.random:
+        return None
+    fresh = replace(sample, expected=[])
+    _expect(reference, fresh, double=True)
+    widened = widen_tolerance(reference, fresh)
+    return fresh if widened or any(e.exact_mask is not None for e in fresh.expected) else None
+
+
+def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
+    """Return a floating-point tensor in float64, each element one float32 rounding up or down."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
+    return value.double() * (1 + torch.finfo(torch.float32).eps * signs.double())
+
+
+def _differ(values: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    return any(not _equal(a, b) for a, b in zip(values, others, strict=True))
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if torch.equal(a, b) or a.shape != b.shape or not a.is_floating_point():
+        return torch.equal(a, b)
+    ours, others = a.reshape(-1).split(CHUNK_ELEMENTS), b.reshape(-1).split(CHUNK_ELEMENTS)
+    size = max(float(part.abs().nan_to_num_(0.0, 0.0, 0.0).max()) for part in ours)
+    return all(
+        torch.allclose(one, other, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
+        for one, other in zip(ours, others, strict=True)
+    )
+
+
+def _unsound(sample: InputSample) -> str:
+    """Say why the reference cannot judge on these contents; empty when it can."""
+    for item in sample.expected:
+        if not item.value.is_floating_point():
+            continue
+        if not all_finite(item.value):
+            return "the reference itself is not finite"
+        rms = _root_mean_square(item.value)
+        if item.reference_error > ILL_CONDITIONED * rms and item.value.dtype == torch.float32:
+            return "the reference itself is inaccurate"
+    return ""
+
+
+def _root_mean_square(value: torch.Tensor) -> float:
+    parts = value.reshape(-1).split(CHUNK_ELEMENTS)
+    return math.sqrt(sum(float(p.double().square_().sum()) for p in parts) / max(value.numel(), 1))
+
+
+def overwritten(sample: InputSample, arena: Arena, base: int, donated: set[int]) -> list[str]:
+    """Return what in the arena differs from the master: argument names, or the space between.
+
+    What the reference itself overwrites anybody may.
+    """
+    size = sample.size
+    if _same_bytes(arena, base, sample.image, size):
+        return []
+    there = elements(arena, torch.uint8, size, base)
+    here = elements(sample.image, torch.uint8, size)
+    different = there != here
+    found, covered = [], torch.zeros_like(different)
+    for start, stop, index in sample.names:
+        covered[start:stop] = True
+        if index not in donated | sample.overwrites and bool(different[start:stop].any()):
+            found.append(f"input {index}")
+    if bool((different & ~covered).any()):
+        found.append("memory around the inputs")
+    return found
+
+
+def _same_bytes(arena: Arena, base: int, image: Arena, size: int) -> bool:
+    """Compare `size` bytes, eight at a time: memoryview compares them one by one."""
+    words, rest = divmod(size, 8)
+    if not torch.equal(
+        elements(arena, torch.int64, words, base), elements(image, torch.int64, words)
+    ):
+        return False
+    past = 8 * words
+    return not rest or torch.equal(
+        elements(arena, torch.uint8, rest, base + past), elements(image, torch.uint8, rest, past)
+    )
+
+
+def described_outputs(sample: InputSample) -> tuple[list[dict[str, Any]], int]:
+    """Return dtype and shape of the expected outputs, and how many bytes they are."""
+    described, size = [], 0
+    for item in sample.expected:
+        value = item.value
+        described.append({"dtype": dtype_name(value.dtype), "shape": list(value.shape)})
+        size += value.numel() * value.element_size()
+    return described, size

@@ -1,0 +1,163 @@
+"""The judge's half of calls on a device: what it shares, its gate, and its clock.
+
+In one stream stand: a wait for the gate, the inputs written into the slot, the second level cache
+flushed, a timing event, a word that releases the contestant, a wait for the contestant's word, and
+a second timing event. The contestant queues its call meanwhile, so that no launch is in the
+interval. The inputs are written only when the gate is open: what is computed before that, on
+whatever stream, is computed from old ones.
+
+Measured on an H200 (docs/lab): the interval exceeds the contestant's work by a constant, which is
+taken anew for each contestant before its candidate is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.wire.cuda_driver import (
+    DONE_SEMAPHORE,
+    GATE_SEMAPHORE,
+    SEMAPHORES_BYTES,
+    Block,
+    Driver,
+)
+
+FLUSH_CACHES = 2
+"""How many times as large as the device's second level cache is what pushes everything out."""
+POLL_S = 2e-5
+SPARE_BYTES = 2 << 30
+"""Bytes of device memory that processes load beside what the judge shares with them."""
+
+
+@dataclass
+class Shared:
+    """What one contestant has mapped: the input block of all sides, and its own work block."""
+
+    inputs: Block
+    work: Block
+
+
+class LaunchGates:
+    """The judge's stream, gate and blocks on one device. Lifetime: the judge."""
+
+    def __init__(self) -> None:
+        self.driver = Driver()
+        self.stream = torch.cuda.Stream()
+        torch.cuda.set_stream(self.stream)
+        self.shared: dict[str, Shared] = {}
+        self._inputs: Block | None = None
+        self._flag = torch.zeros(1, dtype=torch.int32).pin_memory()
+        cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        self._flush = torch.zeros(FLUSH_CACHES * cache // 4, device="cuda")
+        self._sum = torch.zeros((), device="cuda")
+        self._read_flush()
+        self._begin, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._sequence = 0
+
+    def share(self, runner: str, inputs: int, reserve: int, pool: int) -> dict[str, Any]:
+        """Allocate blocks for a side, or only a larger input block; return handles and sizes."""
+        block = self._inputs_of(inputs)
+        known = self.shared.get(runner)
+        if known is not None:
+            old, known.inputs = known.inputs, block
+            self._free_unused(old)
+            return {"handle": self.driver.export(block), "inputs": len(block)}
+        work = self._fresh(SEMAPHORES_BYTES + reserve + pool)
+        work.elements(torch.uint8, SEMAPHORES_BYTES, 0).zero_()
+        torch.cuda.synchronize()
+        self.shared[runner] = Shared(block, work)
+        return {
+            "handle": self.driver.export(block),
+            "inputs": len(block),
+            "work_handle": self.driver.export(work),
+            "work": len(work),
+            "reserve": reserve,
+        }
+
+    def _inputs_of(self, size: int) -> Block:
+        """Return the block from which all sides read their inputs, anew when it is too small.
+
+        Where inputs lie in the device's memory decides the time of a small kernel by some
+        percent, so both sides of a ratio read them at one place.
+        """
+        newest = self._inputs
+        if newest is None or len(newest) < size:
+            self._inputs = self._fresh(size)
+            if newest is not None:
+                self._free_unused(newest)
+        assert self._inputs is not None
+        return self._inputs
+
+    def _free_unused(self, block: Block) -> None:
+        """Free an input block that no side has mapped any more, unless it is the newest."""
+        if block is not self._inputs and all(s.inputs is not block for s in self.shared.values()):
+            torch.cuda.synchronize()
+            self.driver.free(block)
+
+    def _fresh(self, size: int) -> Block:
+        """Return a block in which nothing stands: not even what an earlier contestant computed."""
+        if torch.cuda.mem_get_info()[0] < size + SPARE_BYTES:
+            # What our allocator keeps: who maps this needs room beside it, for its own code.
+            torch.cuda.empty_cache()
+        try:
+            block = self.driver.allocate(size)
+        except RuntimeError:
+            torch.cuda.empty_cache()
+            block = self.driver.allocate(size)
+        block.elements(torch.uint8, len(block), 0).fill_(0xFF)
+        torch.cuda.synchronize()
+        return block
+
+    def release(self, runner: str) -> None:
+        """Free a side's blocks; its process has ended."""
+        shared = self.shared.pop(runner, None)
+        if shared is not None:
+            torch.cuda.synchronize()
+            self._free_unused(shared.inputs)
+            self.driver.free(shared.work)
+
+    def close(self, runner: str, sequence: int, write_inputs: Callable[[], None]) -> None:
+        """Queue one call of a side, with a number above all before it, behind a closed gate."""
+        self._sequence = sequence
+        words, stream = self.shared[runner].work.address, self.stream.cuda_stream
+        self._flag[0] = 0
+        self.driver.await_semaphore(stream, self._flag.data_ptr(), 1)
+        write_inputs()
+        self._read_flush()
+        self._begin.record(self.stream)
+        self.driver.write_semaphore(stream, words + GATE_SEMAPHORE, self._sequence)
+        self.driver.await_semaphore(stream, words + DONE_SEMAPHORE, self._sequence)
+        self._end.record(self.stream)
+
+    def _read_flush(self) -> None:
+        """Fill the second level cache with what nobody needs.
+
+        Read, not written: what is dirty there would be written back while the call runs.
+        """
+        torch.sum(self._flush, dim=0, out=self._sum)
+
+    def open(self) -> None:
+        """Let the queued call go."""
+        self._flag[0] = 1
+
+    def wait(self, timeout_s: float) -> float | None:
+        """Return the seconds between the two events, or `None` where the call does not end."""
+        limit = time.monotonic() + timeout_s
+        while not self._end.query():
+            if time.monotonic() > limit:
+                return None
+            time.sleep(POLL_S)
+        return float(self._begin.elapsed_time(self._end)) / 1e3
+
+    def abandon(self, runner: str) -> None:
+        """Release our own stream from a call that will not end by itself."""
+        self.open()
+        other = torch.cuda.Stream()
+        words = self.shared[runner].work.address
+        self.driver.write_semaphore(other.cuda_stream, words + DONE_SEMAPHORE, self._sequence)
+        self.stream.synchronize()

@@ -1,0 +1,184 @@
+"""What lies in a contestant's memory, read by the judge, never by the contestant's own hand."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from tilewright.wire.cuda_driver import Block
+from tilewright.wire.tensors import Arena
+
+
+class Memory(Protocol):
+    """How the judge reads what one contestant has computed."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether inputs of a timed call can be written where the contestant has them."""
+
+    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
+        """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
+
+    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
+        """Tell whether the inputs that a timed call saw are other than in `image`."""
+
+    def holds(self, address: int, size: int) -> bool:
+        """Tell whether an address is among the inputs of timed calls, `size` bytes in all."""
+
+    def write(self, offset: int, data: bytes) -> bool:
+        """Write among the inputs of a timed call; tell whether all of it could be written."""
+
+    def close(self) -> None:
+        """Read no more."""
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """A process's memory through a descriptor of `/proc/PID/mem`."""
+
+    fd: int
+    input_copy: int
+    """Where the contestant keeps the inputs of timed calls: an address in its memory."""
+    maps: int
+    """A descriptor of `/proc/PID/maps`."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether the descriptor was opened for writing: it is not where `/proc` is read-only."""
+        return fcntl.fcntl(self.fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+
+    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
+        """Copy a tensor out of the contestant's memory."""
+        return read_tensor(self.fd, address, like)
+
+    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
+        """Compare `windows` (start, stop) of the mirror with the master.
+
+        A mirror that is not the contestant's own memory differs: who maps the arena there has not
+        copied it, and has that time for something else.
+        """
+        if not isinstance(image, mmap.mmap):
+            raise TypeError("the master of a process's inputs lies on the host")
+        first = self.input_copy + base
+        if windows and not is_private(self.maps, first, first + len(image)):
+            return True
+        return differs(self.fd, first, image, windows)
+
+    def holds(self, address: int, size: int) -> bool:
+        """Tell whether an address lies in the mirror."""
+        return self.input_copy <= address < self.input_copy + size
+
+    def write(self, offset: int, data: bytes) -> bool:
+        """Write into the mirror."""
+        try:
+            return os.pwrite(self.fd, data, self.input_copy + offset) == len(data)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        os.close(self.fd)
+        os.close(self.maps)
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """A block of ours that the contestant has mapped at `base`; its calls allocate there."""
+
+    block: Block
+    base: int
+    writable = False
+    """Inputs on a device are written behind a gate."""
+
+    def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
+        """Copy a tensor out of our block, by its address in the contestant."""
+        offset, size = address - self.base, like.numel() * like.element_size()
+        if size == 0:
+            return torch.empty(like.shape, dtype=like.dtype, device="cuda")
+        if offset < 0 or offset + size > len(self.block) or offset % like.element_size():
+            return None
+        return self.block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
+
+    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:  # noqa: ARG002
+        """Return `False`: calls read the arena itself, which is compared as a whole."""
+        return False
+
+    def holds(self, address: int, size: int) -> bool:  # noqa: ARG002
+        """Return `False`: outputs that are no part of the work block cannot be read at all."""
+        return False
+
+    def write(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+        """Return `False`: it is not writable."""
+        return False
+
+    def close(self) -> None:
+        """Do nothing: the block belongs to the gates."""
+
+
+def private(device: torch.device, size: int) -> Arena:
+    """Return memory of our own for the master of `size` bytes of inputs."""
+    size = max(size, mmap.PAGESIZE)
+    return Block.private(size) if device.type == "cuda" else mmap.mmap(-1, size)
+
+
+def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor | None:
+    """Return a dense tensor of the shape and dtype of `like`; `None` where it cannot be read."""
+    value = torch.empty(like.shape, dtype=like.dtype)
+    size = value.numel() * value.element_size()
+    if size == 0:
+        return value
+    into = memoryview((ctypes.c_char * size).from_address(value.data_ptr())).cast("B")
+    return value if _read_into(memory, address, into) else None
+
+
+def is_private(maps: int, first: int, stop: int) -> bool:
+    """Tell whether all memory from `first` to before `stop` is anonymous and the process's own.
+
+    Args:
+        maps: a descriptor of `/proc/PID/maps` (proc(5)).
+        first: an address.
+        stop: the address behind the last one.
+    """
+    os.lseek(maps, 0, os.SEEK_SET)
+    text = b""
+    while part := os.read(maps, 1 << 16):
+        text += part
+    covered = 0
+    # A name may hold any other character that ends a line.
+    for line in text.removesuffix(b"\n").split(b"\n") if text else ():
+        span, rights, _, _, inode = line.split(maxsplit=5)[:5]
+        start, end = (int(word, 16) for word in span.split(b"-"))
+        shared = min(end, stop) - max(start, first)
+        if shared > 0:
+            if not rights.endswith(b"p") or inode != b"0":
+                return False
+            covered += shared
+    return covered == stop - first
+
+
+def differs(memory: int, address: int, image: mmap.mmap, windows: list[list[int]]) -> bool:
+    """Tell whether any of `windows` (start, stop) at `address` is other than in `image`."""
+    for start, stop in windows:
+        there = memoryview(bytearray(stop - start))
+        if not _read_into(memory, address + start, there) or there != image[start:stop]:
+            return True
+    return False
+
+
+def _read_into(memory: int, address: int, into: memoryview) -> bool:
+    done = 0
+    while done < len(into):
+        try:
+            count = os.preadv(memory, [into[done:]], address + done)
+        except (OSError, OverflowError):
+            return False
+        if count == 0:
+            return False
+        done += count
+    return True

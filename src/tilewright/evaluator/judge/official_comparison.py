@@ -1,0 +1,66 @@
+"""Comparison by the published rules of benchmarks, to the letter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tilewright.evaluator.judge.comparison import RIGHT, Mismatch
+
+__all__ = ["compare_published"]
+
+HALF, SINGLE = 5e-3, 1e-5
+"""KernelBench-X: relative and absolute tolerance of 16-bit floats, and of others."""
+
+
+def compare_published(value: torch.Tensor, output: torch.Tensor, rule: dict[str, Any]) -> Mismatch:
+    """Compare two tensors of one shape and dtype by a rule of `evaluator.published.rule_of`.
+
+    `allclose`: KernelBench, one number as relative and absolute tolerance, NaN is wrong.
+    `by_dtype`: KernelBench-X, NaN equals NaN, integers are exact.
+    `quantized`: its quantization tasks: cosine, relative L1 and root mean square error.
+    `runs`: TritonBench where tests print nothing: whatever ends is right.
+    """
+    if rule["name"] == "runs":
+        return RIGHT
+    if rule["name"] == "quantized":
+        return _quantized(value.double(), output.double(), rule)
+    if rule["name"] == "by_dtype":
+        return _by_dtype(value, output)
+    tolerance = rule["tolerance"]
+    close = torch.allclose(value, output, atol=tolerance, rtol=tolerance)
+    return RIGHT if close else _largest(value, output, tolerance)
+
+
+def _by_dtype(value: torch.Tensor, output: torch.Tensor) -> Mismatch:
+    if not value.is_floating_point() and not value.is_complex():
+        wrong = int((value != output).sum())
+        return Mismatch("values", f"{wrong} of {value.numel()} differ", None) if wrong else RIGHT
+    tolerance = HALF if value.element_size() == 2 else SINGLE
+    if torch.allclose(value, output, atol=tolerance, rtol=tolerance, equal_nan=True):
+        return RIGHT
+    return _largest(value, output, tolerance)
+
+
+def _largest(value: torch.Tensor, output: torch.Tensor, tolerance: float) -> Mismatch:
+    worst = float((value.to(torch.complex128) - output.to(torch.complex128)).abs().max())
+    return Mismatch("values", f"largest difference {worst:.6g}, tolerance {tolerance:g}", None)
+
+
+def _quantized(value: torch.Tensor, output: torch.Tensor, rule: dict[str, Any]) -> Mismatch:
+    """Compare by three numbers; what is not finite, or a cosine of nothing, is wrong."""
+    wanted, got = value.reshape(-1), output.reshape(-1)
+    error = got - wanted
+    rms = float(wanted.square().mean().sqrt())
+    cosine = float(torch.nn.functional.cosine_similarity(wanted, got, dim=0))
+    l1 = float(error.abs().sum() / wanted.abs().sum())
+    rmse = float(error.square().mean().sqrt()) / (rms if rule["relative"] else 1.0)
+    if cosine >= rule["cosine"] and l1 <= rule["l1"] and rmse <= rule["rmse"]:
+        return RIGHT
+    unit = " of the output's own" if rule["relative"] else ""
+    message = (
+        f"cosine {cosine:.4g} (at least {rule['cosine']:g}), relative L1 {l1:.4g} (at most "
+        f"{rule['l1']:g}), root mean square error {rmse:.4g}{unit} (at most {rule['rmse']:g})"
+    )
+    return Mismatch("values", message, None)

@@ -1,0 +1,329 @@
+"""The supervisor's children: the forkserver, and what it forks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.processes.process_tree import ProcessTree
+from tilewright.evaluator.processes.sandbox_policy import forkserver_environment
+from tilewright.evaluator.processes.spawn_guard import SpawnGuard
+from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
+
+ROLES = (
+    "runner=tilewright.runner.main",
+    "builder=tilewright.runner.build_main",
+    "judge=tilewright.evaluator.judge.process",
+)
+DEVICE_ROLES = (
+    "runner=tilewright.runner.gpu_memory",
+    "builder=tilewright.runner.build_main",
+    "judge=tilewright.evaluator.judge.gpu_process",
+)
+"""The same parts, played on a GPU."""
+COMPILER_ROLES = ("compiler=tilewright.runner.compile_main",)
+"""Apart: what it imports takes as long as all the rest, and the first candidate needs none."""
+START_S = 120.0
+_STATUS = struct.Struct("<i")
+
+
+class Printed:
+    """Drains what a child prints, keeping the first `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._reader, self.writer = os.pipe()
+        self._limit = limit
+        self._kept: list[bytes] = []
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        size = 0
+        while True:
+            try:
+                data = os.read(self._reader, 1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            if size < self._limit:
+                self._kept.append(data[: self._limit - size])
+            size += len(data)
+
+    def text(self) -> str:
+        """Return what was printed so far, cut to the limit."""
+        return b"".join(self._kept).decode(errors="replace")
+
+    def close(self) -> None:
+        """Wait for the last bytes of a dead child and close the pipe."""
+        self._thread.join(timeout=1.0)
+        os.close(self._reader)
+
+
+class Child:
+    """A judge, contestant or builder: its channel, its clock, its end. Lifetime: one process tree.
+
+    Raises:
+        InfrastructureError: from `start`, when it does not come up.
+    """
+
+    def __init__(
+        self, channel: Channel, init_pid: int, status_fd: int, printed: Printed, role: str
+    ) -> None:
+        self.channel = channel
+        self.role = role
+        self.printed = printed
+        self.applied: dict[str, str] = {}
+        self._init_pidfd = os.pidfd_open(init_pid)
+        self.pid = init_pid
+        self._status_fd = status_fd
+        self._status: int | None = None
+        self.tree = ProcessTree(init_pid)
+        self.spawn_guard: SpawnGuard | None = None
+        """Where the child asks before it starts a process, if it does."""
+        self.closed = False
+        self._ready = self._told = False
+        self.begun = False
+        """Whether it has opened its device."""
+
+    def wait_ready(self, timeout_s: float = 20.0) -> None:
+        """Wait until the child says that it is confined, and note its layers."""
+        if self._ready:
+            return
+        frame = self._first_words("ready", timeout_s)
+        self.spawn_guard = SpawnGuard(frame.fds[0]) if frame.fds else None
+        applied = frame.fields.get("applied")
+        if not isinstance(applied, dict):
+            self.kill()
+            raise InfrastructureError(f"the {self.role} does not say which layers it has")
+        self.applied, self._ready = applied, True
+        self.tree.look()
+
+    def tell_to_begin(self) -> None:
+        """Have a contestant open its GPU, once: it makes a context, and holds no candidate yet."""
+        if not self._told:
+            tell(self, "begin")
+            self._told = True
+
+    def begin(self, timeout_s: float = 20.0) -> None:
+        """Have a contestant open its GPU, and wait until it has."""
+        if not self.begun:
+            self.tell_to_begin()
+            self._first_words("begun", timeout_s)
+            self.begun = True
+
+    def _first_words(self, kind: str, timeout_s: float) -> Frame:
+        try:
+            frame = self.channel.receive(time.monotonic() + timeout_s)
+        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+            printed = self.printed.text()[-500:]
+            self.kill()
+            raise InfrastructureError(
+                f"the {self.role} did not start: {error}. {printed}"
+            ) from error
+        if frame.kind != kind:
+            self.kill()
+            said = frame.fields.get("message", "")
+            raise InfrastructureError(f"the {self.role} started with {frame.kind!r}: {said}")
+        return frame
+
+    def forbid_processes(self) -> bool:
+        """Leave the payload alone: its other processes are killed, and it can start none.
+
+        Returns whether it is so, or cannot be so for want of a door.
+        """
+        if self.spawn_guard is None:
+            return True
+        self.spawn_guard.closed = True
+        return self.tree.forbid_processes()
+
+    def release(self) -> None:
+        """Let it start processes again."""
+        if self.spawn_guard is not None:
+            self.spawn_guard.closed = self.tree.alone = False
+
+    def wait_status(self, timeout_s: float) -> int | None:
+        """Return the wait status of the child's payload, or `None` while it lives."""
+        if self._status is None and not self.closed:
+            ready, _, _ = select.select([self._status_fd], [], [], timeout_s)
+            if ready:
+                data = os.read(self._status_fd, _STATUS.size)
+                if len(data) == _STATUS.size:
+                    (self._status,) = _STATUS.unpack(data)
+        return self._status
+
+    def alive(self) -> bool:
+        """Tell whether the child's init still runs."""
+        if self.closed:
+            return False
+        ready, _, _ = select.select([self._init_pidfd], [], [], 0)
+        return not ready
+
+    def kill_async(self) -> None:
+        """Kill the whole tree, and do not wait until it is gone."""
+        if self.closed:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Kill the whole tree, wait until it is gone, and release every descriptor."""
+        if self.closed:
+            return
+        self.kill_async()
+        select.select([self._init_pidfd], [], [], 5.0)
+        self.wait_status(0)
+        self.closed = True
+        self.tree.close()
+        if self.spawn_guard is not None:
+            self.spawn_guard.close()
+        self.channel.close()
+        os.close(self._init_pidfd)
+        os.close(self._status_fd)
+        self.printed.close()
+
+
+class Forkserver:
+    """Owns one forkserver process. Started on first use, started again when it died."""
+
+    def __init__(self, environment: dict[str, str], roles: tuple[str, ...] = ROLES) -> None:
+        self._environment = environment
+        self._roles = roles
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._starting: Channel | None = None
+        """The channel of a process that has not said yet that it is up."""
+        self.starts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """Return the process id, or `None` before the first start."""
+        return None if self._process is None else self._process.pid
+
+    def begin(self) -> None:
+        """Start the process, if there is none, without waiting for it."""
+        if self._process is None:
+            self._starting = self._launch()
+
+    def _launch(self) -> Channel:
+        self.close()
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-P", "-m", "tilewright.runner.forkserver"]
+        command += ["--channel", str(theirs.fileno()), "--parent", str(os.getpid())]
+        for role in self._roles:
+            command += ["--role", role]
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=(theirs.fileno(),),
+            env=forkserver_environment(self._environment),
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+        )
+        theirs.close()
+        return Channel(ours)
+
+    def _start(self) -> Channel:
+        channel, self._starting = self._starting or self._launch(), None
+        try:
+            frame = channel.receive(time.monotonic() + START_S)
+        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+            raise InfrastructureError(f"the forkserver did not start: {error}") from error
+        if frame.kind != "up" or frame.fields["threads"] != 1:
+            raise InfrastructureError(f"the forkserver must have one thread, has {frame.fields}")
+        self.starts += 1
+        self._channel = channel
+        return channel
+
+    def fork(self, role: str, confinement: dict[str, Any], output_bytes: int) -> Child:
+        """Fork a confined child; it has not said `ready` yet.
+
+        Raises:
+            InfrastructureError: the forkserver is gone and could not be started again.
+        """
+        for attempt in (1, 2):
+            channel = self._channel or self._start()
+            try:
+                return self._fork(channel, role, confinement, output_bytes)
+            except (ChannelClosed, DeadlineExceeded) as error:
+                self.close()
+                if attempt == 2:
+                    raise InfrastructureError(f"the forkserver died twice: {error}") from error
+        raise AssertionError("unreachable")
+
+    def _fork(
+        self, channel: Channel, role: str, confinement: dict[str, Any], output_bytes: int
+    ) -> Child:
+        ours, theirs = socket.socketpair()
+        status_reader, status_writer = os.pipe()
+        printed = Printed(output_bytes)
+        theirs_fds = (theirs.fileno(), status_writer, printed.writer)
+        try:
+            channel.send("fork", {"role": role, "confinement": confinement}, fds=theirs_fds)
+            frame: Frame = channel.receive(time.monotonic() + 20.0)
+        except (ChannelClosed, DeadlineExceeded):
+            ours.close()
+            os.close(status_reader)
+            raise
+        finally:
+            theirs.close()
+            os.close(status_writer)
+            os.close(printed.writer)
+        return Child(Channel(ours), frame.fields["pid"], status_reader, printed, role)
+
+    def close(self) -> None:
+        """End the forkserver; children that it forked die with it."""
+        for channel in filter(None, (self._channel, self._starting)):
+            channel.close()
+        self._channel = self._starting = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def tell(
+    child: Child,
+    kind: str,
+    fields: dict[str, Any] | None = None,
+    body: bytes = b"",
+    fds: tuple[int, ...] = (),
+) -> None:
+    """Send a frame to one of ours (the judge), whose answer is read later.
+
+    Raises:
+        InfrastructureError: the child is gone.
+    """
+    try:
+        child.channel.send(kind, fields, body, fds)
+    except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+        raise _lost(child, kind, error) from error
+
+
+def answer(
+    child: Child, kind: str, timeout_s: float = 120.0, idle: Callable[[], None] | None = None
+) -> Frame:
+    """Return the answer to the oldest frame that was sent to one of ours, a `kind`.
+
+    Raises:
+        InfrastructureError: the child is gone or does not answer in time.
+    """
+    try:
+        return child.channel.receive(time.monotonic() + timeout_s, idle)
+    except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+        raise _lost(child, kind, error) from error
+
+
+def _lost(child: Child, kind: str, error: Exception) -> InfrastructureError:
+    printed = child.printed.text()[-800:]
+    return InfrastructureError(f"the {child.role} was lost at {kind!r}: {error}. {printed}")

@@ -1,0 +1,298 @@
+"""The supervisor's long-lived half: forkserver, cores, lease, and the judge that is kept warm."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tilewright.evaluator.devices.allocator_library import pool_library
+from tilewright.evaluator.devices.devices import CPU, Device, few_queues
+from tilewright.evaluator.devices.nvml import conditions
+from tilewright.evaluator.processes.forkserver_client import (
+    COMPILER_ROLES,
+    DEVICE_ROLES,
+    ROLES,
+    Child,
+    Forkserver,
+)
+from tilewright.evaluator.processes.prefork import PreforkPool, locked, open_lock
+from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
+from tilewright.evaluator.runners.idle import IdleJudge
+from tilewright.records import Limits
+from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
+
+__all__ = ["Cores", "DeviceHost", "lease_name", "plan_cores"]
+
+SMALL_MACHINE_CORES = 4
+JUDGE_MEMORY = 4
+"""The judge holds reference, oracle and snapshots where a contestant holds one output."""
+LEASE_POLL_S, LEASE_NOTICE_S = 0.002, 2.0
+"""How often a taken device is tried again, and after how long the user is told."""
+PREFORKED = {"runner": 2}
+"""Children forked ahead: one for the next candidate, one for its baseline."""
+PREFORKED_ON_GPU = {"runner": 2, "judge": 1}
+"""For the candidate, and the candidate in a second pair of processes; a judge for the next
+problem."""
+MAX_IDLE_JUDGES, MAX_IDLE_JUDGES_ON_GPU = 1, 8
+"""How many judges at most are kept for further candidates of their problems."""
+MAX_IDLE_SHARE, MAX_IDLE_BYTES = 0.25, 5 << 29
+"""What part of a device's memory idle judges may hold, and what one holds with its baselines."""
+SLOTS_OF_UIDS, UID_BLOCKS = 256, 16
+"""Each child of a host gets a uid of its own, so that limits per uid are not shared."""
+
+
+@dataclass(frozen=True)
+class Cores:
+    """Who runs where. Timed sides share one set of cores; nothing of ours runs on it meanwhile."""
+
+    runners: tuple[int, ...]
+    judge: tuple[int, ...]
+
+    @property
+    def threads(self) -> int:
+        """Return the number of threads that each timed side gets."""
+        return len(self.runners)
+
+    @property
+    def separate(self) -> bool:
+        """Tell whether the clock has a core of its own; without one no time is claimed."""
+        return not set(self.runners) & set(self.judge)
+
+
+def plan_cores(available: list[int]) -> Cores:
+    """Split the cores: one for the sides on small machines, else half of them."""
+    ordered = sorted(available)
+    if len(ordered) == 1:
+        return Cores((ordered[0],), (ordered[0],))
+    count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
+    return Cores(tuple(ordered[:count]), tuple(ordered[count:]))
+
+
+def lease_name(device: Device, cores: Cores) -> str:
+    """Return what is leased for an evaluation: a GPU, or this machine's timed cores."""
+    return device.uuid or "cpu-" + "-".join(str(core) for core in cores.runners)
+
+
+@dataclass(frozen=True)
+class CallShapes:
+    """What calls of a problem look like, without contents: for compiling ahead."""
+
+    init: dict[str, Any]
+    calls: tuple[dict[str, Any], ...]
+
+
+class Retired(Protocol):
+    """A side whose process is to go."""
+
+    child: Child
+
+    def close(self) -> None:
+        """Wait until it is gone, and release what it shared."""
+
+
+class DeviceHost:
+    """Everything that outlives one evaluation. Lifetime: the supervisor process."""
+
+    def __init__(
+        self,
+        home: Path,
+        device: Device = CPU,
+        layers: tuple[str, ...] = (ALL_LAYERS,),
+        available: list[int] | None = None,
+    ) -> None:
+        self.home = home
+        self.device = device
+        self.layers = layers
+        # A second host of one supervisor finds its affinity narrowed by the first.
+        self.cores = plan_cores(available or list(os.sched_getaffinity(0)))
+        os.sched_setaffinity(0, self.cores.judge)
+        self.forkserver = Forkserver(
+            {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},
+            DEVICE_ROLES if device.is_gpu else ROLES,
+        )
+        self.compilers = Forkserver({**device.environment, "OMP_NUM_THREADS": "1"}, COMPILER_ROLES)
+        self.sequences = itertools.count(1)
+        """Numbers of calls on a device, of which none comes twice in the life of a judge."""
+        self.suspect = False
+        """Whether the last candidate may have left the device in a bad state."""
+        self.bad_probes = 0
+        """How often in a row the device failed to compute something known."""
+        self.sketches: dict[str, CallShapes] = {}
+        """By the digest of a problem."""
+        self._idle_judges: dict[str, IdleJudge] = {}
+        self._retired: list[Retired] = []
+        self._forks = 0
+        self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
+        """Where the uids of this supervisor's children begin: one of sixteen blocks, by its own
+        process id, so that supervisors started one after the other rarely share one."""
+        self._preforked = PreforkPool(
+            lambda role, limits: self._fork(role, limits, ()),
+            self._lease_name if device.is_gpu else None,
+        )
+
+    def spawn(
+        self,
+        role: str,
+        limits: Limits,
+        extra_paths: tuple[str, ...] = (),
+        *,
+        streams: bool = False,
+    ) -> Child:
+        """Return a confined child, armed before or forked now; `wait_ready` comes first.
+
+        Contestants that wait for a GPU have queues for one stream; for `streams` one is forked.
+        """
+        streams = streams and self.device.is_gpu
+        if not extra_paths and not streams:
+            child = self._preforked.take(role, limits)
+            if child is not None:
+                return child
+        return self._fork(role, limits, extra_paths, streams=streams)
+
+    def prefork(self, limits: Limits) -> None:
+        """Fork children ahead, so that the next evaluation finds them confined and waiting."""
+        self.reap()
+        if self.device.is_gpu:
+            self.compilers.begin()
+        # Nothing is opened on a device that may be in a bad state: it is probed first.
+        counts = PREFORKED_ON_GPU if self.device.is_gpu else PREFORKED
+        self._preforked.fill(limits, counts, opened=not self.suspect)
+
+    def fork_runners(self, limits: Limits, count: int) -> None:
+        """Fork contestants that are needed in a moment, while those that they replace end."""
+        self._preforked.fill(limits, {"runner": count}, opened=False)
+
+    def open_runners(self) -> None:
+        """Open the device in those that were forked; only for who holds its lease."""
+        self._preforked.open_now()
+
+    def _fork(
+        self, role: str, limits: Limits, extra_paths: tuple[str, ...], *, streams: bool = False
+    ) -> Child:
+        cores = self.cores.runners if role == "runner" else self.cores.judge
+        self._forks += 1
+        values = confinement(
+            self._uids + self._forks % SLOTS_OF_UIDS,
+            limits,
+            limits.memory_bytes * (JUDGE_MEMORY if role == "judge" else 1),
+            cores=cores,
+            threads=len(cores),
+            device=self._device_of(role, streams=streams),
+            skipped_pids=int(role == "judge" and self.device.is_gpu),
+            extra_paths=(*self._own_paths(), *extra_paths),
+            layers=self._layers_of(role),
+        )
+        server = self.compilers if role == "compiler" else self.forkserver
+        return server.fork(role, values, limits.stdout_bytes)
+
+    def _layers_of(self, role: str) -> tuple[str, ...]:
+        """Return the layers that a child gets: nobody is asked by those whose time never counts."""
+        wanted = ISOLATION_LAYERS if ALL_LAYERS in self.layers else self.layers
+        timed = role == "runner" and not self.device.is_gpu
+        return tuple(
+            layer for layer in wanted if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD
+        )
+
+    def _device_of(self, role: str, *, streams: bool) -> Device:
+        if role == "compiler":
+            # It runs before the lease: it gets no device to run on.
+            return replace(self.device, nodes=())
+        if role == "runner" and self.device.is_gpu and not streams:
+            return few_queues(self.device)
+        return self.device
+
+    def _own_paths(self) -> tuple[str, ...]:
+        return (str(pool_library(self.home)),) if self.device.is_gpu else ()
+
+    def take_idle_judge(self, key: str) -> IdleJudge | None:
+        """Return the living idle judge of a problem, if one is kept; make room for its return."""
+        found = self._idle_judges.pop(key, None)
+        while self._idle_judges and (
+            len(self._idle_judges) >= self._max_idle_judges() or self._is_crowded()
+        ):
+            # Who idled longest.
+            self._idle_judges.pop(next(iter(self._idle_judges))).kill()
+        if found is not None and not found.judge.alive():
+            found.kill()
+            return None
+        return found
+
+    def _max_idle_judges(self) -> int:
+        if not self.device.is_gpu:
+            return MAX_IDLE_JUDGES
+        found = conditions(self.device.uuid)
+        total = (found.total_bytes if found else None) or 0
+        return min(
+            max(int(total * MAX_IDLE_SHARE) // MAX_IDLE_BYTES, MAX_IDLE_JUDGES),
+            MAX_IDLE_JUDGES_ON_GPU,
+        )
+
+    def _is_crowded(self) -> bool:
+        """Tell whether more than half of a device's memory is in use."""
+        found = conditions(self.device.uuid) if self.device.is_gpu else None
+        return bool(found and found.total_bytes and 2 * (found.used_bytes or 0) > found.total_bytes)
+
+    @property
+    def occupied(self) -> bool:
+        """Tell whether children of ours are on the device between evaluations."""
+        return bool(self._idle_judges or self._preforked)
+
+    def retire(self, runner: Retired) -> None:
+        """Kill what is not needed any more, without waiting until it is gone."""
+        runner.child.kill_async()
+        self._retired.append(runner)
+
+    def reap(self) -> None:
+        """Wait until all that was retired is gone."""
+        while self._retired:
+            self._retired.pop().close()
+
+    def end_idle(self) -> bool:
+        """End all that idles, to make room on the device; tell whether there was anything."""
+        found = self.occupied
+        self._preforked.clear()
+        for warm in self._idle_judges.values():
+            warm.kill()
+        self._idle_judges.clear()
+        return found
+
+    def keep_idle_judge(self, key: str, warm: IdleJudge) -> None:
+        """Keep an idle judge for the next candidate of its problem."""
+        self._idle_judges[key] = warm
+
+    @contextmanager
+    def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
+        """Hold the GPU, or this machine's timed cores; a second command waits and says so.
+
+        Raises:
+            InfrastructureError: the lock file cannot be made.
+        """
+        self._preforked.stop()
+        with open_lock(self._lease_name) as file:
+            told, asked = False, time.monotonic()
+            while not locked(file):
+                if not told and time.monotonic() - asked > LEASE_NOTICE_S:
+                    name = self._lease_name
+                    waiting(f"device {name} is in use by another evaluation; waiting for it")
+                    told = True
+                watch()
+                time.sleep(LEASE_POLL_S)
+            self._preforked.settle()
+            yield
+
+    @property
+    def _lease_name(self) -> str:
+        return lease_name(self.device, self.cores)
+
+    def close(self) -> None:
+        """End every child and the forkserver."""
+        self.reap()
+        self.end_idle()
+        self.forkserver.close()
+        self.compilers.close()

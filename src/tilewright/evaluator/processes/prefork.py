@@ -1,0 +1,160 @@
+"""Children forked ahead, confined and waiting; on a GPU with their contexts made.
+
+To make a context slows whoever is timed on the device meanwhile, and takes so long that it would
+still go on when somebody is to be timed next. So nobody makes one while another judges there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from tilewright.errors import InfrastructureError
+from tilewright.evaluator.processes.forkserver_client import Child
+from tilewright.records import Limits
+
+__all__ = ["PreforkPool", "locked", "open_lock", "turn"]
+
+TURN_POLL_S = 0.005
+Fork = Callable[[str, Limits], Child]
+
+
+def open_lock(name: str) -> IO[str]:
+    """Open a lock file that all of this user's commands share.
+
+    Raises:
+        InfrastructureError: it cannot be made.
+    """
+    folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return open(folder / f"{name}.lock", "a", encoding="ascii")
+    except OSError as error:
+        raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
+
+
+def locked(file: IO[str]) -> bool:
+    """Take a lock if nobody has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def turn(lease: str, give_up: threading.Event) -> Iterator[bool]:
+    """Take a lease in a moment in which nobody has it; `False` when told to give up."""
+    with open_lock(lease) as file:
+        while not give_up.is_set():
+            if locked(file):
+                yield True
+                return
+            give_up.wait(TURN_POLL_S)
+        yield False
+
+
+class PreforkPool:
+    """Forks ahead, and where a lease is named opens its device in them, one after the other.
+
+    They hold no candidate and no descriptor but their own; each is used once, like any other.
+    Lifetime: its host.
+    """
+
+    def __init__(self, fork: Fork, lease: str | None) -> None:
+        self._fork = fork
+        self._lease = lease
+        self._preforked: dict[str, list[Child]] = {}
+        self._limits: Limits | None = None
+        self._opening: threading.Thread | None = None
+        self._enough = threading.Event()
+
+    def fill(self, limits: Limits, counts: dict[str, int], *, opened: bool = True) -> None:
+        """Fork what is missing of `counts`, by role; begin to open the device in contestants."""
+        self.settle()
+        if limits != self._limits:
+            self.clear()
+        self._limits = limits
+        for role, count in counts.items():
+            armed = [child for child in self._preforked.get(role, []) if self._usable(child)]
+            missing = range(count - len(armed))
+            self._preforked[role] = armed + [self._fork(role, limits) for _ in missing]
+        if self._lease is not None and opened:
+            self._enough.clear()
+            self._opening = threading.Thread(target=self._open, args=(self._lease,), daemon=True)
+            self._opening.start()
+
+    def _open(self, lease: str) -> None:
+        for child in list(self._preforked.get("runner", [])):
+            if child.begun:
+                continue
+            try:
+                child.wait_ready()
+                with turn(lease, self._enough) as mine:
+                    if not mine:
+                        return
+                    child.begin()
+            except InfrastructureError:
+                # It is gone, or cannot be opened now. Whoever needs it finds that out.
+                continue
+
+    def open_now(self) -> None:
+        """Open the device in all contestants that wait, side by side, for who holds the lease.
+
+        Raises:
+            InfrastructureError: one is gone, or cannot open it.
+        """
+        self.settle()
+        waiting = [child for child in self._preforked.get("runner", []) if not child.begun]
+        for child in waiting:
+            child.wait_ready()
+            child.tell_to_begin()
+        for child in waiting:
+            child.begin()
+
+    def stop(self) -> None:
+        """Open the device in no further child; what is not opened yet opens it when it is used."""
+        self._enough.set()
+
+    def settle(self) -> None:
+        """Stop, and wait for the child that is just being opened."""
+        self.stop()
+        if self._opening is not None:
+            self._opening.join()
+            self._opening = None
+
+    def take(self, role: str, limits: Limits) -> Child | None:
+        """Return a living child, if there is one that was forked for these limits."""
+        if role not in self._preforked:
+            return None
+        self.settle()
+        if limits != self._limits:
+            self.clear()
+        waiting = self._preforked[role]
+        while waiting:
+            child = waiting.pop(0)
+            if self._usable(child):
+                return child
+        return None
+
+    def _usable(self, child: Child) -> bool:
+        if not child.alive():
+            child.kill()
+        return not child.closed
+
+    def clear(self) -> None:
+        """End all of them."""
+        self.settle()
+        for waiting in self._preforked.values():
+            for child in waiting:
+                child.kill()
+            waiting.clear()
+
+    def __bool__(self) -> bool:
+        """Tell whether anyone waits."""
+        return any(self._preforked.values())

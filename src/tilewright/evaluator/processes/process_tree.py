@@ -1,0 +1,234 @@
+"""The processes below an init, by /proc: found, stopped, let go on, CPU and memory counted."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import time
+
+MAX_HELD = 2
+_TICKS = os.sysconf("SC_CLK_TCK")
+_CPUCLOCK_SCHED = 2
+"""The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
+NO_PROCESSES_TIMEOUT_S = STOPPED_S = 2.0
+_STOPPED, _ENDED, _RUNNING = b"TtZX", b"ZX", b"R"
+"""States of a thread in /proc/PID/stat."""
+_REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17
+"""Places of fields behind the name in /proc/PID/stat (proc(5))."""
+
+
+class _Process:
+    """A process's files in /proc, held open: quicker to ask, and never another's of its number.
+
+    Raises:
+        OSError: it is gone.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._stat = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            path = f"/proc/{pid}/task/{pid}/children"
+            self._children = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            os.close(self._stat)
+            raise
+
+    def look(self) -> tuple[list[int], float]:
+        """Return its living children, and the CPU seconds of those that it has waited for."""
+        fields = os.pread(self._stat, 4096, 0).rpartition(b")")[2].split()
+        reaped = (int(fields[_REAPED_USER]) + int(fields[_REAPED_SYSTEM])) / _TICKS
+        words = _read_whole(self._children)
+        if int(fields[_THREADS]) > 1:
+            words += b" " + _children_of_threads(self.pid)
+        return [int(word) for word in words.split()], reaped
+
+    def close(self) -> None:
+        os.close(self._stat)
+        os.close(self._children)
+
+
+class ProcessTree:
+    """What lives below an init, as it was when last looked at. Lifetime: the init's."""
+
+    def __init__(self, init: int) -> None:
+        self._init = init
+        self._held: dict[int, _Process] = {}
+        """The init and its payload, which are looked at around every timed call."""
+        self._reaped_s = 0.0
+        self.pids: list[int] = []
+        """The processes, the payload first."""
+        self.alone = False
+        """Whether there is the payload and nobody else, now and until this is taken back."""
+
+    def look(self) -> None:
+        """Find out anew which processes there are; the methods below act on these."""
+        self.pids, self._reaped_s = [], 0.0
+        self._walk(self._init)
+
+    def _walk(self, pid: int) -> None:
+        children, reaped = self._ask(pid)
+        self._reaped_s += reaped
+        for child in children:
+            self.pids.append(child)
+            self._walk(child)
+
+    def _ask(self, pid: int) -> tuple[list[int], float]:
+        held = self._held.get(pid)
+        if held is not None:
+            try:
+                return held.look()
+            except OSError:
+                # It is gone; its number may be another's by now.
+                self._held.pop(pid).close()
+        try:
+            process = _Process(pid)
+        except OSError:
+            return [], 0.0
+        if pid == self._init or self.pids == [pid]:
+            self._held[pid] = process
+            return process.look()
+        with contextlib.closing(process), contextlib.suppress(OSError):
+            return process.look()
+        return [], 0.0
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds that they have used, the init not, with what has ended."""
+        # Of what was reaped the kernel tells steps of 10 ms, which nobody can work in any more.
+        total = 0.0 if self.alone else self._reaped_s
+        for pid in self.pids[:1] if self.alone else self.pids:
+            with contextlib.suppress(OSError):
+                total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
+        return total
+
+    def freeze(self) -> bool:
+        """Stop every process, the payload first; tell whether they stand, which is waited for.
+
+        Until then a process may go on in a call of the kernel, and its CPU clock, which another
+        process is told as of the last tick, lacks up to some milliseconds.
+        """
+        for pid in self.pids[:1]:
+            _signal(pid, signal.SIGSTOP)
+        if not self.alone:
+            self.look()
+            for pid in self.pids[1:]:
+                _signal(pid, signal.SIGSTOP)
+        limit = time.monotonic() + STOPPED_S
+        while not self.stands():
+            if time.monotonic() > limit:
+                return False
+        return True
+
+    def keep_on(self, cores: tuple[int, ...]) -> None:
+        """Have the payload's first thread run on these cores, where that is allowed.
+
+        Others stay where they are: many on one core would wait for each other.
+        """
+        for pid in self.pids[:1]:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(pid, cores)
+
+    def stands(self) -> bool:
+        """Tell whether no thread of them runs, or can."""
+        return all(_all_in(pid, _STOPPED) for pid in self.pids)
+
+    def spins(self) -> bool:
+        """Tell whether the payload's first thread runs."""
+        return all(_state(f"/proc/{pid}/task/{pid}/stat") == _RUNNING for pid in self.pids[:1])
+
+    def resume(self) -> None:
+        """Let them run on."""
+        for pid in self.pids:
+            _signal(pid, signal.SIGCONT)
+
+    def forbid_processes(self) -> bool:
+        """Kill every process but the payload, which stands still meanwhile; tell whether it worked.
+
+        No new one may be started any more; one may be on its way, so it is looked until all
+        threads of the payload stand and nobody else lives.
+        """
+        limit = time.monotonic() + NO_PROCESSES_TIMEOUT_S
+        self.look()
+        while self.pids and time.monotonic() < limit:
+            _signal(self.pids[0], signal.SIGSTOP)
+            stands = _all_in(self.pids[0], _STOPPED)
+            self.look()
+            others = [pid for pid in self.pids[1:] if not _all_in(pid, _ENDED)]
+            for pid in others:
+                _signal(pid, signal.SIGKILL)
+            if stands and not others:
+                self.pids, self.alone = self.pids[:1], True
+                break
+            time.sleep(1e-4)
+        for pid in self.pids[:1]:
+            _signal(pid, signal.SIGCONT)
+        # Where the payload is gone too, nobody is left who could hide anything.
+        return self.alone or not self.pids
+
+    def resident_bytes(self) -> int:
+        """Return their resident memory, the init not, shared pages counted each time."""
+        self.look()
+        total = 0
+        for pid in self.pids:
+            try:
+                with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+                    total += int(file.read().split()[1]) * mmap.PAGESIZE
+            except (OSError, IndexError):
+                continue
+        return total
+
+    def close(self) -> None:
+        """Look no more."""
+        while self._held:
+            self._held.popitem()[1].close()
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Real-time signals have no names but the first and the last.
+        return f"signal {number}"
+
+
+def _all_in(pid: int, states: bytes) -> bool:
+    """Tell whether each thread of a process is in one of these states, or gone."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            if _state(f"/proc/{pid}/task/{thread}/stat") not in states:
+                return False
+    return True
+
+
+def _state(path: str) -> bytes:
+    try:
+        with open(path, "rb", 0) as file:
+            return file.read(512).rpartition(b") ")[2][:1]
+    except OSError:
+        return b"X"
+
+
+def _read_whole(fd: int) -> bytes:
+    data = b""
+    while part := os.pread(fd, 1 << 16, len(data)):
+        data += part
+    return data
+
+
+def _children_of_threads(pid: int) -> bytes:
+    """Return the children of every thread but the first."""
+    found = b""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            if int(thread) != pid:
+                with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                    found += b" " + file.read()
+    return found

@@ -1,0 +1,400 @@
+"""A side: one contestant process with its arenas, answering plain and timed calls."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.processes.forkserver_client import Child
+from tilewright.evaluator.processes.process_tree import (
+    NO_PROCESSES_TIMEOUT_S,
+    STOPPED_S,
+    signal_name,
+)
+from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import (
+    Addresses,
+    ErrorReport,
+    Mapped,
+    Result,
+    failure_of,
+    read,
+    read_weights,
+)
+from tilewright.evaluator.runners.shared_memory import SyncPage, page_round, sealed_memory
+from tilewright.evaluator.timing.case_timings import RELEASE_SLACK_S, cpu_before_release_s
+from tilewright.records import Failed, FailedReason, Limits, Stage
+from tilewright.wire import sync_page
+from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
+
+LOOK_S = 0.05
+"""Time between two looks at client, deadline and memory while something is waited for."""
+LIBRARY_BYTES = 1 << 30
+"""What the interpreter and its libraries may hold beside the candidate's own memory."""
+RESUME_TIMEOUT_S = 0.01
+"""How long a side that was stopped may take until it spins again; who sleeps is released so."""
+SPIN_CHECK = 512  # polls of the sync page between two looks at channel and deadline
+
+
+@dataclass(frozen=True)
+class CallTiming:
+    """One timed call by the supervisor's clock."""
+
+    total_s: float
+    """From release to the done token."""
+    untimed_cpu_s: float
+    """CPU seconds that the side used beside the call, since the end of its previous one."""
+    result: Result
+
+
+class Runner:
+    """One contestant and what it shares with the judge. Lifetime: the process."""
+
+    def __init__(
+        self,
+        name: str,
+        child: Child,
+        limits: Limits,
+        watch: Callable[[], None],
+        deadline: float,
+        threads: int,
+    ) -> None:
+        self.name = name
+        self.child = child
+        self.limits = limits
+        self.stage: Stage = "load"
+        self.judged = False
+        """Whether its process answered the calls by which correctness is judged."""
+        self.profiled = False
+        """Whether a profiler was loaded into its process."""
+        self.kept = False
+        """Whether it served in an earlier evaluation."""
+        self.entries = b""
+        """The weights that it has, by its own word, in JSON."""
+        self.inputs_bytes = 0
+        self.page = SyncPage()
+        self.base = 0
+        """Address of the mirror of the inputs in the contestant."""
+        self._watch_client = watch
+        self._deadline = deadline
+        self._threads = threads
+        self.entered = False
+        """Whether the candidate's own code has begun: what fails before that is our failure."""
+        self._sequence = 0
+        self._next_look = 0.0
+        self._page_sent = False
+        self._cpu_before = 0.0
+        self._poll = select.poll()
+        self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
+
+    def serve(self, watch: Callable[[], None], deadline: float) -> None:
+        """Go on in another evaluation, with its client and deadline."""
+        self._watch_client, self._deadline, self.kept = watch, deadline, True
+
+    def reserve_inputs(self, inputs: int) -> tuple[int, ...] | None:
+        """Map an input arena of at least these bytes on the contestant; `None`: it is there.
+
+        Returns descriptors for the judge, which the caller closes: the arena's and, the first
+        time, those to read the contestant's memory and how it is mapped.
+        """
+        if inputs <= self.inputs_bytes:
+            return None
+        self.inputs_bytes = page_round(inputs)
+        arena = sealed_memory("inputs", self.inputs_bytes)
+        first = not self._page_sent
+        self._page_sent = True
+        memory: list[int] = []
+        try:
+            fds = (arena, self.page.fd) if first else (arena,)
+            frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=2 * first)
+            memory = list(frame.fds[: 2 * first])
+            self._expect("mapped", frame)
+            if first:
+                # No candidate is loaded yet; what the process says later, nobody believes.
+                self.base = read(frame, Mapped).base
+        except BaseException:
+            for fd in (arena, *memory):
+                os.close(fd)
+            raise
+        return (arena, *memory)
+
+    def output_addresses(self, count: int) -> list[int]:
+        """Return where the outputs of a timed call lie by the side's word, at its stamp."""
+        return list(self.page.words[sync_page.OUTPUTS : sync_page.OUTPUTS + count])
+
+    def ask(
+        self,
+        kind: str,
+        fields: dict[str, Any],
+        *,
+        body: bytes = b"",
+        fds: tuple[int, ...] = (),
+        timeout_s: float | None = None,
+        takes: int = 0,
+    ) -> Frame:
+        """Send a frame and return the answer; an `error` answer ends the evaluation.
+
+        `takes` descriptors of the answer are left open for the caller.
+
+        Raises:
+            Ended: the candidate raised, crashed, hung, or broke the protocol.
+        """
+        timeout_s = timeout_s or self.limits.call_timeout_s
+        deadline = time.monotonic() + timeout_s
+        self._send(kind, fields, body, fds)
+        try:
+            return self._checked(self.child.channel.receive(deadline, self._watch), takes)
+        except DeadlineExceeded:
+            raise self._late(timeout_s) from None
+        except ChannelClosed:
+            raise self._died() from None
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def _send(
+        self, kind: str, fields: dict[str, Any], body: bytes = b"", fds: tuple[int, ...] = ()
+    ) -> None:
+        try:
+            self.child.channel.send(kind, fields, body, fds, self.limits.call_timeout_s)
+        except FrameError as error:
+            raise ProblemError(f"more tensors or files than a frame can name: {error}") from error
+        except DeadlineExceeded:
+            raise self._late(self.limits.call_timeout_s) from None
+        except ChannelClosed:
+            raise self._died() from None
+
+    def load(self, fields: dict[str, Any], body: bytes) -> Frame:
+        """Load the candidate; from the `entering` frame on, all that happens is its doing."""
+        self.stage = "load"
+        self._expect("entering", self.ask("load", fields, body=body))
+        self.entered = True
+        try:
+            frame = self.child.channel.receive(time.monotonic() + self.limits.load_s, self._watch)
+        except DeadlineExceeded:
+            raise self._late(self.limits.load_s) from None
+        except ChannelClosed:
+            raise self._died() from None
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+        self._expect("loaded", self._checked(frame))
+        return frame
+
+    def weight_entries(self, frame: Frame) -> bytes:
+        """Return the weights that a `loaded` frame lists, checked and written again by us."""
+        try:
+            return read_weights(frame.body) if frame.body else b""
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def read_weights(self, names: list[str]) -> list[int]:
+        """Return where the named weights lie, by the side's word."""
+        frame = self.ask("read_weights", {"names": names})
+        self._expect("weights_read", frame)
+        try:
+            return read(frame, Addresses).addresses
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def suppress_launches(self) -> None:
+        """Have its own launches do nothing from now on."""
+        self._expect("run_suppressed", self.ask("suppress_launches", {}))
+
+    def call(self, fields: dict[str, Any]) -> Result:
+        """Answer one untimed call."""
+        frame = self.ask("call", fields)
+        self._expect("result", frame)
+        return self._read_result(frame)
+
+    def timed_call(
+        self,
+        fields: dict[str, Any],
+        snapshot: Callable[[], None] = lambda: None,
+        revealed: Callable[[], bool] | None = None,
+    ) -> CallTiming:
+        """Answer one timed call: armed first, released by us, stamped when the token is raised.
+
+        `revealed`, if given, runs while the armed side stands still. At the stamp the whole side is
+        stopped, and `snapshot` runs before it may go on: who raises the token early is held with
+        unfinished outputs.
+        """
+        self._sequence += 1
+        sequence, words = self._sequence, self.page.words
+        limit = time.monotonic() + self.limits.call_timeout_s
+        self._send("arm", {**fields, "sequence": sequence, "wait_s": self.limits.call_timeout_s})
+        self._spin(sync_page.READY, sequence, limit)
+        tree, before, alone = self.child.tree, self._cpu_before, self._threads == 1
+        armed, resumed = (before, 0.0) if alone and not revealed else self._when_ready(revealed)
+        start = (
+            time.perf_counter() if alone else min(time.perf_counter(), resumed + RELEASE_SLACK_S)
+        )
+        words[sync_page.GO] = sequence
+        self._spin(sync_page.DONE, sequence, limit)
+        done = time.perf_counter()
+        self._stop()
+        stopped, then = time.perf_counter(), tree.cpu_s()
+        snapshot()
+        if not tree.stands():
+            raise self._forged("it ran while it was stopped")
+        # Not before: who was woken and stopped again has used time since.
+        self._cpu_before = tree.cpu_s()
+        tree.resume()
+        if alone:
+            # A call cannot use more than its own duration.
+            outside = self._cpu_before - (done - start) - before
+        else:
+            early = cpu_before_release_s(
+                then - armed, stopped - start, start - resumed, self._threads
+            )
+            outside = armed - before + early + (stopped - done) + (self._cpu_before - then)
+        frame = self.receive(limit)
+        self._expect("result", frame)
+        return CallTiming(done - start, outside, self._read_result(frame))
+
+    def _stop(self) -> None:
+        if not self.child.tree.freeze():
+            raise self._failed("timeout", f"it did not stand still within {STOPPED_S:g} s")
+
+    def _when_ready(self, revealed: Callable[[], bool] | None) -> tuple[float, float]:
+        """Return the CPU seconds that it has used when it is armed, and when it went on from there.
+
+        With several threads a call may use more than its duration, so this must be known.
+        """
+        self._stop()
+        used = self.child.tree.cpu_s()
+        if revealed and not revealed():
+            raise self._forged("its inputs cannot be written any more")
+        resumed = time.perf_counter()
+        self.child.tree.resume()
+        while not self.child.tree.spins() and time.perf_counter() < resumed + RESUME_TIMEOUT_S:
+            pass
+        return used, resumed
+
+    def forbid_processes(self) -> None:
+        """Refuse new processes of this runner, and end those that it started."""
+        if not self.child.forbid_processes():
+            limit = f"{NO_PROCESSES_TIMEOUT_S:g} s"
+            message = f"its other processes were not gone {limit} after they were killed"
+            raise self._failed("timeout", message)
+        self._cpu_before = self.child.tree.cpu_s()
+
+    def release(self) -> None:
+        """Let it start processes again."""
+        self.child.release()
+
+    def receive(self, deadline: float) -> Frame:
+        """Return the next frame, ending the evaluation as `ask` does."""
+        try:
+            return self._checked(self.child.channel.receive(deadline, self._watch))
+        except DeadlineExceeded:
+            raise self._late(self.limits.call_timeout_s) from None
+        except ChannelClosed:
+            raise self._died() from None
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def _spin(self, word: int, sequence: int, limit: float) -> None:
+        words = self.page.words
+        while True:
+            for _ in range(SPIN_CHECK):
+                if words[word] == sequence:
+                    return
+            if self._poll.poll(0) and words[word] != sequence:
+                # A frame before the token: an error of the candidate, or its end.
+                frame = self.receive(limit)
+                raise self._forged(f"{frame.kind!r} before the call was done")
+            if time.monotonic() > limit:
+                raise self._late(self.limits.call_timeout_s)
+            self._watch()
+
+    def _watch(self) -> None:
+        """Look up from waiting: is the client there, the time not over, the memory in bounds?
+
+        RLIMIT_DATA does not bound shared mappings and files in memory; this look does.
+        """
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_S
+        self._watch_client()
+        if now > self._deadline:
+            message = f"the whole evaluation took longer than {self.limits.total_timeout_s:g} s"
+            raise EvaluationEnded(Failed(stage=self.stage, reason="timeout", message=message))
+        allowed = self.limits.memory_bytes + self.inputs_bytes
+        used = self.child.tree.resident_bytes()
+        if used > allowed + LIBRARY_BYTES:
+            self.child.kill()
+            message = f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
+            raise self._failed("out_of_memory", message)
+
+    def _read_result(self, frame: Frame) -> Result:
+        try:
+            return read(frame, Result)
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+
+    def _expect(self, kind: str, frame: Frame) -> None:
+        if frame.kind != kind:
+            raise self._forged(f"expected {kind!r}, got {frame.kind[:40]!r}")
+
+    def _checked(self, frame: Frame, takes: int = 0) -> Frame:
+        if _emptied(frame, takes).kind != "error":
+            return frame
+        try:
+            said = read(frame, ErrorReport)
+        except FrameError as error:
+            raise self._forged(str(error)) from None
+        raise self._ended(failure_of(said, self.stage))
+
+    def _late(self, seconds: float) -> Exception:
+        return self._failed("timeout", f"no answer within {seconds:g} s")
+
+    def _forged(self, what: str) -> Exception:
+        return self._failed("protocol_violation", what[:500])
+
+    def _died(self) -> Exception:
+        status = self.child.wait_status(2.0)
+        if status is None:
+            return self._failed("protocol_violation", "it closed its channel")
+        if os.WIFSIGNALED(status):
+            return self._failed("crash", f"killed by {signal_name(os.WTERMSIG(status))}")
+        return self._failed(
+            "unexpected_exit", f"it ended itself with exit code {os.WEXITSTATUS(status)}"
+        )
+
+    def _failed(self, reason: FailedReason, message: str) -> Exception:
+        return self._ended(Failed(stage=self.stage, reason=reason, message=message))
+
+    def _ended(self, outcome: Failed) -> Exception:
+        """Return what to raise: by where it failed, never by what is said of it."""
+        if self.entered:
+            return EvaluationEnded(outcome, self.name, kept=self.kept)
+        said = f"{outcome.reason}: {outcome.message}"
+        return InfrastructureError(f"{self.name} failed before its candidate was entered: {said}")
+
+    def end(self, timeout_s: float) -> int | None:
+        """Let the process finish by itself; return its wait status, or `None` if it does not."""
+        deadline = time.monotonic() + timeout_s
+        try:
+            self.child.channel.send("exit")
+            while _emptied(self.child.channel.receive(deadline, self._watch)).kind != "bye":
+                continue
+        except (DeadlineExceeded, ChannelClosed, FrameError):
+            pass
+        return self.child.wait_status(max(deadline - time.monotonic(), 0.0))
+
+    def close(self) -> None:
+        """Kill the process and release the shared memory."""
+        self.child.kill()
+        self.page.close()
+
+
+def _emptied(frame: Frame, takes: int = 0) -> Frame:
+    """Close the descriptors that came with a frame, but for those that were asked for."""
+    for fd in frame.fds[takes:]:
+        os.close(fd)
+    return frame

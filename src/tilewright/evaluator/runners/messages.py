@@ -1,0 +1,153 @@
+"""What a contestant may say, as a schema. Anything else is a protocol error of the candidate."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from tilewright.records import Failed, Stage
+from tilewright.wire.frames import Frame, FrameError
+
+__all__ = ["Built", "ErrorReport", "OutputReport", "Result", "failure_of", "read", "read_weights"]
+
+NAMES_BYTES = 512 << 10
+MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
+MEMORY_WORDS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
+Text = Annotated[str, Field(max_length=8192)]
+Count = Annotated[int, Field(ge=0, le=1 << 40)]
+Address = Annotated[int, Field(ge=0, lt=1 << 57)]
+
+
+class SelfReported(BaseModel):
+    """Base: frozen, closed, strict."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class OutputReport(SelfReported):
+    """What a contestant says of one output."""
+
+    type: Text
+    dtype: Text = ""
+    shape: list[Count] = Field(default_factory=list, max_length=64)
+    device: Text = ""
+    layout: Text = ""
+    address: Address | None = None
+    alias: bool = False
+    structure: Text = "1"
+
+    def described(self) -> dict[str, Any]:
+        """Return the plain values that travel on to the judge."""
+        values: dict[str, Any] = self.model_dump(exclude={"address", "alias"})
+        if self.address is not None:
+            values["address"] = self.address
+        return values
+
+
+class Mapped(SelfReported):
+    """Where the inputs' mirror, or the work block, lies; believed before a candidate is loaded."""
+
+    base: Address
+
+
+class Addresses(SelfReported):
+    """Where the weights that were asked for lie."""
+
+    addresses: list[Address] = Field(max_length=4096)
+
+
+class Result(SelfReported):
+    """The answer to a call."""
+
+    outputs: list[OutputReport] = Field(max_length=64)
+    launches: Count
+    operator_counts: dict[Text, Count] = Field(default_factory=dict, max_length=256)
+    self_reported_us: float | None = Field(default=None, ge=0)
+    """The duration of a timed call on a device by the contestant's own events."""
+    own_us: float | None = Field(default=None, ge=0)
+    """How much of it passed between events around the candidate's own launches."""
+    peak_bytes: Count | None = None
+    """Device memory that the call allocated at its peak."""
+
+
+class KernelReport(SelfReported):
+    """Kernels of one name, as its profiler lists them."""
+
+    name: Text
+    launches: Annotated[int, Field(ge=1, le=1 << 40)]
+    total_us: float = Field(ge=0)
+
+
+class Traced(SelfReported):
+    """The kernels of one call."""
+
+    kernels: list[KernelReport] = Field(max_length=256)
+
+
+class ErrorReport(SelfReported):
+    """An exception in the candidate."""
+
+    during: Text
+    type: Text
+    message: Text
+    traceback: list[Text] = Field(max_length=64)
+
+
+class Built(SelfReported):
+    """Sizes of the libraries that follow as bytes."""
+
+    artifacts: dict[Text, Count] = Field(max_length=64)
+
+
+Model = TypeVar("Model", bound=SelfReported)
+
+
+def read(frame: Frame, model: type[Model]) -> Model:
+    """Return the frame's fields as `model`.
+
+    Raises:
+        FrameError: they do not follow the schema.
+    """
+    try:
+        return model.model_validate(frame.fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise FrameError(f"{frame.kind}: {where}: {first['msg']}") from error
+
+
+_Weight = tuple[Text, Annotated[list[Count], Field(max_length=16)], Text]
+_WEIGHTS: TypeAdapter[list[_Weight]] = TypeAdapter(Annotated[list[_Weight], Field(max_length=4096)])
+
+
+def read_weights(body: bytes) -> bytes:
+    """Return the list of (name, shape, dtype) in `body`, checked and encoded anew.
+
+    Entries of a dtype that cannot cross the wall are left out.
+
+    Raises:
+        FrameError: it is not such a list, or its names are longer than a frame can name.
+    """
+    try:
+        entries = _WEIGHTS.validate_json(body)
+    except ValidationError as error:
+        raise FrameError(f"weights: {error.errors()[0]['msg']}") from error
+    # As they travel between judge and supervisor, some of them or all.
+    size = len(json.dumps([name for name, *_ in entries]))
+    if size > NAMES_BYTES:
+        raise FrameError(f"weights: their names are {size} bytes, at most {NAMES_BYTES}")
+    return _WEIGHTS.dump_json([entry for entry in entries if entry[2] in WEIGHT_DTYPES])
+
+
+def failure_of(said: ErrorReport, stage: Stage) -> Failed:
+    """Return what an exception that a side told of makes of its candidate."""
+    lines = "\n".join(said.traceback)
+    message = f"{said.type}: {said.message}" + (f"\n{lines}" if lines else "")
+    if said.type in MEMORY_TYPES or any(words in said.message for words in MEMORY_WORDS):
+        return Failed(stage=stage, reason="out_of_memory", message=message)
+    if said.type in ("SystemExit", "KeyboardInterrupt"):
+        return Failed(stage=stage, reason="unexpected_exit", message=message)
+    return Failed(stage=stage, reason="exception", message=message)

@@ -1,0 +1,146 @@
+"""Where evaluations happen, by the setting `executor`."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import parse_qs
+
+from tilewright.config import LOCAL, RAY, Config
+from tilewright.errors import ConfigError
+from tilewright.evaluator.devices.devices import find_device
+from tilewright.executors.local import LocalExecutor
+from tilewright.executors.ray_executor import RayExecutor
+from tilewright.executors.remote import RemoteExecutor
+from tilewright.records import EvalReport, EvalRequest
+
+__all__ = [
+    "Executor",
+    "cached_cluster",
+    "device_model",
+    "is_cluster",
+    "open_cluster",
+    "open_executor",
+]
+
+_leased: dict[str, RayExecutor] = {}
+
+
+class Executor(Protocol):
+    """Judges requests, several at once where it can. Lifetime: until `close`."""
+
+    def evaluate(
+        self,
+        request: EvalRequest,
+        progress: Callable[[str, dict[str, Any]], None],
+        *,
+        checks: tuple[str, ...] | None = None,
+    ) -> EvalReport:
+        """Judge one candidate.
+
+        Raises:
+            ProblemError: the problem cannot be used.
+            InfrastructureError: our side failed.
+        """
+
+    def close(self) -> None:
+        """Let evaluations under way finish."""
+
+    def kill(self) -> None:
+        """End them; who waits gets an error."""
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+
+
+def open_executor(settings: Config, workers: int = 1) -> Executor:
+    """Return the executor of these settings: this machine's own, a cluster's, or a server's.
+
+    Raises:
+        ConfigError: the address is none, or a cluster is not reached.
+    """
+    if settings.executor == LOCAL:
+        return LocalExecutor(settings.home, workers, settings.eval.devices)
+    if is_cluster(settings.executor):
+        return _leased.pop(_lease_key(settings), None) or open_cluster(settings)
+    return RemoteExecutor(settings.executor)
+
+
+def is_cluster(name: str) -> bool:
+    """Tell whether the setting `executor` names a Ray cluster."""
+    return name.partition("?")[0].partition(":")[0] == RAY
+
+
+def open_cluster(settings: Config, patience_s: float | None = 300.0) -> RayExecutor:
+    """Return the executor of a cluster: `ray`, `ray:auto`, `ray:HOST:PORT` or `ray://HOST:PORT`.
+
+    Each may end with `?accelerator=NAME`.
+
+    Raises:
+        ConfigError: it is not reached, or the address is none.
+    """
+    address, _, query = settings.executor.partition("?")
+    asked = parse_qs(query, keep_blank_values=True)
+    if asked.keys() - {"accelerator"}:
+        raise ConfigError(f"executor {settings.executor!r}: after ? only accelerator=NAME is known")
+    if not address.startswith(f"{RAY}://"):
+        _, colon, address = address.partition(":")
+        if colon and not address:
+            raise ConfigError(
+                f"executor {settings.executor!r}: no address of a cluster; write ray:HOST:PORT, "
+                "ray:auto, or ray alone to start one on this machine"
+            )
+    return RayExecutor(
+        address or None,
+        device=settings.eval.device,
+        home=settings.home,
+        patience_s=patience_s,
+        accelerator=asked.get("accelerator", [None])[0],
+    )
+
+
+def device_model(settings: Config, name: str) -> str:
+    """Return the model of a device, or that of the server's or cluster's devices.
+
+    Raises:
+        ConfigError: a cluster is not reached, or none of its devices may be used.
+        InfrastructureError: it is not here, or the server is not reached.
+    """
+    if settings.executor == LOCAL:
+        return find_device(name).model
+    if is_cluster(settings.executor):
+        return cached_cluster(settings).device_model()
+    return RemoteExecutor(settings.executor).device_model()
+
+
+def cached_cluster(settings: Config) -> RayExecutor:
+    """Return the executor of a cluster to look at it; it is kept for whoever judges there next.
+
+    Raises:
+        ConfigError: it is not reached, or the address is none.
+    """
+    key = _lease_key(settings)
+    if key not in _leased:
+        _leased[key] = open_cluster(settings)
+        atexit.register(_give_back, key)
+    return _leased[key]
+
+
+def _lease_key(settings: Config) -> str:
+    return f"{settings.executor} {settings.eval.device} {settings.home}"
+
+
+def _give_back(key: str) -> None:
+    kept = _leased.pop(key, None)
+    if kept is not None:
+        kept.close()

@@ -1,0 +1,212 @@
+"""From a model's reply to source files, by fixed rules; any text is accepted, none raises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from pydantic import ValidationError
+
+from tilewright.languages.cpp_lexer import looks_native
+from tilewright.languages.detect import exports, main_first
+from tilewright.languages.syntax import Module, is_python, parse_module
+from tilewright.records import SourceFile
+from tilewright.records.candidate import collide
+
+__all__ = ["ParsedReply", "parse_reply", "spoken"]
+
+_SUFFIX_OF_TAG = {
+    "python": ".py", "python3": ".py", "py": ".py", "py3": ".py", "triton": ".py",
+    "pytorch": ".py", "cpp": ".cpp", "c++": ".cpp", "cc": ".cpp", "cxx": ".cpp", "c": ".cpp",
+    "cuda": ".cu", "cu": ".cu",
+}  # fmt: skip
+_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
+_STEM = "candidate"
+
+_THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$")
+_FILE_COMMENT = re.compile(r"^\s*(?:#|//|/\*)\s*file(?:name)?:\s*(\S+)", re.IGNORECASE)
+_DEFINITION = r"^(?:class|def|async\s+def)\s+{}\b"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """What a reply holds: files, the one to load first, or none and why."""
+
+    files: tuple[SourceFile, ...]
+    """Empty where the reply has no usable code."""
+    reason: str
+    """Which rule chose the files, or one line on what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    text: str
+    tag: str
+    path: str | None
+    complete: bool
+
+
+def parse_reply(text: str, entry: str) -> ParsedReply:
+    """Find the code of a reply that defines `entry`.
+
+    1. Thinking is dropped: `<think>...</think>`, also where its opening tag was in the prompt
+       (everything up to `</think>` goes) or its end was cut off (everything after goes).
+    2. Fenced blocks are read as CommonMark does: three or more backticks or tildes, closed by at
+       least as many. A block that the reply's end cuts off counts as incomplete.
+    3. A block is of the language of its tag (python, triton, cpp, cuda and their short forms);
+       a block with no tag or another one is Python, or C++ or CUDA where it has `#include`,
+       `extern "C"`, `__global__` or `torch::` and is no Python.
+    4. A block defines `entry` if its syntax tree binds that name at top level, or if C++ exports
+       it. Text that does not parse defines it where a line starts with `class` or `def` and it.
+    5. Of the blocks that define `entry`, a complete one goes before an incomplete one, one that
+       parses before one that does not, a tagged one before an untagged one; then the last wins.
+    6. A block has a file name where its info string gives one (`python model.py`,
+       `cpp:kernel.cpp`, `cpp title="kernel.cpp"`) or its first line is a comment
+       `# file: kernel.cpp` (or `//`). If the chosen block has a name, all named blocks belong to
+       it; if not, those do that it mentions by name or imports. Of two with one name the last
+       counts, the chosen block before any other.
+    7. Without any block, a reply that is Python as a whole and defines `entry` is accepted.
+
+    Returns:
+        The files, or none with a reason that the caller may show to the model.
+    """
+    # Lone surrogates cannot be written to disk.
+    clean = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
+    answer = spoken(clean)
+    blocks = list(_blocks(answer))
+    if not blocks:
+        return _bare(answer, entry)
+    ranked = [
+        (rank, number)
+        for number, block in enumerate(blocks)
+        if (rank := _rank(block, entry)) is not None
+    ]
+    if not ranked:
+        return ParsedReply((), f"{len(blocks)} code blocks were found, none defines {entry}")
+    _, number = max(ranked)
+    chosen = blocks[number]
+    files = _apart(_together(chosen, blocks))
+    files = files if is_python(files[0]) else main_first(files, entry)
+    cut = "" if chosen.complete else " and is cut off"
+    return ParsedReply(files, f"block {number + 1} of {len(blocks)} defines {entry}{cut}")
+
+
+def spoken(text: str) -> str:
+    """Return a reply without what was thought aloud (rule 1 of `parse_reply`)."""
+    kept: list[str] = []
+    start, inside = 0, False
+    for tag in _THINKING.finditer(text):
+        closing = tag[1] == "/"
+        if closing and not inside:
+            kept.clear()
+        elif not closing and not inside:
+            kept.append(text[start : tag.start()])
+        inside = not closing
+        start = tag.end()
+    return "".join(kept if inside else [*kept, text[start:]])
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    fence, indent, info = "", 0, ""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if not fence:
+            if found and not (found[2][0] == "`" and "`" in found[3]):
+                fence, indent, info = found[2], len(found[1]), found[3].strip()
+                lines = []
+        elif found and found[2].startswith(fence) and not found[3].strip():
+            yield _block(lines, info, complete=True)
+            fence = ""
+        else:
+            margin = len(line) - len(line.lstrip(" \t"))
+            lines.append(line[min(indent, margin) :])
+    if fence:
+        yield _block(lines, info, complete=False)
+
+
+def _block(lines: list[str], info: str, *, complete: bool) -> _Block:
+    words = re.split(r"[\s,:={}\"'()]+", info.strip("{} \t."))
+    tag = words[0].lower().lstrip(".") if words else ""
+    named = [word for word in words[0 if "." in tag else 1 :] if _usable_path(word)]
+    comment = next((_FILE_COMMENT.match(line) for line in lines if line.strip()), None)
+    if comment is not None and _usable_path(comment[1].removesuffix("*/")):
+        named.append(comment[1].removesuffix("*/"))
+    path = named[-1].removeprefix("./") if named else None
+    return _Block("\n".join(lines) + "\n", tag, path, complete)
+
+
+def _apart(files: tuple[SourceFile, ...]) -> tuple[SourceFile, ...]:
+    """Leave out files that would lie in another file, as in a folder, or have its name."""
+    kept: list[SourceFile] = []
+    for file in files:
+        if not any(collide(file.path, other.path) for other in kept):
+            kept.append(file)
+    return tuple(kept)
+
+
+def _usable_path(word: str) -> bool:
+    path = word.removeprefix("./")
+    if not path.endswith(_SUFFIXES) or path in _SUFFIXES:
+        return False
+    try:
+        SourceFile(path=path, text="")
+    except ValidationError:
+        return False
+    return True
+
+
+def _file(block: _Block) -> SourceFile:
+    if block.path is not None:
+        return SourceFile(path=block.path, text=block.text)
+    suffix = _SUFFIX_OF_TAG.get(block.tag)
+    if suffix is None:
+        native = looks_native(block.text) and not _parses(block.text)
+        suffix = (".cu" if "__global__" in block.text else ".cpp") if native else ".py"
+    return SourceFile(path=_STEM + suffix, text=block.text)
+
+
+def _parses(text: str) -> bool:
+    return isinstance(parse_module(f"{_STEM}.py", text), Module)
+
+
+def _rank(block: _Block, entry: str) -> tuple[bool, bool, bool] | None:
+    """Return what of a block that defines `entry` is preferred; `None` if it does not."""
+    file = _file(block)
+    tagged = block.tag in _SUFFIX_OF_TAG or block.path is not None
+    if exports(file, entry):
+        return (block.complete, True, tagged)
+    if not is_python(file) or isinstance(parse_module(file.path, file.text), Module):
+        return None
+    pattern = re.compile(_DEFINITION.format(re.escape(entry)), re.MULTILINE)
+    return (block.complete, False, tagged) if pattern.search(file.text) else None
+
+
+def _together(chosen: _Block, blocks: Sequence[_Block]) -> tuple[SourceFile, ...]:
+    """Return the file of `chosen` and those that belong to it, in the order of the reply."""
+    main = _file(chosen)
+    named = {block.path: _file(block) for block in blocks if block.path not in (None, main.path)}
+    if chosen.path is not None:
+        return (main, *named.values())
+    files, waiting = [main], list(named.values())
+    for file in files:  # grows while it is read: what is mentioned may mention more
+        files += [each for each in waiting if _mentions(file.text, each.path)]
+        waiting = [each for each in waiting if each not in files]
+    return (main, *(each for each in named.values() if each in files))
+
+
+def _mentions(text: str, path: str) -> bool:
+    if PurePosixPath(path).name in text:
+        return True
+    stem = re.escape(PurePosixPath(path).stem)
+    return path.endswith(".py") and re.search(rf"\b(?:import|from)\s+{stem}\b", text) is not None
+
+
+def _bare(text: str, entry: str) -> ParsedReply:
+    file = SourceFile(path=f"{_STEM}.py", text=text)
+    if exports(file, entry):
+        return ParsedReply((file,), f"the whole reply is Python that defines {entry}")
+    return ParsedReply((), f"there is no code block, and the reply as a whole defines no {entry}")

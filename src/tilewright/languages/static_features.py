@@ -1,0 +1,128 @@
+"""Facts about a candidate's source, read without running it. Evidence, never a verdict.
+
+What a file says is easily disguised, so nothing here rejects a candidate: checks weigh these
+facts against what was seen while it ran. A disguise (names put together from pieces, encoded
+text) is a fact of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilewright.languages.cpp_facts import native_facts
+from tilewright.languages.python_facts import imported_modules, python_facts
+from tilewright.languages.syntax import Fact, Unparseable, is_python, parse_module, parse_modules
+from tilewright.records import Record, SourceFile
+
+__all__ = ["MAX_SIGHTINGS", "Sighting", "StaticFeatures", "static_features"]
+
+MAX_SIGHTINGS = 100
+"""Most places that are kept for each kind, first by file and line."""
+
+
+class Sighting(Record):
+    """Something named, and where it stands."""
+
+    name: str
+    path: str
+    line: int
+
+
+Sightings = tuple[Sighting, ...]
+
+
+class StaticFeatures(Record):
+    """What the source shows. C++ inside Python strings counts as source, at its line."""
+
+    unparseable: tuple[str, ...] = ()
+    """One line for each Python file that does not parse; the fields below lack its facts."""
+    imports: tuple[str, ...] = ()
+    """Modules that Python files import, sorted, also by `__import__` of a literal."""
+    torch_ops: Sightings = ()
+    """Computing operators of torch that are called: `softmax`, `matmul` for `@`, `nn.Linear`
+    for `self.x(...)` where `self.x` is one. Not those inside kernels; and not `*`, `+` and the
+    like, which do not show whether they are of tensors."""
+    torch_modules: Sightings = ()
+    """Computing torch.nn modules that are constructed, used or not."""
+    aten_calls: Sightings = ()
+    """Calls of `at::`, `torch::` or `c10::` functions and of computing tensor methods in C++."""
+    library_calls: Sightings = ()
+    """cuBLAS, cuDNN, cuSPARSE, MKL, BLAS and the like in C++."""
+    extensions: Sightings = ()
+    """`load_inline cuda`, `load cpp` and so on: extensions that the module builds."""
+    kernels_defined: Sightings = ()
+    """`@triton.jit` functions and `__global__` functions."""
+    kernels_launched: Sightings = ()
+    """`name[grid](...)`, `name.run(...)` and `name<<<...>>>`."""
+    kernels_called: Sightings = ()
+    """Triton functions called from kernels."""
+    kernels_passed: Sightings = ()
+    """Kernels used as values, which may be launched out of sight."""
+    fallbacks: Sightings = ()
+    """Exception handlers that compute in torch, and `contextlib.suppress`."""
+    compiled: Sightings = ()
+    """torch.compile, torch.jit and CUDA graphs."""
+    streams: Sightings = ()
+    """CUDA streams made or chosen."""
+    concurrency: Sightings = ()
+    """Threads and processes, in Python and C++."""
+    native_access: Sightings = ()
+    """ctypes, cffi and mmap; dlopen, mprotect, ptrace and constructors in C++."""
+    network: Sightings = ()
+    """Sockets and downloads."""
+    file_access: Sightings = ()
+    """Files and folders opened or listed."""
+    proc_access: Sightings = ()
+    """Text that names a path in /proc."""
+    introspection: Sightings = ()
+    """inspect, gc, frames, traces and sys.modules."""
+    patches: Sightings = ()
+    """Attributes of torch, triton, time and other shared modules that are assigned or deleted;
+    `?` stands for a name that cannot be read off."""
+    global_flags: Sightings = ()
+    """Settings for the whole process: torch.backends, default dtype, seeds, os.environ."""
+    dynamic_code: Sightings = ()
+    """exec, eval, compile and imports by function."""
+    assembled_names: Sightings = ()
+    """Attribute or module names given as anything but one literal, put together where possible."""
+    decoding: Sightings = ()
+    """base64, hex, zlib and the like, and long literals that look encoded."""
+    assembly: Sightings = ()
+    """Inline assembly in C++ (in CUDA mostly honest PTX)."""
+    outside_includes: Sightings = ()
+    """`#include` of absolute paths or parent folders, and `.incbin`."""
+    token_pasting: Sightings = ()
+    """Names joined by the C preprocessor."""
+
+
+def static_features(files: Sequence[SourceFile]) -> StaticFeatures:
+    """Read the facts off Python files by their trees, and off all other files by C++ tokens."""
+    imports: set[str] = set()
+    broken: list[str] = []
+    found: dict[str, set[tuple[int, int, str]]] = {}
+    for number, file in enumerate(files):
+        for fact in _facts(file):
+            found.setdefault(fact.field, set()).add((number, fact.line, fact.name))
+        if is_python(file):
+            parsed = parse_module(file.path, file.text)
+            if isinstance(parsed, Unparseable):
+                broken.append(f"{parsed.path}: {parsed.message}")
+            else:
+                imports.update(imported_modules(parsed))
+    sightings = {
+        field: tuple(
+            Sighting(name=name, path=files[number].path, line=line)
+            for number, line, name in sorted(places)[:MAX_SIGHTINGS]
+        )
+        for field, places in found.items()
+    }
+    return StaticFeatures(
+        unparseable=tuple(broken), imports=tuple(sorted(imports)[:MAX_SIGHTINGS]), **sightings
+    )
+
+
+def _facts(file: SourceFile) -> Iterator[Fact]:
+    if not is_python(file):
+        yield from native_facts(file.text)
+    for module in parse_modules([file]):
+        yield from python_facts(module)

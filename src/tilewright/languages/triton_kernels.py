@@ -1,0 +1,97 @@
+"""Triton kernels in Python source: which are defined, launched, called and handed on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Set
+
+from tilewright.languages.operator_names import JIT_DECORATORS
+from tilewright.languages.syntax import Fact, Module, calls
+
+__all__ = ["kernel_facts", "kernel_nodes"]
+
+_LAUNCH_METHODS = frozenset({"run", "warmup"})
+
+
+def kernel_facts(module: Module) -> Iterator[Fact]:
+    """Yield each kernel that is defined, and how each is used.
+
+    `kernels_launched`: `name[grid](...)` or `name.run(...)`, also through `alias = name` and
+    `self.alias = name`; `kernels_called`: called from another kernel; `kernels_passed`: used as
+    a value in any other way, so that it may be launched where this cannot see it.
+    """
+    defined = {name: line for name, line, _ in _kernels(module)}
+    for name, line in defined.items():
+        yield Fact("kernels_defined", name, line)
+    stands_for = {name: name for name in defined}
+    seen: set[int] = set()
+    for node in module.nodes:
+        if isinstance(node, ast.Assign) and (meant := _kernel(node.value, stands_for)):
+            seen.add(id(node.value))
+            stands_for.update({key: meant for key in map(_key, node.targets) if key})
+    inside = kernel_nodes(module)
+    for call in calls(module):
+        launched, used = _launched(call, stands_for)
+        if launched is None and id(call) not in inside:
+            continue
+        kernel = launched or _kernel(call.func, stands_for)
+        if kernel is not None:
+            seen.add(id(used))
+            yield Fact("kernels_launched" if launched else "kernels_called", kernel, call.lineno)
+    yield from _passed(module, defined, seen)
+
+
+def _passed(module: Module, defined: Mapping[str, int], seen: Set[int]) -> Iterator[Fact]:
+    for node in module.nodes:
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+            continue
+        if node.id in defined and id(node) not in seen:
+            yield Fact("kernels_passed", node.id, node.lineno)
+
+
+def kernel_nodes(module: Module) -> frozenset[int]:
+    """Return the ids of the nodes inside kernels, where names of operators mean Triton's."""
+    return frozenset(
+        id(node)
+        for _, _, function in _kernels(module)
+        if function is not None
+        for statement in function.body
+        for node in ast.walk(statement)
+    )
+
+
+def _kernels(module: Module) -> Iterator[tuple[str, int, ast.FunctionDef | None]]:
+    for node in module.nodes:
+        if isinstance(node, ast.FunctionDef):
+            if any(_is_jit(module, decorator) for decorator in node.decorator_list):
+                yield node.name, node.lineno, node
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            target = node.targets[0]
+            if isinstance(target, ast.Name) and node.value.args and _is_jit(module, node.value):
+                yield target.id, node.lineno, None
+
+
+def _is_jit(module: Module, node: ast.expr) -> bool:
+    """Say whether `node` is `triton.jit` or a call of it, with or without options."""
+    func = node.func if isinstance(node, ast.Call) else node
+    return module.dotted(func) in JIT_DECORATORS
+
+
+def _launched(call: ast.Call, stands_for: dict[str, str]) -> tuple[str | None, ast.expr]:
+    func = call.func
+    if isinstance(func, ast.Subscript):
+        return _kernel(func.value, stands_for), func.value
+    if isinstance(func, ast.Attribute) and func.attr in _LAUNCH_METHODS:
+        return _kernel(func.value, stands_for), func.value
+    return None, func
+
+
+def _kernel(node: ast.expr, stands_for: dict[str, str]) -> str | None:
+    return stands_for.get(_key(node))
+
+
+def _key(node: ast.expr) -> str:
+    """Return `name` or `self.name`, whatever `self` is called; empty for anything else."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f".{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,279 @@
+"""The policy `files`: answers that stand in files already, from whoever wrote them.
+
+A folder of KernelBench's runs (`level_1_problem_12_sample_0_kernel.py`), a folder with a file or a
+folder of files for each problem, JSON lines, parquet (conversations as Dr. Kernel publishes them
+too), a run of ours, or `reference`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import ConfigError, ProblemError, RecordError
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.prediction_formats import named_predictions
+from tilewright.loop.run_state import CANDIDATES, is_unjudged, sources_of
+from tilewright.problems.candidates import read_files
+from tilewright.problems.sets.base import json_rows, whole_number
+from tilewright.records import Problem, SourceFile
+from tilewright.records.base import is_text
+from tilewright.records.event_log import EVENTS, read_events, turns_of
+from tilewright.records.events import Ask, Turn
+from tilewright.records.parquet import parquet_rows
+from tilewright.records.run_folder import REPORT, read_report
+
+__all__ = ["REFERENCE", "Answers", "read_answers"]
+
+REFERENCE = "reference"
+_KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$")
+_CODE = ("code", "kernel", "predict", "kernel_code", "custom_code", "candidate")
+"""Fields that hold source in the files of various projects."""
+_NAMED_BY = ("problem", "problem_id", "task_id", "uuid", "file", "name")
+"""Fields that say whose problem a row answers, a string before a number."""
+_SOURCES = (".py", ".cpp", ".cu")
+NOTHING = (SourceFile(path="candidate.py", text=""),)
+"""What an answer without code comes to."""
+
+
+@dataclass
+class Answers:
+    """Sources by ask, in the order of their problems, and what could not be read."""
+
+    sources: dict[Ask, tuple[SourceFile, ...]] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    def add(self, problem: str, sample: int, files: tuple[SourceFile, ...], where: str) -> None:
+        """Take an answer in; of two with one id the first counts."""
+        ask = Ask(id=f"{problem}#{sample}", problem=problem, sample=sample)
+        if ask in self.sources:
+            self.skipped.append(f"{where}: {ask.id} stands twice; the first one counts")
+        else:
+            self.sources[ask] = files
+
+
+def read_answers(where: str, problems: list[Problem]) -> Answers:
+    """Read the answers to these problems.
+
+    Raises:
+        ConfigError: there is nothing of the kind.
+        RecordError: a run of ours cannot be read.
+    """
+    answers, path = Answers(), Path(where)
+    if where == REFERENCE:
+        for problem in problems:
+            answers.add(problem.id, 0, (_reference(problem),), problem.id)
+        return answers
+    if not is_text(where):
+        raise ConfigError(f"--candidates {where!r}: its name is not UTF-8; rename it")
+    if not path.exists():
+        raise ConfigError(f"--candidates {where}: no such file or folder; or write `{REFERENCE}`")
+    known = _Names(problems)
+    if path.is_dir() and (path / EVENTS).is_file():
+        _read_run(path, known, answers)
+    elif path.is_dir() and (path / REPORT).is_file():
+        _read_report(path / REPORT, known, None, 0, answers)
+    elif path.is_dir():
+        _read_folder(path, known, answers)
+    else:
+        _read_file(path, known, answers)
+    order = {problem.id: place for place, problem in enumerate(problems)}
+    ordered = sorted(answers.sources.items(), key=lambda item: (order[item[0].problem], item[0].id))
+    return Answers(dict(ordered), answers.skipped)
+
+
+def _read_file(path: Path, known: _Names, answers: Answers) -> None:
+    if path.suffix == ".parquet":
+        _read_rows(parquet_rows(path, answers.skipped.append), known, answers)
+    elif path.suffix in (".jsonl", ".json"):
+        try:
+            _read_rows(json_rows(path, answers.skipped), known, answers)
+        except ProblemError as error:
+            raise ConfigError(str(error)) from error
+    else:
+        only = known.only()
+        if only is None:
+            raise ConfigError(
+                f"--candidates {path}: one file answers one problem, these are {known.count}"
+            )
+        answers.add(only, 0, read_files(str(path)), str(path))
+
+
+def _reference(problem: Problem) -> SourceFile:
+    """Return the reference as its own candidate."""
+    text = problem.source.text
+    if problem.kind == "module":
+        return SourceFile(path="candidate.py", text=f"{text}\n\nModelNew = Model\n")
+    return SourceFile(path="candidate.py", text=f"{text}\n\n{problem.entry} = reference\n")
+
+
+class _Names:
+    """The problems of a run by every name that files give them."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self._ids = [problem.id for problem in problems]
+        self._entries = {problem.id: problem.entry for problem in problems}
+        self._by_source = {problem.source.text.strip(): problem.id for problem in problems}
+        self.problems = problems
+        self._by_name: dict[str, str] = {}
+        for identity in reversed(self._ids):
+            # Also without its set, `GROUP/NAME`, as the files of KernelBench-X are called.
+            names = identity.rpartition("/")[2], identity.partition("/")[2], identity
+            self._by_name |= dict.fromkeys(filter(None, names), identity)
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return len(self._ids)
+
+    def only(self) -> str | None:
+        """Return the only problem, if there is but one."""
+        return self._ids[0] if len(self._ids) == 1 else None
+
+    def entry(self, problem: str) -> str:
+        """Return what a candidate for a problem exports."""
+        return self._entries[problem]
+
+    def of_reference(self, source: object) -> str | None:
+        """Return the id of the problem with this reference."""
+        return self._by_source.get(source.strip()) if isinstance(source, str) else None
+
+    def find(self, name: str) -> str | None:
+        """Return the id of the problem that is called so."""
+        return self._by_name.get(name) or self._by_name.get(name.replace("/", "-"))
+
+
+def _read_run(path: Path, known: _Names, answers: Answers) -> None:
+    """Take in the last answer of each trajectory of a run."""
+    given = sources_of(path) if (path / CANDIDATES).is_file() else {}
+    last: dict[tuple[str, int], Turn] = {}
+    for turn in turns_of(read_events(path, left_out=answers.skipped.append)):
+        if turn.ask.role == "say":
+            continue
+        key = (turn.ask.problem, turn.ask.sample)
+        if key not in last or turn.ask.turn >= last[key].ask.turn:
+            last[key] = turn
+    for turn in last.values():
+        where, problem = f"{path}: {turn.ask.id}", known.find(turn.ask.problem)
+        kept = [item.report for item in turn.judgements if item.report]
+        if problem is None:
+            answers.skipped.append(f"{where}: not among these problems")
+        elif turn.ask in given:
+            answers.add(problem, turn.ask.sample, given[turn.ask], where)
+        elif kept:
+            _read_report(path / kept[0], known, problem, turn.ask.sample, answers)
+        elif is_unjudged(turn):
+            answers.skipped.append(f"{where}: it was not judged there, and its source not kept")
+        else:
+            answers.add(problem, turn.ask.sample, NOTHING, where)
+
+
+def _read_report(
+    path: Path, known: _Names, problem: str | None, sample: int, answers: Answers
+) -> None:
+    """Take in the candidate of a report, for a problem or for the one that it names itself."""
+    try:
+        request = read_report(path).request
+    except RecordError as error:
+        answers.skipped.append(f"{path}: {error}")
+        return
+    problem = problem or known.find(request.problem.id)
+    if problem is None:
+        answers.skipped.append(f"{path}: {request.problem.id} is not among these problems")
+    else:
+        answers.add(problem, sample, request.candidate.files, str(path))
+
+
+def _read_folder(path: Path, known: _Names, answers: Answers) -> None:
+    found = 0
+    for item in sorted(path.iterdir()):
+        name = _KERNELBENCH.match(item.name)
+        if name:
+            problem, sample = known.find(f"level{name[1]}-{name[2]}"), int(name[3])
+        else:
+            stem, _, number = item.stem.rpartition(".")
+            several = item.is_file() and number.isdecimal() and bool(stem)
+            problem = known.find(item.name if item.is_dir() else stem if several else item.stem)
+            sample = int(number) if several else 0
+        if item.name.startswith(".") or (item.is_file() and item.suffix not in _SOURCES):
+            continue
+        found += 1
+        if problem is None:
+            answers.skipped.append(f"{item}: no problem of this run is called so")
+            continue
+        if not (item.is_file() or item.is_dir()):
+            answers.skipped.append(f"{item}: neither a file nor a folder")
+            continue
+        if not item.resolve().is_relative_to(path.resolve()):
+            answers.skipped.append(f"{item}: a link out of the folder; put a copy there")
+            continue
+        try:
+            answers.add(problem, sample, read_files(str(item)), str(item))
+        except ConfigError as error:
+            answers.skipped.append(str(error))
+    if not found:
+        raise ConfigError(
+            f"--candidates {path}: no candidate in it; files are called PROBLEM.py, "
+            "PROBLEM.SAMPLE.py or level_1_problem_12_sample_0_kernel.py"
+        )
+
+
+def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answers: Answers) -> None:
+    counts: dict[str, int] = {}
+    for where, row in named_predictions(rows, known.problems):
+        named, reference = _named(row), row.get("original_python_code")
+        problem = known.of_reference(reference) or known.find(named or "")
+        if named is None and not reference:
+            problem = known.only()
+        if problem is None:
+            name = "its reference" if named is None else repr(named[:80])
+            answers.skipped.append(f"{where}: no problem of this run is called {name}")
+            continue
+        given = row.get("sample", row.get("sample_id"))
+        sample = counts.get(problem, 0) if given is None else whole_number(given)
+        if sample is None:
+            answers.skipped.append(f"{where}: sample {str(given)[:40]!r} is no number from 0 on")
+            continue
+        counts[problem] = counts.get(problem, 0) + 1
+        try:
+            files = _sources(row, known.entry(problem))
+        except ValueError as error:
+            answers.skipped.append(f"{where}: {error}")
+            continue
+        answers.add(problem, sample, files, where)
+
+
+def _sources(row: dict[str, Any], entry: str) -> tuple[SourceFile, ...]:
+    """Return a row's source: of a field that holds it, or of a conversation's last answer.
+
+    An answer that holds no code is an empty candidate, which fails: who does not answer, or breaks
+    off, scores no better for it.
+
+    Raises:
+        ValueError: it has no field for it.
+    """
+    code = next((row[name] for name in _CODE if isinstance(row.get(name), str)), None)
+    if code is not None:
+        return (SourceFile(path="candidate.py", text=code),)
+    said = row.get("messages")
+    if isinstance(said, list):
+        spoken = (item for item in said if isinstance(item, dict))
+        answers = [item.get("content") for item in spoken if item.get("role") == "assistant"]
+        return parse_reply(str(answers[-1]) if answers else "", entry).files or NOTHING
+    if not any(name in row for name in _CODE):
+        raise ValueError(f"no source in any of {', '.join(_CODE)}, and no messages")
+    return NOTHING
+
+
+def _named(row: dict[str, Any]) -> str | None:
+    """Return how a row names its problem."""
+    if "level" in row and "problem_id" in row:
+        level, number = (whole_number(row[name]) for name in ("level", "problem_id"))
+        return f"level{level}-{number}"
+    given = [row[name] for name in _NAMED_BY if row.get(name) is not None]
+    # A number is a name too, though of no problem: an answer to another one counts for none.
+    chosen = next((item for item in given if isinstance(item, str)), given[0] if given else None)
+    return None if chosen is None else str(chosen).removesuffix(".py")

@@ -1,0 +1,134 @@
+"""Plays an ask: shows a policy its prompt, has the reply judged, and knows what that may cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from tilewright.errors import RecordError, ReplyRefused
+from tilewright.loop.budget import Budget, Usage, usage_of
+from tilewright.loop.driver import Strategy
+from tilewright.loop.environment import AnswerJudge
+from tilewright.loop.policies.base import Message, Policy, digest_of, estimated_tokens
+from tilewright.records import Problem
+from tilewright.records.events import Ask, Turn
+
+__all__ = ["BudgetGuard", "RecordedHistory", "RolloutWorker"]
+
+
+class RecordedHistory:
+    """A strategy that remembers what it was told, for the prompts. Lifetime: one run."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+        self.turns: dict[str, Turn] = {}
+        """By the id of their ask, without what no prompt shows."""
+
+    def ask(self, limit: int) -> list[Ask]:
+        """Return what the strategy asks."""
+        return self._strategy.ask(limit)
+
+    def tell(self, turn: Turn) -> None:
+        """Remember a turn, and tell the strategy."""
+        reply = turn.reply
+        if reply is not None:
+            reply = reply.model_copy(update={"reasoning": "", "tokens": (), "logprobs": ()})
+        self.turns[turn.ask.id] = turn.model_copy(update={"reply": reply})
+        self._strategy.tell(turn)
+
+
+class RolloutWorker:
+    """Plays asks. Lifetime: one run. `play` may be called from several threads."""
+
+    def __init__(
+        self,
+        environment: AnswerJudge,
+        policy: Policy,
+        problems: Mapping[str, Problem],
+        turns: Mapping[str, Turn],
+    ) -> None:
+        self._environment = environment
+        self._policy = policy
+        self._problems = problems
+        self._turns = turns
+
+    def play(self, ask: Ask) -> Turn:
+        """Return the turn that comes of an ask.
+
+        Raises:
+            PolicyError: the policy cannot answer.
+            InfrastructureError: our own side fails again and again.
+        """
+        problem = self._problems[ask.problem]
+        if ask.role == "measure":
+            before = self._told(ask.parents[0])
+            if before.reply is None:
+                raise RecordError(f"{ask.id}: {ask.parents[0]} has no reply to be measured again")
+            return self._environment.evaluate_reply(ask, problem, before.reply, before.prompt)
+        messages = self._messages(ask)
+        try:
+            reply = self._policy.answer(messages, ask)
+        except ReplyRefused as error:
+            # Nobody's zero, and no reason for the others to end.
+            return self._environment.record_refusal(ask, digest_of(messages), str(error))
+        if ask.role == "say":
+            return Turn(ask=ask, prompt=digest_of(messages), reply=reply)
+        return self._environment.evaluate_reply(ask, problem, reply, digest_of(messages))
+
+    def max_cost(self, ask: Ask) -> Usage:
+        """Return what an ask uses at most of what its policy is asked for."""
+        if ask.role == "measure":
+            return Usage(turns=1)
+        return self._policy.max_cost(estimated_tokens(self._messages(ask))) + Usage(turns=1)
+
+    def _messages(self, ask: Ask) -> tuple[Message, ...]:
+        shown = [self._told(name) for name in ask.shown_turns]
+        return self._environment.prompt(self._problems[ask.problem], shown, ask.instruction)
+
+    def _told(self, name: str) -> Turn:
+        found = self._turns.get(name)
+        if found is None:
+            raise RecordError(f"a prompt shows {name}, which has not been told yet")
+        return found
+
+
+class BudgetGuard:
+    """Admits asks as long as there is budget for them at their dearest. Lifetime: one sitting."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        told: Sequence[Turn],
+        most: Callable[[Ask], Usage],
+        *,
+        eval_timeout_s: float,
+        wall_s: float | None = None,
+    ) -> None:
+        self._budget = budget
+        self._most = most
+        self._turn_s = eval_timeout_s
+        self._reserved: dict[str, Usage] = {}
+        self._until = None if wall_s is None else time.monotonic() + wall_s
+        self.spent = usage_of(told)
+        self.lacking = ""
+        """What was missing when an ask was refused last; empty while none was."""
+
+    def reserve(self, ask: Ask) -> bool:
+        """Set aside what an ask may use at most, if that much is left."""
+        if self._until is not None and time.monotonic() >= self._until:
+            self.lacking = "wall_s"
+            return False
+        most = self._most(ask)
+        judged = 0.0 if ask.role == "say" else self._turn_s
+        most = most.model_copy(update={"device_s": judged})
+        total = sum(self._reserved.values(), self.spent) + most
+        self.lacking = self._budget.exceeded(total)
+        if self.lacking:
+            return False
+        self._reserved[ask.id] = most
+        return True
+
+    def commit(self, turn: Turn) -> None:
+        """Take a turn's cost from the purse, in place of what was set aside for it."""
+        self._reserved.pop(turn.ask.id, None)
+        self.spent += usage_of([turn])

@@ -1,0 +1,233 @@
+"""Rows in files, one after the other: JSON lines and parquet, never a whole file in memory.
+
+A row that cannot be read, or does not fit, is named by file and place, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NoReturn, Self
+
+from tilewright.errors import ConfigError
+from tilewright.records.parquet import LeftOut, parquet_rows
+
+__all__ = ["ANY", "RowWriter", "arrow_type", "read_rows"]
+
+Row = dict[str, Any]
+ANY = "any"
+"""In a shape: a scalar of whatever type the first rows have."""
+BATCH = 256
+"""Rows that are held at once."""
+MAX_ERROR = 300
+
+
+def read_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, Row]]:
+    """Yield where each row of a file stands (`FILE:LINE` or `FILE[ROW]`), and the row.
+
+    Numbers that are none (NaN, infinity) are read as `None`.
+
+    Args:
+        path: `.parquet`, or else JSON lines.
+        left_out: called with each row, or stretch of rows, that cannot be read.
+
+    Raises:
+        ConfigError: there is no such file, or pyarrow is missing.
+        RecordError: nothing of it can be read.
+    """
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file")
+    if path.suffix == ".parquet":
+        yield from parquet_rows(path, left_out)
+        return
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            try:
+                row = json.loads(line, parse_constant=_none)
+            except (ValueError, RecursionError) as error:
+                torn = "" if line.endswith(b"\n") else "cut off, "
+                left_out(f"{where}: {torn}not JSON: {error}"[:MAX_ERROR])
+                continue
+            if isinstance(row, dict):
+                yield where, row
+            else:
+                left_out(f"{where}: not an object")
+
+
+def _none(_: str) -> None:
+    """Read NaN and infinity as what they are: no numbers."""
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+class RowWriter:
+    """Writes rows to a file of its name's kind. Lifetime: one file; it appears when all is well.
+
+    `FILE.jsonl`, `FILE.parquet`, or a folder that `datasets.load_from_disk` reads.
+
+    Args:
+        path: where the rows go.
+        shape: of a row, by name: a type of arrow (`string`, `double`, `int64`, `bool`), `ANY`, a
+            list of one shape, or a mapping of shapes. JSON lines need none.
+        left_out: called with each row that does not fit.
+
+    Raises:
+        ConfigError: the name is of no such kind, a package is missing, or it cannot be written.
+    """
+
+    def __init__(self, path: Path, shape: Mapping[str, Any], left_out: LeftOut = _silent) -> None:
+        if path.suffix not in (".jsonl", ".parquet", ""):
+            raise ConfigError(f"{path}: FILE.jsonl, FILE.parquet, or a folder without a suffix")
+        self.count = 0
+        self._path, self._shape, self._left_out = path, shape, left_out
+        self._waiting: list[Row] = []
+        self._table: Any = None
+        self._schema: Any = None
+        self._place = _made(path)
+        suffix = path.suffix or ".parquet"
+        self._fresh = self._place / f"rows{suffix}"
+        if suffix == ".parquet":
+            _need("pyarrow")
+        if not path.suffix:
+            _need("datasets")
+        self._text: IO[str] | None = None
+        if suffix == ".jsonl":
+            self._text = open(self._fresh, "w", encoding="utf-8")  # noqa: SIM115 - see `__exit__`
+
+    def write(self, row: Row, where: str = "") -> None:
+        """Take in a row.
+
+        Raises:
+            ConfigError: the disk is full.
+        """
+        if self._text is not None:
+            try:
+                line = json.dumps(row, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                self._left_out(f"{where or self.count}: {error}"[:MAX_ERROR])
+                return
+            try:
+                self._text.write(f"{line}\n")
+            except OSError as error:
+                self._fail(error)
+            self.count += 1
+            return
+        self._waiting.append(row)
+        if len(self._waiting) >= BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        rows, self._waiting = self._waiting, []
+        if self._schema is None:
+            self._schema = pyarrow.schema(
+                [(name, arrow_type(part, [r.get(name) for r in rows]))
+                 for name, part in self._shape.items()]
+            )  # fmt: skip
+            self._table = parquet.ParquetWriter(self._fresh, self._schema)
+        try:
+            table = pyarrow.Table.from_pylist(rows, self._schema)
+        except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+            table = pyarrow.Table.from_pylist([r for r in rows if self._fits(r)], self._schema)
+        try:
+            self._table.write_table(table)
+        except OSError as error:
+            self._fail(error)
+        self.count += table.num_rows
+
+    def _fits(self, row: Row) -> bool:
+        import pyarrow
+
+        try:
+            pyarrow.Table.from_pylist([row], self._schema)
+        except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+            self._left_out(f"{row.get('id', '')}: does not fit: {error}"[:MAX_ERROR])
+            return False
+        return True
+
+    def _fail(self, error: OSError) -> NoReturn:
+        raise ConfigError(f"{self._path}: cannot be written: {error.strerror}") from error
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Put the file in its place, or take it away where something failed."""
+        try:
+            if kind is None:
+                self._finish()
+        except OSError as failure:
+            self._fail(failure)
+        finally:
+            if self._text is not None:
+                self._text.close()
+            shutil.rmtree(self._place, ignore_errors=True)
+
+    def _finish(self) -> None:
+        if self._text is not None:
+            self._text.close()
+        else:
+            # Also of no rows, so that there is a file with a schema.
+            self._flush()
+            self._table.close()
+        if self._path.suffix:
+            self._fresh.replace(self._path)
+            return
+        import datasets
+
+        found = datasets.Dataset.from_parquet(str(self._fresh), cache_dir=str(self._place / "c"))
+        found.save_to_disk(str(self._path))
+
+
+def arrow_type(shape: Any, values: list[Any]) -> Any:  # noqa: ANN401 - a shape, a type of arrow
+    """Return the arrow type of a shape; `values` decide where it says `ANY`."""
+    import pyarrow
+
+    if isinstance(shape, Mapping):
+        return pyarrow.struct(
+            [
+                (name, arrow_type(part, [v.get(name) for v in values if isinstance(v, dict)]))
+                for name, part in shape.items()
+            ]
+        )
+    if isinstance(shape, list):
+        inner = [item for value in values if isinstance(value, list) for item in value]
+        return pyarrow.list_(arrow_type(shape[0], inner))
+    if shape == ANY:
+        kinds = {type(value) for value in values if value is not None}
+        names = {bool: "bool", int: "int64", float: "double"}
+        shape = names.get(kinds.pop(), "string") if len(kinds) == 1 else "string"
+    return pyarrow.type_for_alias(shape)
+
+
+def _made(path: Path) -> Path:
+    """Return a fresh folder beside the target, so that moving from it is one step."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _need(package: str) -> None:
+    import importlib.util
+
+    if importlib.util.find_spec(package) is None:
+        raise ConfigError(f"this file needs {package}: pip install 'tilewright[data]'")

@@ -1,0 +1,215 @@
+"""Imported sets of problems, each a file of records under `home`, and addresses into them.
+
+`SET[/GROUP][/NUMBER][@REVISION]`: `kernelbench`, `kernelbench/level1`, `kernelbench/level1/12`,
+`kernelbench/level1-12`; or the path of a problem, of a folder of them, or of a file of
+KernelBench's rows (JSON lines, a JSON array, parquet).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from tilewright.errors import ProblemError, RecordError
+from tilewright.problems.loader import bundled_names, find_problem, read_problem
+from tilewright.problems.sets.base import Found, ProblemSet
+from tilewright.records import Problem
+from tilewright.records.parquet import LeftOut
+from tilewright.registry import catalogue, load
+
+__all__ = [
+    "find_one",
+    "find_problems",
+    "how_to_import",
+    "imported",
+    "problem_set",
+    "stored_path",
+    "write_set",
+]
+
+FOLDER = "problems"
+MAX_REVISION_LENGTH = 200
+ROWS = (".jsonl", ".json", ".parquet")
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def problem_set(name: str) -> ProblemSet:
+    """Return the installed set of this name.
+
+    Raises:
+        ProblemError: none is called so.
+    """
+    known = catalogue("problem_sets")
+    if name not in known:
+        raise ProblemError(f"no problem set {name!r}; installed: {', '.join(known) or 'none'}")
+    found: ProblemSet = load("problem_sets", name)
+    return found
+
+
+def how_to_import(name: str) -> str:
+    """Return what to type so that a set is here.
+
+    Raises:
+        ProblemError: none is called so.
+    """
+    chosen = problem_set(name)
+    command = f"tilewright problems import {name}"
+    clone = chosen.repository.rpartition("/")[2]
+    cloned = f"git clone {chosen.repository}   and then {command} --from {clone}"
+    if chosen.hub is None:
+        return f"it is not on the Hub; {cloned}"
+    return f"{command}   fetches it from the Hub; without the Hub {cloned}"
+
+
+def stored_path(home: Path, name: str, revision: str) -> Path:
+    """Return where a set of a revision is kept: one file, whatever the revision is called.
+
+    Raises:
+        ProblemError: no revision is called so.
+    """
+    if not revision.isprintable():
+        raise ProblemError(f"--revision {revision[:60]!r}: printable characters only")
+    # `refs/pr/1` is a revision of the Hub's, and `../x` would lead out of the folder.
+    quoted = quote(revision, safe="")
+    if len(quoted) > MAX_REVISION_LENGTH:
+        raise ProblemError(f"--revision {revision[:60]!r}...: longer than files are called")
+    return home / FOLDER / f"{name}@{quoted}.jsonl"
+
+
+def write_set(home: Path, name: str, revision: str, found: Found) -> Path:
+    """Keep what was read of a set; return the file.
+
+    Raises:
+        ProblemError: there is nothing to keep, or no revision is called so.
+    """
+    path = stored_path(home, name, revision)
+    if not found.problems:
+        first = found.skipped[0] if found.skipped else "the source is empty"
+        raise ProblemError(f"{name}: no problem could be read: {first}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text("".join(f"{item.to_json()}\n" for item in found.problems), encoding="utf-8")
+    fresh.replace(path)
+    return path
+
+
+def imported(home: Path) -> list[tuple[str, str, int]]:
+    """Return name, revision and number of problems of each set that was imported."""
+    found = []
+    for path in sorted((home / FOLDER).glob("*@*.jsonl")):
+        name, _, revision = path.stem.partition("@")
+        with open(path, encoding="utf-8") as file:
+            found.append((name, unquote(revision), sum(1 for _ in file)))
+    return found
+
+
+def find_problems(address: str, home: Path, left_out: LeftOut = _silent) -> list[Problem]:
+    """Return the problems at an address: a path, a bundled one, or those of an imported set.
+
+    Args:
+        address: what was asked for.
+        home: where imported sets are.
+        left_out: called with each line, row or file at a path that is no problem.
+
+    Raises:
+        ConfigError: the path is parquet, and pyarrow is missing.
+        ProblemError: there is none; the message says what there is, or how to import it.
+    """
+    # These of `os.path` also answer for what no file can be called, by length or otherwise.
+    path, is_file = Path(address), os.path.isfile(address)
+    if path.suffix in ROWS and is_file:
+        return _kept(path, problem_set("kernelbench").read(path, ""), left_out)
+    if address == "bundled":
+        return [find_problem(name) for name in bundled_names()]
+    one = is_file or os.path.isfile(path / "problem.py")
+    if one or address.removeprefix("bundled/") in bundled_names():
+        return [find_problem(address)]
+    base, _, revision = address.partition("@")
+    name, _, rest = base.partition("/")
+    if name not in catalogue("problem_sets"):
+        if os.path.isdir(path):
+            return _kept(path, _read_folder(path), left_out)
+        return [find_problem(address)]
+    problems = _read(_choose(home, name, revision))
+    chosen = [item for item in problems if _matches(item.id, name, rest)]
+    if not chosen:
+        groups = sorted({re.sub(r"[-/]\d+$", "", item.id) for item in problems})
+        raise ProblemError(f"no problem {address!r}; {name} has {', '.join(groups)}")
+    return chosen
+
+
+def find_one(address: str, home: Path) -> Problem:
+    """Return the one problem at an address.
+
+    Raises:
+        ProblemError: there is none, or there are several.
+    """
+    found = find_problems(address, home)
+    if len(found) > 1:
+        inside = f"{address.rstrip('/')}/" if Path(address).is_dir() else ""
+        listed = ", ".join(f"{inside}{item.id}" for item in found[:3])
+        more = ", ..." if len(found) > 3 else ""
+        raise ProblemError(f"{address} holds {len(found)} problems: give one of {listed}{more}")
+    return found[0]
+
+
+def _kept(path: Path, found: Found, left_out: LeftOut) -> list[Problem]:
+    if not found.problems:
+        raise ProblemError(found.skipped[0] if found.skipped else f"{path}: it is empty")
+    for line in found.skipped:
+        left_out(line)
+    return found.problems
+
+
+def _read_folder(folder: Path) -> Found:
+    """Read each problem that is a file of a folder, or a folder in it with a `problem.py`."""
+    found = Found()
+    for item in sorted(folder.iterdir()):
+        path = item / "problem.py" if item.is_dir() else item
+        if path.suffix != ".py" or not path.is_file() or item.name.startswith((".", "_")):
+            continue
+        try:
+            found.add(read_problem(path), str(path))
+        except ProblemError as error:
+            found.skipped.append(str(error))
+    if not found.problems and not found.skipped:
+        raise ProblemError(f"{folder}: no problem in it, neither NAME.py nor NAME/problem.py")
+    return found
+
+
+def _matches(identity: str, name: str, rest: str) -> bool:
+    """Tell whether an id is at, or below, the rest of an address."""
+    own = identity.removeprefix(f"{name}/").replace("-", "/")
+    asked = rest.replace("-", "/").strip("/")
+    return not asked or own == asked or own.startswith(f"{asked}/")
+
+
+def _choose(home: Path, name: str, revision: str) -> Path:
+    kept = [item[1] for item in imported(home) if item[0] == name]
+    if revision in kept:
+        return stored_path(home, name, revision)
+    if len(kept) == 1 and not revision:
+        return stored_path(home, name, kept[0])
+    if kept:
+        listed = ", ".join(f"{name}@{item}" for item in kept)
+        asked, _, rest = revision.partition("/")
+        if asked in kept:
+            raise ProblemError(f"the revision comes last: {name}/{rest}@{asked}")
+        raise ProblemError(f"which {name}? imported are: {listed}")
+    raise ProblemError(f"{name} is not imported yet: {how_to_import(name)}")
+
+
+def _read(path: Path) -> list[Problem]:
+    found = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                found.append(Problem.from_json(line))
+            except RecordError as error:
+                raise ProblemError(f"{path}:{number}: {error}; import the set again") from error
+    return found

@@ -1,0 +1,180 @@
+"""From a file to a `Problem`, by its syntax tree: problem code is run by the judge alone."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tilewright.errors import ProblemError
+from tilewright.languages.syntax import parse_tree
+from tilewright.records import Case, Problem, SourceFile
+from tilewright.records.base import is_text
+
+__all__ = ["bundled_names", "find_problem", "parse_problem", "read_problem"]
+
+MAX_SAID = 200
+BUNDLED = Path(__file__).parent / "bundled"
+_LITERALS = ("CASES", "VARY", "GRADS", "DONATES", "PRECISION", "MODE", "ENTRY", "TOLERANCE")
+
+
+def bundled_names() -> list[str]:
+    """Return the names of the bundled problems, sorted."""
+    return sorted(path.parent.name for path in BUNDLED.glob("*/problem.py"))
+
+
+def find_problem(address: str) -> Problem:
+    """Return the problem at `address`: a path, `bundled/NAME`, or the bare bundled name.
+
+    A path may leave out `.py`, or be a folder with a `problem.py`.
+
+    Raises:
+        ProblemError: there is no such problem, or it is none.
+    """
+    for path in (Path(address, "problem.py"), Path(address)):
+        if os.path.isfile(path):
+            return read_problem(path)
+    name = address.removeprefix("bundled/")
+    if name in bundled_names():
+        return read_problem(BUNDLED / name / "problem.py", name=name, set_name="bundled")
+    if os.path.isfile(f"{address}.py"):
+        return read_problem(Path(f"{address}.py"))
+    known = ", ".join(bundled_names())
+    raise ProblemError(
+        f"no problem {address[:MAX_SAID]!r}: it is neither a file nor a bundled problem; "
+        f"bundled: {known}"
+    )
+
+
+def read_problem(path: Path, *, name: str = "", set_name: str = "") -> Problem:
+    """Read a problem file.
+
+    Raises:
+        ProblemError: it cannot be read, or is not a problem.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError(f"{path}: cannot be read: {error}") from error
+    if not is_text(str(path)):
+        raise ProblemError(f"{str(path)!r}: its name is not UTF-8; rename it")
+    stem = name or (path.parent.name if path.name == "problem.py" else path.stem)
+    identity = f"{set_name}/{stem}" if set_name else stem
+    return parse_problem(text, identity, stem, str(path))
+
+
+def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
+    """Return the problem in `text`; `stem` is the entry's name where the text gives none.
+
+    Raises:
+        ProblemError: it does not parse, a literal is not one, or required names are missing.
+    """
+    try:
+        tree = parse_tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        # The last two: nested deeper than Python's parser can follow.
+        raise ProblemError(f"{where}: not Python: {error or 'nested too deeply'}") from error
+    defined = _defined(tree)
+    literals = _literals(tree, where)
+    if {"Model", "get_inputs"} <= defined:
+        kind, entry, cases = "module", "ModelNew", [Case(name="default")]
+    elif {"reference", "inputs"} <= defined:
+        kind, entry = "function", literals.get("ENTRY", stem)
+        cases = _cases(literals.get("CASES"), where)
+    else:
+        raise ProblemError(
+            f"{where}: not a problem: it defines neither `Model` and `get_inputs` (a module "
+            "problem) nor `reference`, `inputs` and `CASES` (a function problem)"
+        )
+    vary = literals.get("VARY") or {}
+    if not isinstance(vary, dict):
+        raise ProblemError(f"{where}: VARY must be a dict of `sizes` and `contents`")
+    try:
+        found = Problem(
+            id=identity,
+            kind=kind,
+            source=SourceFile(path="problem.py", text=text),
+            entry=entry,
+            cases=tuple(cases),
+            mode=literals.get("MODE", "train"),
+            precision=literals.get("PRECISION", "tf32"),
+            grads=tuple(literals.get("GRADS", ())),
+            writable_inputs=tuple(literals.get("DONATES", ())),
+            input_variations=None if vary.get("contents") is None else tuple(vary["contents"]),
+            size_ranges={key: tuple(value) for key, value in vary.get("sizes", {}).items()},
+            tolerance=literals.get("TOLERANCE"),
+        )
+    except (ValidationError, TypeError, AttributeError) as error:
+        raise ProblemError(f"{where}: {_first(error)}") from error
+    try:
+        Problem.model_validate_json(found.to_json())
+    except ValueError as error:
+        # A lone surrogate, a number of thousands of digits: no record could hold it.
+        raise ProblemError(f"{where}: a name or literal of it cannot be written as JSON") from error
+    return found
+
+
+def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of the file
+    if not isinstance(value, list | tuple) or not value:
+        raise ProblemError(f"{where}: CASES must be a list of dicts with at least one case")
+    cases = []
+    for number, item in enumerate(value):
+        if not isinstance(item, dict):
+            raise ProblemError(f"{where}: case {number} of CASES is not a dict")
+        params = {key: item[key] for key in item if key != "name"}
+        try:
+            cases.append(Case(name=str(item.get("name", f"case {number + 1}")), params=params))
+        except ValidationError as error:
+            raise ProblemError(f"{where}: case {number} of CASES: {_first(error)}") from error
+    names = [case.name for case in cases]
+    if len(set(names)) != len(names):
+        raise ProblemError(f"{where}: two of CASES have the same name")
+    return cases
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {item.id for item in node.targets if isinstance(item, ast.Name)}
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+def _literals(tree: ast.Module, where: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            continue
+        name = node.targets[0].id
+        if name in _LITERALS:
+            try:
+                found[name] = ast.literal_eval(node.value)
+            except (ValueError, TypeError, RecursionError, MemoryError) as error:
+                raise ProblemError(
+                    f"{where}:{node.lineno}: {name} must be a literal: it is read without "
+                    "running the file"
+                ) from error
+    return found
+
+
+WRITTEN_AS = {
+    "input_variations": "VARY.contents",
+    "size_ranges": "VARY.sizes",
+    "writable_inputs": "DONATES",
+}
+"""Field of a `Problem`: what a problem file calls it."""
+
+
+def _first(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        parts = [WRITTEN_AS.get(part, part) for part in map(str, first["loc"])]
+        return f"{'.'.join(parts)}: {first['msg']}"
+    return str(error)

@@ -1,0 +1,233 @@
+"""Gold files of KernelBench-X and TritonBench: an implementation, a line of 146 `#`, its tests.
+
+The tests call the wrapper on inputs that they make. A problem made of such a file runs them with
+the wrapper watched: each of its calls is a case, with the arguments of that call as inputs. How
+many there are is told from the text, since the tests are run by the judge alone. Operators that
+take keywords of any name are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Collection
+from pathlib import PurePath
+
+from tilewright.errors import ProblemError
+from tilewright.languages.syntax import parse_tree
+from tilewright.problems.sets.gold_file_tests import (
+    Form,
+    count_calls,
+    find_tests,
+    form_of,
+    without_runs,
+)
+from tilewright.records import Case, Problem, SourceFile
+
+__all__ = ["SEPARATOR", "problem_of", "split_gold"]
+
+SEPARATOR = "#" * 146
+MAX_CALLS = 24
+"""Calls of a gold file's tests that become cases; of more the first ones."""
+BESIDE = """def _beside(name, text):
+    import sys
+    import types
+
+    sys.modules[name] = types.ModuleType(name)
+    exec(text, vars(sys.modules[name]))
+
+
+"""
+GLUE = '''
+
+ENTRY = {entry!r}
+CASES = {cases}
+BY_PLACE, BY_NAME = {places!r}, {names!r}
+reference = {entry}
+
+
+def _copied(value):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_copied, value))
+    if isinstance(value, dict):
+        return {{key: _copied(item) for key, item in value.items()}}
+    return value
+
+
+def _calls():
+    """Return the arguments of each call of the tests that the operator does not refuse."""
+    import inspect
+
+    found, own, signature = [], globals()[ENTRY], inspect.signature(reference)
+
+    def watched(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        # Before the call, which may overwrite them.
+        by_name = [bound.arguments[name] for name in BY_NAME]
+        given = _copied([*bound.args[:BY_PLACE], *by_name])
+        globals()[ENTRY] = own
+        try:
+            answer = own(*args, **kwargs)
+        finally:
+            globals()[ENTRY] = watched
+        found.append(given)
+        return answer
+
+    globals()[ENTRY] = watched
+    try:
+        {runs}
+    finally:
+        globals()[ENTRY] = own
+    return found
+
+
+def inputs(case, generator):
+    found = _calls()
+    if not found:
+        raise ValueError("the tests make no call that " + ENTRY + " answers")
+    # Of calls that a condition skips, or that are refused, others stand in the place.
+    return found[case["call"] % len(found)]
+'''
+
+
+def split_gold(text: str, where: str) -> tuple[str, str]:
+    """Return the implementation and the tests of a gold file.
+
+    Raises:
+        ProblemError: the line between them is missing.
+    """
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if line.strip() == SEPARATOR:
+            return "\n".join(lines[:number]).rstrip(), "\n".join(lines[number + 1 :]).strip()
+    raise ProblemError(f"{where}: no line of {len(SEPARATOR)} '#' between gold and tests")
+
+
+def problem_of(
+    text: str,
+    identity: str,
+    where: str,
+    *,
+    category: str = "",
+    description: str = "",
+    thresholds: tuple[float, float, float] | None = None,
+    printed: bool = False,
+    beside: tuple[SourceFile, ...] = (),
+) -> Problem:
+    """Return the problem of a gold file.
+
+    Args:
+        text: of the file.
+        identity: of the problem.
+        where: the file, for errors.
+        category: of the operator.
+        description: of what is asked for, in the words of the benchmark.
+        thresholds: of a task that asks for quantization.
+        printed: whether the benchmark compares what the tests print, as TritonBench does. Where
+            they print nothing any candidate passes that ends.
+        beside: modules of the benchmark that its tests may import.
+
+    Raises:
+        ProblemError: it does not parse, has no test, its tests call nothing that it defines, or
+            what they call takes keywords of any name.
+    """
+    gold, tests = split_gold(text, where)
+    implementation, tree = _parsed(gold, where), _parsed(tests, where)
+    defined = {n.name: n for n in implementation.body if isinstance(n, ast.FunctionDef)}
+    run = find_tests(tree)
+    if not run:
+        raise ProblemError(f"{where}: its tests define no function test_NAME")
+    wrapper = _wrapper(run, defined, where)
+    form = _form(defined[wrapper], tree, where)
+    count = max(int(min(count_calls(tree, run, wrapper), MAX_CALLS)), 1)
+    names = [test.name for test in run]
+    tests = _imported(tree, beside) + without_runs(tests, tree, names)
+    source = f"{gold}\n\n\n{tests}{_glue(wrapper, names, form, count)}"
+    return Problem(
+        id=identity,
+        kind="function",
+        source=SourceFile(path="problem.py", text=source),
+        entry=wrapper,
+        cases=tuple(Case(name=f"call {n + 1}", params={"call": n}) for n in range(count)),
+        keyword_args=form.keywords,
+        input_variations=("nominal",),
+        category=category,
+        description=description,
+        official_comparison="runs" if printed and not _prints(tree) else "by_dtype",
+        thresholds=thresholds,
+        # KernelBench-X asks for one of these, though some of its own golds have neither (K3).
+        aliases=tuple(
+            name for name in (PurePath(identity).name, "kernel_function") if name != wrapper
+        ),
+    )
+
+
+def _parsed(text: str, where: str) -> ast.Module:
+    try:
+        return parse_tree(text)
+    except SyntaxError as error:
+        raise ProblemError(f"{where}: not Python: {error}") from error
+
+
+def _imported(tests: ast.Module, beside: tuple[SourceFile, ...]) -> str:
+    """Return what makes those modules importable that the tests import."""
+    names = {
+        name
+        for node in ast.walk(tests)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (getattr(node, "module", None), *(alias.name for alias in node.names))
+    }
+    wanted = [file for file in beside if PurePath(file.path).stem in names]
+    made = "".join(f"_beside({PurePath(f.path).stem!r}, {f.text!r})\n\n\n" for f in wanted)
+    return f"{BESIDE}{made}" if wanted else ""
+
+
+def _glue(wrapper: str, tests: list[str], form: Form, count: int) -> str:
+    """Return what makes a problem of a gold file: cases, inputs and the reference."""
+    cases = [{"name": f"call {number + 1}", "call": number} for number in range(count)]
+    return GLUE.format(
+        entry=wrapper,
+        cases=json.dumps(cases),
+        places=form.positional,
+        names=form.keywords,
+        runs="\n        ".join(f"{test}()" for test in tests),
+    )
+
+
+def _wrapper(run: list[ast.FunctionDef], defined: Collection[str], where: str) -> str:
+    """Return the first function of the gold part that the tests call.
+
+    Raises:
+        ProblemError: there is none.
+    """
+    called = (getattr(node, "func", None) for test in run for node in ast.walk(test))
+    for function in called:
+        if isinstance(function, ast.Name) and function.id in defined:
+            return function.id
+    raise ProblemError(f"{where}: {run[0].name} calls no function of the gold part")
+
+
+def _prints(tests: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
+        for node in ast.walk(tests)
+    )
+
+
+def _form(operator: ast.FunctionDef, tests: ast.Module, where: str) -> Form:
+    """Return in what form the tests pass arguments to an operator.
+
+    Raises:
+        ProblemError: the operator takes keywords of any name.
+    """
+    if operator.args.kwarg is not None:
+        raise ProblemError(
+            f"{where}: {operator.name} takes **{operator.args.kwarg.arg}: the names of its "
+            "arguments differ from call to call, and candidates are called in one form"
+        )
+    return form_of(tests, operator)

@@ -1,0 +1,163 @@
+"""Appending to an event log, and reading one that may have been cut off."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from pydantic import ValidationError
+
+from tilewright.errors import ConfigError, RecordError
+from tilewright.records.events import EVENT, RequestsIssued, RunStarted, Stepped, Turn, TurnFinished
+from tilewright.records.renamed_fields import current_line
+
+__all__ = ["EVENTS", "EventLog", "length_of", "parse_event", "read_events", "turns_of"]
+
+EVENTS = "events.jsonl"
+_REQUESTS = (b'{"event":"requests_issued",', b'{"event":"asked",')
+
+
+class EventLog:
+    """The log of one run, open for writing. Lifetime: the run.
+
+    Each event is on the disk when `append` returns. A line that a kill cut off is taken away.
+
+    Args:
+        folder: of the run.
+        length: its bytes when it was read by whoever goes on with it.
+
+    Raises:
+        ConfigError: it cannot be written, somebody else writes it, or has written it since.
+    """
+
+    def __init__(self, folder: Path, length: int | None = None) -> None:
+        self.path = folder / EVENTS
+        try:
+            self._file: IO[bytes] = open(self.path, "ab+")  # noqa: SIM115 - closed in `close`
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise ConfigError(f"{folder}: somebody else is at work on this run") from error
+        if length is not None and os.fstat(self._file.fileno()).st_size != length:
+            self._file.close()
+            raise ConfigError(f"{folder}: somebody else went on with this run just now; try again")
+        self._drop_torn_line()
+
+    def _drop_torn_line(self) -> None:
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self._file.truncate(whole)
+        self._file.seek(0, os.SEEK_END)
+
+    def append(self, event: RunStarted | RequestsIssued | TurnFinished | Stepped) -> None:
+        """Write an event.
+
+        Raises:
+            ConfigError: the disk is full, or the folder is gone.
+        """
+        self.extend([event])
+
+    def extend(
+        self, events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]
+    ) -> None:
+        """Write events that come together: all are on the disk when this returns.
+
+        Raises:
+            ConfigError: the disk is full, or the folder is gone.
+        """
+        try:
+            for event in events:
+                self._file.write(event.model_dump_json().encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Return the log itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def length_of(folder: Path) -> int:
+    """Return the bytes of a run's log, to be asked for before it is read.
+
+    Raises:
+        RecordError: there is no log.
+    """
+    path = folder / EVENTS
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
+
+
+def parse_event(line: bytes) -> RunStarted | RequestsIssued | TurnFinished | Stepped:
+    """Parse one line of an event log; a line with old names is accepted.
+
+    Raises:
+        ValidationError: the line is damaged.
+    """
+    return EVENT.validate_json(current_line(line))
+
+
+def turns_of(events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]) -> list[Turn]:
+    """Return what came of each ask: where it was judged again, the last."""
+    return list({e.turn.ask.id: e.turn for e in events if isinstance(e, TurnFinished)}.values())
+
+
+def read_events(
+    folder: Path, *, asked: bool = True, left_out: Callable[[str], None] | None = None
+) -> Iterator[RunStarted | RequestsIssued | TurnFinished | Stepped]:
+    """Yield the events of a run in order; a last line without an end is left out.
+
+    Args:
+        folder: of the run.
+        asked: whether to yield what was asked too, which who looks at results does not need.
+        left_out: called with each line that is damaged or of a newer schema, which is then passed
+            over; for who looks at results.
+
+    Raises:
+        RecordError: there is no log, or, without `left_out`, a line cannot be read.
+    """
+    path = folder / EVENTS
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
+    with file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            if not asked and line.startswith(_REQUESTS):
+                continue
+            try:
+                yield parse_event(line)
+            except ValidationError as error:
+                first = error.errors()[0]
+                where = ".".join(str(part) for part in first["loc"])
+                message = f"{path}:{number}: {where}: {first['msg']}"
+                if left_out is None:
+                    raise RecordError(message) from error
+                left_out(message)

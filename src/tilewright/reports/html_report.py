@@ -1,0 +1,181 @@
+"""One page of a report: everything that it needs stands in it, and it asks no network.
+
+What foreign code wrote is data in a JSON block, and is put on the page as text, never as markup.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilewright.records import EvalReport
+from tilewright.records.events import EvalSummary, Turn
+from tilewright.reports.csv_markdown import MAX_FLIPS
+from tilewright.reports.loader import Gathered, Run
+from tilewright.reports.single_file import block, drawn
+from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.learning_curves import curves
+from tilewright.scoring.roofline import lights
+from tilewright.scoring.summary import explained_by_run, group_of
+
+__all__ = ["document", "page", "shown_report"]
+
+MAX_LINES = 5000
+"""Candidates that a page lists; all of them are in the CSV."""
+MAX_SOURCE, MAX_REASON = 20_000, 400
+"""Characters of a candidate's source, and of the reason of a verdict, that a page shows."""
+HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
+LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
+"""Room for candidates that are listed, and for those in full: a page has 8 MB at most."""
+
+
+def page(shown: dict[str, Any]) -> str:
+    """Return the whole page of a document as HTML."""
+    return drawn("page", shown["title"], shown, ["page.css"])
+
+
+def document(gathered: Gathered, title: str) -> dict[str, Any]:
+    """Return what the page is drawn from."""
+    runs = [_run(run, number, gathered) for number, run in enumerate(gathered.runs)]
+    listed = sum(len(run["rows"]) for run in runs)
+    left_out = sum(len(run.turns) for run in gathered.runs) - listed
+    shown = {"title": title, "left_out": left_out, "runs": runs}
+    if len(runs) > 1:
+        shown["explained_by_run"] = explained_by_run(
+            {run.name: run.turns for run in gathered.runs},
+            gathered.runs[0].begun.protocols,
+            gathered.weak,
+            {run.name: run.unanswered for run in gathered.runs},
+        )
+    return shown
+
+
+def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
+    mark, share = f"{number}/", len(gathered.runs)
+    own = {k.removeprefix(mark): v for k, v in gathered.whole.items() if k.startswith(mark)}
+    whole = {key: shown_report(report) for key, report in own.items()}
+    chosen = set(whole)
+    rows = [_row(turn, run) for turn in _kept(run, chosen, MAX_LINES // share)]
+    if not gathered.full:
+        whole = dict(_that_fit(whole, WHOLE_BYTES // share))
+        size = len(block(rows))
+        if size > LINES_BYTES // share:
+            most = len(rows) * LINES_BYTES // share // size
+            rows = [_row(turn, run) for turn in _kept(run, chosen, most)]
+    flips = run.summary["flips"][: MAX_FLIPS // share]
+    return {
+        "name": run.name,
+        "folder": str(run.folder),
+        "path": str(run.folder.resolve()),
+        "left": run.left,
+        "problems": run.begun.problems,
+        "protocols": list(run.begun.protocols),
+        "device": run.begun.device,
+        "evaluator": run.begun.evaluator,
+        "problems_not_linted": run.begun.problems_not_linted,
+        "machines": _machines(list(own.values())),
+        "summary": run.summary | {"flips": flips},
+        "curves": _curves(run, gathered.weak),
+        "rows": rows,
+        "whole": whole,
+    }
+
+
+def _curves(run: Run, weak: frozenset[str]) -> list[dict[str, Any]]:
+    return curves(run.turns, weak) if any(turn.ask.turn for turn in run.turns) else []
+
+
+def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:
+    """Return on what machines reports were made, in words, and how many of them each made."""
+    found: Counter[str] = Counter()
+    for report in reports:
+        host = report.environment.host
+        words = [f"{name} {host[name]}" for name in HARDWARE if name in host]
+        words += [f"{name} {version}" for name, version in report.environment.versions.items()]
+        found[", ".join(words)] += 1
+    return found.most_common()
+
+
+def _that_fit(whole: dict[str, Any], room: int) -> Iterator[tuple[str, Any]]:
+    """Yield what fits into so many bytes, in order; what is larger than the rest of it is not in.
+
+    Not counted in characters: one that a page has to write as an escape takes six.
+    """
+    for key, item in whole.items():
+        size = len(block(item))
+        if size <= room:
+            room -= size
+            yield key, item
+
+
+def _kept(run: Run, shown: set[str], most: int) -> list[Turn]:
+    """Return the turns that have a line: all, unless there are thousands."""
+    if len(run.turns) <= most:
+        return run.turns
+    named = {key.rpartition("/")[0] for key in shown}
+    rest = [turn.ask.id for turn in run.turns if turn.ask.id not in named]
+    room = max(most - len(named), 0)
+    named |= set(rest[:: max(len(rest) // max(room, 1), 1)][:room])
+    return [turn for turn in run.turns if turn.ask.id in named]
+
+
+def _row(turn: Turn, run: Run) -> dict[str, Any]:
+    return {
+        "ask": turn.ask.id,
+        "problem": turn.ask.problem,
+        "group": group_of(turn.ask.problem),
+        "note": run.annotations.get(turn.ask.id, ""),
+        "judgements": [_judgement(item) for item in turn.judgements],
+    }
+
+
+def _judgement(item: EvalSummary) -> dict[str, Any]:
+    shown = item.model_dump(exclude_none=True, exclude_defaults=True)
+    if len(item.reason) > MAX_REASON:
+        shown["reason"] = f"{item.reason[:MAX_REASON]}..."
+    return shown | {"protocol": item.protocol, "verdict": item.verdict}
+
+
+def shown_report(report: EvalReport) -> dict[str, Any]:
+    """Return what a page shows of one report."""
+    source = "\n\n".join(
+        f"# {file.path}\n{file.text}" if len(report.request.candidate.files) > 1 else file.text
+        for file in report.request.candidate.files
+    )
+    return {
+        "language": report.request.candidate.language,
+        "source": source[:MAX_SOURCE],
+        "cut": len(source) > MAX_SOURCE,
+        "seed": report.seed,
+        "advice": advice(report),
+        "lights": [
+            {
+                "case": item.case,
+                "limit": item.limit,
+                "share": item.candidate_share,
+                "intensity": (item.work.flops or 0) / item.work.moved_bytes,
+                "flops_per_s": item.flops_per_s or 0,
+                "bytes_per_s": item.bytes_per_s,
+            }
+            for item in lights(report)
+        ],
+        "comparisons": [
+            {
+                "case": item.case,
+                "baseline": item.baseline,
+                "reference_us": item.baseline_timing.median_us,
+                "candidate_us": item.candidate.median_us,
+                "speedup": item.speedup,
+                "low": item.speedup_low,
+                "high": item.speedup_high,
+                "labels": list(item.labels),
+            }
+            for item in report.comparisons
+        ],
+        "findings": [
+            {"code": item.code, "summary": item.summary, "evidence": item.evidence}
+            for item in report.findings
+        ],
+        "message": str(getattr(report.outcome, "message", "")),
+    }

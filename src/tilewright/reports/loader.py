@@ -1,0 +1,258 @@
+"""From run folders to what a page shows: turns, numbers, and a bounded number of whole reports."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from heapq import nlargest, nsmallest
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tilewright.errors import ConfigError, RecordError
+from tilewright.loop.run_state import CANDIDATES, PROBLEMS, lines_of
+from tilewright.records import EvalReport
+from tilewright.records.base import digest_text, is_text
+from tilewright.records.event_log import read_events, turns_of
+from tilewright.records.events import EvalSummary, RunStarted, Turn
+from tilewright.records.run_folder import read_report
+from tilewright.scoring.summary import summary_of
+
+__all__ = ["Gathered", "Run", "annotate", "gather", "read_run", "uncollected"]
+
+MAX_WHOLE_REPORTS = 300
+"""Candidates that a page shows in full."""
+MAX_EXTREME = 15
+"""The part of them that are the slowest of a run, and as many the fastest."""
+ANNOTATIONS = "annotations.yaml"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder, read."""
+
+    folder: Path
+    begun: RunStarted
+    turns: list[Turn]
+    summary: dict[str, Any]
+    sources: str
+    """Digest of the problems that were judged."""
+    annotations: dict[str, str] = field(default_factory=dict)
+    left: int = 0
+    """Candidates that have not been judged yet."""
+    name: str = ""
+    """What it is called among those that it is shown with."""
+    unanswered: frozenset[str] = frozenset()
+    """Problems for which it was given no candidate."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Runs that can be compared, and the reports that are shown in full."""
+
+    runs: list[Run]
+    whole: dict[str, EvalReport]
+    """By `RUN NUMBER/ask/protocol`."""
+    full: bool = False
+    """Whether all that there is was asked for, however large the page gets."""
+    weak: frozenset[str] = frozenset()
+    """Problems that count strictly in none of the runs."""
+    skipped: tuple[str, ...] = ()
+    """Lines and reports that cannot be read, each by its file."""
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Collect no garbage meanwhile, and none of what was made then: records hold no cycles.
+
+    To look for some each time that there are more takes four times as long as reading them.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was:
+            gc.enable()
+
+
+def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
+    """Read a run folder; lines of its log that are damaged are named in `skipped`.
+
+    Raises:
+        RecordError: it is none; the message names the file.
+    """
+    damaged: list[str] = []
+    events = list(read_events(folder, asked=False, left_out=damaged.append))
+    if not events or not isinstance(events[0], RunStarted):
+        raise RecordError(damaged[0] if damaged else f"{folder}: its event log has no beginning")
+    if skipped is not None:
+        skipped += damaged
+    turns = turns_of(events)
+    begun, notes = events[0], _annotations(folder)
+    lacking, left = _without_candidate(folder, turns)
+    summary = summary_of(turns, begun.unsound_problems, lacking)
+    return Run(folder, begun, turns, summary, _sources(folder), notes, left, begun.name, lacking)
+
+
+def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[str], int]:
+    """Return the problems for which a run was given no candidate, and how many it has not judged.
+
+    None where a model writes them: it is asked for each.
+    """
+    path = folder / CANDIDATES
+    if not path.is_file():
+        return frozenset(), 0
+    with open(path, "rb") as file:
+        left = max(sum(1 for _ in file) - len(turns), 0)
+    lacking = set(_said(folder / PROBLEMS, "id")) - {turn.ask.problem for turn in turns}
+    if left and lacking:
+        lacking -= set(_said(path, "ask", "problem"))
+    return frozenset(lacking), left
+
+
+def _said(path: Path, *names: str) -> Iterator[str]:
+    """Yield what each line of a file says at a place; a line that does not is passed over."""
+    for line in lines_of(path):
+        try:
+            found = json.loads(line)
+            for name in names:
+                found = found[name]
+        except (ValueError, KeyError, TypeError):
+            continue
+        if isinstance(found, str):
+            yield found
+
+
+def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
+    """Read runs that make one leaderboard.
+
+    What the linter found weak before any of them is left out of all of them.
+
+    Raises:
+        ConfigError: they differ in problems, protocols or device.
+        RecordError: one cannot be read.
+    """
+    skipped: list[str] = []
+    runs = [read_run(folder, skipped) for folder in folders]
+    for run in runs[1:]:
+        _compare(runs[0], run)
+    names = Counter(run.name for run in runs)
+    runs = [
+        replace(run, name=f"{run.name} ({run.folder})") if names[run.name] > 1 else run
+        for run in runs
+    ]
+    weak = frozenset(name for run in runs for name in run.begun.unsound_problems)
+    runs = [
+        run
+        if weak == set(run.begun.unsound_problems)
+        else replace(run, summary=summary_of(run.turns, weak, run.unanswered))
+        for run in runs
+    ]
+    chosen = _chosen(runs, None if full else MAX_WHOLE_REPORTS)
+    whole = {}
+    for number, turn, item in chosen:
+        try:
+            whole[f"{number}/{turn.ask.id}/{item.protocol}"] = read_report(
+                runs[number].folder / item.report
+            )
+        except RecordError as error:
+            # The line of the event log stays.
+            skipped.append(f"{runs[number].folder / item.report}: {error}")
+    return Gathered(runs, whole, full, weak, tuple(skipped))
+
+
+def _compare(one: Run, other: Run) -> None:
+    both = f"{one.folder} and {other.folder} cannot be compared"
+    for name in ("problems", "protocols", "device"):
+        ours, theirs = getattr(one.begun, name), getattr(other.begun, name)
+        if ours != theirs and (name != "protocols" or set(ours) != set(theirs)):
+            raise ConfigError(f"{both}: {name} are {ours!r} and {theirs!r}; make a report of each")
+    if one.sources != other.sources:
+        raise ConfigError(
+            f"{both}: their problems are called alike and are not the same; make a report of each"
+        )
+
+
+def _chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, EvalSummary]]:
+    """Return whose reports are shown in full; of several runs each has its share of the room."""
+    chosen = []
+    for number, run in enumerate(runs):
+        found = [(turn, item) for turn in run.turns for item in turn.judgements if item.report]
+        places = range(len(found)) if most is None else _picked(found, max(most // len(runs), 1))
+        chosen += [(number, *found[place]) for place in places]
+    return chosen
+
+
+def _picked(found: list[tuple[Turn, EvalSummary]], most: int) -> Sequence[int]:
+    """Return the places of what was refused or odd, of the slowest and fastest, then evenly."""
+    if len(found) <= most:
+        return range(len(found))
+    refused: list[int] = []
+    odd: list[int] = []
+    speeds: list[tuple[float, int]] = []
+    for place, (_, item) in enumerate(found):
+        if item.verdict in ("rejected", "unjudged"):
+            refused.append(place)
+        elif item.findings:
+            odd.append(place)
+        if item.speedup is not None:
+            speeds.append((item.speedup, place))
+    share = most // MAX_EXTREME
+    ends = nsmallest(share, speeds) + nlargest(share, speeds)
+    kept = dict.fromkeys([*[*refused, *odd][: most // 2], *(place for _, place in ends)])
+    rest = [place for place in range(len(found)) if place not in kept]
+    room = most - len(kept)
+    return [*kept, *rest[:: max(len(rest) // room, 1)][:room]]
+
+
+def annotate(folders: Sequence[Path], ask: str, text: str) -> None:
+    """Put a person's judgement beside a verdict, never instead of it.
+
+    Raises:
+        ConfigError: none of the runs has such a candidate, or several have, or the file cannot be
+            written.
+    """
+    if not is_text(text):
+        raise ConfigError(f"--annotate {ask} {text!r}: not UTF-8")
+    runs = [read_run(folder) for folder in dict.fromkeys(folders)]
+    having = [run for run in runs if ask in {turn.ask.id for turn in run.turns}]
+    if len(having) != 1:
+        names = " and ".join(str(run.folder) for run in having or runs)
+        known = ", ".join(turn.ask.id for turn in runs[0].turns[:3])
+        said = f"{names} have it; give one of them alone" if having else f"not in {names}"
+        raise ConfigError(f"--annotate {ask}: {said}" + ("" if having else f", with {known}, ..."))
+    (run,) = having
+    path, kept = run.folder / ANNOTATIONS, {**run.annotations, ask: text}
+    try:
+        path.write_text(yaml.safe_dump(kept), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _sources(folder: Path) -> str:
+    try:
+        return digest_text((folder / PROBLEMS).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{folder / PROBLEMS}: cannot be read: {error}") from error
+
+
+def _annotations(folder: Path) -> dict[str, str]:
+    path = folder / ANNOTATIONS
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RecordError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise RecordError(f"{path}: wants `candidate: text` lines")
+    if not all(is_text(str(text)) for pair in found.items() for text in pair):
+        raise RecordError(f"{path}: holds what no UTF-8 can be written of")
+    return {str(key): str(value) for key, value in found.items()}

@@ -1,0 +1,205 @@
+"""The turns of a run as a viewer needs them: a short line for each, and one whole on demand.
+
+Reads a log that may still be written to; what is whole is kept as its place in the file.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tilewright.errors import RecordError
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.policies.base import digest_of
+from tilewright.loop.prompts import conversation
+from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.records import EvalReport, Problem
+from tilewright.records.event_log import EVENTS, parse_event
+from tilewright.records.events import EvalSummary, RunStarted, Turn, TurnFinished
+from tilewright.records.run_folder import read_report
+from tilewright.reports.html_report import shown_report
+
+__all__ = ["Turns"]
+
+MAX_TEXT = 60_000
+"""Characters of a prompt's message or of a reply that are shown."""
+
+
+class Turns:
+    """The turns of one run folder, as far as its log has come. Safe to use from several threads.
+
+    Raises:
+        RecordError: there is no run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._places: list[tuple[int, int]] = []
+        self._numbers: dict[str, int] = {}
+        self._read = 0
+        self._lines = 0
+        self._best: dict[tuple[str, int], float] = {}
+        self._right: set[tuple[str, int]] = set()
+        self.rows: list[dict[str, Any]] = []
+        self.skipped: list[str] = []
+        """Lines that are damaged or of a newer schema, each by its file and number."""
+        self.begun: RunStarted | None = None
+        self.problems: dict[str, Problem] = {}
+        self.look()
+        if self.begun is None:
+            said = self.skipped[0] if self.skipped else f"{folder}: its event log has no beginning"
+            raise RecordError(said)
+        self.problems = {p.id: p for p in map(Problem.from_json, lines_of(folder / PROBLEMS))}
+
+    def look(self) -> None:
+        """Read what was written since the last time."""
+        with self._lock:
+            path = self.folder / EVENTS
+            try:
+                file = open(path, "rb")  # noqa: SIM115 - closed below
+            except OSError as error:
+                raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
+            with file:
+                file.seek(self._read)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._lines += 1
+                    self._take(line, path)
+                    self._read += len(line)
+
+    def _take(self, line: bytes, path: Path) -> None:
+        try:
+            event = parse_event(line)
+        except ValidationError as error:
+            self.skipped.append(f"{path}:{self._lines}: {error.errors()[0]['msg']}")
+            return
+        if isinstance(event, RunStarted):
+            self.begun = event
+        elif isinstance(event, TurnFinished):
+            self._numbers[event.turn.ask.id] = len(self.rows)
+            self._places.append((self._read, len(line)))
+            self.rows.append(self._row(event.turn))
+
+    def _row(self, turn: Turn) -> dict[str, Any]:
+        """Return the short line of a turn, with what it is among those before it."""
+        ask, item = turn.ask, turn.judgements[0] if turn.judgements else None
+        key, marks = (ask.problem, ask.sample), list[str]()
+        if item is not None and item.verdict == "correct":
+            if key not in self._right:
+                marks.append("first correct")
+            self._right.add(key)
+        marks += self._moved(key, turn, item)
+        if item is not None and item.verdict == "rejected":
+            marks.append("hack")
+        reply = turn.reply
+        row: dict[str, Any] = {
+            "n": len(self.rows),
+            "id": ask.id,
+            "problem": ask.problem,
+            "sample": ask.sample,
+            "turn": ask.turn,
+            "parents": [self._numbers[name] for name in ask.parents if name in self._numbers],
+            "verdict": item.verdict if item is not None else ask.role,
+            "marks": marks,
+        }
+        if item is not None and item.speedup is not None:
+            row |= {"speedup": item.speedup, "low": item.low, "high": item.high}
+        if item is not None and item.verdict != "correct":
+            row["reason"] = item.reason[:160]
+        if reply is not None:
+            row |= {"tokens": reply.prompt_tokens + reply.reply_tokens, "usd": reply.usd}
+        return row
+
+    def _moved(self, key: tuple[str, int], turn: Turn, item: EvalSummary | None) -> list[str]:
+        """Tell whether a turn is the best so far of its trajectory, or falls behind its parent."""
+        marks = []
+        speed = item.speedup if item is not None else None
+        parents = [self._numbers[name] for name in turn.ask.parents if name in self._numbers]
+        if parents and item is not None and item.verdict != "unjudged":
+            before = self.rows[parents[0]]
+            worse = (item.high or speed or 0.0) < (before.get("low") or before.get("speedup") or 0)
+            if before["verdict"] == "correct" and (item.verdict != "correct" or worse):
+                marks.append("regression")
+        if speed is not None and speed > self._best.get(key, 0.0):
+            self._best[key] = speed
+            marks.append("best so far")
+        return marks
+
+    def turn(self, number: int) -> Turn:
+        """Return one turn, read from the log."""
+        offset, length = self._places[number]
+        with open(self.folder / EVENTS, "rb") as file:
+            file.seek(offset)
+            event = parse_event(file.read(length))
+        assert isinstance(event, TurnFinished)
+        return event.turn
+
+    def whole(self, number: int) -> dict[str, Any]:
+        """Return all that is shown of one turn; the first is 0."""
+        turn = self.turn(number)
+        parents = self.rows[number]["parents"]
+        before = self.turn(parents[0]) if parents else None
+        prompt, same = self._prompt(turn)
+        reply = turn.reply
+        report = self._report(turn)
+        return {
+            "n": number,
+            "id": turn.ask.id,
+            "prompt": prompt,
+            "prompt_as_recorded": same,
+            "reply": reply.text[:MAX_TEXT] if reply else "",
+            "reasoning": reply.reasoning[:MAX_TEXT] if reply else "",
+            "model": reply.model if reply else "",
+            "code": self._code(turn),
+            "parent": {
+                "n": parents[0],
+                "code": self._code(before),
+                "comparisons": self._comparisons(before),
+            }
+            if before is not None
+            else None,
+            "feedback": turn.feedback,
+            "judgements": [item.model_dump(exclude_none=True) for item in turn.judgements],
+            "report": shown_report(report) if report is not None else None,
+        }
+
+    def _prompt(self, turn: Turn) -> tuple[list[dict[str, str]], bool]:
+        """Return the messages that a turn was asked with, and whether their digest agrees."""
+        problem = self.problems.get(turn.ask.problem)
+        numbers = [self._numbers[name] for name in turn.ask.shown_turns if name in self._numbers]
+        if problem is None or self.begun is None or turn.reply is None:
+            return [], not turn.prompt
+        shown = [self.turn(number) for number in numbers]
+        messages = conversation(
+            problem, self.begun.language, shown, turn.ask.instruction, turn.ask.prompt_override
+        )
+        said = [{"role": item.role, "text": item.text[:MAX_TEXT]} for item in messages]
+        return said, turn.prompt in ("", digest_of(messages))
+
+    def _report(self, turn: Turn) -> EvalReport | None:
+        names = [item.report for item in turn.judgements if item.report]
+        try:
+            return read_report(self.folder / names[0]) if names else None
+        except RecordError:
+            return None
+
+    def _code(self, turn: Turn | None) -> str:
+        """Return a turn's code: that of its report, else what its reply holds."""
+        if turn is None:
+            return ""
+        report = self._report(turn)
+        if report is not None:
+            return str(shown_report(report)["source"])
+        problem = self.problems.get(turn.ask.problem)
+        if turn.reply is None or problem is None:
+            return ""
+        return "\n\n".join(file.text for file in parse_reply(turn.reply.text, problem.entry).files)
+
+    def _comparisons(self, turn: Turn) -> list[dict[str, Any]]:
+        report = self._report(turn)
+        return list(shown_report(report)["comparisons"]) if report is not None else []

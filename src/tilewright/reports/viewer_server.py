@@ -1,0 +1,130 @@
+"""The viewer's page, served on this machine alone, or written as one file."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+from tilewright.errors import ConfigError, RecordError
+from tilewright.reports.single_file import drawn
+from tilewright.reports.turn_view import Turns
+
+__all__ = ["Viewer", "exported"]
+
+HERE = Path(__file__).parent
+LOOPBACK = "127.0.0.1"
+MAX_WHOLE_REPORTS, MAX_PAGE_BYTES = 300, 8_000_000
+"""Turns that an exported page holds in full, and how large it may become."""
+
+
+def _drawn(data: dict[str, Any], title: str) -> str:
+    return drawn("view", title, data, ["page.css", "view.css"])
+
+
+def _about(turns: Turns) -> dict[str, Any]:
+    begun = turns.begun
+    assert begun is not None
+    return {
+        "name": begun.name,
+        "problems": begun.problems,
+        "device": begun.device,
+        "folder": str(turns.folder),
+        "protocol": begun.protocols[0],
+    }
+
+
+def exported(turns: Turns) -> str:
+    """Return one page that works from disk: every turn's line, and as many whole as there is room.
+
+    Whole are the marked ones first (first correct, best so far, regression, hack), then the rest.
+    """
+    about = _about(turns)
+    order = sorted(turns.rows, key=lambda row: (not row["marks"], row["n"]))
+    whole: dict[str, Any] = {}
+    # However many lines there are, some turns are there whole.
+    size = min(len(json.dumps(turns.rows)), MAX_PAGE_BYTES // 2)
+    for row in order[:MAX_WHOLE_REPORTS]:
+        found = turns.whole(row["n"])
+        size += len(json.dumps(found))
+        if size > MAX_PAGE_BYTES * 0.9:
+            break
+        whole[str(row["n"])] = found
+    data = {"about": about, "rows": turns.rows, "whole": whole, "live": False}
+    return _drawn(data, f"{about['problems']}, {about['name']}")
+
+
+class Viewer(ThreadingHTTPServer):
+    """Serves one run on the loopback address. Lifetime: until `shutdown`.
+
+    Raises:
+        ConfigError: the port is taken.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, turns: Turns, port: int = 0) -> None:
+        self.turns = turns
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OSError as error:
+            said = f"--port {port}: {error.strerror}; leave it out for a free one"
+            raise ConfigError(said) from error
+
+    @property
+    def url(self) -> str:
+        """Return where a browser finds it."""
+        return f"http://{LOOPBACK}:{self.server_address[1]}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Viewer
+
+    def do_GET(self) -> None:
+        """Answer for the page, for new lines, and for one turn."""
+        where = urlparse(self.path)
+        try:
+            if not self._is_meant():
+                self._send(HTTPStatus.FORBIDDEN, b"this server is for this machine\n", "text/plain")
+            elif where.path == "/":
+                about = _about(self.server.turns)
+                data = {"about": about, "rows": [], "whole": {}, "live": True}
+                text = _drawn(data, f"{about['problems']}, {about['name']}")
+                self._send(HTTPStatus.OK, text.encode(), "text/html; charset=utf-8")
+            elif where.path == "/rows.json":
+                after = int(parse_qs(where.query).get("after", ["0"])[0])
+                self.server.turns.look()
+                self._json(self.server.turns.rows[max(after, 0) :])
+            elif where.path == "/turn.json":
+                number = int(parse_qs(where.query)["n"][0])
+                self._json(self.server.turns.whole(range(len(self.server.turns.rows))[number]))
+            else:
+                self._send(HTTPStatus.NOT_FOUND, b"nothing here\n", "text/plain")
+        except (ValueError, KeyError, IndexError):
+            self._send(HTTPStatus.BAD_REQUEST, b"no such turn\n", "text/plain")
+        except RecordError as error:
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode(), "text/plain")
+
+    def _is_meant(self) -> bool:
+        """Tell whether a browser asks by our own name: a foreign page could lead it here."""
+        host = (self.headers.get("host") or "").rpartition(":")[0]
+        return host in (LOOPBACK, "localhost")
+
+    def _json(self, document: object) -> None:
+        text = json.dumps(document, separators=(",", ":"))
+        self._send(HTTPStatus.OK, text.encode(), "application/json")
+
+    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.send_header("cache-control", "no-store")
+        self.send_header("x-content-type-options", "nosniff")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""

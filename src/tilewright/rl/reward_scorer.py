@@ -1,0 +1,197 @@
+"""Replies in, rewards out: what trainers of others call. No torch is loaded here."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tilewright import config
+from tilewright.config import Config
+from tilewright.errors import ConfigError, InfrastructureError, ProblemError
+from tilewright.executors.factory import Executor, open_executor
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.answer_evaluator import MAX_REASON, summary_of_report
+from tilewright.loop.environment import requested, unusable, within_turn
+from tilewright.problems.imported_sets import find_one
+from tilewright.problems.loader import parse_problem
+from tilewright.records import EvalReport, EvalRequest, Problem
+from tilewright.records.base import digest_text
+from tilewright.records.events import EvalSummary
+from tilewright.registry import catalogue
+from tilewright.scoring.report_text import cut
+from tilewright.scoring.rewards import REWARDS, without_checks
+
+__all__ = ["Scored", "Scorer", "problem_of", "scorer_of"]
+
+MAX_LOCAL_WORKERS = 4
+"""Supervisors on this machine, whatever `reward.concurrency` is."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What came of a reply."""
+
+    reward: float | None
+    """`None` where it could not be judged and the settings say so."""
+    judgement: EvalSummary
+    report: EvalReport | None
+    """`None` where there was no candidate, or nothing could be judged."""
+
+
+class Scorer:
+    """Judges replies and pays for them. Lifetime: until `close`. Safe to use from several threads.
+
+    Where `reward.on_unjudged` is `raise`, one reply that cannot be judged ends the batch.
+    """
+
+    def __init__(self, settings: Config) -> None:
+        self._settings = within_turn(settings)
+        self._reward = REWARDS[settings.reward.name]
+        self._executor: Executor | None = None
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def score(self, problem: Problem, reply: str) -> Scored:
+        """Judge a reply, again where it could not be judged.
+
+        Raises:
+            ConfigError: a server refuses us.
+            InfrastructureError: it could not be judged, and the settings name no way out.
+        """
+        section = self._settings.reward
+        retry_delay_s, attempt = section.retry_delay_s, 0
+        while True:
+            judgement, report = self._judged(problem, reply)
+            if judgement.verdict != "unjudged":
+                seen = judgement if section.checks else without_checks(judgement)
+                return Scored(self._reward(seen), judgement, report)
+            if attempt == section.retries or self._over.wait(retry_delay_s):
+                break
+            attempt, retry_delay_s = attempt + 1, retry_delay_s * 2
+        if section.on_unjudged == "raise":
+            raise InfrastructureError(
+                f"{problem.id}: a reply could not be judged in {attempt + 1} attempts: "
+                f"{judgement.reason}; it is nobody's zero, so set reward.on_unjudged if the "
+                "training should go on"
+            )
+        reward = 0.0 if section.on_unjudged == "zero" else None
+        return Scored(reward, judgement, report)
+
+    def scores(self, items: Sequence[tuple[Problem, str]]) -> list[Scored]:
+        """Judge several replies at once; the answers are in their order.
+
+        Raises:
+            ConfigError: as `score`.
+            InfrastructureError: as `score`.
+        """
+        with ThreadPoolExecutor(self._settings.reward.concurrency) as pool:
+            waiting = [pool.submit(self.score, problem, reply) for problem, reply in items]
+            try:
+                return [future.result() for future in waiting]
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def _judged(self, problem: Problem, reply: str) -> tuple[EvalSummary, EvalReport | None]:
+        protocol = self._settings.eval.protocol
+        parsed = parse_reply(reply, problem.entry)
+        if not parsed.files:
+            return unusable(protocol, problem, parsed.reason), None
+        request = requested(parsed.files, problem, self._settings)
+        if isinstance(request, EvalSummary):
+            return request, None
+        try:
+            report = self._evaluated(request)
+        except (InfrastructureError, ProblemError) as error:
+            reason = cut(str(error), MAX_REASON)
+            return EvalSummary(protocol=protocol, verdict="unjudged", reason=reason), None
+        seconds = next((stage.wall_s for stage in report.stages if stage.name == "total"), 0.0)
+        return summary_of_report(report, "", seconds), report
+
+    def _evaluated(self, request: EvalRequest) -> EvalReport:
+        checks = None
+        if self._settings.plugins is not None:
+            checks = tuple(catalogue("checks", packages=self._settings.plugins))
+        return self._opened().evaluate(request, lambda *_: None, checks=checks)
+
+    def _opened(self) -> Executor:
+        with self._lock:
+            if self._executor is None:
+                workers = min(self._settings.reward.concurrency, MAX_LOCAL_WORKERS)
+                self._executor = open_executor(self._settings, workers)
+            return self._executor
+
+    def close(self) -> None:
+        """End what judges for us."""
+        self._over.set()
+        with self._lock:
+            if self._executor is not None:
+                self._executor.close()
+                self._executor = None
+
+
+_scorers: dict[str, Scorer] = {}
+_opening = threading.Lock()
+
+
+def scorer_of(settings: Config) -> Scorer:
+    """Return this process's scorer for these settings; it ends with the process."""
+    name = config.dump(settings)
+    with _opening:
+        if name not in _scorers:
+            _scorers[name] = Scorer(settings)
+            atexit.register(_scorers[name].close)
+        return _scorers[name]
+
+
+def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
+    """Return the problem that a row of a data set names.
+
+    Looked for in this order: `problem`, a record of ours as JSON or as a mapping, or an address;
+    `reward_model.ground_truth`, `ground_truth` or `reference`, source with a `Model` or a
+    `reference`, whose name is `uuid` or `name` of `extra_info`.
+
+    Raises:
+        ConfigError: the row names none.
+        ProblemError: it is no problem.
+    """
+    given = fields.get("problem")
+    if isinstance(given, Mapping):
+        return Problem.model_validate(given)
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        return _parsed_record(given)
+    if isinstance(given, str) and given:
+        return find_one(given, settings.home)
+    model = fields.get("reward_model")
+    texts = [fields.get("ground_truth"), fields.get("reference")]
+    if isinstance(model, Mapping):
+        texts.insert(0, model.get("ground_truth"))
+    text = next((item for item in texts if isinstance(item, str) and item.strip()), None)
+    if text is None:
+        raise ConfigError(
+            "a row names no problem: wanted `problem`, `reward_model.ground_truth`, "
+            f"`ground_truth` or `reference`; it has {', '.join(sorted(fields)) or 'nothing'}"
+        )
+    if text.lstrip().startswith("{"):
+        return _parsed_record(text)
+    extra = fields.get("extra_info")
+    extra = extra if isinstance(extra, Mapping) else {}
+    name = extra.get("uuid", extra.get("name"))
+    return _parsed_source(text, None if name is None else str(name))
+
+
+@lru_cache(1024)
+def _parsed_record(text: str) -> Problem:
+    return Problem.from_json(text)
+
+
+@lru_cache(1024)
+def _parsed_source(text: str, name: str | None) -> Problem:
+    called = name or digest_text(text)[:12]
+    stem = "".join(char if char.isalnum() and char.isascii() else "_" for char in called)
+    return parse_problem(text, f"given/{stem}", stem, f"the reference {called}")

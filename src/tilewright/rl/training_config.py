@@ -1,0 +1,204 @@
+"""The settings of training: one typed tree in one YAML file. No torch is loaded here.
+
+The preset holds the settings of the estimator. This tree adds the model, the data and the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from tilewright.config import RENAMED_TRAINING, Config, Section, load_around
+from tilewright.errors import ConfigError
+from tilewright.rl.presets import Preset, preset
+
+__all__ = [
+    "CheckpointSection",
+    "DataSection",
+    "FreshSection",
+    "HealthSection",
+    "LoraSection",
+    "MachineSection",
+    "ScoreSection",
+    "StartSection",
+    "TrainConfig",
+    "load_training",
+]
+
+
+class FreshSection(Section):
+    """A small model of Qwen3's architecture, created when `model.path` is empty."""
+
+    hidden: int = Field(default=128, ge=8)
+    """Width of the hidden states."""
+    layers: int = Field(default=2, ge=1)
+    heads: int = Field(default=4, ge=1)
+    positions: int = Field(default=1024, ge=16)
+    """The longest context."""
+    vocabulary: int = Field(default=1024, ge=300)
+    """Most tokens of the vocabulary, which is built from the conversations."""
+    tokens: Literal["lines", "bytes"] = "lines"
+    """`lines` merges up to whole lines, which suits repetitive programs; `bytes` up to words."""
+
+
+class LoraSection(Section):
+    """Training of LoRA adapters instead of all weights."""
+
+    rank: int = Field(default=0, ge=0)
+    """0: all weights are trained."""
+    alpha: float = Field(default=32.0, gt=0)
+    targets: str = "all-linear"
+    """Modules that get an adapter: `all-linear`, or names with commas."""
+
+
+class StartSection(Section):
+    """The model that is trained."""
+
+    path: str = ""
+    """Folder of a model. `train sft` writes its model to RUN/model."""
+    from_scratch: FreshSection = FreshSection()
+    lora: LoraSection = LoraSection()
+
+
+class DataSection(Section):
+    """Data of the training."""
+
+    conversations: tuple[str, ...] = ()
+    """Files of JSON lines or parquet with `messages`, for supervised training."""
+    max_tokens: int = Field(default=18432, ge=1)
+    """Most tokens of a conversation. Longer ones are truncated."""
+    problems: str = "bundled"
+    """Address of the training problems."""
+    held_out: str = ""
+    """Address of the problems that only measure the model. None may be a training problem."""
+
+
+class MachineSection(Section):
+    """Hardware and batching. No setting here changes what is estimated."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """Precision of sampling and updates. Weights and optimizer moments are always fp32."""
+    threads: int = Field(default=0, ge=0)
+    """Threads of torch on a CPU. 0: torch's default. A resumed run is bit-identical if equal."""
+    sampling_batch_size: int = Field(default=64, ge=1)
+    """Prompts in one batch of the sampler."""
+    train_batch_size: int = Field(default=16, ge=1)
+    """Average number of rows in one forward and backward pass."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass. It needs less memory and more time."""
+
+
+class CheckpointSection(Section):
+    """Checkpoints, from which a killed run resumes."""
+
+    every: int = Field(default=10, ge=1)
+    """Steps between two checkpoints."""
+    keep: int = Field(default=2, ge=1)
+    """Checkpoints that are kept. Older ones are deleted."""
+
+
+class ScoreSection(Section):
+    """When held-out problems are scored. The preset sets the number of samples and turns."""
+
+    every: int = Field(default=0, ge=0)
+    """Steps between two scores. 0: only at the end."""
+
+
+class HealthSection(Section):
+    """Metrics of the training, and when it warns or stops."""
+
+    warn_unjudged: float = Field(default=0.01, ge=0, le=1)
+    """Share of unjudged turns in a batch that prints a warning. They are not missing at random."""
+    stop_unjudged: float = Field(default=0.05, ge=0, le=1)
+    """Share of unjudged turns in a batch that stops the run."""
+    reference: bool = True
+    """Measure the distance from the initial model. It costs the memory of a copy."""
+    log: Literal["none", "tensorboard", "trackio"] = "none"
+    """A tracker that also receives the metrics of the event log."""
+
+
+class TrainConfig(Section):
+    """Every setting of `tilewright train`."""
+
+    preset: str = "tilewright"
+    """Preset of the estimator: `paper`, `released_code` or `tilewright`."""
+    overrides: dict[str, Any] = Field(default_factory=dict)
+    """Settings that replace those of the preset, by section."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the problem order, sampling, PRS and the weights of a new model."""
+    world: str = "evaluator"
+    """Source of verdicts: the `evaluator`, or the name of a synthetic environment."""
+    require_custom_kernel: bool = True
+    """Reject candidates that launch no kernel of their own, whatever `eval.rules` says."""
+    model: StartSection = StartSection()
+    data: DataSection = DataSection()
+    machine: MachineSection = MachineSection()
+    checkpoints: CheckpointSection = CheckpointSection()
+    scores: ScoreSection = ScoreSection()
+    health: HealthSection = HealthSection()
+    settings: Config = Config()
+    """The settings of every other verb."""
+
+    def estimator(self) -> Preset:
+        """Return the preset with its overrides.
+
+        Raises:
+            ConfigError: there is no such preset or setting.
+        """
+        tree = preset(self.preset).model_dump()
+        _lay_over(tree, self.overrides, "overrides")
+        if self.overrides:
+            tree["name"] = f"{self.preset}, changed"
+        try:
+            return Preset.model_validate(tree)
+        except ValidationError as error:
+            first = error.errors()[0]
+            path = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(
+                f"overrides.{path}: {first['msg']} (got {first['input']!r})"
+            ) from error
+
+
+def load_training(
+    file: Path, overrides: Sequence[str] = (), *, recorded: bool = False
+) -> TrainConfig:
+    """Return the settings of a training, after `file` and each `path=value` of `overrides`.
+
+    `recorded` says that `file` is the `run.yaml` of a run, whose old names are renamed silently.
+
+    Raises:
+        ConfigError: a file or a value is wrong; the message names it.
+    """
+    found = load_around(
+        TrainConfig, "settings", file, overrides, renamed=RENAMED_TRAINING, recorded=recorded
+    )
+    sampling = found.estimator().sampling
+    if sampling.top_k != 0 or sampling.top_p != 1.0:
+        raise ConfigError(
+            f"sampling.top_k is {sampling.top_k} and top_p {sampling.top_p:g}: a cut distribution "
+            "is not the one whose log-probabilities are trained; give 0 and 1"
+        )
+    if sampling.reply_tokens >= sampling.context_tokens:
+        raise ConfigError(
+            f"sampling.reply_tokens {sampling.reply_tokens} leaves no tokens for a prompt in "
+            f"context_tokens {sampling.context_tokens}"
+        )
+    return found
+
+
+def _lay_over(tree: dict[str, Any], more: dict[str, Any], where: str) -> None:
+    for key, value in more.items():
+        if key not in tree or key == "name":
+            known = ", ".join(name for name in tree if name != "name")
+            raise ConfigError(f"{where}.{key}: no such setting; there are {known}")
+        if isinstance(tree[key], dict):
+            if not isinstance(value, dict):
+                raise ConfigError(f"{where}.{key} is a section, not {value!r}")
+            _lay_over(tree[key], value, f"{where}.{key}")
+        else:
+            # YAML reads a bare `off` as false.
+            tree[key] = "off" if value is False and isinstance(tree[key], str) else value

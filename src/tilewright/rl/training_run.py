@@ -1,0 +1,150 @@
+"""A run in which a model learns, whatever the engine: its folder, its batches, its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright._version import __version__
+from tilewright.config import Config
+from tilewright.errors import ConfigError, RecordError
+from tilewright.loop.run_state import PROBLEMS, lines_of
+from tilewright.records import Problem
+from tilewright.records.event_log import EVENTS, EventLog, read_events
+from tilewright.records.events import RunStarted, Stepped
+from tilewright.rl.presets import Preset
+from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
+from tilewright.rl.tokens import Sampler, Sampling
+from tilewright.rl.training_config import TrainConfig
+from tilewright.rl.trajectories import Trajectory, drawn_problems, trajectories_of
+from tilewright.rl.worlds import Seen, World, open_world
+
+__all__ = ["HELD_OUT", "TrainingRun"]
+
+HELD_OUT = "held_out.jsonl"
+FIRST_SCORED = 1_000_000_000
+"""Numbers of trajectories that are scored on begin here, so that none is that of a trained one."""
+
+
+class TrainingRun:
+    """Plays and records what a model learns from. Lifetime: one sitting of a run.
+
+    Raises:
+        ConfigError: a problem is both trained on and held out, or the folder cannot be written.
+        ProblemError: there is no such problem.
+        InfrastructureError: the device that judges is not here.
+        RecordError: what an earlier sitting left is damaged.
+    """
+
+    def __init__(self, config: TrainConfig, folder: Path, seen: Seen) -> None:
+        self.config = config
+        self.preset: Preset = config.estimator()
+        self.folder = folder
+        self.world: World = open_world(config.world, _ruled(config), folder, seen)
+        begun = (folder / EVENTS).exists()
+        self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
+        self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
+        _refuse_shared(self.problems, self.held_out)
+        past = EventHistory.of(read_events(folder)) if begun else EventHistory()
+        self.log = EventLog(folder)
+        if not begun:
+            self._begin()
+        self._rollouts = Rollouts(
+            folder, self.world, [*self.problems, *self.held_out], self.log, past, config=config
+        )
+
+    def play(self, step: int, sampler: Sampler) -> RolloutBatch:
+        """Return the rollout batch of a step, from 0, as it was or is now played.
+
+        Raises:
+            InfrastructureError: the judge fails; what it did judge is in the log.
+        """
+        section = self.preset.sampling
+        names = [problem.id for problem in self.problems]
+        drawn = drawn_problems(names, section.prompts, step, self.config.seed)
+        first = step * section.prompts * section.rollouts
+        trajectories = trajectories_of(f"step{step:05}", drawn, section.rollouts, first)
+        sampling = Sampling(
+            section.temperature,
+            section.top_k,
+            section.top_p,
+            section.context_tokens,
+            section.reply_tokens,
+        )
+        return self._rollouts.play(trajectories, section.turns, sampler, sampling)
+
+    def score(self, steps: int, sampler: Sampler) -> RolloutBatch | None:
+        """Play the held-out problems after so many steps; `None` where there are none."""
+        if not self.held_out:
+            return None
+        section, sampled = self.preset.evaluation, self.preset.sampling
+        names = [problem.id for problem in self.held_out]
+        first = FIRST_SCORED + steps * len(names) * section.samples
+        trajectories = trajectories_of(f"score{steps:05}", names, section.samples, first)
+        sampling = Sampling(
+            section.temperature,
+            0,
+            section.top_p,
+            min(section.context_tokens, sampled.context_tokens),
+            sampled.reply_tokens,
+        )
+        return self._rollouts.play(trajectories, section.turns, sampler, sampling)
+
+    def record(
+        self, step: int, batch: Sequence[Trajectory], figures: dict[str, float | None]
+    ) -> None:
+        """Write the figures of a batch into the event log."""
+        self.log.append(Stepped(step=step, batch=batch[0].batch, figures=figures))
+
+    def close(self) -> None:
+        """Let go of the world and the log."""
+        self.world.close()
+        self.log.close()
+
+    def _found(self, address: str) -> list[Problem]:
+        return self.world.problems(address) if address else []
+
+    def _begin(self) -> None:
+        try:
+            for name, problems in ((PROBLEMS, self.problems), (HELD_OUT, self.held_out)):
+                lines = "".join(f"{problem.to_json()}\n" for problem in problems)
+                (self.folder / name).write_text(lines, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{self.folder}: cannot be written: {error.strerror}") from error
+        self.log.append(
+            RunStarted(
+                kind="train",
+                name=self.preset.name,
+                problems=self.config.data.problems,
+                protocols=(self.config.settings.eval.protocol,),
+                language=self.config.settings.loop.language,
+                evaluator=__version__,
+                device=self.world.device,
+            )
+        )
+
+
+def _ruled(config: TrainConfig) -> Config:
+    """Return the settings of the judge, with the rule that training adds."""
+    section = config.settings.eval
+    own = section.rules.require_custom_kernel or config.require_custom_kernel
+    rules = section.rules.model_copy(update={"require_custom_kernel": own})
+    section = section.model_copy(update={"rules": rules})
+    return config.settings.model_copy(update={"eval": section})
+
+
+def _kept(path: Path) -> list[Problem]:
+    return [Problem.from_json(line) for line in lines_of(path)] if path.exists() else []
+
+
+def _refuse_shared(problems: Sequence[Problem], held_out: Sequence[Problem]) -> None:
+    if not problems:
+        raise RecordError("there is no problem to train on")
+    sources = {problem.source.text.strip(): problem.id for problem in problems}
+    for problem in held_out:
+        other = sources.get(problem.source.text.strip())
+        if other is not None:
+            raise ConfigError(
+                f"data.held_out has {problem.id}, whose reference is that of {other}, which is "
+                "trained on: its score would say nothing"
+            )

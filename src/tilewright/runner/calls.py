@@ -1,0 +1,161 @@
+"""One call of the candidate: arguments from the arena, the call, and where its outputs lie.
+
+The names used while the candidate runs are bound before its source is loaded, so that patching
+torch afterwards changes nothing here. It could change nothing of weight anyway: what is judged
+are the bytes that the judge reads from this process while it stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.wire.cuda_driver import Block
+from tilewright.wire.tensors import DTYPES, Arena, build, dtype_name, elements
+
+_contiguous = torch.Tensor.contiguous
+_detach = torch.Tensor.detach
+_no_grad = torch.no_grad
+_seed = torch.default_generator.manual_seed
+_seed_device = torch.cuda.manual_seed
+_set_precision = torch.set_float32_matmul_precision
+_randn = torch.randn
+_grad = torch.autograd.grad
+
+
+MAX_OUTPUTS = 64
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one call needs: arguments, and where gradients flow."""
+
+    args: tuple[Any, ...]
+    grads: tuple[int, ...]
+    grad_outputs: tuple[torch.Tensor, ...]
+    first_byte: int
+    """Address of the input arena, to tell whether an output is a view of an input."""
+    input_bytes: int
+
+
+def prepare(fields: dict[str, Any], inputs: Arena) -> Call:
+    """Build a call's arguments as views of the arena, or of its mirror."""
+    base = fields["base"]
+    # On processors with AVX-512 a process may be left in a state in which some operators take
+    # three times as long, by what ran in it before; a draw of 16 or more ends that for all sides.
+    _randn(16)
+    # Here and not in `run`: seeding takes longer than a small kernel, and no clock runs yet.
+    _seed(fields["forward_seed"])
+    if isinstance(inputs, Block):
+        _seed_device(fields["forward_seed"])
+    else:
+        # A flag of the whole process, under which products may take another way: all sides begin
+        # a call with the same. Who wants another sets it within the call.
+        _set_precision("highest")
+    return Call(
+        args=tuple(build(fields["args"], inputs, base)),
+        grads=tuple(fields.get("grads", ())),
+        grad_outputs=tuple(build(fields["grad_outputs"], inputs, base))
+        if fields.get("grads")
+        else (),
+        first_byte=elements(inputs, torch.uint8, 1).data_ptr(),
+        input_bytes=len(inputs),
+    )
+
+
+def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
+    """Return the leaves of an output and a word for its structure (`1`, `3`, `a,b`)."""
+    if isinstance(value, dict):
+        return [value[key] for key in value], ",".join(str(key) for key in value)
+    if isinstance(value, list | tuple):
+        leaves: list[Any] = []
+        for item in value:
+            leaves.extend(flatten(item)[0])
+        return leaves, str(len(leaves))
+    return [value], "1"
+
+
+def run(function: Callable[..., Any], call: Call) -> Any:  # noqa: ANN401
+    """Call `function`; with gradients, return its outputs followed by the gradients."""
+    if not call.grads:
+        with _no_grad():
+            return function(*call.args)
+    if getattr(function, "computes_gradients", False):
+        return function(*call.args, *call.grad_outputs)
+    args = list(call.args)
+    for index in call.grads:
+        args[index] = _detach(args[index]).requires_grad_(True)
+    leaves, _ = flatten(function(*args))
+    floating = [leaf for leaf in leaves if leaf.is_floating_point()]
+    gradients = _grad(floating, [args[index] for index in call.grads], call.grad_outputs)
+    return (*leaves, *gradients)
+
+
+def deliver(output: Any) -> tuple[list[Any], str]:  # noqa: ANN401
+    """Return an output's leaves as the judge can read them, dense, and a word for its structure.
+
+    It is part of the call: who returns a view pays for what the caller would have to copy.
+    """
+    leaves, structure = flatten(output)
+    return [_dense(leaf) if is_plain(leaf) else leaf for leaf in leaves[:MAX_OUTPUTS]], structure
+
+
+def is_plain(leaf: Any) -> bool:  # noqa: ANN401
+    """Tell whether a leaf is a strided tensor, and nothing that only behaves like one."""
+    kind = type(leaf)
+    return (
+        (kind is torch.Tensor or kind is torch.nn.Parameter)
+        and leaf.device.type in ("cpu", "cuda")
+        and leaf.layout == torch.strided
+        and dtype_name(leaf.dtype) in DTYPES
+    )
+
+
+def _dense(leaf: torch.Tensor) -> torch.Tensor:
+    if leaf.is_conj() or leaf.is_neg():
+        leaf = leaf.resolve_conj().resolve_neg()
+    return _contiguous(_detach(leaf))
+
+
+def addresses(leaves: list[Any]) -> list[int]:
+    """Return where each leaf's bytes lie; 0 for what is no plain tensor."""
+    return [leaf.data_ptr() if is_plain(leaf) else 0 for leaf in leaves]
+
+
+def describe(leaves: list[Any], structure: str, call: Call) -> list[dict[str, Any]]:
+    """Return what each output is, by its own words; without `address` where it cannot be read."""
+    described = [_describe_one(leaf, call) for leaf in leaves]
+    if described:
+        described[0]["structure"] = structure[:200]
+    return described
+
+
+def _describe_one(leaf: Any, call: Call) -> dict[str, Any]:  # noqa: ANN401
+    kind = type(leaf)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
+        return {"type": f"{kind.__module__}.{kind.__qualname__}"[:200]}
+    item: dict[str, Any] = {
+        "type": "tensor",
+        "dtype": dtype_name(leaf.dtype),
+        "shape": list(leaf.shape)[:32],
+        "device": str(leaf.device),
+        "layout": str(leaf.layout).removeprefix("torch."),
+    }
+    if is_plain(leaf):
+        item["address"] = leaf.data_ptr()
+        item["alias"] = _is_input(leaf, call)
+    return item
+
+
+def mark_views(described: list[dict[str, Any]], output: Any, call: Call) -> None:  # noqa: ANN401
+    """Tell of outputs that were views of an input until they were made dense."""
+    for item, leaf in zip(described, flatten(output)[0], strict=False):
+        if is_plain(leaf) and _is_input(leaf, call):
+            item["alias"] = True
+
+
+def _is_input(leaf: torch.Tensor, call: Call) -> bool:
+    return call.first_byte <= leaf.data_ptr() < call.first_byte + call.input_bytes

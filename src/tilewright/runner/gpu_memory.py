@@ -1,0 +1,324 @@
+"""The contestant's memory on a device: what the judge owns, mapped, with a pool inside it.
+
+The work block lies as: a page of words by which streams wait, room for outputs that lie elsewhere,
+and the pool in which calls allocate, so that the judge reads most outputs where they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from tilewright.runner import calls
+from tilewright.runner import main as runner_main
+from tilewright.runner.host_memory import await_release, map_sync_page
+from tilewright.wire.cuda_driver import (
+    DONE_SEMAPHORE,
+    GATE_SEMAPHORE,
+    SEMAPHORES_BYTES,
+    Block,
+    Driver,
+    initialise,
+)
+from tilewright.wire.frames import Channel, Frame
+from tilewright.wire.sync_page import DONE, OUTPUTS
+
+GRAIN = 512
+MAX_KERNELS, MAX_NAME = 64, 300
+KNOWN_KERNEL_CYCLES = 20_000
+_disable_gc, _enable_gc = gc.disable, gc.enable
+_synchronize = torch.cuda.synchronize
+_allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
+_reset_peak = torch.cuda.reset_peak_memory_stats
+_binding: Any = torch._C
+_begin_pool = _binding._cuda_beginAllocateToPool
+_end_pool = _binding._cuda_endAllocateToPool
+_release_pool = _binding._cuda_releasePool
+
+
+class DeviceMemory:
+    """Where calls on a GPU find their inputs and leave their outputs."""
+
+    driver: Driver
+
+    def __init__(self) -> None:
+        # What can be done while others are timed. What fails here fails again in `begin`.
+        initialise()
+        self.arena: Block | None = None
+        self.work = Block(0, 0)
+        self.reserve = (0, 0)
+        """Offset and bytes, in the work block, of the room for outputs that lie elsewhere."""
+        self.page: memoryview | None = None
+        self.pools: list[Any] = []
+        self.routes = 0
+        self._events: list[torch.cuda.Event] = []
+
+    def begin(self) -> None:
+        """Make the context of this process."""
+        self.driver = Driver()
+        self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+
+    def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
+        """Open a new input block and, the first time, the work block; return the answer."""
+        fields = frame.fields
+        self.arena = self.driver.open(fields["handle"], fields["inputs"])
+        if self.page is None:
+            self.page = map_sync_page(frame.fds[0])
+            self.work = self.driver.open(fields["work_handle"], fields["work"])
+            self.reserve = (SEMAPHORES_BYTES, fields["reserve"])
+            self._open_pool(fields["library"], SEMAPHORES_BYTES + fields["reserve"])
+        torch.backends.cuda.matmul.allow_tf32 = fields["tf32"]
+        torch.backends.cudnn.allow_tf32 = fields["tf32"]
+        return {"base": self.work.address}, ()
+
+    def _open_pool(self, library: str, start: int) -> None:
+        own = ctypes.CDLL(library)
+        size = self.work.size - start
+        own.tw_pool_open(ctypes.c_uint64(self.work.address + start), ctypes.c_uint64(size))
+        kind = torch.cuda.memory.CUDAPluggableAllocator
+        self._allocator = kind(library, "tw_pool_allocate", "tw_pool_release").allocator()
+        self.pools.append(torch.cuda.MemPool(self._allocator))
+        _hook_graphs(self)
+        _hook_empty_cache(self)
+
+    @property
+    def inputs(self) -> Block:
+        """Return the input block."""
+        if self.arena is None:
+            raise RuntimeError("no input block is mapped")
+        return self.arena
+
+    def copied(self) -> Block:
+        """Return private memory with the arena's contents, for a module to keep."""
+        size = len(self.inputs)
+        private = Block.private(size)
+        source = self.inputs.elements(torch.uint8, size, 0)
+        private.elements(torch.uint8, size, 0).copy_(source)
+        return private
+
+    def place(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Move a module's weights to the device."""
+        return function.to("cuda") if isinstance(function, torch.nn.Module) else function
+
+    def known_kernel(self, *_: object) -> None:
+        """Do nothing for some microseconds: what the clock is calibrated with."""
+        torch.cuda._sleep(KNOWN_KERNEL_CYCLES)
+
+    def mark(self) -> torch.cuda.Event:
+        """Return an event, recorded in the current stream."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def begin_route(self) -> None:
+        """Let all allocations of this process fall into the pool."""
+        _begin_pool(torch.cuda.current_device(), self.pools[0].id)
+        self.routes += 1
+
+    def end_route(self) -> None:
+        """Let them fall where torch would put them."""
+        self.routes -= 1
+        device = torch.cuda.current_device()
+        _end_pool(device, self.pools[0].id)
+        _release_pool(device, self.pools[0].id)
+
+    @contextmanager
+    def unrouted(self) -> Iterator[None]:
+        """Leave the pool for a while: torch empties no cache and captures no graph into it."""
+        worst_ratio = self.routes > 0
+        if worst_ratio:
+            self.end_route()
+        try:
+            yield
+        finally:
+            if worst_ratio:
+                self.begin_route()
+
+    def shown(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return copies of tensors in the work block, as far as there is room."""
+        self.begin_route()
+        try:
+            copies = [value.to("cuda", copy=True) for value in values]
+        finally:
+            self.end_route()
+        _synchronize()
+        return copies
+
+    def _called(
+        self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
+    ) -> tuple[Any, list[Any], str]:
+        self.begin_route()
+        try:
+            with watched:
+                output = calls.run(function, call)
+            leaves, structure = calls.deliver(output)
+            return output, self._is_inside(leaves), structure
+        finally:
+            if self.routes:
+                self.end_route()
+
+    def _is_inside(self, leaves: list[Any]) -> list[Any]:
+        """Copy what lies outside the work block into its reserve, as far as there is room."""
+        placed, (offset, capacity) = [], self.reserve
+        for leaf in leaves:
+            if calls.is_plain(leaf) and leaf.device.type == "cuda" and not self._holds(leaf):
+                size = math.prod(leaf.shape) * leaf.element_size()
+                if size and size <= capacity:
+                    flat = self.work.elements(leaf.dtype, leaf.numel(), offset)
+                    leaf = flat.view(leaf.shape).copy_(leaf)
+                    used = -(-size // GRAIN) * GRAIN
+                    offset, capacity = offset + used, capacity - used
+            placed.append(leaf)
+        return placed
+
+    def _holds(self, leaf: torch.Tensor) -> bool:
+        return 0 <= leaf.data_ptr() - self.work.address < self.work.size
+
+    def untimed(
+        self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
+    ) -> tuple[Any, list[Any], str]:
+        """Call; return the output, its leaves as the judge can read them, and its structure."""
+        answer = self._called(function, call, watched)
+        _synchronize()
+        return answer
+
+    def timed(
+        self, function: Callable[..., Any], fields: dict[str, Any]
+    ) -> tuple[calls.Call, list[Any], str, float | None]:
+        """Queue a call behind the judge's gate, say that it is queued, and wait for its end.
+
+        Returns microseconds by this process's own events too: testimony.
+        """
+        page = self.page
+        if page is None:
+            raise RuntimeError("no token page is mapped")
+        call = calls.prepare(fields, self.inputs)
+        sequence, (begin, end) = fields["sequence"], self._events
+        stream = torch.cuda.current_stream()
+        _disable_gc()
+        self.driver.await_semaphore(
+            stream.cuda_stream, self.work.address + GATE_SEMAPHORE, sequence
+        )
+        begin.record(stream)
+        for _ in range(fields.get("times", 1) - 1):
+            self._called(function, call, nullcontext())
+        _, leaves, structure = self._called(function, call, nullcontext())
+        end.record(stream)
+        self.driver.write_semaphore(
+            stream.cuda_stream, self.work.address + DONE_SEMAPHORE, sequence
+        )
+        for place, address in enumerate(calls.addresses(leaves)):
+            page[OUTPUTS + place] = address
+        page[DONE] = sequence
+        _enable_gc()
+        _synchronize()
+        return call, leaves, structure, float(begin.elapsed_time(end)) * 1e3
+
+    def waited(
+        self, function: Callable[..., Any], fields: dict[str, Any]
+    ) -> tuple[calls.Call, list[Any], str, int]:
+        """Call when released, wait for the device, and raise the done token.
+
+        Returns the bytes that the call allocated at its peak too: testimony.
+        """
+        page = self.page
+        if page is None:
+            raise RuntimeError("no token page is mapped")
+        call = calls.prepare(fields, self.inputs)
+        held = _allocated()
+        _reset_peak()
+        _synchronize()
+        _disable_gc()
+        await_release(page, fields["sequence"], fields["wait_s"])
+        _, leaves, structure = self._called(function, call, nullcontext())
+        _synchronize()
+        page[DONE] = fields["sequence"]
+        _enable_gc()
+        return call, leaves, structure, max(_peak() - held, 0)
+
+    def graph_pool(self) -> tuple[int, int]:
+        """Return a pool of its own, inside the work block, for one captured graph."""
+        self.pools.append(torch.cuda.MemPool(self._allocator))
+        pool: tuple[int, int] = self.pools[-1].id
+        return pool
+
+
+def _hook_graphs(memory: DeviceMemory) -> None:
+    """Let graphs be captured outside the calls' pool, yet inside the judge's block."""
+    graph: Any = torch.cuda.CUDAGraph
+    begin, end = graph.capture_begin, graph.capture_end
+
+    def capture_begin(self: Any, pool: Any = None, **options: Any) -> None:  # noqa: ANN401
+        self._tilewright_routed = memory.routes > 0
+        if self._tilewright_routed:
+            memory.end_route()
+        begin(self, pool if pool is not None else memory.graph_pool(), **options)
+
+    def capture_end(self: Any) -> None:  # noqa: ANN401
+        end(self)
+        if self._tilewright_routed:
+            memory.begin_route()
+
+    graph.capture_begin, graph.capture_end = capture_begin, capture_end
+
+
+def _hook_empty_cache(memory: DeviceMemory) -> None:
+    module: Any = torch.cuda
+    empty = module.empty_cache
+
+    def empty_cache() -> None:
+        with memory.unrouted():
+            empty()
+
+    module.empty_cache = module.memory.empty_cache = empty_cache
+
+
+class GpuRunnerProcess(runner_main.RunnerProcess):
+    """A contestant on a device."""
+
+    HANDLERS = (*runner_main.RunnerProcess.HANDLERS, "begin", "wait", "trace")
+
+    def __init__(self, channel: Channel) -> None:
+        self.device = DeviceMemory()
+        super().__init__(channel, self.device)
+
+    def begin(self, frame: Frame) -> None:  # noqa: ARG002 - every handler gets one
+        """Open the device."""
+        self.device.begin()
+        self.channel.send("begun")
+
+    def wait(self, frame: Frame) -> None:
+        """Answer one call as a Python caller makes it, who waits for the device."""
+        before, self.kept = self.launches.count, []
+        call, self.kept, structure, peak = self.device.waited(self._loaded(), frame.fields)
+        described = calls.describe(self.kept, structure, call)
+        self._answer(described, before, {}, peak_bytes=peak)
+
+    def trace(self, frame: Frame) -> None:
+        """Answer with the kernels of one call, as torch's profiler lists them."""
+        from torch.profiler import ProfilerActivity, profile
+
+        function, call = self._loaded(), calls.prepare(frame.fields, self.device.inputs)
+        with profile(activities=[ProfilerActivity.CUDA]) as traced:
+            self.device.untimed(function, call, nullcontext())
+        found: dict[str, list[float]] = {}
+        for event in traced.events():
+            if str(event.device_type).endswith("CUDA"):
+                found.setdefault(event.name[:MAX_NAME], []).append(float(event.device_time))
+        kernels = [
+            {"name": name, "launches": len(times), "total_us": sum(times)}
+            for name, times in sorted(found.items(), key=lambda item: -sum(item[1]))
+        ]
+        self.channel.send("traced", {"kernels": kernels[:MAX_KERNELS]})
+
+
+def main(sock: socket.socket, applied: dict[str, str]) -> None:
+    """Serve frames as any contestant does, with inputs and outputs on the device."""
+    runner_main.main(sock, applied, GpuRunnerProcess)

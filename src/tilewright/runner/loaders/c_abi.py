@@ -1,0 +1,92 @@
+"""Load a shared library with the C ABI of `tilewright.h`: one function over tensor structs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tilewright.runner.launch_counter import Launches
+from tilewright.wire.tensors import DTYPES
+
+_CODES = {
+    torch.float32: 0,
+    torch.float64: 1,
+    torch.float16: 2,
+    torch.bfloat16: 3,
+    torch.int8: 4,
+    torch.int16: 5,
+    torch.int32: 6,
+    torch.int64: 7,
+    torch.uint8: 8,
+    torch.bool: 9,
+}
+MAX_DIMENSIONS = 8
+
+
+class TensorStruct(ctypes.Structure):
+    """`tw_tensor` of `tilewright.h`."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.c_int64 * MAX_DIMENSIONS),
+        ("stride", ctypes.c_int64 * MAX_DIMENSIONS),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+    ]
+
+
+def struct_of(tensor: torch.Tensor) -> TensorStruct:
+    """Return the struct of a contiguous tensor of at most eight dimensions."""
+    return TensorStruct(
+        tensor.data_ptr(),
+        (ctypes.c_int64 * MAX_DIMENSIONS)(*tensor.shape),
+        (ctypes.c_int64 * MAX_DIMENSIONS)(*tensor.stride()),
+        tensor.dim(),
+        _CODES[tensor.dtype],
+    )
+
+
+def as_tensor(value: Any) -> torch.Tensor:  # noqa: ANN401
+    """Return a contiguous tensor of an argument: numbers become f64 or i64 without dimensions."""
+    if isinstance(value, torch.Tensor):
+        return value.contiguous()
+    if isinstance(value, float):
+        return torch.tensor(value, dtype=torch.float64)
+    if isinstance(value, bool | int):
+        return torch.tensor(int(value), dtype=torch.int64)
+    raise TypeError(f"a {type(value).__name__} has no place in the C ABI")
+
+
+def load(
+    path: str, entry: str, outputs: list[dict[str, Any]], launches: Launches
+) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """Return a function of tensors that calls `entry` of the library at `path`.
+
+    `outputs` is shared with the caller, who replaces its items (`dtype`, `shape`) at each size.
+    """
+    function = getattr(ctypes.CDLL(path), entry)
+    function.restype = ctypes.c_int
+
+    def call(*args: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401
+        inputs = [as_tensor(value) for value in args]
+        device = inputs[0].device if inputs else None
+        results = [
+            torch.empty(item["shape"], dtype=DTYPES[item["dtype"]], device=device)
+            for item in outputs
+        ]
+        if not launches.suppress:
+            into = (TensorStruct * len(inputs))(*[struct_of(value) for value in inputs])
+            out = (TensorStruct * len(results))(*[struct_of(value) for value in results])
+            code = launches.measured(function, into, len(inputs), out, len(results))
+            if code != 0:
+                raise RuntimeError(f"{entry} returned {code}")
+        elif not launches.timed:
+            for value in results:
+                value.fill_(float("nan") if value.is_floating_point() else 113)
+        launches.count += 1
+        return tuple(results)
+
+    return call

@@ -1,0 +1,196 @@
+"""Load Python source: a module class, or a function; extensions come prebuilt."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils import cpp_extension
+
+from tilewright.runner.launch_counter import Launches
+
+
+class EntryMissing(Exception):
+    """The source defines nothing under the entry point's name."""
+
+
+def import_file(path: str, name: str = "candidate") -> ModuleType:
+    """Execute a Python file as module `name`; its folder's files are importable beside it."""
+    folder = os.path.dirname(path)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def entry_of(module: ModuleType, names: list[str]) -> Any:  # noqa: ANN401
+    """Return the first attribute of `module` named in `names`."""
+    for name in names:
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise EntryMissing(f"no {' or '.join(names)} in {os.path.basename(module.__file__ or '')}")
+
+
+def by_name(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Return `function` with its last arguments passed under these names."""
+
+    def call(*args: Any) -> Any:  # noqa: ANN401
+        first = len(args) - len(names)
+        return function(*args[:first], **dict(zip(names, args[first:], strict=True)))
+
+    return call
+
+
+def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
+    """Make `load_inline` and `load` answer with the prebuilt libraries in `artifacts`.
+
+    `artifacts` maps an extension's name to the path of its shared library. A name that was not
+    built raises in the candidate, as a failed build would.
+    """
+
+    def prebuilt(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
+        if name not in artifacts:
+            raise RuntimeError(f"extension {name!r} was not built: {sorted(artifacts)}")
+        if not kwargs.get("is_python_module", True):
+            _load_operators(artifacts[name], launches)
+            return None
+        spec = importlib.util.spec_from_file_location(name, artifacts[name])
+        if spec is None or spec.loader is None:
+            raise ImportError(f"extension {name!r} cannot be loaded")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return ExtensionProxy(module, launches)
+
+    cpp_extension.load_inline = prebuilt
+    cpp_extension.load = prebuilt
+
+
+def _load_operators(path: str, launches: Launches) -> None:
+    """Load a library of `TORCH_LIBRARY` operators; those that it adds are the candidate's own."""
+    before = set(torch._C._dispatch_get_all_op_names())
+    torch.ops.load_library(path)
+    for name in {op.partition(".")[0] for op in torch._C._dispatch_get_all_op_names()} - {
+        op.partition(".")[0] for op in before
+    }:
+        space, _, operator = name.partition("::")
+        namespace = getattr(torch.ops, space)
+        setattr(namespace, operator, OperatorProxy(getattr(namespace, operator), launches))
+
+
+class OperatorProxy:
+    """An own operator (or one overload of it) that is counted, or knocked out."""
+
+    def __init__(self, operator: Any, launches: Launches) -> None:  # noqa: ANN401
+        self._operator = operator
+        self._launches = launches
+        self._call = own_function(operator, launches)
+        self._overloads: dict[str, OperatorProxy] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Call the operator through the counter."""
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        value = getattr(self._operator, name)
+        if not callable(value):
+            return value
+        if name not in self._overloads:
+            self._overloads[name] = OperatorProxy(value, self._launches)
+        return self._overloads[name]
+
+
+class ExtensionProxy:
+    """An extension module whose functions are counted, or knocked out."""
+
+    def __init__(self, module: ModuleType, launches: Launches) -> None:
+        self._module = module
+        self._launches = launches
+        self._own: dict[str, Callable[..., Any]] = {}
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        value = getattr(self._module, name)
+        if not callable(value):
+            return value
+        if name not in self._own:
+            self._own[name] = own_function(value, self._launches)
+        return self._own[name]
+
+
+def own_function(function: Callable[..., Any], launches: Launches) -> Callable[..., Any]:
+    """Return `function` counted; suppressed, its results are poisoned and its writes undone.
+
+    What it would return is learned by running it once for each kind of arguments. From then on it
+    does not run, so that what its work takes can be seen by its absence.
+    """
+    known: dict[Hashable, Callable[[Sequence[Any]], Any]] = {}
+
+    def learned(args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Sequence[Any]], Any]:
+        key = tuple(_kind(value) for value in (*args, *kwargs.items()))
+        if key not in known:
+            tensors = [value for value in args if isinstance(value, torch.Tensor)]
+            before = [value.detach().clone() for value in tensors]
+            known[key] = recipe(function(*args, **kwargs), args)
+            for value, old in zip(tensors, before, strict=True):
+                value.detach().copy_(old)
+        return known[key]
+
+    def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        if not launches.suppress:
+            result = launches.measured(function, *args, **kwargs)
+        elif any(isinstance(value, torch.Tensor) for value in args):
+            result = learned(args, kwargs)(args)
+            if not launches.timed:
+                poison(result)
+        else:
+            # Raw addresses: what it would write there could not be undone.
+            result = None
+        launches.count += 1
+        return result
+
+    return counted
+
+
+def _kind(value: Any) -> Hashable:  # noqa: ANN401
+    """Return what a result's shape may depend on."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.dtype, value.device
+    if isinstance(value, list | tuple):
+        return type(value), *(_kind(item) for item in value)
+    return repr(value)
+
+
+def recipe(result: Any, args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:  # noqa: ANN401
+    """Return a function that makes something like `result` from other arguments, without work."""
+    for place, value in enumerate(args):
+        if result is value and result is not None:
+            return lambda args: args[place]
+    if isinstance(result, torch.Tensor):
+        # Without values: it would keep the real ones where a candidate could find them.
+        like = torch.empty_strided(result.shape, result.stride(), dtype=result.dtype, device="meta")
+        device = result.device
+        return lambda _: torch.empty_like(like, device=device)
+    if isinstance(result, list | tuple):
+        items = [recipe(item, args) for item in result]
+        whole = tuple if isinstance(result, tuple) else list
+        return lambda args: whole(item(args) for item in items)
+    return lambda _: result
+
+
+def poison(result: Any) -> None:  # noqa: ANN401
+    """Overwrite every tensor in `result` with NaN, or with a large number."""
+    if isinstance(result, torch.Tensor):
+        value = float("nan") if result.is_floating_point() else 113
+        result.detach().fill_(value)
+    elif isinstance(result, list | tuple):
+        for item in result:
+            poison(item)

@@ -1,0 +1,341 @@
+"""The contestant: loads one candidate, answers calls in bytes, and ends.
+
+It is never believed. It receives inputs one call at a time, and the judge reads its outputs
+from its memory; everything it says beside that is testimony. It holds no reference, expected
+value, input seed, tolerance or number of trials.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+
+from tilewright.runner import calls
+from tilewright.runner.host_memory import HostMemory
+from tilewright.runner.launch_counter import Launches, unpack_cache
+from tilewright.runner.loaders import c_abi, python
+from tilewright.runner.operator_counts import OperatorCounts
+from tilewright.runner.sandbox import seccomp
+from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
+from tilewright.wire.names import COMPILED_BY_TRITON
+from tilewright.wire.tensors import Arena, build
+
+ROOT = "/tmp/candidate"
+_malloc_trim = ctypes.CDLL(None).malloc_trim
+
+
+class Memory(Protocol):
+    """Where calls find their inputs and leave their outputs."""
+
+    def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
+        """Map what the judge shares; return the answer and its descriptors."""
+
+    @property
+    def inputs(self) -> Arena:
+        """Return the input arena."""
+
+    def copied(self) -> Arena:
+        """Return private memory with the arena's contents."""
+
+    def place(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a loaded candidate where it computes."""
+
+    def shown(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return dense tensors, or copies of them, where the judge can read them."""
+
+    @property
+    def mark(self) -> Callable[[], Any] | None:
+        """Return what makes an event at this place of the queue, where there is a queue."""
+
+    @property
+    def known_kernel(self) -> Callable[..., Any] | None:
+        """Return what the clock is calibrated with, where it needs that."""
+
+    def untimed(
+        self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
+    ) -> tuple[Any, list[Any], str]:
+        """Call; return the output, its leaves as the judge can read them, and its structure."""
+
+    def timed(
+        self, function: Callable[..., Any], fields: dict[str, Any]
+    ) -> tuple[calls.Call, list[Any], str, float | None]:
+        """Answer one timed call; return it, its leaves, structure, and testimony of its time."""
+
+
+class RunnerProcess:
+    """State between frames; its lifetime is the process."""
+
+    HANDLERS: tuple[str, ...] = (
+        *("map", "load", "weights", "read_weights", "call", "arm", "suppress_launches", "exit"),
+    )
+
+    def __init__(self, channel: Channel, memory: Memory | None = None) -> None:
+        self.channel = channel
+        self.function: Callable[..., Any] | None = None
+        self.memory: Memory = memory or HostMemory()
+        self.kept: list[Any] = []
+        """What the judge may be reading: outputs of the last call, or weights."""
+        self.launches = Launches(suppress=False)
+        self.expected: list[dict[str, Any]] = []
+
+    def map(self, frame: Frame) -> None:
+        """Map what the judge shares, anew or for the first time."""
+        answer, fds = self.memory.map(frame)
+        self.channel.send("mapped", answer, fds=fds)
+        for fd in (*frame.fds, *fds):
+            os.close(fd)
+
+    def load(self, frame: Frame) -> None:
+        """Write the files, say that the candidate is entered, and load it."""
+        fields = frame.fields
+        paths = _write_files(fields["files"], frame.body)
+        self.launches = Launches(suppress=fields["suppressed"])
+        self.launches.hook_triton()
+        sys.path[:0] = fields["import_paths"]
+        torch.set_num_threads(fields["threads"])
+        self.channel.send("entering")
+        self.function = self._load(fields, paths)
+        self.channel.send("loaded", *_weights_of(self.function))
+
+    def _load(self, fields: dict[str, Any], paths: dict[str, str]) -> Callable[..., Any]:
+        artifacts = {name: paths[path] for name, path in fields["artifacts"].items()}
+        if COMPILED_BY_TRITON in artifacts:
+            unpack_cache(artifacts.pop(COMPILED_BY_TRITON))
+        if fields["loader"] == "c_abi":
+            function = c_abi.load(
+                next(iter(artifacts.values())), fields["entry"], self.expected, self.launches
+            )
+            function.computes_gradients = True  # type: ignore[attr-defined]
+            return function
+        python.install_extensions(artifacts, self.launches)
+        torch.manual_seed(fields["init_seed"])
+        module = python.import_file(paths[fields["files"][0]["path"]])
+        entry = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
+        function = entry
+        if isinstance(entry, type):
+            init = build(fields["init"], self.memory.copied(), 0)
+            torch.manual_seed(fields["init_seed"])
+            function = entry(**init) if isinstance(init, dict) else entry(*init)
+            if isinstance(function, torch.nn.Module):
+                function.train(fields["mode"] == "train")
+        function = self.memory.place(function)
+        if fields["keywords"]:
+            function = python.by_name(function, fields["keywords"])
+        if fields["compile"] is not None:
+            mode = None if fields["compile"] == "default" else fields["compile"]
+            function = torch.compile(function, mode=mode)
+        return function
+
+    def weights(self, frame: Frame) -> None:
+        """Load the judge's weights, by name, through `load_state_dict`."""
+        values = build(frame.fields["tree"], self.memory.inputs, frame.fields["base"])
+        state = {name: value.clone() for name, value in values.items()}
+        function = _uncompiled(self._loaded())
+        if isinstance(function, torch.nn.Module):
+            function.load_state_dict(state, strict=False)
+        self.channel.send("weights_loaded")
+
+    def read_weights(self, frame: Frame) -> None:
+        """Say where the current weights lie, so that the judge can match values."""
+        function = _uncompiled(self._loaded())
+        state = function.state_dict() if isinstance(function, torch.nn.Module) else {}
+        wanted = [state[name].detach().contiguous() for name in frame.fields["names"]]
+        self.kept = self.memory.shown(wanted)
+        self.channel.send("weights_read", {"addresses": [value.data_ptr() for value in self.kept]})
+
+    def call(self, frame: Frame) -> None:
+        """Answer one untimed call, with the operator census where it is asked for."""
+        fields = frame.fields
+        self._expect(fields)
+        self.launches.timed = False
+        call = calls.prepare(fields, self.memory.inputs)
+        before = self.launches.count
+        operators = OperatorCounts() if fields.get("count_operators") else None
+        watched = operators or contextlib.nullcontext()
+        output, self.kept, structure = self.memory.untimed(self._loaded(), call, watched)
+        described = calls.describe(self.kept, structure, call)
+        calls.mark_views(described, output, call)
+        self._answer(described, before, operators.counts if operators else {})
+
+    def arm(self, frame: Frame) -> None:
+        """Answer one timed call, of the candidate or, before one is loaded, of a known kernel."""
+        fields = frame.fields
+        self._expect(fields)
+        # Not by its truth: a compiled module has none.
+        function = self.memory.known_kernel if self.function is None else self.function
+        if function is None:
+            function = self._loaded()
+        before = self.launches.count
+        self.kept, self.launches.timed = [], True
+        with self.launches.spanned(self.memory.mark if fields.get("profile") else None):
+            call, self.kept, structure, self_reported_us = self.memory.timed(function, fields)
+        self._answer(calls.describe(self.kept, structure, call), before, {}, self_reported_us)
+
+    def _answer(
+        self,
+        described: list[dict[str, Any]],
+        before: int,
+        operator_counts: dict[str, int],
+        self_reported_us: float | None = None,
+        peak_bytes: int | None = None,
+    ) -> None:
+        launches = self.launches.count - before
+        answer = {"outputs": described, "launches": launches, "operator_counts": operator_counts}
+        answer |= {"self_reported_us": self_reported_us, "own_us": self.launches.span_us()}
+        answer |= {"peak_bytes": peak_bytes}
+        self.launches.spans = None
+        self.channel.send("result", answer)
+
+    def suppress_launches(self, frame: Frame) -> None:  # noqa: ARG002
+        """Let own launches do nothing from now on."""
+        self.launches.suppress = True
+        self.channel.send("run_suppressed")
+
+    def exit(self, frame: Frame) -> None:  # noqa: ARG002
+        """Tear the candidate down as the end of a program would, say goodbye, and end.
+
+        Its module is cleared, its destructors and exit handlers run, and the heap is walked, so
+        that corrupted memory is met here. Our own libraries are not finalised: that takes longer
+        than most evaluations and shows nothing of the candidate.
+        """
+        self.function = None
+        for name in [name for name, module in sys.modules.items() if _is_candidates(module)]:
+            vars(sys.modules.pop(name)).clear()
+        gc.collect()
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                # The candidate may have closed or replaced it.
+                stream.flush()
+        _malloc_trim(0)
+        self.channel.send("bye")
+        os._exit(0)
+
+    def _expect(self, fields: dict[str, Any]) -> None:
+        if "expected" in fields:
+            self.expected[:] = fields["expected"]
+
+    def _loaded(self) -> Callable[..., Any]:
+        if self.function is None:
+            raise RuntimeError("nothing is loaded")
+        return self.function
+
+
+def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
+    paths: dict[str, str] = {}
+    start = 0
+    for item in files:
+        path = os.path.join(ROOT, item["path"])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(body[start : start + item["size"]])
+        paths[item["path"]] = path
+        start += item["size"]
+    return paths
+
+
+def _uncompiled(function: Any) -> Any:  # noqa: ANN401
+    """Return the module inside one that torch compiles, which has its weights under their names."""
+    return getattr(function, "_orig_mod", function)
+
+
+def _weights_of(function: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401
+    function = _uncompiled(function)
+    if not isinstance(function, torch.nn.Module):
+        return {}, b""
+    import json
+
+    entries = [
+        [name, list(value.shape), str(value.dtype).removeprefix("torch.")]
+        for name, value in function.state_dict().items()
+        if isinstance(value, torch.Tensor)
+    ]
+    return {}, json.dumps(entries).encode()
+
+
+def describe_error(error: BaseException) -> dict[str, Any]:
+    """Return type, message and the candidate's own traceback, each cut to a bounded length."""
+    try:
+        message = str(error)[:4000]
+    except BaseException:  # noqa: BLE001 - the candidate's __str__ may raise anything
+        message = "(its message cannot be shown)"
+    try:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename.startswith(ROOT)] or frames[-1:]
+        lines = [
+            f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}"[:300]
+            for frame in own[-12:]
+        ]
+    except BaseException:  # noqa: BLE001 - so may anything that it patched
+        lines = []
+    return {"type": type(error).__name__[:200], "message": message, "traceback": lines}
+
+
+def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in sys.modules
+    """Tell whether a module was loaded from the candidate's own files."""
+    # Not `getattr`: a lazy module of some library would begin to load.
+    said = getattr(module, "__dict__", {}).get("__file__")
+    return isinstance(said, str) and said.startswith(ROOT)
+
+
+def _install_spawn_guard(applied: dict[str, str]) -> tuple[int, ...]:
+    """Return what the supervisor is asked by before a process is started; note why there is none.
+
+    The rest of the wall stands by itself; for this layer somebody must answer.
+    """
+    if applied.get("process_creation_guard") != "":
+        return ()
+    try:
+        return (seccomp.listen(),)
+    except OSError as error:
+        applied["process_creation_guard"] = str(error)
+        return ()
+
+
+def main(
+    sock: socket.socket,
+    applied: dict[str, str],
+    kind: Callable[[Channel], RunnerProcess] = RunnerProcess,
+) -> None:
+    """Serve frames until told to exit; an exception of the candidate is an answer."""
+    channel = Channel(sock)
+    applied = dict(applied)
+    listeners = _install_spawn_guard(applied)
+    channel.send("ready", {"applied": applied}, fds=listeners)
+    for listener in listeners:
+        os.close(listener)
+    # Here, so that a contestant which waits for its candidate has its device ready too.
+    runner = kind(channel)
+    handlers = {name: getattr(runner, name) for name in runner.HANDLERS}
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            return
+        try:
+            handlers[frame.kind](frame)
+        except ChannelClosed:
+            return
+        except BaseException as error:
+            # Whatever a candidate raises, SystemExit too, is an answer. Once it is loaded this
+            # process is its own, so an error of the harness cannot be told apart; what fails
+            # before that is blamed on us by the supervisor, who knows when it was entered.
+            if frame.kind == "exit":
+                raise
+            said = {"during": frame.kind, **describe_error(error)}
+            try:
+                channel.send("error", said)
+            except FrameError:
+                # Escaped, it is longer than a frame may be.
+                channel.send("error", {**said, "message": "(too long)", "traceback": []})

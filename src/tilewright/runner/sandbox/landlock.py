@@ -1,0 +1,98 @@
+"""Landlock: what the process may read, run and write, whatever the file modes say."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterable
+
+from tilewright.runner.sandbox import syscalls
+
+_CREATE_VERSION = 1
+_RULE_PATH_BENEATH = 1
+
+EXECUTE = 1 << 0
+WRITE_FILE = 1 << 1
+READ_FILE = 1 << 2
+READ_DIR = 1 << 3
+MAKE_CHAR = 1 << 6
+MAKE_BLOCK = 1 << 11
+TRUNCATE = 1 << 14
+IOCTL_DEV = 1 << 15
+
+READ = READ_FILE | READ_DIR
+READ_AND_RUN = READ | EXECUTE
+# All that there is but running programs, making devices, and device controls.
+WRITE = 0x7FFF & ~(EXECUTE | MAKE_CHAR | MAKE_BLOCK)
+DEVICE = READ | WRITE_FILE | IOCTL_DEV
+_ON_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+
+_TCP_BIND_AND_CONNECT = 0b11
+_SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+
+# Bits of handled_access_fs that each version of the interface knows.
+_FS_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
+
+
+def version() -> int:
+    """Return the version of the kernel's Landlock interface.
+
+    Raises:
+        OSError: the kernel has none, or it is switched off.
+    """
+    return syscalls.syscall("landlock_create_ruleset", 0, 0, _CREATE_VERSION)
+
+
+def restrict(rules: Iterable[tuple[str, int]]) -> str:
+    """Confine the calling thread, and what it forks, to `rules`: paths and their rights.
+
+    No TCP, and no signal or abstract socket out of the sandbox, where the kernel can. A path that
+    does not exist gives nothing. Returns "", or what this kernel's Landlock cannot restrict.
+
+    Raises:
+        OSError: nothing is restricted.
+    """
+    known = version()
+    file_rights = (1 << _FS_BITS.get(known, 16)) - 1
+    words = [file_rights]
+    if known >= 4:
+        words.append(_TCP_BIND_AND_CONNECT)
+    if known >= 6:
+        words.append(_SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS)
+    attributes = struct.pack(f"={len(words)}Q", *words)
+    ruleset = syscalls.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
+    try:
+        for path, rights in rules:
+            _allow(ruleset, path, rights & file_rights)
+        syscalls.syscall("landlock_restrict_self", ruleset, 0)
+    finally:
+        os.close(ruleset)
+    return _missing(known)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+            return
+        raise
+    try:
+        if not os.path.isdir(path):
+            rights &= _ON_A_FILE
+        if rights:
+            rule = struct.pack("=Qi", rights, fd)
+            syscalls.syscall("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
+    finally:
+        os.close(fd)
+
+
+def _missing(known: int) -> str:
+    """Say what version `known` does not restrict, or nothing."""
+    gaps = [
+        what
+        for since, what in ((3, "truncation"), (4, "TCP"), (5, "device controls"), (6, "signals"))
+        if known < since
+    ]
+    return f"partial: version {known} does not restrict {', '.join(gaps)}" if gaps else ""

@@ -1,0 +1,177 @@
+"""The mount view: a root that holds an allow-list of the host's paths, and nothing else.
+
+It is built on a tmpfs that only the caller's mount namespace sees, so the host keeps no mount and
+no folder of it, however the process ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+
+from tilewright.runner.sandbox import syscalls
+from tilewright.runner.sandbox.syscalls import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+)
+
+# Present on every host, and covered only inside our own mount namespace.
+STAGE = "/tmp"
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+WRITABLE = ("/tmp", "/dev/shm")
+_LINKS = (
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+)
+_INODES = 65536
+_PROC_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", "mtrr", "scsi")
+
+
+@dataclass(frozen=True)
+class View:
+    """What the process shall see. Every path is absolute; one that the host lacks is left out.
+
+    A symbolic link is shown as one, so what it leads to must be listed too.
+    """
+
+    read_only: tuple[str, ...]
+    devices: tuple[str, ...]
+    tmpfs_bytes: int
+    own_proc: bool
+    """The process is in a PID namespace of its own, so that /proc can be mounted afresh."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A host path, held open since before the stage covered it."""
+
+    target: str
+    fd: int
+    link: str
+    flags: int
+
+
+def build(view: View) -> None:
+    """Make `view` the root of the caller, whose mount namespace must be its own.
+
+    The working directory is then "/". The root, every path of `read_only`, and in /proc what sets
+    the machine are read-only.
+
+    Raises:
+        OSError: the caller still sees the host.
+    """
+    sources: list[_Source] = []
+    try:
+        _collect(view, sources)
+        leave_host()
+        syscalls.mount("tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=755")
+        try:
+            _fill(view, sources)
+            os.chdir(STAGE)
+            syscalls.pivot_root(".", ".")
+        except OSError:
+            os.chdir("/")
+            syscalls.unmount(STAGE)
+            raise
+    finally:
+        for source in sources:
+            os.close(source.fd)
+    # The old root lies over the new one now; this uncovers it.
+    syscalls.unmount(".")
+    os.chdir("/")
+    syscalls.restrict_mount("/", MS_RDONLY, recursive=False)
+
+
+def leave_host() -> None:
+    """Keep what the caller mounts from now on out of the host, and the other way round."""
+    syscalls.mount("", "/", "", MS_REC | MS_PRIVATE)
+
+
+def _collect(view: View, sources: list[_Source]) -> None:
+    """Append an open source for each path of the view, parents before children."""
+    seen: set[str] = set()
+    for path in sorted({os.path.normpath(path) for path in view.read_only}):
+        if any(path == done or path.startswith(done + "/") for done in seen):
+            continue
+        if _append(sources, path, MS_RDONLY | MS_NOSUID | MS_NODEV):
+            seen.add(path)
+    for path in (*DEVICES, *view.devices):
+        _append(sources, path, MS_NOSUID | MS_NOEXEC)
+
+
+def _append(sources: list[_Source], path: str, flags: int) -> bool:
+    try:
+        link = os.readlink(path) if os.path.islink(path) else ""
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if link else 0))
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return False
+        raise
+    sources.append(_Source(path, fd, link, flags))
+    return True
+
+
+def _fill(view: View, sources: list[_Source]) -> None:
+    """Populate the tmpfs at `STAGE`."""
+    replaced = {source.target for source in sources}
+    for path in WRITABLE:
+        os.makedirs(STAGE + path, exist_ok=True)
+        if path not in replaced:
+            options = f"size={view.tmpfs_bytes},nr_inodes={_INODES},mode=1777"
+            syscalls.mount("tmpfs", STAGE + path, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    for link, goal in _LINKS:
+        os.symlink(goal, STAGE + link)
+    for source in sources:
+        _bind(source)
+    _mount_proc(view.own_proc)
+
+
+def _bind(source: _Source) -> None:
+    target = STAGE + source.target
+    if os.path.lexists(target) and source.link:
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if source.link:
+        os.symlink(source.link, target)
+        return
+    if stat.S_ISDIR(os.fstat(source.fd).st_mode):
+        os.makedirs(target, exist_ok=True)
+    elif not os.path.lexists(target):
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    syscalls.mount(f"/proc/self/fd/{source.fd}", target, "", MS_BIND | MS_REC)
+    syscalls.restrict_mount(target, source.flags, recursive=True)
+
+
+def _mount_proc(own: bool) -> None:
+    target = STAGE + "/proc"
+    os.makedirs(target, exist_ok=True)
+    if own:
+        mount_own_proc(target)
+    else:
+        syscalls.mount("/proc", target, "", MS_BIND | MS_REC)
+        _protect_proc(target)
+
+
+def mount_own_proc(target: str) -> None:
+    """Mount at `target` a /proc of the caller's PID namespace, the machine's settings read-only."""
+    syscalls.mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    _protect_proc(target)
+
+
+def _protect_proc(target: str) -> None:
+    # Not all of it is read-only: the CUDA driver names its threads by a write to /proc/self, and
+    # does not start without.
+    for name in _PROC_SETTINGS:
+        path = f"{target}/{name}"
+        if os.path.exists(path):
+            syscalls.mount(path, path, "", MS_BIND | MS_REC)
+            syscalls.restrict_mount(path, MS_RDONLY, recursive=True)

@@ -1,0 +1,74 @@
+"""The score of *Dr. Kernel* (arXiv 2602.05885, tables 1 and 2), from verdicts by published rules.
+
+Five trials with an absolute and relative tolerance of 1e-2, which is KernelBench's published rule
+(`official`) in its first versions; what was compared by another tolerance is left out. A decoy
+counts as incorrect, and `fast@p` asks for at least p times the speed. `last`
+is each trajectory's last turn, `best` the fastest correct one of its history, picked by the very
+measurement that scores it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.records.events import EvalSummary, Turn
+from tilewright.scoring import metrics
+from tilewright.scoring.benchmarks.kernelbench_x import BENCHMARKS
+from tilewright.scoring.metrics import Score
+
+__all__ = ["drkernel"]
+
+THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
+DECOY = "unused_kernel"
+WRONG = Score(ok=False)
+
+
+def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
+    """Return correct and fast@p of last turns and of the best of each history.
+
+    `None` where nothing was judged by those rules. What was not judged is left out.
+    """
+    histories: dict[tuple[str, int], list[tuple[int, Score]]] = defaultdict(list)
+    others = tuple(BENCHMARKS)
+    for turn in turns:
+        # Benchmarks with rules of their own are not what the paper scored.
+        elsewhere = turn.ask.problem.startswith(others)
+        for item in () if elsewhere else turn.judgements:
+            if item.protocol != "official" or item.tolerance is not None:
+                continue
+            score = _score(item)
+            if score is not None:
+                histories[turn.ask.problem, turn.ask.sample].append((turn.ask.turn, score))
+    if not histories:
+        return None
+    in_order = [[score for _, score in sorted(found, key=_turn)] for found in histories.values()]
+    last = [scores[-1] for scores in in_order]
+    best = [_best(scores) for scores in in_order]
+    return {"trajectories": len(last), "last": _numbers(last), "best": _numbers(best)}
+
+
+def _turn(pair: tuple[int, Score]) -> int:
+    return pair[0]
+
+
+def _score(item: EvalSummary) -> Score | None:
+    if item.verdict == "unjudged":
+        return None
+    right = item.verdict == "correct" and DECOY not in item.findings + item.labels
+    return Score(right, item.speedup) if right else WRONG
+
+
+def _best(scores: Sequence[Score]) -> Score:
+    return metrics.best_so_far(scores)[-1] or scores[-1]
+
+
+def _numbers(scores: Sequence[Score]) -> dict[str, float | None]:
+    """Return the shares; no fast@p where something is right and nothing of it was timed."""
+    right = [item for item in scores if item.ok]
+    untimed = bool(right) and all(item.speedup is None for item in right)
+    found: dict[str, float | None] = {"correct": len(right) / len(scores)}
+    return found | {
+        f"fast@{p:g}": None if untimed else metrics.fast_p_at_least(scores, p) for p in THRESHOLDS
+    }

@@ -1,0 +1,103 @@
+"""What KernelGYM's rules make of a report: a view, never a run with the wall down.
+
+KernelGYM (arXiv 2602.05885, its released server) asks for five trials within an absolute and
+relative tolerance of 1e-2, which is what `official` judges. Its one check besides, for Triton
+alone, is that some kernel of the candidate's was launched; what the kernel does, what is denied,
+and what else a candidate was seen to do decide nothing. Speed is the ratio of two means, each
+rounded to three significant digits.
+
+Two things of the original are not reproduced: what only a candidate inside the judge's own process
+can do, and its second check, which compares names in a profile with those of the launches.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tilewright.errors import ConfigError
+from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
+from tilewright.records.base import Record
+
+__all__ = ["KernelGym", "by_kernelgym"]
+
+Code = Literal[
+    "COMPILATION_ERROR", "RUNTIME_ERROR", "CORRECTNESS_ERROR", "TIMEOUT_ERROR", "UNJUDGED"
+]
+BEFORE = ("build", "start_judge", "load")
+AFTER = ("launch_suppression", "timing", "shutdown")
+"""Stages whose failures come when the outputs were found right."""
+
+
+class KernelGym(Record):
+    """A result in KernelGYM's words."""
+
+    status: Literal["completed", "failed"] = "completed"
+    compiled: bool = True
+    correctness: bool = False
+    decoy_kernel: bool = False
+    reference_ms: float | None = None
+    kernel_ms: float | None = None
+    """Mean milliseconds of a call, summed over cases; `None`: not timed."""
+    speedup: float | None = None
+    code: Code | None = None
+
+
+def by_kernelgym(report: EvalReport) -> KernelGym:
+    """Return KernelGYM's result over a report of the `official` protocol.
+
+    A decoy is correct on its server; its client then counts it as incorrect, and so may you.
+
+    Raises:
+        ConfigError: the report is of another protocol, whose trials and tolerance are others.
+    """
+    if report.request.protocol != "official":
+        raise ConfigError(f"KernelGYM's rules need an `official` report, not {_named(report)}")
+    outcome = report.outcome
+    match outcome:
+        case Correct() | Rejected():
+            return _right(report)
+        case Incorrect():
+            return KernelGym(code="CORRECTNESS_ERROR")
+        case Failed(reason="timeout"):
+            return KernelGym(status="failed", compiled=False, code="TIMEOUT_ERROR")
+        case Failed(stage=stage) if stage in AFTER:
+            return _right(report)
+        case Failed(stage=stage) if stage in BEFORE:
+            return KernelGym(status="failed", compiled=False, code="COMPILATION_ERROR")
+        case Failed():
+            return KernelGym(code="RUNTIME_ERROR")
+        case _:
+            return KernelGym(status="failed", compiled=False, code="UNJUDGED")
+
+
+def _named(report: EvalReport) -> str:
+    return f"one of `{report.request.protocol}`"
+
+
+def _right(report: EvalReport) -> KernelGym:
+    """Return the result of a candidate whose outputs were within the tolerance."""
+    if report.request.candidate.language == "triton" and _launched_nothing(report):
+        return KernelGym(correctness=True, decoy_kernel=True)
+    name = report.request.baselines[0].name if report.request.baselines else ""
+    rows = [item for item in report.comparisons if item.baseline == name and item.raw_us]
+    if not rows:
+        return KernelGym(correctness=True)
+    reference = sum(_rounded(_mean([r[i] for r in c.raw_us for i in (0, 3)]) / 1e3) for c in rows)
+    kernel = sum(_rounded(_mean([r[i] for r in c.raw_us for i in (1, 2)]) / 1e3) for c in rows)
+    speedup = reference / kernel if reference > 0 and kernel > 0 else None
+    return KernelGym(correctness=True, reference_ms=reference, kernel_ms=kernel, speedup=speedup)
+
+
+def _launched_nothing(report: EvalReport) -> bool:
+    return any(
+        item.code == "unused_kernel" and item.evidence.get("launches") == 0
+        for item in report.findings
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")

@@ -1,0 +1,195 @@
+"""From timed blocks to a speed-up with its interval, in pure Python.
+
+Every function depends on its arguments alone: no random numbers, no clock, no numpy. Times are in
+microseconds, ratios have no unit, and `log` is the natural logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+from tilewright.scoring.bootstrap import bootstrap_median_interval, check_level, median
+
+__all__ = [
+    "Decision",
+    "Interval",
+    "combine",
+    "decide",
+    "from_logs",
+    "geometric_mean_interval",
+    "is_noisy",
+    "paired_log_ratios",
+    "proportion_interval",
+    "speedup_interval",
+]
+
+Decision = Literal["faster", "slower", "no measurable difference"]
+
+NOISY_HALF_WIDTH = 0.05
+"""Ratio, without unit: an interval is noisy where its ends are (1 + this)^2 apart or more."""
+
+STRETCH = 1.5
+"""Factor by which `decide` widens a noisy interval: 1.5 x 1.96 is about three standard errors."""
+
+_MAX_LOG = 700.0
+"""Natural logarithm: exp of a larger log ratio (about 709) does not fit a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and the two ends of its interval, in the unit of the estimate."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def paired_log_ratios(blocks: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Return the log of reference / candidate of each ABBA block; above 0: candidate faster.
+
+    A block is `(reference, candidate, candidate, reference)` in microseconds. Within a block
+    each side is the geometric mean of its two calls, so that a drift which is linear in time
+    cancels, to first order.
+
+    Raises:
+        ValueError: there are no blocks, a block is not four long, or a time is not positive.
+    """
+    if not blocks:
+        raise ValueError("paired_log_ratios: no blocks were given")
+    ratios = []
+    for number, block in enumerate(blocks):
+        if len(block) != 4:
+            raise ValueError(f"paired_log_ratios: block {number} has {len(block)} times, wanted 4")
+        if not all(0.0 < time_us < math.inf for time_us in block):
+            raise ValueError(
+                f"paired_log_ratios: block {number} has a time that is not above zero and "
+                f"finite: {tuple(block)}"
+            )
+        first, second, third, fourth = (math.log(time_us) for time_us in block)
+        ratios.append(0.5 * ((first + fourth) - (second + third)))
+    return tuple(ratios)
+
+
+def combine(half_width_within: float, between: float) -> float:
+    """Return the half-width of two independent errors together, added in quadrature.
+
+    Both must be half-widths at the same level and in the same unit.
+
+    Raises:
+        ValueError: one of them is negative or not finite.
+    """
+    for name, width in (("half_width_within", half_width_within), ("between", between)):
+        if not 0.0 <= width < math.inf:
+            raise ValueError(f"combine: {name} is {width!r}, wanted finite and not negative")
+    return math.hypot(half_width_within, between)
+
+
+def speedup_interval(
+    log_ratios: Iterable[float], between_process_sigma: float, level: float = 0.95
+) -> Interval:
+    """Return the speed-up with its interval: exp of the median log ratio and of its ends.
+
+    Blocks of one pair of processes share what those processes were dealt (addresses, placement),
+    so their own scatter understates the error. `between_process_sigma`, the standard deviation
+    of the log ratio from one pair of processes to the next, is added on each side in quadrature,
+    as a normal half-width at `level`.
+
+    Args:
+        log_ratios: of `paired_log_ratios`, one a block.
+        between_process_sigma: without unit, as 0.01 for 1 %; 0 if there is no such error.
+        level: how often the interval should contain the true speed-up.
+
+    Raises:
+        ValueError: there are no ratios, a number is not finite or out of range, or the result
+            does not fit a float.
+    """
+    ratios = tuple(log_ratios)
+    centre = median(ratios)
+    low, high = bootstrap_median_interval(ratios, level)
+    between = _normal_half_width(level) * between_process_sigma
+    return from_logs(centre, combine(centre - low, between), combine(high - centre, between))
+
+
+def decide(interval: Interval) -> Decision:
+    """Say what a speed-up's interval allows to be said: one side of 1, or nothing.
+
+    An interval of 95 % excludes 1 for one in forty candidates that are no faster. Where it is wide
+    they would be said to be so by many percent, so a wide one has to exclude 1 by half as much
+    again: about three standard errors, one in some five hundred.
+    """
+    middle = math.log(interval.estimate)
+    stretch = STRETCH if is_noisy(interval) else 1.0
+    if middle > stretch * (middle - math.log(interval.low)):
+        return "faster"
+    if middle < -stretch * (math.log(interval.high) - middle):
+        return "slower"
+    return "no measurable difference"
+
+
+def is_noisy(interval: Interval) -> bool:
+    """Tell whether an interval is so wide that little can be said by it."""
+    return interval.high / interval.low >= (1 + NOISY_HALF_WIDTH) ** 2
+
+
+def geometric_mean_interval(intervals: Sequence[Interval]) -> Interval:
+    """Return the geometric mean of the speed-ups of several cases, with its interval.
+
+    The errors of the cases are taken as independent: on the log scale the half-widths of each
+    side add in quadrature and are divided by the number of cases. An error that the cases share
+    (one pair of processes for all) does not shrink so; leave it out of the cases' intervals and
+    add it with `combine` afterwards.
+
+    Raises:
+        ValueError: there are no intervals, or one is not `0 < low <= estimate <= high`.
+    """
+    if not intervals:
+        raise ValueError("geometric_mean_interval: no intervals were given")
+    for each in intervals:
+        if not 0.0 < each.low <= each.estimate <= each.high < math.inf:
+            raise ValueError(f"geometric_mean_interval: {each} is not a positive interval")
+    count = len(intervals)
+    centre = math.fsum(math.log(each.estimate) for each in intervals) / count
+    below = math.hypot(*(math.log(each.estimate / each.low) for each in intervals)) / count
+    above = math.hypot(*(math.log(each.high / each.estimate) for each in intervals)) / count
+    return from_logs(centre, below, above)
+
+
+def proportion_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
+    """Return the share `successes / trials` with its score interval (Wilson 1927).
+
+    Raises:
+        ValueError: there are no trials, `successes` is not in 0..trials, or `level` is not
+            between 0 and 1.
+    """
+    if trials < 1:
+        raise ValueError("proportion_interval: no trials were given")
+    if not 0 <= successes <= trials:
+        raise ValueError(f"proportion_interval: {successes} successes of {trials} trials")
+    z2 = _normal_half_width(level) ** 2
+    share = successes / trials
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    spread = math.sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials * trials)))
+    spread /= 1 + z2 / trials
+    # At 0 and at all successes one end is the share itself; rounding must not move it past.
+    low, high = min(centre - spread, share), max(centre + spread, share)
+    return Interval(share, max(0.0, low), min(1.0, high))
+
+
+def from_logs(centre: float, below: float, above: float) -> Interval:
+    """Return the interval of a log ratio that reaches so far below and above it.
+
+    Raises:
+        ValueError: it does not fit a float.
+    """
+    if centre - below < -_MAX_LOG or centre + above > _MAX_LOG:
+        raise ValueError(f"a log ratio of {centre:.3g} -{below:.3g} +{above:.3g} is no speed-up")
+    return Interval(math.exp(centre), math.exp(centre - below), math.exp(centre + above))
+
+
+def _normal_half_width(level: float) -> float:
+    check_level("interval", level)
+    return NormalDist().inv_cdf(0.5 + 0.5 * level)

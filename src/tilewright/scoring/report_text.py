@@ -1,0 +1,74 @@
+"""Texts of a report: the reason for its verdict, its speed-up, and numbers with their unit."""
+
+from __future__ import annotations
+
+from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
+from tilewright.scoring.intervals import Interval, decide
+
+__all__ = ["cut", "engineering", "reason_of", "short_time", "speed_text"]
+
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+"""Decimal prefixes, the largest first."""
+
+
+def speed_text(speedup: float, low: float | None, high: float | None) -> str:
+    """Return a speed-up with its interval; in words where that says neither faster nor slower."""
+    if low is None or high is None:
+        return f"{_ratio(speedup, speedup)}x, no interval"
+    ends = [value for value in (low, high) if value != 1.0]
+    fine = max((abs(value - 1) for value in ends), default=0.0)
+    interval = f"[{_ratio(low, fine + 1)}, {_ratio(high, fine + 1)}]"
+    decided = decide(Interval(speedup, low, high))
+    if decided == "no measurable difference":
+        return f"{decided} {interval}"
+    return f"{_ratio(speedup, fine + 1)}x {interval}"
+
+
+def _ratio(value: float, scale: float) -> str:
+    """Return a ratio; near 1 with three decimals, so that its side of 1 shows."""
+    if 0.9 < scale < 1.1:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def reason_of(report: EvalReport) -> str:
+    """Return in one line why the verdict is what it is."""
+    outcome = report.outcome
+    match outcome:
+        case Correct():
+            names = dict.fromkeys(label.name for label in report.labels)
+            return ", ".join(names)
+        case Incorrect():
+            return cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
+        case Failed():
+            return cut(f"{outcome.reason} in {outcome.stage}: {_first(outcome.message)}")
+        case Rejected():
+            return cut("; ".join(item.summary for item in outcome.findings))
+        case Unjudged():
+            return cut(f"{outcome.reason}: {_first(outcome.message)}")
+
+
+def _first(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def cut(text: str, length: int = 300) -> str:
+    """Return a text as one line of at most `length` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 3] + "..."
+
+
+def engineering(value: float, unit: str) -> str:
+    """Return a number with three digits and a decimal prefix."""
+    for limit, prefix in _PREFIXES:
+        if value >= limit:
+            return f"{value / limit:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def short_time(microseconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    for limit, unit in ((1e3, "us"), (1e6, "ms")):
+        if microseconds < limit:
+            return f"{microseconds / (limit / 1e3):.3g} {unit}"
+    return f"{microseconds / 1e6:.3g} s"

@@ -1,0 +1,157 @@
+"""What an agent is told, sized for a context. Pure; it reveals no seed, tolerance or path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tilewright.loop.feedback import CUT, redacted
+from tilewright.records import CaseResult, EvalReport, Failed, Incorrect, Rejected
+from tilewright.records.events import EvalSummary, Turn
+from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.report_text import cut, short_time, speed_text
+
+__all__ = ["MAX_EXPLANATION_CHARS", "evaluated_text", "explained_text", "history_text"]
+
+MAX_EXPLANATION_CHARS = 12_000
+"""Characters of an explanation, about 3,000 tokens."""
+MAX_TURNS = 60
+"""Lines of a history; what is older is counted."""
+MAX_LINES, MAX_MESSAGE_CHARS, MAX_REASON_CHARS = 24, 4000, 160
+MAX_LINE_CHARS = 300
+Best = tuple[int, Turn] | None
+
+
+def evaluated_text(number: int, turn: Turn, best: Best) -> str:
+    """Return the answer to an evaluation: its turn, what is said of it, and the best so far."""
+    return f"Turn {number}.\n\n{turn.feedback}\n\n{_best_text(best)}"
+
+
+def history_text(turns: Mapping[int, Turn], best: Best) -> str:
+    """Return a line a turn, the best so far last."""
+    if not turns:
+        return "No turn yet: the first is made by `evaluate`."
+    lines = [_line(number, turn) for number, turn in turns.items()]
+    if len(lines) > MAX_TURNS:
+        lines = [f"({len(lines) - MAX_TURNS} earlier turns)", *lines[-MAX_TURNS:]]
+    return "\n".join([*lines, "", _best_text(best)])
+
+
+def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
+    """Return what a report holds: outcome, cases, outputs, findings, stages, advice."""
+    head = _line(number, turn)
+    if report is None:
+        return _bounded(f"{head}\n\n{redacted(turn.feedback)}", MAX_EXPLANATION_CHARS)
+    blocks = [
+        head,
+        _outcome(report),
+        _section("Times", _times(report)),
+        _section("What limits it", advice(report)),
+        _section("Outputs", _outputs(report.cases)),
+        _section("Findings", _findings(report)),
+        _section("Noted", (f"{item.name}: {item.detail}" for item in report.labels)),
+        _section("Its own kernels", _kernels(report)),
+        _section("Stages", _stages(report)),
+        _section("It printed", report.candidate_output.strip().splitlines()),
+    ]
+    return _bounded(
+        redacted("\n\n".join(block for block in blocks if block)), MAX_EXPLANATION_CHARS
+    )
+
+
+def _line(number: int, turn: Turn) -> str:
+    said = turn.judgements[0]
+    more = (
+        _speed(said) if said.verdict == "correct" else redacted(cut(said.reason, MAX_REASON_CHARS))
+    )
+    return f"turn {number}: {said.verdict}{f', {more}' if more else ''}"
+
+
+def _speed(said: EvalSummary) -> str:
+    if said.speedup is None:
+        return "not timed"
+    return speed_text(said.speedup, said.low, said.high)
+
+
+def _best_text(best: Best) -> str:
+    if best is None:
+        return "Best so far: none is correct yet."
+    number, turn = best
+    return f"Best so far: turn {number}, {_speed(turn.judgements[0])}."
+
+
+def _outcome(report: EvalReport) -> str:
+    match report.outcome:
+        case Failed() as failed:
+            message = _bounded(failed.message, MAX_MESSAGE_CHARS)
+            return f"It failed ({failed.reason}) while it was in {failed.stage}.\n{message}"
+        case Incorrect() as wrong:
+            message = _bounded(wrong.message, MAX_MESSAGE_CHARS)
+            return f"First wrong: {wrong.case} ({wrong.kind}).\n{message}"
+        case Rejected():
+            return "It did not do the work that it was asked for; the findings say how."
+        case _:
+            return ""
+
+
+def _times(report: EvalReport) -> list[str]:
+    lines = []
+    for item in report.comparisons:
+        mine, theirs = (
+            short_time(item.candidate.median_us),
+            short_time(item.baseline_timing.median_us),
+        )
+        speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
+        labels = f" ({', '.join(item.labels)})" if item.labels else ""
+        lines.append(f"{item.case}: {mine}, {item.baseline} {theirs}: {speed}{labels}")
+    return lines
+
+
+def _outputs(cases: Iterable[CaseResult]) -> list[str]:
+    """Return a line for each case: with which contents it was right, wrong or skipped."""
+    contents: dict[str, dict[str, list[str]]] = {}
+    for item in cases:
+        contents.setdefault(item.case, {}).setdefault(item.result, []).append(item.input_variation)
+    return [
+        f"{name}: "
+        + "; ".join(
+            f"{verdict} with {', '.join(dict.fromkeys(found))}"
+            for verdict, found in verdicts.items()
+        )
+        for name, verdicts in contents.items()
+    ]
+
+
+def _findings(report: EvalReport) -> list[str]:
+    return [
+        f"{'decisive: ' if item.weight == 'decisive' else ''}{item.check}: {item.summary}"
+        for item in report.findings
+    ]
+
+
+def _kernels(report: EvalReport) -> list[str]:
+    made = report.profile
+    if made is None:
+        return []
+    return [f"{made.case}: {made.launches} launches a call, {made.coverage:.0%} of its device time"]
+
+
+def _stages(report: EvalReport) -> list[str]:
+    return [f"{item.name}: {short_time(item.wall_s * 1e6)}" for item in report.stages]
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    """Return a title and its lines, or nothing; what is too much is counted."""
+    found = [cut(line, MAX_LINE_CHARS) for line in lines]
+    if not found:
+        return ""
+    if len(found) > MAX_LINES:
+        found = [*found[:MAX_LINES], f"and {len(found) - MAX_LINES} more"]
+    return "\n".join([f"{title}:", *(f"- {line}" for line in found)])
+
+
+def _bounded(text: str, most: int) -> str:
+    """Cut a text in its middle: a traceback says most at its beginning and at its end."""
+    if len(text) <= most:
+        return text
+    half = (most - len(CUT)) // 2
+    return text[:half] + CUT + text[-half:]

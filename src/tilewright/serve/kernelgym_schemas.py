@@ -1,0 +1,169 @@
+"""What KernelGYM's client reads of a task: its fields, filled from ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
+from tilewright.scoring.benchmarks.kernelgym import by_kernelgym
+from tilewright.serve.service import OPEN
+from tilewright.serve.store.store import Task
+
+__all__ = ["Answer", "answer_of", "batch_answer", "refusal", "task_answer"]
+
+Answer = dict[str, Any]
+MAX_MESSAGE_CHARS = 2000
+"""Characters of a message."""
+
+
+def _empty(name: str) -> Answer:
+    return {
+        "task_id": name,
+        "status": "processing",
+        "compiled": False,
+        "correctness": False,
+        "decoy_kernel": False,
+        "reference_runtime": 0.0,
+        "kernel_runtime": 0.0,
+        "speedup": 0.0,
+        "metadata": {},
+        "error_message": None,
+        "error_code": None,
+        "submitted_at": None,
+        "completed_at": None,
+        "processing_time": None,
+    }
+
+
+def task_answer(name: str, task: Task, stored: bytes, protocol: str) -> Answer:
+    """Return what is said of a task; `stored` is its report, empty where it has none."""
+    found = _empty(name) | {"submitted_at": _stamp(task.submitted_at)}
+    if task.state in OPEN:
+        return found
+    found["completed_at"] = _stamp(task.ended_at)
+    found["processing_time"] = (task.ended_at or 0.0) - task.submitted_at
+    if task.state != "done":
+        code = "UNJUDGED" if task.state == "failed" else "CANCELLED"
+        return found | {"status": "failed", "error_code": code, "error_message": task.error}
+    return found | answer_of(EvalReport.model_validate_json(stored), protocol)
+
+
+def refusal(name: str, code: str, said: str, at: float) -> Answer:
+    """Return what is said of work that is no task."""
+    return _empty(name) | {
+        "status": "failed",
+        "error_code": code,
+        "error_message": said[:MAX_MESSAGE_CHARS],
+        "submitted_at": _stamp(at),
+        "completed_at": _stamp(at),
+    }
+
+
+def batch_answer(
+    batch: str | None, results: Sequence[Answer], began: float, ended: float
+) -> Answer:
+    """Return what is said of a batch: each task in its order, and how many came to what."""
+    states = [item["status"] for item in results]
+    open_ = "processing" in states
+    return {
+        "batch_id": batch,
+        "total_tasks": len(results),
+        "completed_tasks": states.count("completed"),
+        "failed_tasks": states.count("failed"),
+        "results": results,
+        "batch_status": "processing" if open_ else "completed",
+        "submitted_at": _stamp(began),
+        "completed_at": None if open_ else _stamp(ended),
+    }
+
+
+def answer_of(report: EvalReport, protocol: str = "strict") -> Answer:
+    """Return a verdict in KernelGYM's fields; times in milliseconds, summed over cases.
+
+    Args:
+        report: what came of it.
+        protocol: `strict`: our verdict; `kernelgym`: by its rules, over an `official` report.
+    """
+    if protocol == "kernelgym" and report.request.protocol == "official":
+        return _by_its_rules(report)
+    outcome = report.outcome
+    found: Answer = {
+        "status": "completed",
+        "compiled": True,
+        "metadata": _metadata(report),
+        "error_message": str(getattr(outcome, "message", "")) or None,
+    }
+    match outcome:
+        case Correct():
+            first = [c for c in report.comparisons if c.baseline == report.comparisons[0].baseline]
+            found |= {"correctness": True, "error_message": None}
+            found["reference_runtime"] = sum(item.baseline_timing.median_us for item in first) / 1e3
+            found["kernel_runtime"] = sum(item.candidate.median_us for item in first) / 1e3
+            found["speedup"] = report.speedup or 0.0
+        case Incorrect():
+            found["error_code"] = "CORRECTNESS_ERROR"
+        case Rejected():
+            # A decoy is no solution, whatever its outputs; the original calls it correct.
+            found["decoy_kernel"] = True
+            found["error_message"] = "; ".join(item.summary for item in outcome.findings)
+        case Failed():
+            built = outcome.stage not in ("build", "start_judge", "load")
+            late = outcome.reason == "timeout"
+            found |= {"compiled": built, "status": "completed" if built and not late else "failed"}
+            code = "RUNTIME_ERROR" if built else "COMPILATION_ERROR"
+            found["error_code"] = "TIMEOUT_ERROR" if late else code
+        case _:
+            found |= {"status": "failed", "compiled": False, "error_code": "UNJUDGED"}
+    return found
+
+
+def _by_its_rules(report: EvalReport) -> Answer:
+    found = by_kernelgym(report)
+    said = str(getattr(report.outcome, "message", "")) or None
+    return {
+        "status": found.status,
+        "compiled": found.compiled,
+        "correctness": found.correctness,
+        "decoy_kernel": found.decoy_kernel,
+        "reference_runtime": found.reference_ms or 0.0,
+        "kernel_runtime": found.kernel_ms or 0.0,
+        "speedup": found.speedup or 0.0,
+        "error_code": found.code,
+        "error_message": said if found.code else None,
+        "metadata": _metadata(report),
+    }
+
+
+def _metadata(report: EvalReport) -> Answer:
+    profile = report.profile
+    found: Answer = {
+        "verdict": report.verdict,
+        "speedup_low": report.speedup_low,
+        "speedup_high": report.speedup_high,
+        "findings": [item.code for item in report.findings],
+        "labels": [item.name for item in report.labels],
+        "hardware": report.environment.device_name,
+        "num_custom_kernels": None,
+        "num_total_kernels": None,
+        "custom_kernel_cuda_time_in_profiling_us": None,
+        "total_kernel_run_time_in_profiling_us": None,
+    }
+    total = sum(item.total_us for item in report.kernels) if report.kernels else None
+    if report.kernels:
+        found["num_total_kernels"] = sum(item.launches for item in report.kernels)
+    elif report.comparisons:
+        total = report.comparisons[-1].candidate.median_us
+    if profile is not None and total is not None:
+        found |= {
+            "num_custom_kernels": profile.launches,
+            "custom_kernel_cuda_time_in_profiling_us": profile.coverage * total,
+            "total_kernel_run_time_in_profiling_us": total,
+            "time_coverage": profile.coverage,
+        }
+    return found
+
+
+def _stamp(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()

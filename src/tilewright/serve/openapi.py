@@ -1,0 +1,44 @@
+"""The OpenAPI document and the list of endpoints, made without a running server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.serve.app import describe
+from tilewright.serve.kernelgym import add_kernelgym
+
+__all__ = ["HEAD", "openapi", "tables"]
+
+HEAD = """# HTTP
+
+The endpoints of `tilewright serve` ([guide](../guides/serve.md)).
+The whole description is [openapi.json](schema/openapi.json), which a server also gives at `/openapi.json`, and shows at `/docs`.
+A refusal has the body `{"detail": ...}`.
+
+"""  # noqa: E501 - a line of the page
+
+Rows = list[tuple[str, ...]]
+
+
+def openapi() -> dict[str, Any]:
+    """Return the document that a server gives at `/openapi.json`."""
+    app = describe()
+    add_kernelgym(app)
+    return app.openapi()
+
+
+def tables() -> dict[str, tuple[tuple[str, str], Rows]]:
+    """Return the endpoints of each door and the refusals: title to heads and rows."""
+    document, ours, gym = openapi(), Rows(), Rows()
+    for path, methods in document["paths"].items():
+        for method, found in methods.items():
+            said = " ".join(found["description"].split("\n\n")[0].split())
+            (gym if found.get("tags") else ours).append((f"`{method.upper()} {path}`", said))
+    answers = document["paths"]["/v1/tasks"]["post"]["responses"]
+    refusals: Rows = [(code, row["description"]) for code, row in answers.items() if code >= "400"]
+    head = ("endpoint", "meaning")
+    return {
+        "CurrentService": (head, ours),
+        "KernelGYM's": (head, gym),
+        "Refusals": (("status", "meaning"), refusals),
+    }

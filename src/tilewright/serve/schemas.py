@@ -1,0 +1,99 @@
+"""Schemas of the HTTP API: submissions, tasks as their owners see them, errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tilewright.records import EvalRequest
+from tilewright.serve.queue_policy import PRIORITIES, State
+from tilewright.serve.store.store import Task
+
+__all__ = [
+    "NAME",
+    "ErrorBody",
+    "HealthStatus",
+    "Queue",
+    "Submission",
+    "TaskView",
+    "Worker",
+    "view_of",
+]
+
+NAME = r"^[\w.:@+\-]{1,100}$"
+"""What a client may call a task: a piece of a path, so no slash."""
+MAX_DEADLINE_S = 366 * 86_400.0
+
+
+class Submission(BaseModel):
+    """A submission: an `EvalRequest`, its name, priority and deadline."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    request: EvalRequest
+    name: Annotated[str, Field(pattern=NAME)] | None = None
+    """What you call it. The same name with other work is a conflict."""
+    priority: Literal["low", "normal", "high"] = "normal"
+    deadline_s: Annotated[float, Field(gt=0, le=MAX_DEADLINE_S)] | None = None
+    """Seconds from now after which it is not begun any more."""
+
+
+class TaskView(BaseModel):
+    """A task as its owner sees it."""
+
+    key: str
+    """Names the work by its content."""
+    state: State
+    verdict: str | None
+    error: str | None
+    attempts: int
+    priority: str
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    sequence: int
+
+
+class ErrorBody(BaseModel):
+    """The reason for a refusal or an error."""
+
+    detail: str | list[dict[str, Any]]
+
+
+class HealthStatus(BaseModel):
+    """Status of the server, without data of any client."""
+
+    status: Literal["ok", "draining", "store_unavailable"]
+    """`store_unavailable`: its file was deleted or replaced, and nothing is accepted any more."""
+    version: str
+    device: str
+    uptime_s: float
+
+
+class Queue(BaseModel):
+    """Number of queued and running tasks."""
+
+    waiting: int
+    clients: dict[str, int]
+    """Number of queued tasks by client. The scope `admin` shows all clients."""
+    running: int
+    max_running: int
+    """Maximum number of tasks that run at once."""
+    draining: bool
+
+
+class Worker(BaseModel):
+    """A worker that evaluates one task at a time."""
+
+    name: str
+    device: str
+    """Its model."""
+    state: Literal["idle", "busy", "draining"]
+
+
+def view_of(task: Task) -> TaskView:
+    """Return what is shown of a task."""
+    names = {number: name for name, number in PRIORITIES.items()}
+    fields = {name: getattr(task, name) for name in TaskView.model_fields if name != "priority"}
+    return TaskView(priority=names[task.priority], **fields)

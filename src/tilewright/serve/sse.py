@@ -1,0 +1,99 @@
+"""The events of one task as server-sent events: its state, its progress, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any
+
+from fastapi import HTTPException, Request, Response
+from fastapi.responses import StreamingResponse
+
+from tilewright.serve.auth import Client, Tokens
+from tilewright.serve.dependencies import CurrentClient, CurrentService, is_known, own_key
+from tilewright.serve.schemas import view_of
+from tilewright.serve.service import OPEN, RETRY_S, Service
+from tilewright.serve.task_events import TooMany
+
+__all__ = ["events"]
+
+POLL_INTERVAL_S = 2.0
+"""Seconds between two checks that the client's token is still valid."""
+KEEPALIVE_POLLS = 7
+"""Polls without an event after which the server sends a keep-alive comment."""
+
+
+async def events(
+    key: str, request: Request, client: CurrentClient, service: CurrentService
+) -> Response:
+    """Follow a task: `state`, then `running`, `stage`, `judged` ... as they come, and `ended`.
+
+    The data of `state` and `ended` is the task. Each event has an id. A client that sends the last
+    id back as `Last-Event-ID` goes on after that event. `events_dropped` reports that the server
+    has discarded some events. Where a stream ends without `ended`, open it again.
+    """
+    own = await asyncio.to_thread(own_key, key, request, client, service)
+    if await asyncio.to_thread(service.store.task, own) is None:
+        raise HTTPException(404, "no such task of yours")
+    after = service.feed.place_of(request.headers.get("last-event-id"))
+    tokens: Tokens | None = request.app.state.tokens
+    stream = _stream(service, client, own, after, lambda: is_known(tokens, client))
+    try:
+        first = await anext(stream, "")
+    except TooMany as error:
+        raise HTTPException(429, str(error), {"retry-after": str(RETRY_S)}) from error
+    request.state.streams = True
+
+    async def whole() -> AsyncIterator[str]:
+        async with contextlib.aclosing(stream):
+            yield first
+            async for text in stream:
+                if text:
+                    yield text
+
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(whole(), media_type="text/event-stream", headers=headers)
+
+
+async def _stream(
+    service: Service, client: Client, key: str, after: int, known: Callable[[], bool]
+) -> AsyncGenerator[str]:
+    loop, more = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(more.set)
+
+    feed = service.feed
+    with feed.listening(client.name, key, wake):
+        opening, pauses = True, 0
+        while known():
+            more.clear()
+            # The events before the state: when it has ended, all of them were seen.
+            task = await asyncio.to_thread(service.store.task, key)
+            found, dropped = feed.since(key, after)
+            if opening and task is not None:
+                yield _line("state", view_of(task).model_dump(), f"{feed.epoch}.{after}")
+                opening = False
+            if dropped:
+                yield _line("events_dropped", {}, f"{feed.epoch}.{after}")
+            for item in found:
+                after = item.number
+                yield _line(item.kind, item.fields, f"{feed.epoch}.{after}")
+            if task is None:
+                return
+            if task.state not in OPEN:
+                yield _line("ended", view_of(task).model_dump(), f"{feed.epoch}.{after}")
+                return
+            if not service.goes_on(task):
+                return
+            try:
+                await asyncio.wait_for(more.wait(), POLL_INTERVAL_S)
+            except TimeoutError:
+                pauses += 1
+                yield ": still here\n\n" if pauses % KEEPALIVE_POLLS == 0 else ""
+
+
+def _line(kind: str, fields: dict[str, Any], place: str) -> str:
+    return f"id: {place}\nevent: {kind}\ndata: {json.dumps(fields, default=str)}\n\n"

@@ -1,0 +1,61 @@
+"""What the store says for every task, made once: to build a statement takes longer than to run it.
+
+Parameters are named apart from columns (`of_key`), as an UPDATE wants it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from tilewright.serve.store.tables import CARRIED, NAMES, OWNERS, SHOWN, TASKS
+
+__all__ = [
+    "ADD_NAME",
+    "ADD_OWNER",
+    "ADD_TASK",
+    "BEGIN",
+    "CARRY_ON",
+    "DONE",
+    "FAILED",
+    "IS_OPEN",
+    "LATE",
+    "NAMED",
+    "RENAME",
+    "TASK",
+]
+
+_KEY = TASKS.c.key == bindparam("of_key")
+IS_OPEN = (TASKS.c.state == "queued") | (TASKS.c.state == "running")
+"""That a task has not ended."""
+TASK = select(*SHOWN).where(_KEY)
+_OWN_NAME = (NAMES.c.client == bindparam("of_client")) & (NAMES.c.name == bindparam("of_name"))
+NAMED = select(NAMES.c.key, NAMES.c.given).where(_OWN_NAME)
+RENAME = update(NAMES).where(_OWN_NAME).values(key=bindparam("to_key"), given=bindparam("to_given"))
+ADD_NAME = insert(NAMES)
+ADD_OWNER = insert(OWNERS).prefix_with("OR IGNORE")
+ADD_TASK = insert(TASKS)
+BEGIN = (
+    update(TASKS)
+    .where(_KEY, TASKS.c.state == "queued")
+    .values(state="running", started_at=bindparam("now"), attempts=TASKS.c.attempts + 1)
+    .returning(*SHOWN, TASKS.c.request)
+)
+DONE = (
+    update(TASKS)
+    .where(_KEY, IS_OPEN)
+    .values(
+        state="done",
+        verdict=bindparam("said"),
+        result=bindparam("packed"),
+        # Of an earlier attempt.
+        error=None,
+        ended_at=bindparam("now"),
+    )
+)
+FAILED = (
+    update(TASKS)
+    .where(_KEY, IS_OPEN)
+    .values(state="failed", error=bindparam("said"), ended_at=bindparam("now"))
+)
+LATE = FAILED.where(TASKS.c.deadline < bindparam("now"))
+CARRY_ON = delete(CARRIED).where(CARRIED.c.key == bindparam("of_key"))

@@ -1,0 +1,124 @@
+"""Device memory that two processes share, and words by which their streams wait for each other.
+
+The judge allocates a block and exports a raw IPC handle; the contestant opens it. A stream can
+write a word of a shared block, and another process's stream can wait until it has a value, so
+that neither host is in the timed path and no event has to be opened by both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+__all__ = ["Block", "Driver"]
+
+GATE_SEMAPHORE, DONE_SEMAPHORE, SEMAPHORES_BYTES = 0, 256, 4096
+"""Offsets of the words at the head of a work block, and what is set aside for them, in bytes."""
+
+GRAIN = 2 << 20
+"""Blocks are whole multiples of this: a smaller one would share its mapping with others."""
+_GEQ = 0
+"""CU_STREAM_WAIT_VALUE_GEQ: wait until the word has reached the value."""
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 64)]
+
+
+def initialise() -> None:
+    """Start the driver in this process, without a context."""
+    ctypes.CDLL("libcuda.so.1").cuInit(0)
+
+
+class Driver:
+    """The calls of the CUDA driver that torch does not offer. Needs a current context."""
+
+    def __init__(self) -> None:
+        torch.cuda.init()
+        torch.cuda.current_stream()
+        torch.zeros(1, device="cuda")
+        self._library = ctypes.CDLL("libcuda.so.1")
+
+    def call(self, name: str, *values: Any) -> None:  # noqa: ANN401 - ctypes values
+        """Call the driver.
+
+        Raises:
+            RuntimeError: it did not answer with success; the message has the driver's word for it.
+        """
+        code = getattr(self._library, name)(*values)
+        if code:
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorName(code, ctypes.byref(text))
+            raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
+
+    def allocate(self, size: int) -> Block:
+        """Return a new block of at least `size` bytes, for sharing alone."""
+        size = -(-max(size, 1) // GRAIN) * GRAIN
+        pointer = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
+        return Block(pointer.value, size)
+
+    def free(self, block: Block) -> None:
+        """Give a block back to the device."""
+        self.call("cuMemFree_v2", ctypes.c_uint64(block.address))
+
+    def export(self, block: Block) -> str:
+        """Return the handle of a block, in hexadecimal."""
+        handle = _Handle()
+        self.call("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(block.address))
+        return bytes(handle).hex()
+
+    def open(self, handle: str, size: int) -> Block:
+        """Map a block of another process, until this one ends."""
+        pointer = ctypes.c_uint64()
+        value = _Handle.from_buffer_copy(bytes.fromhex(handle))
+        self.call("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), value, ctypes.c_uint(1))
+        return Block(pointer.value, size)
+
+    def write_semaphore(self, stream: int, address: int, value: int) -> None:
+        """Have a stream write a 32-bit word once all before it is done."""
+        place, number = ctypes.c_uint64(address), ctypes.c_uint32(value)
+        handle = ctypes.c_void_p(stream)
+        self.call("cuStreamWriteValue32_v2", handle, place, number, ctypes.c_uint(0))
+
+    def await_semaphore(self, stream: int, address: int, value: int) -> None:
+        """Have a stream wait until a 32-bit word is at least `value` (modulo 2^32, by half)."""
+        place, number = ctypes.c_uint64(address), ctypes.c_uint32(value)
+        handle = ctypes.c_void_p(stream)
+        self.call("cuStreamWaitValue32_v2", handle, place, number, ctypes.c_uint(_GEQ))
+
+
+class Block:
+    """Bytes of device memory at an address; `elements` gives tensors over them."""
+
+    def __init__(self, address: int, size: int, owner: torch.Tensor | None = None) -> None:
+        self.address = address
+        self.size = size
+        self._owner = owner
+        """The tensor that holds the memory, where torch allocated it."""
+
+    @classmethod
+    def private(cls, size: int) -> Block:
+        """Return a block of torch's own memory, which nobody else can map."""
+        owner = torch.empty(size, dtype=torch.uint8, device="cuda")
+        return cls(owner.data_ptr(), size, owner)
+
+    def __len__(self) -> int:
+        """Return the size in bytes."""
+        return self.size
+
+    def elements(self, dtype: torch.dtype, count: int, offset: int) -> torch.Tensor:
+        """Return `count` elements from `offset` bytes on, as a tensor with a storage of its own."""
+        size = count * dtype.itemsize
+        if offset < 0 or offset + size > self.size:
+            raise ValueError(f"{size} bytes at {offset} do not fit a block of {self.size}")
+        described = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (self.address + offset, False),
+            "version": 3,
+        }
+        holder = type("Bytes", (), {"__cuda_array_interface__": described})
+        return torch.as_tensor(holder(), device="cuda").view(dtype)

@@ -1,0 +1,40 @@
+"""Names that processes on both sides of the sandbox use."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["COMPILED_BY_TRITON", "INPUT_VARIATIONS", "ISOLATION_LAYERS", "IsolationLayer"]
+
+
+class IsolationLayer(StrEnum):
+    """One part of the sandbox, each tested by itself and reported as active or not."""
+
+    PID_NAMESPACE = "pid_namespace"
+    NAMESPACES = "ipc_uts_cgroup_namespaces"
+    NETWORK = "network"
+    MOUNT_NAMESPACE = "mount_namespace"
+    FILE_DESCRIPTORS = "file_descriptors"
+    CPU_AFFINITY = "cpu_affinity"
+    RLIMITS = "rlimits"
+    ENVIRONMENT = "environment"
+    SEPARATE_UID = "separate_uid"
+    LANDLOCK = "landlock"
+    SECCOMP = "seccomp"
+    PROCESS_CREATION_GUARD = "process_creation_guard"
+
+
+ISOLATION_LAYERS: tuple[str, ...] = tuple(layer.value for layer in IsolationLayer)
+"""Every isolation layer, in no order of strength."""
+INPUT_VARIATIONS = (
+    "nominal",
+    "scale",
+    "sign",
+    "offset",
+    "heavy_tail",
+    "small_integers",
+    "edge_values",
+)
+"""Every way in which the judge varies an input sample; `nominal` is the problem's own sample."""
+COMPILED_BY_TRITON = "compiled by triton"
+"""Where a runner found a kernel's binary: Triton compiled it, and no cache held it."""

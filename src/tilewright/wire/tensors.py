@@ -1,0 +1,161 @@
+"""How tensors lie in shared memory: a tree of values in JSON, tensors as offsets into an arena.
+
+    tensor   {"t": "tensor", "dtype": "float32", "shape": [2, 3], "stride": [3, 1], "offset": 64}
+    others   {"t": "list" | "tuple", "v": [...]}, {"t": "dict", "v": [[key, tree], ...]},
+             {"t": "value", "v": null | bool | int | float | str}, {"t": "float", "v": "nan"},
+             {"t": "dtype", "v": "float32"}
+
+Offsets are in bytes and multiples of `ALIGNMENT`; between two tensors lies a gap of at least
+`GUARD_BYTES` that nobody may write.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import torch
+
+from tilewright.wire.cuda_driver import Block
+
+ALIGNMENT = 256
+GUARD_BYTES = 256
+
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.uint8,
+        torch.bool,
+        torch.complex64,
+        torch.complex128,
+    )
+}
+
+
+class LayoutError(ValueError):
+    """A value that cannot be laid out, or a description that does not fit its arena."""
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the name under which a dtype travels, e.g. `float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def span(shape: list[int] | torch.Size, stride: list[int] | tuple[int, ...]) -> int:
+    """Return how many elements lie between the first and the last of a strided tensor."""
+    if any(size == 0 for size in shape):
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+
+
+def align(offset: int) -> int:
+    """Return the next multiple of `ALIGNMENT`."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+Arena = mmap.mmap | Block
+"""Shared memory of the host, or of a device."""
+
+
+def elements(arena: Arena, dtype: torch.dtype, count: int, offset: int = 0) -> torch.Tensor:
+    """Return `count` elements of an arena from `offset` bytes on, as a flat tensor over them."""
+    if isinstance(arena, Block):
+        return arena.elements(dtype, count, offset)
+    return torch.frombuffer(arena, dtype=dtype, count=count, offset=offset)
+
+
+def view(arena: Arena, item: dict[str, Any], base: int) -> torch.Tensor:
+    """Return the tensor that `item` describes, as a view of the arena at `base` bytes.
+
+    Raises:
+        LayoutError: it does not lie inside the arena, or the dtype is unknown.
+    """
+    dtype = DTYPES.get(item["dtype"])
+    if dtype is None:
+        raise LayoutError(f"unknown dtype {item['dtype']!r}")
+    shape, stride = item["shape"], item["stride"]
+    count = span(shape, stride)
+    if count == 0:
+        device = "cuda" if isinstance(arena, Block) else "cpu"
+        return torch.empty(shape, dtype=dtype, device=device)
+    offset = base + item["offset"]
+    if offset < 0 or offset + count * dtype.itemsize > len(arena):
+        raise LayoutError(f"{count} elements at {offset} do not fit {len(arena)} bytes")
+    return elements(arena, dtype, count, offset).as_strided(shape, stride)
+
+
+class Layout:
+    """Lays a tree of values out: `describe` first, then `write` into any region of `size` bytes."""
+
+    def __init__(self) -> None:
+        self.size = GUARD_BYTES
+        self.items: list[tuple[dict[str, Any], torch.Tensor]] = []
+
+    def describe(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 - a tree of anything
+        """Return the JSON tree of `value`, reserving room for each of its tensors.
+
+        Raises:
+            LayoutError: a value of a kind that cannot cross the wall.
+        """
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, list | tuple):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {"t": kind, "v": [self.describe(item) for item in value]}
+        if isinstance(value, dict):
+            return {"t": "dict", "v": [[str(k), self.describe(v)] for k, v in value.items()]}
+        if isinstance(value, torch.dtype):
+            return {"t": "dtype", "v": dtype_name(value)}
+        if isinstance(value, float):
+            return {"t": "float", "v": repr(value)}
+        if value is None or isinstance(value, bool | int | str):
+            return {"t": "value", "v": value}
+        raise LayoutError(f"a {type(value).__name__} cannot be handed to a contestant")
+
+    def _tensor(self, value: torch.Tensor) -> dict[str, Any]:
+        if value.layout != torch.strided or dtype_name(value.dtype) not in DTYPES:
+            raise LayoutError(f"a {value.layout} tensor of {value.dtype} cannot be shared")
+        if 0 in value.stride():
+            # Expanded: elements that share memory cannot be written one by one.
+            value = value.contiguous()
+        offset = align(self.size)
+        item: dict[str, Any] = {
+            "t": "tensor",
+            "dtype": dtype_name(value.dtype),
+            "shape": list(value.shape),
+            "stride": list(value.stride()),
+            "offset": offset,
+        }
+        elements = span(item["shape"], item["stride"])
+        self.size = offset + elements * value.element_size() + GUARD_BYTES
+        self.items.append((item, value))
+        return item
+
+    def write(self, arena: Arena, base: int = 0) -> None:
+        """Copy every tensor into the arena, at `base` bytes."""
+        for item, value in self.items:
+            view(arena, item, base).copy_(value)
+
+
+def build(tree: dict[str, Any], arena: Arena, base: int) -> Any:  # noqa: ANN401
+    """Return the value that `tree` describes; tensors are views of the arena at `base`."""
+    kind = tree["t"]
+    value: Any = tree.get("v")
+    if kind == "tensor":
+        return view(arena, tree, base)
+    if kind in ("list", "tuple"):
+        items = [build(item, arena, base) for item in value]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {key: build(item, arena, base) for key, item in value}
+    if kind == "dtype":
+        return DTYPES[value]
+    return float(value) if kind == "float" else value

@@ -1,0 +1,1 @@
+"""Conventions: rules that every file of the repository keeps."""

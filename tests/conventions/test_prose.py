@@ -1,0 +1,117 @@
+"""The prose check refuses what it was written for, and reads past code, tables and questions."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+import yaml
+
+from tests.conventions.tree import ROOT
+
+REFUSED = yaml.safe_load((ROOT / "tests/conventions/refused_prose.yaml").read_text())
+
+
+def rules() -> ModuleType:
+    name = "_prose_rules"
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+RULES = rules()
+
+
+def broken(text: str, **options: int) -> list[str]:
+    return [item.rule for item in RULES.check_prose("page.md", text, **options)]
+
+
+def test_there_are_twenty_refused_passages():
+    assert [item["row"] for item in REFUSED] == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    "passage", [text for item in REFUSED for text in item["passages"]], ids=lambda text: text[:40]
+)
+def test_each_refused_passage_yields_a_finding(passage):
+    assert broken(passage)
+
+
+def test_a_sentence_of_twenty_six_words_is_too_long():
+    assert broken("word " * 24 + "end.") == []
+    assert broken("word " * 25 + "end.") == ["26 words, most 25"]
+    assert broken("word " * 25 + "end.", max_words=30) == []
+
+
+def test_words_are_counted_over_lines_but_not_over_list_items():
+    assert broken("word " * 20 + "\n" + "word " * 20 + ".") == ["40 words, most 25"]
+    assert broken("- " + "word " * 20 + "\n- " + "word " * 20 + ".") == []
+    assert broken("- " + "word " * 20 + "\n  " + "word " * 20 + ".") == ["40 words, most 25"]
+
+
+def test_inline_code_and_a_link_address_are_one_word():
+    assert broken("word " * 24 + "`a b c d e f`.") == []
+    assert broken("word " * 24 + "[x](a_long/path.md).") == []
+    assert broken("Ask for `a door`, [a door](b.md)") == ["retired 'door'"]
+
+
+def test_code_blocks_and_tables_are_not_prose():
+    long = "word " * 40
+    assert broken(f"```text\n{long}\n```\n") == []
+    assert broken(f"Before.\n\n    {long}\n\nAfter.") == []
+    assert broken(f"| a | b |\n| --- | --- |\n| {long} | a door |\n") == []
+    assert broken(f"```text\ncode\n```\n{long}") == ["40 words, most 25"]
+
+
+def test_the_lines_of_a_docstring_section_are_prose_of_their_own():
+    section = f"Do it.\n\nRaises:\n    A: {'word ' * 20}\n    B: {'word ' * 20}\n"
+    assert broken(section) == []
+    assert broken(f"Do it.\n\nRaises:\n    A: {'word ' * 30}\n") == ["31 words, most 25"]
+
+
+@pytest.mark.parametrize("word", ["What", "Who", "Whoever", "Nobody"])
+def test_a_subject_clause_may_not_open_a_sentence(word):
+    assert f"opens with {word!r}" in broken(f"It works. {word} is late waits.")
+    assert f"opens with {word!r}" not in broken(f"{word} is late?")
+    assert f"opens with {word!r}" not in broken(f"# {word} is late")
+
+
+def test_an_abbreviation_does_not_end_a_sentence():
+    assert broken("word " * 15 + "e.g. " + "word " * 15) == ["31 words, most 25"]
+
+
+def test_a_finding_names_the_line_of_its_sentence():
+    (found,) = RULES.check_prose("page.md", "One.\n\nTwo.\nA door opens.\n", line=10)
+    assert (found.path, found.line) == ("page.md", 13)
+
+
+def test_a_changelog_bullet_is_short_and_opens_with_the_type_of_change():
+    def found(text: str) -> list[str]:
+        return [item.rule for item in RULES.check_bullets("CHANGELOG.md", text)]
+
+    assert found("- Fixed: the server starts.\n") == []
+    assert found(f"- Fixed: {'x' * 194}\n") == ["201 characters, most 200"]
+    assert len(found("- The server starts.\n")) == 1
+    assert len(found("Text without a bullet is not a change.\n")) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [("DoorKeeper", ["Door"]), ("said_so_us", ["said"]), ("timestamp", []), ("keywords", [])],
+)
+def test_a_retired_term_may_be_no_part_of_a_name(name, parts):
+    found = RULES.check_name("a.py", 1, "field", name)
+    assert [item.rule for item in found] == [f"retired {part!r} in a field name" for part in parts]
+
+
+def test_no_package_has_more_findings_than_its_baseline():
+    command = [sys.executable, str(ROOT / "docs" / "_prose.py")]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert answer.returncode == 0, answer.stdout + answer.stderr

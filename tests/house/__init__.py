@@ -1,1 +1,0 @@
-"""Tests of the house itself: what must be true of every file."""

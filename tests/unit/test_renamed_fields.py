@@ -1,0 +1,68 @@
+"""Event log lines that were written with the old names of kinds and fields."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.errors import RecordError
+from tilewright.records.event_log import parse_event, read_events, turns_of
+from tilewright.records.events import RequestsIssued, RunStarted, Stepped, TurnFinished
+from tilewright.records.renamed_fields import current_line, current_request
+
+BEGUN = (
+    b'{"event":"begun","schema_version":1,"kind":"optimize","name":"n","problems":"p",'
+    b'"protocols":["strict"],"language":null,"evaluator":"0.1.0","device":"cpu",'
+    b'"weak":{"p":["zeros"]},"unlinted":2}\n'
+)
+ASKED = (
+    b'{"event":"asked","limit":1,"asks":[{"id":"p#0.0","problem":"p","sample":0,"turn":0,'
+    b'"role":"propose","parents":[],"shown":["a"],"directive":"faster","asked":"please"}]}\n'
+)
+TOLD = (
+    b'{"event": "told", "turn": {"ask": {"id": "p#0.0", "problem": "p", "shown": ["a"], '
+    b'"directive": "faster", "asked": "please"}, "language": "torch"}}\n'
+)
+STEPPED = b'{"event":"stepped","step":1,"batch":"b","figures":{"loss":null}}\n'
+
+
+def test_a_begun_line_is_read_as_the_start_of_a_run():
+    event = parse_event(BEGUN)
+    assert isinstance(event, RunStarted)
+    assert event.event == "run_started"
+    assert (event.unsound_problems, event.problems_not_linted) == ({"p": ("zeros",)}, 2)
+
+
+@pytest.mark.parametrize("line", [ASKED, TOLD])
+def test_asked_and_told_lines_keep_the_fields_of_their_requests(line):
+    event = parse_event(line)
+    assert isinstance(event, RequestsIssued | TurnFinished)
+    ask = event.asks[0] if isinstance(event, RequestsIssued) else event.turn.ask
+    assert ask.shown_turns == ("a",)
+    assert (ask.instruction, ask.prompt_override) == ("faster", "please")
+
+
+def test_an_old_log_is_read_whole_and_written_with_the_new_names(tmp_path):
+    (tmp_path / "events.jsonl").write_bytes(BEGUN + ASKED + TOLD + STEPPED)
+    events = list(read_events(tmp_path))
+    kinds = ["run_started", "requests_issued", "turn_finished", "stepped"]
+    assert [event.event for event in events] == kinds
+    assert isinstance(events[-1], Stepped)
+    assert [turn.ask.id for turn in turns_of(events)] == ["p#0.0"]
+    written = [event.model_dump_json().encode() for event in events]
+    assert [parse_event(line) for line in written] == events
+    assert [current_line(line) for line in written] == written
+    results = list(read_events(tmp_path, asked=False))
+    assert [event.event for event in results] == [kinds[0], *kinds[2:]]
+
+
+def test_a_request_with_both_names_of_a_field_is_refused(tmp_path):
+    both = TOLD.replace(b'"directive"', b'"instruction": "slower", "directive"')
+    (tmp_path / "events.jsonl").write_bytes(BEGUN + both)
+    with pytest.raises(RecordError, match=r"events\.jsonl:2: .*directive"):
+        list(read_events(tmp_path))
+
+
+def test_damaged_lines_and_current_requests_are_unchanged():
+    assert current_line(b'{"event":"told", half\n') == b'{"event":"told", half\n'
+    assert current_request({"id": "a", "instruction": "x"}) == {"id": "a", "instruction": "x"}
+    assert current_request(3) == 3
