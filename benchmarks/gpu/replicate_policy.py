@@ -2,7 +2,7 @@
 
 `python -m benchmarks.gpu.replicate_policy` simulates them without a device. Implementations differ
 by a true ratio. Each process replicate has a normal offset of the size that H200s showed
-(docs/lab/2026-11-22-gpu-luck.md).
+(docs/lab/2026-11-22-gpu-process-variation.md).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 GPU_PARTS = ("at 10 us", "up to 100 us")
 """What sigma is made of on a GPU: what a call of 10 us has by the time that two processes differ
 by, and what calls have beside that up to 100 us, beyond which it is a time as well
-(docs/lab/2026-11-22-gpu-luck.md)."""
+(docs/lab/2026-11-22-gpu-process-variation.md)."""
 GPU_AT_US = 10.0
 GPU_SHARE_US = 100.0
 GPU_MIN_SIGMA = 0.001
