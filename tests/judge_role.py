@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tests.roles import Arenas, Role
+from tests.process_roles import Arenas, Role
 from tilewright.evaluator.judge.process import main
 from tilewright.runner import calls
 from tilewright.wire.frames import Frame

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_reports import HOSTILE, a_run, turns, with_report
+from tests.unit.reports.test_html_report import HOSTILE, a_run, turns, with_report
 from tilewright.records.events import Ask, EvalSummary, Turn
 from tilewright.reports.html_report import document, page
 from tilewright.reports.loader import annotate, gather

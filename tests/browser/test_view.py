@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.browser.test_page import BROWSER, CONTRAST, DRIVER, SIZES, browser
-from tests.unit.test_player import CODE, play
-from tests.unit.test_reports import HOSTILE
+from tests.unit.loop.test_rollout import CODE, play
+from tests.unit.reports.test_html_report import HOSTILE
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn, TurnFinished
 from tilewright.reports.turn_view import Turns

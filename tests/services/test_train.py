@@ -14,7 +14,7 @@ pytest.importorskip("trl")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
 from tests.conventions.tree import SOURCE
-from tests.lessons import toy
+from tests.training_fixtures import toy
 from tilewright import config as house
 from tilewright.config import ModelSection
 from tilewright.errors import InfrastructureError

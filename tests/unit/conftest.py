@@ -75,10 +75,10 @@ def _restore_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def runner(runner_folder: Path) -> Iterator[object]:  # noqa: ARG001
-    """Yield a `ContestantRole`."""
-    from tests.contestant_role import ContestantRole
+    """Yield a `RunnerRole`."""
+    from tests.runner_role import RunnerRole
 
-    role = ContestantRole()
+    role = RunnerRole()
     yield role
     role.close()
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNIT = "tests/unit/"
-PIPELINE = UNIT + "test_sabotage_pipeline.py"
-RULES = UNIT + "test_sabotage_rules.py"
-SIDES = UNIT + "test_sabotage_sides.py"
+PIPELINE = UNIT + "evaluator/pipeline/test_verdicts.py"
+RULES = UNIT + "evaluator/test_supervisor_rules.py"
+SIDES = UNIT + "evaluator/runners/test_cpu_runner.py"
 
 
 @dataclass(frozen=True)

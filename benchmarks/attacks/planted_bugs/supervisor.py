@@ -7,7 +7,7 @@ from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, SIDES, UNIT, pl
 VERDICT = (
     *planted(
         "evaluator/verdict.py",
-        UNIT + "test_verdict.py",
+        UNIT + "evaluator/test_verdict.py",
         (
             "a decisive finding does not reject",
             "if isinstance(outcome, Correct) and decisive:",
@@ -26,7 +26,7 @@ VERDICT = (
     ),
     *planted(
         "records/report.py",
-        UNIT + "test_records.py",
+        UNIT + "records/test_validation.py",
         (
             "a report may give a failure a speed-up",
             "if self.speedup is not None and not isinstance(self.outcome, Correct):",
@@ -45,7 +45,7 @@ VERDICT = (
     ),
     *planted(
         "evaluator/timing/blocks.py",
-        UNIT + "test_sabotage_timing.py",
+        UNIT + "evaluator/timing/test_blocks.py",
         (
             "a runner is timed beside its other processes",
             "        runner.forbid_processes()\n",
@@ -152,7 +152,7 @@ HOUSEKEEPING = (
     ),
     *planted(
         "evaluator/processes/host.py",
-        UNIT + "test_host.py",
+        UNIT + "evaluator/processes/test_host.py",
         (
             "who may use several streams gets one that waits",
             "if not extra_paths and not streams:",
@@ -209,7 +209,7 @@ HOUSEKEEPING = (
     ),
     *planted(
         "records/report_cache.py",
-        UNIT + "test_runs_store.py",
+        UNIT + "records/test_run_folder.py",
         ("unjudged is remembered", 'if report.verdict == "unjudged":', "if not report.verdict:"),
         (
             "reports are kept whatever the rules",
@@ -222,7 +222,7 @@ HOUSEKEEPING = (
 ALONE = (
     *planted(
         "evaluator/processes/spawn_guard.py",
-        "tests/processes/test_alone.py",
+        "tests/processes/test_spawn_guard.py",
         (
             "the spawn_guard is never closed",
             "lambda: self.closed",
@@ -232,7 +232,7 @@ ALONE = (
     ),
     *planted(
         "runner/sandbox/seccomp.py",
-        "tests/processes/test_alone.py",
+        "tests/processes/test_spawn_guard.py",
         (
             "a process is taken for a thread",
             "_step(_EQUAL, 0, 0, 1)",
@@ -242,7 +242,7 @@ ALONE = (
     ),
     *planted(
         "evaluator/processes/process_tree.py",
-        "tests/processes/test_alone.py",
+        "tests/processes/test_spawn_guard.py",
         (
             "other processes of a runner live on",
             "_signal(pid, signal.SIGKILL)",
@@ -252,7 +252,7 @@ ALONE = (
     ),
     *planted(
         "evaluator/processes/host.py",
-        "tests/processes/test_alone.py",
+        "tests/processes/test_spawn_guard.py",
         (
             "no runner has a spawn_guard",
             "if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD",
@@ -262,7 +262,7 @@ ALONE = (
     ),
     *planted(
         "evaluator/judge/memory_reader.py",
-        UNIT + "test_sabotage_memory.py",
+        UNIT + "evaluator/judge/test_hostile_memory.py",
         (
             "shared memory is taken for private",
             'if not rights.endswith(b"p") or inode != b"0":',
@@ -272,7 +272,7 @@ ALONE = (
     ),
     *planted(
         "evaluator/judge/memory_reader.py",
-        UNIT + "test_judge_timed.py",
+        UNIT + "evaluator/judge/test_timed_calls.py",
         (
             "a input_copy may be the arena",
             "if windows and not is_private(",

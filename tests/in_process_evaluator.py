@@ -1,0 +1,246 @@
+"""A whole evaluation in one process: the judge and every contestant are threads over socket pairs.
+
+Nothing is isolated and nothing runs beside anything else, so this says nothing about the wall or
+the clock. It says in a tenth of a second what the pipeline makes of a candidate.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import json
+import os
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.judge import process as judge
+from tilewright.evaluator.pipeline.run import evaluate
+from tilewright.evaluator.processes.host import Cores, DeviceHost
+from tilewright.evaluator.processes.prefork import PreforkPool
+from tilewright.evaluator.runners import cpu_runner
+from tilewright.problems.loader import parse_problem
+from tilewright.records import (
+    Baseline,
+    Candidate,
+    EvalReport,
+    EvalRequest,
+    Limits,
+    SourceFile,
+    TimingPlan,
+)
+from tilewright.runner import build_main, host_memory, main
+from tilewright.wire.frames import Channel
+
+MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
+    "runner": main.main,
+    "builder": build_main.main,
+    "judge": judge.main,
+}
+write_files = main._write_files
+PIDS = itertools.count(1)
+NO_CORE = 9999
+"""A core that no machine of ours has: its lease is in nobody's way."""
+ROOT = "0123456789abcdef0123456789abcdef"
+
+
+shim: Any = ModuleType("shim")
+"""What a candidate here launches its kernels with: `shim.launch(kernel)`."""
+
+
+def _hook(launches: main.Launches) -> None:
+    shim.launch = launches.wrap(lambda kernel: kernel())
+
+
+class Silent:
+    """What a child printed: nothing."""
+
+    def text(self) -> str:
+        return ""
+
+
+class Recording(Channel):
+    """A channel that keeps what was sent: all that a contestant is ever told."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+
+    def send(self, kind, fields=None, body=b"", fds=(), timeout_s=30.0):
+        self.sent.append((kind, dict(fields or {})))
+        super().send(kind, fields, body, fds, timeout_s)
+
+
+class ThreadChild:
+    """What the supervisor sees of a child, played by a thread. Lifetime: until `kill`."""
+
+    def __init__(self, role: str, applied: dict[str, str], resumed: threading.Semaphore) -> None:
+        ours, theirs = socket.socketpair()
+        self.channel = Recording(ours)
+        self.role = role
+        self.printed = Silent()
+        self.applied: dict[str, str] = {}
+        self.closed = False
+        self.signals: list[str] = []
+        self.cpu, self.burns = 0.0, 0.0
+        """CPU seconds used so far, and those used between arming and the stamp of each call."""
+        self.companions, self.stops, self.stops_a_call = 0, 0, 1
+        self.stoppable = self.stands_still = True
+        self.pid = next(PIDS)
+        self._thawed = resumed
+        self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
+        self._thread.start()
+
+    def _play(self, sock: socket.socket, applied: dict[str, str]) -> None:
+        with sock, contextlib.suppress(SystemExit):
+            MAINS[self.role](sock, applied)
+
+    @property
+    def tree(self) -> ThreadChild:
+        """Stop, clock and memory of a thread are its own."""
+        return self
+
+    def wait_ready(self, timeout_s: float = 20.0) -> None:
+        self.applied = self.channel.receive(time.monotonic() + timeout_s).fields["applied"]
+
+    def look(self) -> None:
+        """A thread has no tree to look at."""
+
+    def forbid_processes(self) -> bool:
+        """A thread starts no processes, unless a test says that some live on."""
+        return not self.companions
+
+    def release(self) -> None:
+        """Nor does it then."""
+
+    def cpu_s(self) -> float:
+        return self.cpu
+
+    def resident_bytes(self) -> int:
+        return 0
+
+    def freeze(self) -> bool:
+        self.stops += 1
+        if self.stops % self.stops_a_call == 0:
+            self.cpu += self.burns
+        self.signals.append("freeze")
+        return self.stoppable
+
+    def stands(self) -> bool:
+        return self.stands_still
+
+    def spins(self) -> bool:
+        return True
+
+    def resume(self) -> None:
+        self.signals.append("resume")
+        if self.stops % self.stops_a_call == 0:
+            self._thawed.release()
+
+    def wait_status(self, timeout_s: float) -> int | None:
+        self._thread.join(timeout_s)
+        return None if self._thread.is_alive() else 0
+
+    def alive(self) -> bool:
+        return not self.closed and self._thread.is_alive()
+
+    def kill_async(self) -> None:
+        """A thread cannot be killed."""
+
+    def kill(self) -> None:
+        self.closed = True
+        self.channel.close()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+class InProcessEvaluator(DeviceHost):
+    """A host whose children are threads. `told` collects what contestants were told."""
+
+    def __init__(self, home: Path, monkeypatch: Any) -> None:
+        self.home = home
+        self.cores = Cores((NO_CORE,), (NO_CORE + 1,))
+        self.device = CPU
+        self.suspect, self.bad_probes = False, 0
+        self.applied = {"ipc_uts_cgroup_namespaces": "", "landlock": "this kernel has none"}
+        self.children: list[ThreadChild] = []
+        self.streams: list[str] = []
+        """The roles of those that may use several streams."""
+        self._idle_judges, self.sketches, self._retired = {}, {}, []
+        self._preforked = PreforkPool(self.spawn, None)
+        self._thawed = threading.Semaphore(0)
+        for module in (main, build_main):
+            monkeypatch.setattr(module, "ROOT", str(home))
+            monkeypatch.setattr(module, "_write_files", self._write_files)
+        monkeypatch.setattr(os, "_exit", sys.exit)
+        monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
+        monkeypatch.setitem(sys.modules, "shim", shim)
+        # Who waits for a token spins, and must not keep a contestant's thread from its work.
+        monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
+        monkeypatch.setattr(main.Launches, "hook_triton", _hook)
+        # The first thing after the stamp: a thread cannot be stopped, but it can wait for the thaw.
+        monkeypatch.setattr(host_memory, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))
+        monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
+
+    def spawn(
+        self,
+        role: str,
+        limits: Limits,  # noqa: ARG002
+        extra_paths: Any = (),  # noqa: ARG002
+        *,
+        streams: bool = False,
+    ) -> Any:
+        self.streams += [role] if streams else []
+        child = ThreadChild(role, self.applied, self._thawed)
+        self.children.append(child)
+        return child
+
+    def _write_files(self, files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
+        # Each child has a folder of its own, as behind the wall.
+        main.ROOT = build_main.ROOT = tempfile.mkdtemp(dir=self.home)
+        return write_files(files, body)
+
+    def close(self) -> None:
+        for child in self.children:
+            if not child.closed:
+                child.kill()
+
+    def told(self, role: str = "runner") -> str:
+        """Return, as JSON, every frame that children of `role` were sent."""
+        return json.dumps([c.channel.sent for c in self.children if c.role == role])
+
+    def judge(self, request: EvalRequest, emit: Any = lambda *_: None) -> EvalReport:
+        """Evaluate a request."""
+        return evaluate(self, request, emit, lambda: None)
+
+
+def a_request(
+    problem: str, candidate: str, *, entry: str = "work", language: str = "torch", **changes: Any
+) -> EvalRequest:
+    """Return a request over source texts; not timed unless `timing` says so."""
+    parsed = parse_problem(problem, entry, entry, "a test")
+    name = "work.cpp" if language == "cpp" else "work.py"
+    made = Candidate(
+        language=language, files=(SourceFile(path=name, text=candidate),), entry=parsed.entry
+    )
+    plain: dict[str, Any] = {
+        "timing": TimingPlan(enabled=False),
+        "limits": Limits(exit_s=2.0, call_timeout_s=10.0),
+        "seed": ROOT,
+        "baselines": (Baseline(name="eager", kind="eager"),),
+    }
+    return EvalRequest(problem=parsed, candidate=made, **{**plain, **changes})
+
+
+def timed(blocks: int = 4) -> dict[str, Any]:
+    """Return the shortest plan of timing."""
+    plan = TimingPlan(min_blocks=blocks, max_blocks=blocks, max_s=20.0, target_ci_half_width=1e-9)
+    return {"timing": plan}

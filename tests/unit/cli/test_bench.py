@@ -1,0 +1,194 @@
+"""`tilewright bench` and `report` from the command line, over a scripted evaluator."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import sample_reports as reports
+from tests.unit.reports.test_html_report import a_run, turns
+from tilewright.executors.local import LocalExecutor
+from tilewright.records.event_log import EventLog
+from tilewright.records.events import RequestsIssued
+
+
+@pytest.fixture
+def judged(monkeypatch) -> list[str]:
+    """Let every candidate be correct; return what was judged."""
+    asked: list[str] = []
+
+    def evaluate(_self, request, *_, **__):
+        asked.append(request.candidate.files[0].text)
+        return reports.correct().model_copy(update={"request": request})
+
+    monkeypatch.setattr(LocalExecutor, "evaluate", evaluate)
+    return asked
+
+
+def rows(count: int) -> str:
+    good = "def softmax(x):\n    return x.softmax(-1)  # {}\n"
+    lines = [{"problem": "softmax", "code": good.format(n)} for n in range(count)]
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def test_a_run_goes_on_where_its_limit_ended_it(run, judged):
+    Path("rows.jsonl").write_text(rows(5) + '{"problem": "softm')
+    first = run("bench", "softmax", "--candidates", "rows.jsonl", "--max-candidates", "2", "--json")
+    assert first.exit_code == 0, first.stderr
+    assert "left out: rows.jsonl:6: not JSON" in first.stderr
+    assert "2 judged" in first.stderr
+    document = json.loads(first.stdout)
+    assert (document["candidates"], document["left"]) == (2, 3)
+    assert "1 of 1 problems were never linted" in first.stderr
+    begun = json.loads(Path(document["run"], "events.jsonl").read_text().partition("\n")[0])
+    assert (begun["unsound_problems"], begun["problems_not_linted"]) == ({}, 1)
+    second = run("bench", "--resume", document["run"])
+    assert second.exit_code == 0, second.stderr
+    assert "3 judged" in second.stderr
+    assert "geometric mean  1.420x" in second.stdout
+    assert len(judged) == len(set(judged)) == 5
+    again = run("bench", "--resume", document["run"])
+    assert "0 judged" in again.stderr
+    assert f"next: tilewright report {document['run']}" in again.stderr
+
+
+@pytest.mark.usefixtures("judged")
+def test_a_candidate_without_an_entry_point_fails_and_the_rest_goes_on(run):
+    other = json.dumps({"problem": "softmax", "code": "def nobody(x):\n    return x\n"})
+    Path("rows.jsonl").write_text(rows(1) + other + "\n")
+    result = run("bench", "softmax", "--candidates", "rows.jsonl", "--json")
+    numbers = json.loads(result.stdout)["protocols"]["strict"]
+    assert numbers["verdicts"] == {"correct": 1, "failed": 1}
+    assert "#1: failed (unparseable in prepare: " in result.stderr
+    assert "no ModelNew or softmax" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["bench"], 2, "needs PROBLEMS and --candidates"),
+        (["bench", "softmax", "--candidates", "nowhere"], 2, "no such file or folder"),
+        (["bench", "nope", "--candidates", "reference"], 3, "neither a file"),
+        (["bench", "softmax", "--candidates", "reference", "--protocol", "x"], 2, "'x'"),
+        (["bench", "--resume", "nowhere"], 6, "no event log"),
+        (["bench", "softmax", "--resume", "nowhere"], 2, "leave out problems"),
+        (["report", "nowhere"], 6, "no event log"),
+        (["problems", "import", "nope"], 3, "installed: kernelbench, kernelbenchx, tritonbench"),
+        (["problems", "import", "kernelbench", "--from", "nowhere"], 3, "no such file"),
+        (
+            ["problems", "import", "tritonbench"],
+            3,
+            "git clone https://github.com/thunlp/TritonBench",
+        ),
+        (["problems", "list", "kernelbench"], 3, "is not imported yet"),
+    ],
+)
+def test_bad_input_is_one_line(run, words, code, says):
+    result = run(*words)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert says in result.stderr.splitlines()[-1]
+    assert not Path("runs").exists()
+
+
+def test_a_set_is_imported_listed_and_shown(run):
+    model = (
+        '"""Doubles."""\nimport torch\n\n\nclass Model(torch.nn.Module):\n'
+        "    def forward(self, x):\n        return x * 2\n\n\n"
+        "def get_inputs():\n    return [torch.rand(4)]\n"
+    )
+    lines = [{"level": 1, "problem_id": n, "code": model} for n in (1, 2)]
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, lines[0]]))
+    made = run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
+    assert made.exit_code == 0, made.stderr
+    assert "stands twice" in made.stderr
+    listed = run("problems", "list", "kernelbench/level1", "--json")
+    assert [item["address"] for item in json.loads(listed.stdout)] == [
+        "kernelbench/level1-1",
+        "kernelbench/level1-2",
+    ]
+    assert "imported: v0 (2)" in run("problems", "list").stderr
+    Path("rows.jsonl").write_text(json.dumps(lines[0]))
+    again = run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
+    assert "1 problems of kernelbench@v0" in again.stderr
+    assert "which replace 2" in again.stderr
+    model = model.replace('"""Doubles."""\n', "").replace("    def", '    """Twice."""\n    def', 1)
+    Path("rows.jsonl").write_text(json.dumps({**lines[1], "code": model}))
+    run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
+    (row,) = json.loads(run("problems", "list", "kernelbench", "--json").stdout)
+    assert row["about"] == "Twice."
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
+    assert "Doubles." in run("problems", "show", "kernelbench/level1/2").stdout
+
+
+def test_a_run_of_many_is_told_from_one_report_and_from_a_models(run, tmp_path):
+    folder = a_run(tmp_path / "one", turns(2))
+    said = run("explain", str(folder))
+    assert said.exit_code == 6
+    assert "holds several evaluations: explain one of its reports" in said.stderr
+    with EventLog(folder) as log:
+        log.append(RequestsIssued(limit=1, asks=(turns(1)[0].ask,)))
+    (folder / "candidates.jsonl").unlink()
+    gone = run("bench", "--resume", str(folder))
+    assert gone.exit_code == 6
+    assert "candidates.jsonl: missing; without it this run cannot be resumed" in gone.stderr
+
+
+def test_a_damaged_line_is_named_by_view_and_the_rest_is_shown(run, tmp_path):
+    folder = a_run(tmp_path / "one", turns(2))
+    whole = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    (folder / "events.jsonl").write_text("".join([*whole[:2], '{"event": 1}\n', *whole[2:]]))
+    seen = run("view", str(folder), "--json")
+    assert len(json.loads(seen.stdout)["turns"]) == 2
+    assert "events.jsonl:3: " in seen.stderr
+
+
+def test_a_report_is_written_where_it_is_wanted(run, tmp_path):
+    folder = a_run(tmp_path / "one", turns(12))
+    note = ("--annotate", "kernelbench/level1-0#0", "looks right")
+    result = run("report", str(folder), "--out", "out", "--title", "mine", *note)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "out/report.html\n"
+    names = {item.name for item in Path("out").iterdir()}
+    assert names == {"report.html", "report.json", "report.csv", "report.md"}
+    assert "looks right" in Path("out/report.csv").read_text()
+    assert Path("out/report.md").read_text().startswith("# mine\n")
+
+
+def test_a_limit_holds_with_several_workers(run, judged):
+    Path("rows.jsonl").write_text(rows(5))
+    asked = (
+        "bench",
+        "softmax",
+        "--candidates",
+        "rows.jsonl",
+        "--workers",
+        "3",
+        "--max-candidates",
+        "1",
+    )
+    first = run(*asked, "--json")
+    assert "1 judged" in first.stderr, first.stderr
+    document = json.loads(first.stdout)
+    assert (document["candidates"], document["left"], len(judged)) == (1, 4, 1)
+    assert "4 judged" in run("bench", "--resume", document["run"], "--workers", "3").stderr
+    assert len(judged) == len(set(judged)) == 5
+
+
+@pytest.mark.usefixtures("judged")
+def test_what_is_no_text_is_said_and_empties_no_report(run):
+    Path("rows.jsonl").write_text(rows(1))
+    made = run("bench", "softmax", "--candidates", "rows.jsonl", "--out", "r", "--json")
+    folder = Path(json.loads(made.stdout)["run"])
+    assert run("report", str(folder)).exit_code == 0
+    before = (folder / "report.html").read_bytes()
+    again = run("report", str(folder), "--title", os.fsdecode(b"\xff"))
+    assert again.exit_code == 2
+    assert "--title" in again.stderr
+    odd = folder.rename(folder.with_name(os.fsdecode(b"run\xff")))
+    assert run("report", str(odd)).exit_code == 2
+    assert (odd / "report.html").read_bytes() == before

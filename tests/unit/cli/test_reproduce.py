@@ -1,0 +1,225 @@
+"""The reproducer: it draws what the judge draws, and is put together from the judge's own code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import runpy
+import sys
+from collections import Counter
+
+import pytest
+
+from tests import sample_reports as reports
+from tests.unit.problems.sets.test_gold_file import gold
+from tilewright.cli.reproduce import (
+    Slots,
+    failing_case,
+    inlined,
+    plan_of,
+    quoted,
+    reproducer,
+)
+from tilewright.evaluator.seeds import derive
+from tilewright.problems.loader import bundled_names, find_problem
+from tilewright.problems.sets.gold_file import problem_of
+from tilewright.records import Candidate, EvalReport, Failed, Incorrect, Problem, SourceFile
+
+torch = pytest.importorskip("torch")
+
+
+IN_PLACE = gold(
+    "act",
+    "def act(x, slope=0.1, *, inplace=False):\n"
+    "    return torch.nn.functional.leaky_relu(x, slope, inplace=inplace)\n",
+    "act(torch.randn(50), inplace=True)",
+)
+GOLDEN = problem_of(IN_PLACE, "tritonbench/t/act", "act.py")
+
+
+def wrong(name: str | Problem, language: str = "torch", **changes) -> EvalReport:
+    """Return a report of a problem in which the last of several draws was wrong."""
+    problem = find_problem(name) if isinstance(name, str) else name
+    path = "candidate.cpp" if language == "cpp" else "candidate.py"
+    text = 'extern "C" int f() { return 1; }' if language == "cpp" else "def f(*args):\n    pass\n"
+    candidate = Candidate(
+        language=language, files=(SourceFile(path=path, text=text),), entry=problem.entry
+    )
+    variation = problem.input_variations or ("nominal", "scale", "heavy_tail", "edge_values")
+    pairs = [(case.name, each) for case in problem.cases[:1] for each in variation]
+    cases = [
+        reports.case(case, each, seed=str(derive(reports.SEED, "inputs", case, each, 0)))
+        for case, each in pairs
+    ]
+    cases[-1] = cases[-1].model_copy(update={"result": "fail", "error_over_tolerance": None})
+    outcome = Incorrect(kind="values", case="x", message="wrong")
+    request = reports.request(problem=problem, candidate=candidate, **changes)
+    return reports.report(outcome, cases=tuple(cases), request=request)
+
+
+def globals_of(report: EvalReport, tmp_path):
+    script, why_none = reproducer(report)
+    assert why_none == ""
+    path = tmp_path / "reproduce.py"
+    path.write_text(script, encoding="utf-8")
+    return runpy.run_path(str(path), run_name="reproduce")
+
+
+@pytest.fixture(autouse=True)
+def leave_no_module():
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith(("tilewright_problem", "candidate")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("name", [*bundled_names(), GOLDEN])
+def test_the_script_draws_and_expects_what_the_judge_does(name, tmp_path):
+    from tilewright.evaluator.judge import inputs, reference, weights
+
+    report = wrong(name)
+    made = globals_of(report, tmp_path)
+    problem = made["Problem"]()
+    source = report.request.problem
+    fields = {
+        "problem_kind": source.kind,
+        "mode": source.mode,
+        "grads": list(source.grads),
+        "keywords": list(source.keyword_args),
+        "init_seed": made["INIT_SEED"],
+    }
+    judge = reference.load(source.source.text, fields)
+    if judge.model is not None:
+        seed = made["WEIGHTS_SEED"]
+        fresh, again = weights.resample(judge.model, seed), made["resample"](problem.function, seed)
+        assert all(torch.equal(fresh[key], again[key]) for key in fresh)
+        judge.model.load_state_dict(fresh, strict=False)
+        problem.function.load_state_dict(again, strict=False)
+    for call in made["CALLS"]:
+        args, grad_outputs, _ = problem.inputs(call)
+        sample = inputs.make_sample(
+            judge,
+            call["params"],
+            call["variation"],
+            call["seed"],
+            call["forward_seed"],
+            double=True,
+        )
+        if sample.skipped:
+            continue
+        theirs = made["tensors_in"]([sample.arguments(), sample.grad_outputs()])
+        ours = made["tensors_in"]([args, grad_outputs])
+        assert len(theirs) == len(ours)
+        assert all(torch.equal(a, b) for a, b in zip(theirs, ours, strict=True))
+        for a, b in zip(
+            sample.expected, problem.expected(args, grad_outputs, call["forward_seed"]), strict=True
+        ):
+            assert torch.equal(a.value, b.value)
+            assert (a.oracle is None) == (b.oracle is None)
+            assert a.reference_error == b.reference_error
+        assert problem.overwrites == sample.overwrites == ({0} if name is GOLDEN else set())
+
+
+@pytest.mark.parametrize("language", ["torch", "triton", "cpp"])
+def test_the_script_is_python_that_names_nothing_of_ours_and_nothing_twice(language):
+    script, _ = reproducer(wrong("softmax", language))
+    tree = ast.parse(script)
+    names = Counter(
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+    modules = {
+        (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name) or ""
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    heads = {module.partition(".")[0] for module in modules}
+    assert heads <= set(sys.stdlib_module_names) | {"torch", "triton", "numpy"}
+    assert ("tilewright/runner/loaders/c_abi.py" in script) == (language == "cpp")
+    assert ("TRITON_INTERPRET" in script.split("PROBLEM")[0]) == (language == "triton")
+
+
+def test_what_is_copied_in_keeps_everything_but_the_head():
+    text = inlined("evaluator/judge/weights.py")
+    assert "def resample(" in text
+    assert "import torch" not in text
+    assert "__future__" not in text
+    assert not text.startswith('"""')
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x = 1\n", 'a = """b"""\n', "ends in \\", 'ends in "', "\r\n", "\x00\x0b", "caf\xe9 \\n"],
+)
+def test_sources_are_quoted_exactly(text):
+    assert ast.literal_eval(quoted(text)) == text
+
+
+def test_a_docstring_stays_readable():
+    assert quoted('"""A problem."""\n') == "r'''\"\"\"A problem.\"\"\"\n'''"
+
+
+def test_the_first_failing_draw_is_the_last_call():
+    report = wrong("add_relu")
+    plan = plan_of(report)
+    assert plan.failing == len(plan.calls) - 1 == plan.compared_from
+    assert failing_case(report) is report.cases[-1]
+    overwrote = report.cases[0].model_copy(update={"detail": "overwrote ['input 0']"})
+    report = report.model_copy(update={"cases": (overwrote, *report.cases[1:])})
+    assert plan_of(report).failing == 0
+
+
+def test_hidden_sizes_are_drawn_again():
+    report = wrong("add_relu")
+    seed = str(derive(reports.SEED, "inputs", "hidden 2", "nominal", 0))
+    hidden = reports.case("hidden 2", result="fail", seed=seed)
+    plan = plan_of(report.model_copy(update={"cases": (hidden,)}))
+    assert set(plan.calls[0].params) == {"rows", "cols"}
+
+
+def test_a_candidate_that_failed_without_an_answer_gets_the_calls_that_were_to_come():
+    outcome = Failed(stage="correctness", reason="crash", message="killed by SIGSEGV")
+    report = reports.report(outcome, cases=(reports.case("tiny"),))
+    plan = plan_of(report)
+    assert plan.failing is None
+    made = [(call.case, call.variation) for call in plan.calls]
+    assert made[:3] == [("tiny", "nominal"), ("medium", "nominal"), ("large", "nominal")]
+    assert len(made) == len(set(made)) == 3 + 4 + 3 * 6
+    assert plan_of(reports.failed()).calls == []
+
+
+def test_timed_calls_are_made_again_up_to_the_case_that_was_wrong():
+    outcome = Incorrect(kind="values", case="medium, timed", message="wrong")
+    done = reports.comparison("tiny", 1.0, 0.1)
+    report = reports.report(outcome, cases=(reports.case("tiny"),), comparisons=(done,))
+    plan = plan_of(report)
+    most = report.request.timing.max_blocks
+    assert [(case, blocks) for case, _, blocks in plan.timed] == [("tiny", 20), ("medium", most)]
+    assert most != 20
+    assert plan.compared_from == 1
+
+
+def test_there_is_no_script_where_nothing_can_be_shown():
+    for name, why in {
+        "correct": "the candidate is correct",
+        "unjudged": "nothing was judged",
+        "rejected": "every compared output was correct; the findings above decided the verdict",
+    }.items():
+        assert reproducer(getattr(reports, name)()) == ("", why)
+
+
+def test_an_address_comes_twice_in_a_row_and_then_is_drawn():
+    slots = Slots(reports.SEED)
+    first = slots.take("tiny", "nominal", 0)
+    assert slots.take("tiny", "scale", 0) == first
+    taken = [slots.take("tiny", f"{number}", 0) for number in range(30)]
+    assert set(taken) == {0, 1, 2}
+
+
+def test_numbers_in_the_script_are_those_of_the_report(tmp_path):
+    report = wrong("add_relu", protocol="official")
+    made = globals_of(report, tmp_path)
+    assert made["RULE"] == {"name": "allclose", "tolerance": 0.01}
+    assert made["WEIGHTS_SEED"] is None
+    assert json.loads(json.dumps(made["CALLS"][0]["params"])) == {"rows": 3, "cols": 5}

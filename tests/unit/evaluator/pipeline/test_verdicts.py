@@ -1,0 +1,397 @@
+"""Whole verdicts in one process: what each kind of candidate must be called.
+
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.in_process_evaluator import ROOT, InProcessEvaluator, a_request, timed
+from tilewright.errors import ProblemError
+from tilewright.evaluator.pipeline import launch_suppression
+from tilewright.evaluator.seeds import derive
+from tilewright.records import Baseline, Candidate, Incorrect, Rules, SourceFile, Unjudged
+
+PROBLEM = """import torch
+
+CASES = [{"name": "small", "n": 16}, {"name": "large", "n": 48}]
+VARY = {"sizes": {"n": [1, 64]}}
+
+
+def inputs(case, generator):
+    return (torch.rand(case["n"], 8, generator=generator),)
+
+
+def reference(x):
+    return x * 3 + 1, x.sum(-1)
+"""
+HONEST = """import torch
+
+
+def work(x):
+    return x * 3 + 1, x.sum(-1)
+"""
+MODULE = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def get_inputs():
+    return [torch.rand(16, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+CPP = """#include "tilewright.h"
+
+extern "C" int work(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {
+    const float* x = (const float*)in[0].data;
+    float* y = (float*)out[0].data;
+    float* s = (float*)out[1].data;
+    for (int64_t i = 0; i < in[0].shape[0]; ++i) {
+        s[i] = 0;
+        for (int64_t j = 0; j < 8; ++j) {
+            y[i * 8 + j] = x[i * 8 + j] * 3 + 1;
+            s[i] += x[i * 8 + j];
+        }
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def court(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessEvaluator]:
+    made = InProcessEvaluator(tmp_path, monkeypatch)
+    yield made
+    made.close()
+
+
+def wrong_where(condition: str) -> str:
+    return HONEST.replace("    return", f"    if {condition}:\n        x = x + 1\n    return")
+
+
+def test_an_honest_candidate_is_correct_on_everything_that_is_drawn(court):
+    report = court.judge(a_request(PROBLEM, HONEST))
+
+    assert report.verdict == "correct", report.outcome
+    sample = {(case.case, case.input_variation) for case in report.cases if case.result == "pass"}
+    assert {("small", "nominal"), ("large", "nominal")} <= sample
+    assert {f"hidden {number}" for number in (1, 2, 3)} <= {case for case, _ in sample}
+    assert len({variation for _, variation in sample}) >= 3
+    assert len({case.seed for case in report.cases}) == len(report.cases)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["True", "x.shape[0] not in (16, 48)", "bool((x < 0).any()) or bool((x > 1).any())"],
+)
+def test_what_is_wrong_somewhere_is_incorrect(court, condition):
+    report = court.judge(a_request(PROBLEM, wrong_where(condition)))
+
+    assert isinstance(report.outcome, Incorrect)
+    assert report.outcome.kind == "values"
+    assert report.outcome.error_over_tolerance > 1
+    assert report.speedup is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("x * 3 + 1, x.sum(-1) + 1", "values"),
+        ("x * 3 + 1, x.sum(-1) * float('nan')", "nonfinite"),
+        ("x * 3 + 1, x.sum(-1).double()", "dtype"),
+        ("x * 3 + 1, x.sum(-1, keepdim=True)", "shape"),
+        ("x * 3 + 1", "count"),
+    ],
+)
+def test_each_output_counts_with_all_that_it_is(court, answer, kind):
+    report = court.judge(a_request(PROBLEM, f"def work(x):\n    return {answer}\n"))
+
+    assert isinstance(report.outcome, Incorrect)
+    assert report.outcome.kind == kind
+
+
+@pytest.mark.parametrize("call", ["untimed", "timed"])
+def test_an_output_that_is_a_view_is_judged_by_its_values(court, call):
+    strided = "torch.stack((x * 3 + 1, x), -1)[..., 0], x.T.contiguous().T.sum(-1)"
+    source = f"import torch\n\n\ndef work(x):\n    return {strided}\n"
+    report = court.judge(a_request(LARGE, source, **(timed(4) if call == "timed" else {})))
+
+    assert report.verdict == "correct", report.outcome
+    assert report.findings == ()
+
+
+def test_a_contestant_is_told_no_secret(court):
+    report = court.judge(a_request(PROBLEM, HONEST))
+    told = court.told()
+
+    for secret in (ROOT, *(case.seed for case in report.cases)):
+        assert secret not in told
+    assert str(derive(ROOT, "inputs", "small", "nominal", 0)) in {c.seed for c in report.cases}
+    calls = [fields for child in json.loads(told) for kind, fields in child if kind == "call"]
+    known = {"base", "size", "args", "grads", "grad_outputs", "forward_seed"}
+    assert {key for fields in calls for key in fields} == {*known, "expected", "count_operators"}
+    for fields in calls:
+        assert all(set(item) == {"dtype", "shape"} for item in fields["expected"])
+
+
+def test_an_overwritten_input_rejects(court):
+    report = court.judge(a_request(PROBLEM, HONEST.replace("x.sum", "x.add_(1).sub_(0.5).sum")))
+
+    assert report.verdict in ("incorrect", "rejected")
+    report = court.judge(a_request(PROBLEM, HONEST.replace("    return", "    y = x\n    return")))
+    assert report.verdict == "correct"
+    zeroing = HONEST.replace("    return x * 3 + 1, x.sum(-1)", "    y = x * 3 + 1, x.sum(-1)")
+    report = court.judge(a_request(PROBLEM, f"{zeroing}    x.zero_()\n    return y\n"))
+    assert [finding.code for finding in report.findings] == ["input_mutation"]
+    assert report.verdict == "rejected"
+
+
+def test_a_random_reference_is_unjudged_and_not_wrong(court):
+    noisy = PROBLEM.replace("x * 3 + 1", "x * torch.rand_like(x)")
+    report = court.judge(a_request(noisy, HONEST))
+
+    assert isinstance(report.outcome, Unjudged)
+    assert report.outcome.reason == "nondeterministic_reference"
+
+
+def test_a_reference_that_keeps_a_state_is_named_as_such(court):
+    counting = PROBLEM.replace("x * 3 + 1", "x * 3 + len(KEPT.append(0) or KEPT)") + "\nKEPT = []\n"
+    report = court.judge(a_request(counting, HONEST))
+
+    assert isinstance(report.outcome, Unjudged)
+    assert report.outcome.reason == "stateful_reference"
+
+
+@pytest.mark.parametrize("source", ["raise OSError", "def work(x):\n    raise OSError\n"])
+def test_a_baseline_that_fails_is_not_the_candidates_fault(court, source):
+    broken = Candidate(
+        language="torch", files=(SourceFile(path="b.py", text=source),), entry="work"
+    )
+    baselines = (Baseline(name="b", kind="candidate", candidate=broken),)
+
+    with pytest.raises(ProblemError, match="baseline 'b' failed"):
+        court.judge(a_request(PROBLEM, HONEST, baselines=baselines, **timed()))
+
+
+@pytest.mark.parametrize(
+    ("layer", "verdict"), [("ipc_uts_cgroup_namespaces", "correct"), ("landlock", "unjudged")]
+)
+def test_without_a_required_layer_nothing_is_run(court, layer, verdict):
+    report = court.judge(a_request(PROBLEM, HONEST, require_isolation=(layer,)))
+
+    assert report.verdict == verdict
+    assert (verdict == "correct") == ('"call"' in court.told())
+
+
+def test_weights_that_were_folded_are_named(court):
+    folded = MODULE.replace("class Model", "class ModelNew").replace(
+        "        super().__init__()",
+        "        super().__init__()\n        state = torch.random.get_rng_state()\n"
+        "        self.w = (torch.nn.Linear(8, 8),)\n        torch.random.set_rng_state(state)",
+    )
+    folded = folded.replace("self.linear(x)", "self.w[0](x)")
+    report = court.judge(a_request(MODULE, folded))
+
+    assert isinstance(report.outcome, Incorrect)
+    assert report.outcome.kind == "weights"
+    honest = MODULE.replace("class Model", "class ModelNew")
+    assert court.judge(a_request(MODULE, honest)).verdict == "correct"
+
+
+LATE = """import torch
+
+calls = [0]
+
+
+def work(x):
+    calls[0] += 1
+    late = calls[0] > 22  # beyond all untimed calls and the warm-up
+    {what}
+"""
+LARGE = PROBLEM.replace('{"name": "small", "n": 16}, ', "")
+
+
+def test_an_honest_candidate_is_correct_when_timed_too(court):
+    report = court.judge(a_request(LARGE, HONEST, **timed(10)))
+
+    assert report.verdict == "correct", report.outcome
+    assert report.findings == ()
+    assert report.speedup is not None
+
+
+@pytest.mark.reads_settings
+def test_a_baseline_that_waits_in_its_calls_makes_nobodys_work_suspicious(court):
+    """It uses less CPU time than its calls take: that is no negative amount to be measured by."""
+    text = HONEST.replace("import torch\n", "import time\n").replace(
+        "    return", "    time.sleep(0.005)\n    return"
+    )
+    waiting = Candidate(language="torch", files=(SourceFile(path="b.py", text=text),), entry="work")
+    baselines = (Baseline(name="b", kind="candidate", candidate=waiting),)
+    report = court.judge(a_request(LARGE, HONEST, baselines=baselines, **timed(4)))
+
+    assert report.verdict == "correct", report.outcome
+    assert report.findings == ()
+
+
+def test_a_call_that_is_wrong_only_when_timed_is_incorrect(court):
+    source = LATE.replace("{what}", "return x * 3 + 1 + late, x.sum(-1)")
+    report = court.judge(a_request(LARGE, source, **timed(10)))
+
+    assert report.verdict == "incorrect"
+    assert report.outcome.case == "large, timed"
+    assert "incorrect_when_timed" in [finding.code for finding in report.findings]
+    assert report.speedup is None
+
+
+def test_inputs_may_not_be_overwritten_only_when_timed(court):
+    source = LATE.replace("{what}", "y = x * 3 + 1, x.sum(-1)\n    x.mul_(1 - late)\n    return y")
+    report = court.judge(a_request(LARGE, source, **timed(10)))
+
+    assert report.verdict == "rejected"
+    assert [finding.code for finding in report.findings] == ["input_mutation"]
+
+
+KERNELS = """import torch
+import shim
+
+
+def work(x):
+    y = (torch.zeros_like(x), torch.zeros_like(x[:, 0]))
+
+    def kernel():
+        y[0].copy_(x * 3 + 1)
+        y[1].copy_(x.sum(-1))
+
+    shim.launch(kernel)
+    return {answer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"), [("y", "correct"), ("x * 3 + 1, x.sum(-1)", "rejected")]
+)
+def test_who_is_right_without_its_kernels_is_a_decoy(court, answer, verdict):
+    source = KERNELS.replace("{answer}", answer)
+    report = court.judge(a_request(PROBLEM, source, language="triton"))
+
+    assert report.verdict == verdict
+    assert (verdict == "rejected") == (
+        "unused_kernel" in [finding.code for finding in report.findings]
+    )
+
+
+CAPTURED = KERNELS.replace("import shim", "import shim\n\nseen = []").replace(
+    "    shim.launch(kernel)\n",
+    "    (kernel if seen else lambda: shim.launch(kernel))()\n    seen.append(1)\n",
+)
+
+
+LOST = KERNELS.replace("return {answer}", "return y if y[0].any() else 1 // 0")
+
+
+@pytest.mark.reads_settings
+@pytest.mark.parametrize(
+    ("source", "verdict", "again", "labels"),
+    [
+        (KERNELS.replace("{answer}", "y"), "correct", False, []),
+        (KERNELS.replace("{answer}", "x * 3 + 1, x.sum(-1)"), "rejected", True, []),
+        (CAPTURED.replace("{answer}", "y"), "correct", True, []),
+        (LOST, "correct", False, ["exit_unverified"]),
+    ],
+    ids=["honest", "unused_kernel", "replays what it captured", "fails without"],
+)
+def test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends(
+    court, monkeypatch, source, verdict, again, labels
+):
+    monkeypatch.setattr(launch_suppression, "_may_end_suppressed", lambda _: True)
+    report = court.judge(a_request(PROBLEM, source, language="triton"))
+
+    assert report.verdict == verdict
+    assert ('"suppressed": true' in court.told()) is again
+    assert [item.name for item in report.labels if item.name == "exit_unverified"] == labels
+
+
+def test_a_kernel_that_is_never_launched_is_a_decoy(court):
+    report = court.judge(a_request(PROBLEM, HONEST, language="triton"))
+
+    assert [finding.code for finding in report.findings] == ["unused_kernel"]
+    rules = Rules(require_custom_kernel=True)
+    assert court.judge(a_request(PROBLEM, HONEST, rules=rules)).verdict == "rejected"
+
+
+def test_a_denied_label_rejects(court):
+    source = KERNELS.replace("{answer}", "y")
+    rules = Rules(deny_labels=("library_call",))
+    report = court.judge(a_request(PROBLEM, source, language="triton", rules=rules))
+
+    assert report.verdict == "rejected"
+
+
+def test_a_native_kernel_is_missed_when_it_is_knocked_out(court):
+    report = court.judge(a_request(PROBLEM, CPP, language="cpp"))
+
+    assert report.verdict == "correct"
+    assert '"suppressed": true' in court.told()
+    assert report.stages[-1].name == "total"
+
+
+def test_the_published_protocol_makes_five_trials_a_case(court):
+    report = court.judge(a_request(PROBLEM, HONEST, protocol="official"))
+
+    assert len(report.cases) == 10
+    assert len({case.seed for case in report.cases}) == 10
+
+
+def test_the_lease_is_held_while_a_candidate_runs(court):
+    seen = []
+
+    def emit(event: str, fields: Any) -> None:  # noqa: ARG001
+        if event == "sample":
+            with open(path, "a", encoding="ascii") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    seen.append("free")
+                except BlockingIOError:
+                    seen.append("taken")
+
+    path = Path(f"/tmp/tilewright-leases-{os.getuid()}/cpu-9999.lock")
+    court.judge(a_request(PROBLEM, HONEST), emit)
+
+    assert {"taken"} == set(seen)
+    with court.lease(lambda _: seen.append("waits"), lambda: None):
+        assert "waits" not in seen
+
+
+def test_a_second_evaluation_waits_for_the_lease_and_says_so(court):
+    said, got = threading.Event(), threading.Event()
+
+    def second() -> None:
+        with court.lease(lambda _: said.set(), lambda: None):
+            got.set()
+
+    with court.lease(lambda _: None, lambda: None):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert said.wait(5)
+        assert not got.wait(0.1)
+    assert got.wait(5)
+    thread.join()

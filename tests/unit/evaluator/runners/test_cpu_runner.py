@@ -1,0 +1,201 @@
+"""One side: when it stands still, when it is late, which work is its own, what it is believed.
+
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.in_process_evaluator import InProcessEvaluator, ThreadChild
+from tilewright.evaluator.runners.cpu_runner import Runner
+from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import Addresses, Mapped, OutputReport, read
+from tilewright.evaluator.timing.case_timings import cpu_before_release_s
+from tilewright.records import Limits
+from tilewright.wire.frames import Channel, Frame, FrameError
+
+LOAD = {
+    "loader": "python", "entry": "work", "other_entries": [], "keywords": [],
+    "mode": "eval", "init_seed": 1, "init": {"t": "tuple", "v": []}, "artifacts": {},
+    "suppressed": False, "import_paths": [], "threads": 1, "compile": None,
+}  # fmt: skip
+CALL = {
+    "base": 0, "size": 256, "args": LOAD["init"], "grads": [], "grad_outputs": LOAD["init"],
+    "forward_seed": 1, "expected": [],
+}  # fmt: skip
+SLEEP = "import time\n\n\ndef work():\n    time.sleep({})\n    return ()\n"
+Opened = Callable[..., tuple[Runner, ThreadChild]]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+    """Load a source into a side whose contestant is a thread."""
+    court = InProcessEvaluator(tmp_path, monkeypatch)
+    runners: list[Runner] = []
+
+    def opening(source: str, *, threads: int = 1, **limits: Any) -> tuple[Runner, ThreadChild]:
+        child = court.spawn("runner", Limits())
+        child.wait_ready()
+        runner = Runner("candidate", child, Limits(**limits), lambda: None, float("inf"), threads)
+        runners.append(runner)
+        for fd in runner.reserve_inputs(4096) or ():
+            os.close(fd)
+        parts = [{"path": "work.py", "size": len(source)}]
+        runner.load({**LOAD, "files": parts}, source.encode())
+        return runner, child
+
+    yield opening
+    court.close()
+    for runner in runners:
+        runner.page.close()
+
+
+def test_a_side_stands_still_while_its_outputs_are_read(opened):
+    runner, child = opened("def work():\n    return ()\n")
+    runner.timed_call(CALL, lambda: child.signals.append("read"))
+
+    assert child.signals == ["freeze", "read", "resume"]
+
+
+def test_a_side_whose_other_processes_live_on_is_not_timed(opened):
+    runner, child = opened("def work():\n    return ()\n")
+    runner.forbid_processes()
+    child.companions = 1
+    with pytest.raises(EvaluationEnded) as ended:
+        runner.forbid_processes()
+    assert (ended.value.outcome.reason, ended.value.runner) == ("timeout", "candidate")
+    assert "its other processes were not gone" in ended.value.outcome.message
+
+
+def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
+    source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), None\n"
+    runner, _ = opened(source)
+    seen: list[list[int]] = []
+    timed = runner.timed_call(CALL, lambda: seen.append(runner.output_addresses(3)))
+
+    first, second, _ = (item.address for item in timed.result.outputs)
+    assert seen == [[first, second, 0]]
+    assert first != second
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(opened, threads):
+    runner, child = opened(SLEEP.format(0.02), threads=threads)
+    child.stops_a_call = threads
+    runner.timed_call(CALL)
+    child.cpu += 5.0
+    child.burns = 3.0
+    timed = runner.timed_call(CALL)
+
+    # What is used during a call beyond what its threads can do in it was used beside it.
+    beside = 8.0 - threads * timed.total_s
+    # With several, what it takes to stop them counts too.
+    near = 1e-6 if threads == 1 else 0.1
+    assert timed.untimed_cpu_s == pytest.approx(beside, abs=near)
+    child.burns = 0.0
+    again = runner.timed_call(CALL)
+    # What a call with several threads used is its own, and no work before the next one.
+    assert again.untimed_cpu_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=near)
+
+
+@pytest.mark.parametrize(
+    ("used", "lasted", "awake", "early"),
+    [
+        (0.020, 0.010, 0.0001, 0.0),  # both threads, all the time
+        (0.0202, 0.010, 0.0002, 0.0),  # and the one that waited spun
+        (0.0006, 0.0001, 0.0003, 0.0001),  # both worked, and neither waited
+        (0.0003, 0.0001, 0.0003, 0.0),
+    ],
+)
+def test_what_several_threads_cannot_have_done_in_a_call_was_done_before(
+    used, lasted, awake, early
+):
+    assert cpu_before_release_s(used, lasted, awake, 2) == pytest.approx(early, abs=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_who_works_while_it_is_stopped_is_charged(opened, threads):
+    def work() -> None:
+        child.cpu += 2.0
+
+    runner, child = opened("def work():\n    return ()\n", threads=threads)
+    child.stops_a_call = threads
+    runner.timed_call(CALL)
+    assert runner.timed_call(CALL, work).untimed_cpu_s == pytest.approx(2.0, abs=0.1)
+
+
+def test_who_runs_while_it_is_stopped_is_ended(opened):
+    runner, child = opened("def work():\n    return ()\n")
+    child.stands_still = False
+    with pytest.raises(EvaluationEnded) as ended:
+        runner.timed_call(CALL)
+    child.resume()
+    assert ended.value.outcome.reason == "protocol_violation"
+    assert ended.value.outcome.message == "it ran while it was stopped"
+
+
+def test_who_does_not_stand_still_is_ended(opened):
+    runner, child = opened("def work():\n    return ()\n")
+    child.stoppable = False
+    with pytest.raises(EvaluationEnded) as ended:
+        runner.timed_call(CALL)
+    child.resume()
+    assert ended.value.outcome.reason == "timeout"
+    assert "did not stand still" in ended.value.outcome.message
+
+
+def test_a_mute_side_is_late(opened):
+    runner, child = opened(SLEEP.format(1), call_timeout_s=0.3)
+
+    for ask in (lambda: runner.ask("call", CALL), lambda: runner.timed_call(CALL)):
+        with pytest.raises(EvaluationEnded) as ended:
+            ask()
+        assert ended.value.outcome.reason == "timeout"
+        child.tree.resume()
+        child.channel.receive()
+
+
+@pytest.mark.parametrize("address", [-1, 1 << 57, 1 << 64, 1 << 80, 4096.0, "4096"])
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        (OutputReport, lambda address: {"type": "tensor", "address": address}),
+        (Mapped, lambda address: {"base": address}),
+        (Addresses, lambda address: {"addresses": [4096, address]}),
+    ],
+)
+def test_an_address_is_one_that_a_process_can_have(model, fields, address):
+    assert read(Frame("said", fields(4096)), model)
+    assert read(Frame("said", fields((1 << 57) - 1)), model)
+    with pytest.raises(FrameError):
+        read(Frame("said", fields(address)), model)
+
+
+def test_the_first_word_on_mirror_and_memory_is_the_only_one():
+    ours, theirs = socket.socketpair()
+    tree = SimpleNamespace(resident_bytes=lambda: 0, cpu_s=lambda: 0.0)
+    child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, kill=ours.close)
+    runner = Runner("candidate", child, Limits(), lambda: None, float("inf"), 1)
+    peer, taken = Channel(theirs), []
+    for input_copy, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
+        memory = os.memfd_create(f"memory {input_copy}")
+        peer.send("mapped", {"base": input_copy}, fds=(memory,))
+        os.close(memory)
+        fds = runner.reserve_inputs(inputs)
+        assert fds is not None
+        taken.append([os.readlink(f"/proc/self/fd/{fd}").split(" (")[0] for fd in fds])
+        for fd in (*fds, *peer.receive().fds):
+            os.close(fd)
+        assert runner.base == 1 << 20
+
+    assert taken == [["/memfd:inputs", f"/memfd:memory {1 << 20}"], ["/memfd:inputs"]]
+    runner.close()
+    peer.close()

@@ -1,0 +1,255 @@
+"""The verdict: evidence in, a report out whose parts agree with each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.evaluator.timing.test_case_timings import times
+from tests.unit.records.test_validation import REQUEST
+from tilewright.evaluator.pipeline.correctness import CorrectnessObservations
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.timing.calibration import Calibration
+from tilewright.evaluator.verdict import Observations, report
+from tilewright.records import (
+    Baseline,
+    Correct,
+    EvalReport,
+    Failed,
+    Incorrect,
+    Label,
+    Rejected,
+    Rules,
+)
+
+ROOT = "ab" * 16
+EXACT = Calibration((0.0,) * 4, measured=True)
+Judge = Callable[..., EvalReport]
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Iterator[Judge]:
+    """Yield a function that writes a report over what was collected."""
+    cores = os.sched_getaffinity(0)
+    host = DeviceHost(tmp_path)
+
+    def write(
+        observations: Observations | None = None,
+        outcome: Any = None,
+        calibration: Calibration = EXACT,
+        checks: tuple[str, ...] | None = None,
+        **request: Any,
+    ) -> EvalReport:
+        asked = REQUEST.model_copy(update=request)
+        session = EvaluationSession(host, asked, ROOT, lambda *_: None, lambda: None)
+        return report(
+            session,
+            observations or Observations(),
+            outcome or Correct(),
+            calibration,
+            checks=checks,
+        )
+
+    yield write
+    host.close()
+    os.sched_setaffinity(0, cores)
+
+
+def timed(eager_s: float, candidate_s: float, case: str = "case", **more: Any) -> Any:
+    made = times([eager_s] * 16, [candidate_s] * 16, **more)
+    made.case = case
+    return made
+
+
+def test_nothing_found_is_correct_and_claims_no_time(judged):
+    made = judged()
+
+    assert (made.verdict, made.speedup, made.findings, made.labels) == ("correct", None, (), ())
+    assert (made.seed, made.request) == (ROOT, REQUEST)
+    assert made.environment.device == "cpu"
+    assert {"python", "torch"} <= set(made.environment.versions)
+    assert EvalReport.from_json(made.to_json()) == made
+
+
+def test_a_decisive_finding_rejects_and_is_cited(judged):
+    made = judged(
+        Observations(seen=CorrectnessObservations(mutated=["input 0", "input 0"], alias=True))
+    )
+
+    assert made.verdict == "rejected"
+    assert isinstance(made.outcome, Rejected)
+    assert [item.code for item in made.outcome.findings] == ["input_mutation", "aliased_output"]
+    assert made.findings[0].evidence == {"overwritten": ["input 0"]}
+
+
+def test_a_note_rejects_nobody(judged):
+    made = judged(
+        Observations(seen=CorrectnessObservations(mutated=["input 0"])), protocol="official"
+    )
+
+    assert made.verdict == "correct"
+    assert [item.weight for item in made.findings] == ["note"]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Failed(stage="timing", reason="crash", message="m"),
+        Incorrect(kind="values", case="c", message="m"),
+    ],
+)
+def test_a_finding_softens_no_other_verdict(judged, outcome):
+    made = judged(
+        Observations(seen=CorrectnessObservations(mutated=["input 0"]), times=[timed(2e-3, 1e-3)]),
+        outcome,
+    )
+
+    assert made.outcome == outcome
+    assert made.findings
+    assert made.speedup is None
+    assert made.comparisons[0].speedup == pytest.approx(2.0)
+
+
+def test_rules_may_deny_a_label(judged):
+    observations = Observations(labels=[Label(name="not_timed", detail="one core only")])
+    rules = Rules(deny_labels=("not_timed",))
+    made = judged(observations, rules=rules)
+
+    assert made.verdict == "rejected"
+    assert made.findings[0].check == "rules"
+    assert "one core only" in made.findings[0].summary
+    assert judged(observations).verdict == "correct"
+
+
+def test_checks_can_be_run_alone(judged):
+    observations = Observations(seen=CorrectnessObservations(mutated=["input 0"]))
+
+    assert judged(observations, checks=("inputs",)).verdict == "rejected"
+    assert judged(observations, checks=("decoys", "weights")).verdict == "correct"
+    assert judged(observations, checks=()).findings == ()
+
+
+def test_what_was_seen_in_timed_calls_is_evidence_too(judged):
+    mutated = timed(2e-3, 1e-3)
+    mutated.mutated = ["input 1"]
+    idle = timed(2e-3, 1e-3)
+    idle.launches = [0, 0]
+    rules = Rules(require_custom_kernel=True)
+
+    assert judged(Observations(times=[mutated])).verdict == "rejected"
+    assert judged(Observations(times=[idle]), rules=rules).verdict == "rejected"
+    assert judged(Observations(times=[idle])).verdict == "correct"
+
+
+def test_work_outside_the_calls_beyond_the_baselines_is_evidence(judged):
+    working = timed(2e-3, 1e-3)
+    working.outside = {"eager": [1e-4] * 16, "candidate": [5e-3] * 16}
+    alike = timed(2e-3, 1e-3)
+    alike.outside = {"eager": [5e-3] * 16, "candidate": [5e-3] * 16}
+    seldom = timed(2e-3, 1e-3)
+    seldom.outside = {"eager": [0.0] * 16, "candidate": [0.0] * 13 + [5e-3] * 3}
+
+    assert judged(Observations(times=[working])).verdict == "rejected"
+    assert judged(Observations(times=[alike])).verdict == "correct"
+    assert judged(Observations(times=[seldom])).verdict == "correct"
+
+
+def test_disturbing_the_baseline_in_the_largest_case_is_evidence(judged):
+    small, large = timed(2e-3, 1e-3, "small"), timed(2e-2, 1e-2, "large")
+    large.disturbed = [0.5] * 16
+
+    assert judged(Observations(times=[small, large])).verdict == "rejected"
+
+
+def test_the_speed_up_is_the_geometric_mean_over_cases(judged):
+    cases = [timed(2e-3, 1e-3, "one"), timed(8e-3, 1e-3, "two")]
+    made = judged(Observations(times=cases))
+
+    assert made.speedup == pytest.approx(4.0)
+    assert made.speedup_low == pytest.approx(4.0)
+    assert [item.case for item in made.comparisons] == ["one", "two"]
+
+
+def test_an_error_that_cases_share_does_not_shrink_with_their_number(judged):
+    sigma = Calibration((0.1,) * 4, measured=True)
+    one = judged(Observations(times=[timed(2e-3, 1e-3)]), calibration=sigma)
+    four = judged(
+        Observations(times=[timed(2e-3, 1e-3, str(n)) for n in range(4)]), calibration=sigma
+    )
+
+    assert one.speedup_low == pytest.approx(four.speedup_low, rel=1e-3)
+    assert one.speedup_high == pytest.approx(2 * 1.2165, rel=1e-3)
+
+
+def test_what_streams_gets_the_error_of_what_streams(judged):
+    sigma = Calibration((0.0, 0.0, 0.0, 0.1), measured=True)
+    computing, streaming = timed(2e-3, 1e-3, "computing"), timed(2e-3, 1e-3, "streaming")
+    computing.moved_bytes, streaming.moved_bytes = 1 << 20, 64 << 20
+    made = judged(Observations(times=[computing, streaming]), calibration=sigma)
+    alone = judged(Observations(times=[streaming]), calibration=sigma)
+
+    assert [item.speedup_low for item in made.comparisons] == pytest.approx([2.0, 2 / 1.2165], 1e-3)
+    assert [item.moved_bytes for item in made.comparisons] == [1 << 20, 64 << 20]
+    # In the summary the mean of both classes' errors, not the larger of them.
+    assert made.speedup_low == pytest.approx(2 / 1.1029, rel=1e-3)
+    assert alone.speedup_low == pytest.approx(2 / 1.2165, rel=1e-3)
+
+
+def test_work_beside_the_calls_is_no_speed_up(judged):
+    hiding = timed(2e-3, 1e-4, outside=[2e-3] * 16)
+    made = judged(Observations(times=[hiding]))
+
+    assert made.verdict == "rejected"
+    assert made.comparisons[0].speedup == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_summary_is_against_the_first_baseline(judged):
+    baselines = (Baseline(name="compile", kind="compile"), Baseline(name="eager", kind="eager"))
+    case = times([2e-3] * 16, [1e-3] * 16, compile=[3e-3] * 16)
+    made = judged(Observations(times=[case]), baselines=baselines)
+
+    assert made.speedup == pytest.approx(3.0)
+    assert {item.baseline: round(item.speedup, 6) for item in made.comparisons} == {
+        "compile": 3.0,
+        "eager": 2.0,
+    }
+
+
+def test_published_rules_give_a_mean_without_an_interval(judged):
+    cases = [timed(2e-3, 1e-3, "one"), timed(8e-3, 1e-3, "two")]
+    made = judged(Observations(times=cases), protocol="official")
+
+    assert made.speedup == pytest.approx(4.0)
+    assert (made.speedup_low, made.speedup_high) == (None, None)
+
+
+def test_short_noisy_and_uncalibrated_are_said(judged):
+    noisy = times([2e-3, 2e-3, 4e-3, 4e-3] * 8, [1e-3] * 32)
+    short = timed(5e-5, 4e-5, "short")
+    default = Calibration((0.0,) * 4, measured=False)
+    made = judged(Observations(times=[noisy, short]), calibration=default)
+
+    assert made.comparisons[0].labels == ("uncalibrated", "wide_interval")
+    assert made.comparisons[1].labels[:2] == ("uncalibrated", "short_call")
+    assert judged(Observations(times=[timed(2e-3, 1e-3)])).comparisons[0].labels == ()
+
+
+def test_a_case_that_was_wrong_or_not_timed_has_no_comparison(judged):
+    wrong, empty = timed(2e-3, 1e-3), times([], [])
+    wrong.wrong = ["at [0]: expected 1, got 2"]
+    made = judged(Observations(times=[wrong, empty]))
+
+    assert made.comparisons == ()
+    assert made.speedup is None
+    assert "incorrect_when_timed" in [item.code for item in made.findings]
+
+
+def test_a_baseline_that_was_not_timed_gives_no_summary(judged):
+    baselines = (Baseline(name="compile", kind="compile"),)
+
+    assert judged(Observations(times=[timed(2e-3, 1e-3)]), baselines=baselines).speedup is None

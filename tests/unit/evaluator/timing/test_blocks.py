@@ -1,0 +1,395 @@
+"""The timing of a case over scripted sides: a clock that only moves where the script says.
+
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.in_process_evaluator import ROOT, a_request
+from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.host import Cores
+from tilewright.evaluator.runners.cpu_runner import CallTiming
+from tilewright.evaluator.runners.messages import OutputReport, Result
+from tilewright.evaluator.timing.blocks import MAX_REPLICATE_FACTOR, Reopen, time_case
+from tilewright.evaluator.timing.calibration import PLANNED_REPLICATES
+from tilewright.evaluator.timing.case_timings import CaseTimes, compare, is_short
+from tilewright.evaluator.timing.cpu_clock import LOOK_SHARE, WINDOW_BYTES
+from tilewright.records import Case, TimingPlan
+
+PROBLEM = """import torch
+
+CASES = [{"name": "one", "n": 4}]
+
+
+def inputs(case, generator):
+    return (torch.ones(4),)
+
+
+def reference(x):
+    return x + 1
+"""
+OUTPUT = {"dtype": "float32", "shape": [4]}
+TREE = {"t": "tuple", "v": []}
+NAMES = ["eager", "candidate"]
+PLACES = {"eager": 1 << 20, "candidate": 2 << 20}
+"""Where each side's outputs lie; every call has them one byte further."""
+
+
+def sample(name: str) -> InputSampleInfo:
+    known: dict[str, Any] = {
+        "name": name, "case": "one", "variation": "nominal", "tree": TREE, "grad_outputs": TREE,
+        "size": 4096, "output_bytes": 16, "outputs": [OUTPUT], "skipped": "", "random": False,
+    }  # fmt: skip
+    return InputSampleInfo(
+        **{item.name: known.get(item.name, 0) for item in dataclasses.fields(InputSampleInfo)}
+    )
+
+
+PROCESSES = itertools.count(1)
+
+
+class ScriptedSide:
+    """A side whose calls take what the script says: (total, outside), in seconds."""
+
+    def __init__(self, name: str, script: Any, log: list[Any]) -> None:
+        self.name = name
+        self.stage = "load"
+        tree = SimpleNamespace(cpu_s=lambda: self.cpu, look=lambda: None)
+        self.child = SimpleNamespace(tree=tree, pid=next(PROCESSES))
+        self.cpu = 0.0
+        self.others: list[ScriptedSide] = []
+        self.burns = 0.0
+        self.said = OutputReport(
+            type="tensor", device="cpu", layout="strided", address=64, **OUTPUT
+        )
+        self._script = script
+        self._log = log
+        self._calls = 0
+
+    def timed_call(
+        self, fields: Any, snapshot: Any = lambda: None, revealed: Any = None
+    ) -> CallTiming:
+        self._calls += 1
+        if revealed is not None:
+            revealed()
+        snapshot()
+        for other in self.others:
+            other.cpu += other.burns
+        self._log.append(("call", {"runner": self.name, "base": fields["base"]}))
+        total, outside = self._script(self._calls)
+        return CallTiming(total, outside, Result(outputs=[self.said], launches=1))
+
+    def output_addresses(self, count: int) -> list[int]:
+        return [PLACES[self.name] + self._calls] * count
+
+    def forbid_processes(self) -> None:
+        self._log.append(("forbid_processes", {"runner": self.name}))
+
+    def release(self) -> None:
+        self._log.append(("release", {"runner": self.name}))
+
+
+class Scripted(EvaluationSession):
+    """An evaluation that writes down what it is told to do."""
+
+    @classmethod
+    def of(cls, plan: TimingPlan, eager: Any, candidate: Any) -> Scripted:
+        request = a_request(PROBLEM, "def work(x):\n    return x\n", timing=plan)
+        host: Any = SimpleNamespace(cores=Cores((0,), (1,)), device=CPU)
+        made = cls(host, request, ROOT, lambda *_: None, lambda: None)
+        made.log, made.aliases, made.moved, made.output_bytes = [], False, 0, 0
+        made.answer = {"mutated": [], "wrong": "", "message": "", "alias": False, "written": True}
+        made.runners = {  # type: ignore[assignment]
+            "eager": ScriptedSide("eager", eager, made.log),
+            "candidate": ScriptedSide("candidate", candidate, made.log),
+        }
+        return made
+
+    def sample(self, case: Case, variation: str, repeat: int, *, timed: bool) -> InputSampleInfo:  # noqa: ARG002
+        assert timed
+        made = sample(f"{variation} {repeat}")
+        size, outputs = self.moved or made.size, self.output_bytes or made.output_bytes
+        return dataclasses.replace(made, aliases=self.aliases, size=size, output_bytes=outputs)
+
+    def reserve_inputs(self, runner: Any, inputs: int) -> None:
+        pass
+
+    def ask(self, kind: str, fields: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self.log.append((kind, fields))
+        if fields.get("next"):
+            self.log.append(("publish", fields["next"]))
+        return self.answer
+
+    def time(self) -> CaseTimes:
+        """Time the only case; of the log keep what follows the warm-up (three calls a side)."""
+        times = time_case(self, Case(name="one"), NAMES)
+        calls = [i for i, (kind, _) in enumerate(self.log) if kind == "call"]
+        self.log = self.log[calls[5] + 1 :]
+        return times
+
+    def logged(self, kind: str) -> list[dict[str, Any]]:
+        return [fields for each, fields in self.log if each == kind]
+
+
+def plan(blocks: int = 4) -> TimingPlan:
+    return TimingPlan(min_blocks=blocks, max_blocks=blocks, max_s=1e6)
+
+
+def steady(seconds: float, outside: float = 0.0) -> Any:
+    return lambda _: (seconds, outside)
+
+
+def noisy(seconds: float, seed: int) -> Any:
+    noise = random.Random(seed)
+    return lambda _: (seconds * (1 + 0.02 * noise.random()), 0.0)
+
+
+def test_in_a_block_each_side_is_called_in_order_and_in_reverse():
+    session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    session.time()
+
+    calls = [fields["runner"] for fields in session.logged("call")]
+    assert len(calls) == 16
+    for block in (calls[i : i + 4] for i in range(0, 16, 4)):
+        assert block == block[::-1]
+        assert set(block) == set(NAMES)
+
+
+def test_both_calls_of_a_pair_get_the_same_fresh_contents_at_the_same_address():
+    session = Scripted.of(plan(8), steady(2e-3), steady(1e-3))
+    session.time()
+
+    published = session.logged("publish")
+    assert len(published) == 32
+    for first, second in zip(published[::2], published[1::2], strict=True):
+        assert (first["sample"], first["base"]) == (second["sample"], second["base"])
+        assert first["perturb"] is not None
+        assert second["perturb"] is None
+    assert [(each["runner"], each["base"]) for each in published] == [
+        (each["runner"], each["base"]) for each in session.logged("call")
+    ]
+    assert len({fields["perturb"] for fields in published[::2]}) == 16
+    assert len({fields["base"] for fields in published}) > 1
+
+
+def test_every_timed_call_of_a_small_case_is_compared():
+    session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    times = session.time()
+
+    timed = session.logged("timed")
+    assert all(fields["keep"] for fields in timed)
+    assert [fields["compare"] for fields in timed] == [False, True] * 8
+    assert times.checked == 8
+
+
+def test_the_outputs_of_a_call_are_read_where_its_own_side_said():
+    session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    session.time()
+
+    calls = dict.fromkeys(NAMES, 3)  # of the warm-up
+    for fields in session.logged("timed"):
+        name = fields["runner"]
+        calls[name] += 1
+        assert fields["addresses"] == [PLACES[name] + calls[name]]
+    assert list(calls.values()) == [11, 11]
+
+
+def test_windows_of_the_candidates_inputs_are_looked_at_now_and_then():
+    session = Scripted.of(plan(60), steady(2e-3), steady(1e-3))
+    session.time()
+
+    timed = session.logged("timed")
+    assert not any(fields["look"] for fields in timed if fields["runner"] == "eager")
+    looks = [fields["look"] for fields in timed if fields["runner"] == "candidate"]
+    windows = [tuple(window) for look in looks for window in look]
+    assert 0.5 * LOOK_SHARE < sum(map(bool, looks)) / len(looks) < 2 * LOOK_SHARE
+    assert len(set(windows)) > 0.9 * len(windows)
+    assert all(start >= 0 and stop - start == WINDOW_BYTES for start, stop in windows)
+    assert min(windows)[0] < 256
+    assert 4096 - 256 < max(stop for _, stop in windows) <= 4096
+
+
+def test_inputs_that_a_reference_returns_views_of_are_not_looked_at():
+    session = Scripted.of(plan(20), steady(2e-3), steady(1e-3))
+    session.aliases = True
+    session.time()
+
+    assert not any(fields["look"] for fields in session.logged("timed"))
+
+
+def test_what_the_comparison_says_is_kept():
+    session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    session.answer = {
+        "mutated": ["input 0"],
+        "wrong": "values",
+        "message": "at [0]",
+        "alias": True,
+    }
+    times = session.time()
+
+    assert times.wrong[0] == "at [0]"
+    assert times.mutated == ["input 0"]
+    assert times.alias
+
+
+def test_an_output_that_is_an_input_is_no_fault_where_the_reference_returns_one():
+    session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    session.answer = {"mutated": [], "wrong": "", "message": "", "alias": True}
+    session.aliases = True
+    assert not session.time().alias
+
+
+def test_what_a_timed_call_says_of_its_outputs_must_fit():
+    session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    runner: Any = session.runners["candidate"]
+    runner.said = runner.said.model_copy(update={"dtype": "float16"})
+
+    assert session.time().wrong
+
+
+def test_the_stop_rule_sees_the_width_and_not_the_estimate():
+    blocks = []
+    for factor in (0.5, 1.0, 1.02, 4.0):
+        wide = TimingPlan(min_blocks=8, max_blocks=400, max_s=1e6, target_ci_half_width=0.0015)
+        blocks.append(Scripted.of(wide, noisy(1.0, 1), noisy(factor, 2)).time().blocks)
+
+    assert len(set(blocks)) == 1, blocks
+    assert 8 < blocks[0] < 400
+
+
+def test_what_the_candidate_does_in_the_baselines_turn_is_noted():
+    session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+    eager, candidate = (session.runners[name] for name in NAMES)
+    eager.others, candidate.burns = [candidate], 1e-3  # type: ignore[attr-defined]
+
+    assert session.time().disturbed == pytest.approx([0.5] * 8)
+
+
+def scored(eager: Any, candidate: Any) -> Any:
+    times = Scripted.of(plan(), eager, candidate).time()
+    return compare(times, "eager", 0.0, (), official=False)
+
+
+def test_work_beside_a_call_beyond_the_baselines_is_charged_to_the_call():
+    assert scored(steady(2e-3), steady(1e-3)).speedup == pytest.approx(2.0)
+    # What the harness itself does there, and a little of its noise, costs nobody anything.
+    usual = scored(steady(2e-3, 2e-4), steady(1e-3, 2e-4 + 1.9e-5))
+    assert usual.speedup == pytest.approx(2.0)
+    assert usual.candidate.median_us == pytest.approx(1000)
+    for late in (5e-4, 1e-3, 3e-3):
+        item = scored(steady(2e-3, 2e-4), steady(1e-3, 2e-4 + 2e-5 + late))
+        assert item.candidate.median_us == pytest.approx(1000 + late * 1e6)
+        assert item.speedup == pytest.approx(2e-3 / (1e-3 + late))
+
+
+def test_work_beside_some_calls_is_charged_to_those():
+    seldom = scored(steady(2e-3), lambda call: (1e-3, 1e-5 + (call % 2) * 1e-3))
+    rows = seldom.raw_us
+
+    assert seldom.speedup == pytest.approx(2e-3 / (1.5e-3), rel=0.1)
+    assert {ours for row in rows for ours in row[1:3]} == {1000.0, 2000.0}
+
+
+def test_the_quietest_baseline_says_what_is_usual_and_never_the_candidate():
+    outside = {"eager": [0.0] * 8, "compile": [1e-3] * 8, "candidate": [1e-3 + 1e-5] * 8}
+    times = CaseTimes("one", dict.fromkeys(outside, [1e-3] * 8), outside)
+
+    item = compare(times, "eager", 0.0, (), official=False)
+    assert item.candidate.median_us == pytest.approx(2000)
+    assert item.speedup == pytest.approx(0.5)
+
+
+def test_a_short_call_is_faster_only_beyond_what_may_be_hidden_beside_it():
+    times = Scripted.of(plan(), steady(1.05e-4), steady(1e-4)).time()
+    item = compare(times, "eager", 0.0, (), official=False)
+    assert is_short(times, "eager")
+    assert item.speedup == item.speedup_high == pytest.approx(1.05)
+    assert item.speedup_low == pytest.approx(1.05 / 1.1)
+    assert item.conclusion == "no measurable difference"
+
+    # The more the harness does beside a call, the more could hide there.
+    busy = scored(steady(1.05e-3, 2e-3), steady(1e-3, 2e-3))
+    assert busy.speedup_low == pytest.approx(1.05 / 1.11)
+    long = Scripted.of(plan(), steady(1.05e-3), steady(1e-3)).time()
+    item = compare(long, "eager", 0.0, (), official=False)
+    assert not is_short(long, "eager")
+    assert (item.speedup_low, item.conclusion) == (pytest.approx(1.05), "faster")
+
+
+# Pairs of processes -------------------------------------------------------------------------------
+
+
+def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
+    """Time a case of so much traffic; return its times, and a word for each reopening."""
+    session = Scripted.of(plan(40), steady(seconds), steady(seconds))
+    session.moved = moved
+    opened: list[str] = []
+    times = time_case(session, Case(name="one"), NAMES, noted(session, opened))
+    return times, opened
+
+
+def noted(session: Scripted, opened: list[str]) -> Reopen:
+    """Return a way to replace the sides by processes of their own that notes how."""
+
+    def reopen(*, fresh: bool) -> None:
+        opened.append("fresh" if fresh else "again")
+        for runner in session.runners.values():
+            runner.child = SimpleNamespace(tree=runner.child.tree, pid=next(PROCESSES))  # type: ignore[assignment]
+
+    return reopen
+
+
+@pytest.mark.parametrize(("moved", "seconds"), [(16 << 20, 5e-4), (1 << 20, 2e-3)])
+def test_calls_that_stream_or_are_long_are_timed_in_several_pairs(moved, seconds):
+    times, opened = timed_in_pairs(moved, seconds)
+
+    assert opened == ["again"] * (PLANNED_REPLICATES - 1)
+    assert times.replicate_starts == [0, 10, 20, 30]
+    assert times.blocks == 40
+
+
+def test_pairs_that_disagree_are_followed_by_more():
+    opened: list[str] = []
+    uneven: Any = lambda _: (2e-3 * (1.15 if len(opened) % 2 else 1.0), 0.0)  # noqa: E731
+    session = Scripted.of(plan(40), steady(2e-3), uneven)
+    session.moved = 1 << 20
+    times = time_case(session, Case(name="one"), NAMES, noted(session, opened))
+    assert len(times.replicate_starts) == MAX_REPLICATE_FACTOR * PLANNED_REPLICATES
+    assert opened == ["again"] * (PLANNED_REPLICATES - 1) + ["fresh"] * (
+        PLANNED_REPLICATES * (MAX_REPLICATE_FACTOR - 1)
+    )
+
+
+def test_others_are_timed_in_one():
+    for moved, seconds in ((1 << 20, 9e-4), (1 << 20, 1e-6)):
+        times, opened = timed_in_pairs(moved, seconds)
+        assert (times.replicate_starts, opened) == ([0], [])
+
+
+def test_without_a_way_to_open_others_there_is_one_pair():
+    session = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
+    session.moved = 16 << 20
+    assert time_case(session, Case(name="one"), NAMES).replicate_starts == [0]
+
+
+def test_both_sides_are_alone_from_the_first_block_of_a_pair_to_its_last():
+    session = Scripted.of(plan(6), lambda _: (1e-3, 0.0), lambda _: (1e-3, 0.0))
+    time_case(session, Case(name="one"), NAMES)
+
+    kinds = [kind for kind, _ in session.log if kind in ("call", "forbid_processes", "release")]
+    assert [fields["runner"] for fields in session.logged("forbid_processes")] == NAMES
+    assert [fields["runner"] for fields in session.logged("release")] == NAMES
+    first, last = kinds.index("forbid_processes"), kinds.index("release")
+    assert kinds[first : first + 2] == ["forbid_processes"] * 2
+    assert kinds[last:] == ["release"] * 2
+    assert kinds[first + 2 : last] == ["call"] * 24

@@ -1,0 +1,32 @@
+"""What is done in secret beside timed calls: windows that come late, outputs that are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.evaluator.timing.test_blocks import Scripted, plan, steady
+
+
+def test_a_part_of_large_inputs_comes_when_a_side_is_armed():
+    for size, hidden in ((1 << 16, False), (2 << 20, True)):
+        evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
+        evaluation.moved = size
+        evaluation.time()
+        asked = evaluation.logged("reveal")
+        assert {fields["runner"] for fields in asked} == (
+            {"eager", "candidate"} if hidden else set()
+        )
+        if hidden:
+            # What is hidden when it is written is what is given at last.
+            written = {fields["late"] for fields in evaluation.logged("publish")}
+            assert {fields["late"] for fields in asked} <= written | {asked[0]["late"]}
+
+
+@pytest.mark.reads_settings
+def test_what_a_baseline_computed_is_kept_whether_it_is_compared_or_not():
+    evaluation = Scripted.of(plan(20), steady(2e-3), steady(1e-3))
+    evaluation.output_bytes = 1 << 30
+    evaluation.time()
+    asked = evaluation.logged("timed")
+    assert {fields["keep"] for fields in asked if fields["runner"] == "eager"} == {True}
+    assert {fields["keep"] for fields in asked if fields["runner"] == "candidate"} == {True, False}

@@ -1,0 +1,209 @@
+"""Which request goes to which supervisor, and who has a device alone."""
+
+import os
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import sample_reports as reports
+from tilewright.cli import options
+from tilewright.config import load
+from tilewright.errors import ConfigError
+from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.processes.prefork import PreforkPool, locked, open_lock, turn
+from tilewright.executors import factory
+from tilewright.executors.local import (
+    MAX_PASSED_OVER,
+    LocalExecutor,
+    Supervisor,
+    choose_assignment,
+    share_cores,
+)
+from tilewright.records import Limits
+
+
+def test_a_request_goes_where_its_problem_is_known():
+    assert choose_assignment([("a", 0), ("b", 0)], [("x",), ("b",)], set()) == (1, 1)
+
+
+def test_a_problem_that_nobody_knows_goes_to_who_knows_least():
+    assert choose_assignment([("a", 0), ("new", 0)], [("x", "y"), ("z",)], {"a"}) == (1, 1)
+
+
+def test_one_whose_problem_is_at_work_waits_unless_there_are_several():
+    assert choose_assignment([("a", 0), ("b", 0)], [("x",)], {"a", "b"}) is None
+    assert choose_assignment([("a", 0), ("b", 0), ("b", 0)], [("x",)], {"a", "b"}) == (1, 0)
+
+
+def test_who_was_passed_over_too_often_goes_first():
+    assert choose_assignment([("a", MAX_PASSED_OVER), ("b", 0)], [("b",)], {"a"}) == (0, 0)
+
+
+NAMES = st.sampled_from("abcdef")
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.integers(0, MAX_PASSED_OVER)), min_size=1),
+    st.lists(st.lists(NAMES), min_size=1),
+    st.sets(NAMES),
+)
+def test_every_assignment_is_of_one_who_waits_to_one_who_idles(waiting, idle, busy):
+    suited = choose_assignment(waiting, idle, busy)
+    if suited is None:
+        # Who knows its problem is at work, and ends.
+        assert {problem for problem, _ in waiting} <= busy
+        return
+    place, worker = suited
+    assert 0 <= place < len(waiting)
+    assert 0 <= worker < len(idle)
+    late = [index for index, (_, passed) in enumerate(waiting) if passed >= MAX_PASSED_OVER]
+    assert not late or place == late[0]
+
+
+def test_nobody_gets_a_turn_while_another_judges():
+    name = f"test-{threading.get_native_id()}"
+    give_up, got = threading.Event(), list[bool]()
+
+    def ask() -> None:
+        with turn(name, give_up) as mine:
+            got.append(mine)
+
+    with open_lock(name) as lease:
+        assert locked(lease)
+        waiting = threading.Thread(target=ask)
+        waiting.start()
+        waiting.join(0.1)
+        assert waiting.is_alive()
+        give_up.set()
+        waiting.join()
+    assert got == [False]
+    give_up.clear()
+    ask()
+    assert got == [False, True]
+    with open_lock(name) as lease:
+        assert locked(lease)
+
+
+def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
+    name = f"test-{threading.get_native_id()}"
+    begun = threading.Event()
+
+    class Waiting:
+        begun = closed = False
+
+        def wait_ready(self) -> None:
+            pass
+
+        def alive(self) -> bool:
+            return True
+
+        def begin(self) -> None:
+            with open_lock(name) as lease:
+                assert not locked(lease)
+            self.begun = True
+            begun.set()
+
+    made: list[Any] = []
+
+    def fork(*_: object) -> Any:
+        made.append(Waiting())
+        return made[-1]
+
+    armed = PreforkPool(fork, name)
+    with open_lock(name) as lease:
+        assert locked(lease)
+        armed.fill(Limits(), {"runner": 1})
+        assert not begun.wait(0.1)
+        armed.settle()
+        assert not made[0].begun
+    armed.fill(Limits(), {"runner": 1}, opened=False)
+    assert not begun.wait(0.1)
+    armed.fill(Limits(), {"runner": 1})
+    assert begun.wait(5)
+    armed.settle()
+    assert armed.take("runner", Limits()) is made[0]
+    assert len(made) == 1
+
+
+def test_who_holds_the_lease_opens_all_that_wait_side_by_side():
+    steps: list[str] = []
+
+    class Waiting:
+        begun = closed = False
+
+        def wait_ready(self) -> None:
+            pass
+
+        def alive(self) -> bool:
+            return True
+
+        def tell_to_begin(self) -> None:
+            steps.append("told")
+
+        def begin(self) -> None:
+            steps.append("begun")
+            self.begun = True
+
+    def fork(*_: object) -> Any:
+        return Waiting()
+
+    armed = PreforkPool(fork, None)
+    armed.fill(Limits(), {"runner": 2}, opened=False)
+    armed.open_now()
+    assert steps == ["told", "told", "begun", "begun"]
+    first = armed.take("runner", Limits())
+    assert first is not None
+    assert first.begun
+    armed.fill(Limits(), {"runner": 2}, opened=False)
+    armed.open_now()
+    assert steps[4:] == ["told", "begun"]
+
+
+@pytest.mark.parametrize(
+    ("cores", "devices", "wanted"),
+    [
+        (8, ("cuda:0", "cuda:1"), [(0, 1, 2, 3), (4, 5, 6, 7)]),
+        (9, ("cuda:0", "cuda:1"), [(0, 1, 2, 3), (4, 5, 6, 7)]),
+        (8, ("cuda:0",), [()]),
+        (3, ("cuda:0", "cuda:1"), [(), ()]),
+        (8, (), []),
+    ],
+)
+def test_devices_share_the_cores_and_none_is_timed_on_anothers(cores, devices, wanted, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert share_cores(devices) == wanted
+
+
+def test_times_of_several_models_are_not_mixed(monkeypatch):
+    monkeypatch.setattr(factory, "find_device", lambda name: replace(CPU, model=f"model of {name}"))
+    settings = load(overrides=["eval.devices=[cuda:0, cuda:1]"], environ={})
+    with pytest.raises(ConfigError, match="cuda:1 is model of cuda:1"):
+        options.one_model(settings)
+    monkeypatch.setattr(factory, "find_device", lambda _: replace(CPU, model="one"))
+    assert options.one_model(settings) == "one"
+
+
+def test_a_device_that_nobody_uses_is_taken_though_another_knows_the_problem(tmp_path, monkeypatch):
+    devices = []
+    both = threading.Barrier(2, timeout=10)
+
+    def judged(self, request, *_):
+        devices.append(self.place.device)
+        if len(devices) > 1:
+            both.wait()
+        return reports.correct().model_copy(update={"request": request})
+
+    monkeypatch.setattr(Supervisor, "evaluate", judged)
+    with LocalExecutor(tmp_path, devices=("cuda:0", "cuda:1")) as local:
+        local.evaluate(reports.request())
+        threads = [threading.Thread(target=local.evaluate, args=(reports.request(),))
+                   for _ in range(2)]  # fmt: skip
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(15)
+    assert set(devices[1:]) == {"cuda:0", "cuda:1"}

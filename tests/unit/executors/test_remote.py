@@ -1,0 +1,117 @@
+"""A client of a server that answers oddly: forgets work, is another, says dates, is silent."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests import sample_reports as reports
+from tilewright.errors import ConfigError, InfrastructureError, RecordError
+from tilewright.executors.client import Client
+from tilewright.executors.remote import SUBMISSIONS, RemoteExecutor
+
+REPORT = reports.correct().to_json()
+DONE = json.dumps({"key": "k", "state": "done"})
+
+
+@pytest.fixture
+def serving():
+    """Return a function that serves what another one says to method, path and number of request."""
+    servers = []
+
+    def start(answer):
+        asked = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def _said(self):
+                asked.append(f"{self.command} {self.path}")
+                self.rfile.read(int(self.headers.get("content-length") or 0))
+                status, body, *headers = answer(self.command, self.path, len(asked))
+                self.send_response(status)
+                for name, value in headers:
+                    self.send_header(name, value)
+                self.end_headers()
+                for part in [body] if isinstance(body, str) else body:
+                    self.wfile.write(part.encode())
+                    self.wfile.flush()
+
+            do_GET = do_POST = _said
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_address[1]}", asked
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_work_that_a_server_has_forgotten_is_submitted_again(serving):
+    def answer(method, _path, number):
+        if method == "POST":
+            return 202, DONE
+        return (404, "{}") if number < 5 else (200, REPORT)
+
+    url, asked = serving(answer)
+    with RemoteExecutor(url) as remote:
+        assert remote.evaluate(reports.request()).verdict == "correct"
+    assert [line.split()[0] for line in asked] == ["POST", "GET"] * 3
+
+
+def test_work_that_is_forgotten_each_time_is_our_own_failure(serving):
+    url, asked = serving(lambda method, *_: (202, DONE) if method == "POST" else (404, "{}"))
+    with pytest.raises(InfrastructureError, match="forgot the task"):
+        RemoteExecutor(url).evaluate(reports.request())
+    assert len(asked) == 2 * SUBMISSIONS
+
+
+@pytest.mark.parametrize("body", ["{}", "[]", "3"])
+def test_what_is_no_server_of_ours_is_said(serving, body):
+    url, _ = serving(lambda *_: (200, body))
+    with pytest.raises(ConfigError, match="no tilewright serve"):
+        RemoteExecutor(url).evaluate(reports.request())
+
+
+def test_a_report_of_a_newer_version_is_named(serving):
+    newer = json.dumps({**json.loads(REPORT), "schema_version": 99})
+    url, _ = serving(lambda method, *_: (202, DONE) if method == "POST" else (200, newer))
+    with pytest.raises(RecordError, match="schema version 99"):
+        RemoteExecutor(url).evaluate(reports.request())
+
+
+def test_a_date_says_nothing_of_how_long_to_wait(serving):
+    date = ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")
+
+    def answer(method, _path, number):
+        if number == 1:
+            return 503, "{}", date
+        return (202, DONE) if method == "POST" else (200, REPORT)
+
+    url, _ = serving(answer)
+    assert RemoteExecutor(url).evaluate(reports.request()).verdict == "correct"
+
+
+def test_a_silent_task_whose_connection_lives_is_followed_on(serving):
+    def still():
+        for _ in range(12):
+            yield ": still here\n\n"
+            time.sleep(0.1)
+
+    ended = "event: ended\ndata: {}\nid: 1\n\n"
+
+    def answer(_method, _path, number):
+        if number == 2:
+            return 503, "{}"
+        return 200, still() if number == 1 else ended
+
+    url, asked = serving(answer)
+    (event,) = Client(url, patience_s=1.0).events("k")
+    assert (event.kind, len(asked)) == ("ended", 3)

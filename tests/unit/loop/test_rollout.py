@@ -1,0 +1,321 @@
+"""Asks played: prompts, replies judged, recordings replayed, episodes stepped through."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import sample_reports as reports
+from tests.unit.loop.test_driver import BEGUN, Bench
+from tilewright.config import load
+from tilewright.errors import PolicyError, RecordError, ReplyRefused
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.answer_evaluator import AnswerEvaluator
+from tilewright.loop.best_candidate import standalone
+from tilewright.loop.budget import Budget, Usage
+from tilewright.loop.driver import drive
+from tilewright.loop.environment import Environment
+from tilewright.loop.policies.base import digest_of
+from tilewright.loop.policies.factory import choose_policy
+from tilewright.loop.policies.recorded import Recorded
+from tilewright.loop.policies.scripted import Scripted
+from tilewright.loop.prompts import AGAIN, conversation, opening
+from tilewright.loop.rollout import BudgetGuard, RolloutWorker
+from tilewright.loop.run_state import begin_session, best_of, resume_session, score_of
+from tilewright.problems.loader import find_problem
+from tilewright.records import Candidate
+from tilewright.records.event_log import EventLog, read_events
+from tilewright.records.events import Ask, Reply, Turn, TurnFinished
+
+PROBLEM = find_problem("softmax")
+CODE = "```python\nimport torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)\n```"
+
+
+def settings_of(*overrides: str):
+    return load(overrides=["loop.turns=3", *overrides], environ={})
+
+
+def environment_of(tmp_path: Path, *script, settings=None) -> Environment:
+    judge = AnswerEvaluator(tmp_path, Bench(*script), retry_delay_s=0.0)
+    return Environment(settings or settings_of(), judge)
+
+
+def play(
+    tmp_path: Path, write, *overrides: str, script=(), limit: int | None = None, problem=PROBLEM
+):
+    """Play a run in `tmp_path`, begun or gone on with; return its session and its turns."""
+    settings = settings_of(*overrides)
+    policy = write if hasattr(write, "answer") else Scripted(write)
+    if (tmp_path / "events.jsonl").exists():
+        session = resume_session(tmp_path, settings)
+    else:
+        session = begin_session(tmp_path, BEGUN, [problem], settings)
+    environment = environment_of(tmp_path, *script, settings=settings)
+    player = RolloutWorker(environment, policy, {problem.id: problem}, session.history.turns)
+    made = list(session.told)
+    with EventLog(tmp_path) as log:
+        for turn in drive(
+            session.history, player.play, log, max_concurrency=1, waiting=session.waiting
+        ):
+            made.append(turn)
+            if len(made) == limit:
+                break
+    return session, made
+
+
+def test_an_opening_shows_the_reference_and_what_to_define():
+    text = opening(PROBLEM, "triton")
+    assert PROBLEM.source.text.strip() in text
+    assert "function `softmax`" in text
+    assert "@triton.jit" in text
+
+
+def test_a_prompt_shows_earlier_turns_without_what_was_thought_aloud():
+    reply = Reply(text="<think>secret plan</think>my code", reasoning="more")
+    shown = Turn(ask=Ask(id="a", problem="p"), reply=reply, feedback="Verdict: failed.")
+    messages = conversation(PROBLEM, None, [shown], "Mind the tails.")
+    assert [item.role for item in messages] == ["user", "assistant", "user"]
+    assert messages[1].text == "my code"
+    assert messages[2].text == f"Verdict: failed.\n\n{AGAIN}\n\nMind the tails."
+
+
+def test_each_prompt_shows_what_the_strategy_chose(tmp_path):
+    prompts = []
+
+    def write(messages, ask):
+        prompts.append((ask.shown_turns, [item.text for item in messages]))
+        return f"turn {ask.turn}\n{CODE}"
+
+    _, turns = play(tmp_path, write, "loop.options={context: last_w, w: 1}")
+    assert [turn.judgements[0].verdict for turn in turns] == ["correct"] * 3
+    assert [len(texts) for _, texts in prompts] == [1, 3, 3]
+    assert prompts[2][0] == (turns[1].ask.id,)
+    assert prompts[2][1][1].startswith("turn 1")
+    assert turns[1].feedback in prompts[2][1][2]
+
+
+def test_a_reply_without_code_is_a_failed_candidate_and_nothing_is_judged(tmp_path):
+    bench = Bench()
+    environment = Environment(settings_of(), AnswerEvaluator(tmp_path, bench))
+    turn = environment.evaluate_reply(Ask(id="a", problem="p"), PROBLEM, Reply(text="I cannot."))
+    assert turn.judgements[0].verdict == "failed"
+    assert "no code block" in turn.feedback
+    assert bench.calls == 0
+
+
+def test_a_run_is_a_recording(tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    _, turns = play(tmp_path / "one", lambda _, ask: f"{ask.turn}{CODE}")
+    said: list[str] = []
+    policy = Recorded(tmp_path / "one", strict=True, warn=said.append)
+    _, again = play(tmp_path / "two", policy)
+    assert [turn.reply for turn in again] == [turn.reply for turn in turns]
+    assert said == []
+
+
+def test_a_recording_of_another_prompt_warns_once_or_is_refused(tmp_path):
+    (tmp_path / "one").mkdir()
+    play(tmp_path / "one", lambda *_: CODE)
+    for number, strict in enumerate((False, True)):
+        folder = tmp_path / f"again{number}"
+        folder.mkdir()
+        said: list[str] = []
+        policy = Recorded(tmp_path / "one", strict=strict, warn=said.append)
+        if strict:
+            with pytest.raises(PolicyError, match="another prompt"):
+                play(folder, policy, "loop.language=triton")
+        else:
+            play(folder, policy, "loop.language=triton")
+            assert len(said) == 1
+
+
+def test_what_was_not_recorded_is_named(tmp_path):
+    play(tmp_path, lambda *_: CODE)
+    policy = Recorded(tmp_path)
+    with pytest.raises(PolicyError, match="turn 9 was recorded"):
+        policy.answer((), Ask(id="x", problem=PROBLEM.id, turn=9))
+
+
+def test_a_run_that_was_cut_asks_the_rest_with_the_same_prompts(tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+
+    def write(_, ask):
+        return f"{ask.turn}{CODE}"
+
+    _, turns = play(whole, write)
+    play(cut, write, limit=2)
+    _, again = play(cut, write)
+    assert [turn.prompt for turn in again] == [turn.prompt for turn in turns]
+    assert [turn.ask for turn in again] == [turn.ask for turn in turns]
+
+
+def test_a_run_with_other_settings_is_not_gone_on_with(tmp_path):
+    play(tmp_path, lambda *_: CODE, limit=2)
+    with pytest.raises(RecordError, match="cannot be resumed"):
+        play(tmp_path, lambda *_: CODE, "loop.strategy=best_of_n")
+
+
+def test_an_episode_is_stepped_through_and_masks_what_was_not_judged(tmp_path):
+    environment = environment_of(tmp_path, reports.unjudged(), reports.incorrect())
+    with pytest.raises(RuntimeError, match="reset"):
+        asyncio.run(environment.step(CODE))
+    assert environment.reset(PROBLEM)[0].text == opening(PROBLEM, None)
+    steps = [asyncio.run(environment.step(CODE)) for _ in range(3)]
+    asks = [step.turn.ask for step in steps]
+    assert [ask.shown_turns for ask in asks] == [(), (asks[0].id,), (asks[0].id, asks[1].id)]
+    assert steps[2].turn.prompt == digest_of(steps[1].messages)
+    assert [step.reward for step in steps] == [None, 0.0, pytest.approx(1 + 1.36)]
+    assert len(steps[-1].messages) == 7
+
+
+def test_a_candidate_is_measured_once_more_without_asking_anybody(tmp_path):
+    environment = environment_of(tmp_path)
+    before = environment.evaluate_reply(Ask(id="a", problem=PROBLEM.id), PROBLEM, Reply(text=CODE))
+    player = RolloutWorker(
+        environment, Scripted(lambda *_: 1 / 0), {PROBLEM.id: PROBLEM}, {"a": before}
+    )
+    turn = player.play(Ask(id="b", problem=PROBLEM.id, role="measure", parents=("a",)))
+    assert (turn.ask.id, turn.judgements[0].verdict) == ("b", "correct")
+
+
+def test_words_are_asked_for_and_not_judged(tmp_path):
+    bench = Bench()
+    environment = Environment(settings_of(), AnswerEvaluator(tmp_path, bench))
+    policy = Scripted(lambda messages, _: messages[-1].text[-5:])
+    player = RolloutWorker(environment, policy, {PROBLEM.id: PROBLEM}, {})
+    turn = player.play(Ask(id="a", problem=PROBLEM.id, role="say", instruction="Why?!"))
+    assert turn.reply is not None
+    assert (turn.reply.text, turn.judgements, bench.calls) == ("Why?!"[-5:], (), 0)
+
+
+def test_a_prompt_cannot_show_what_was_not_told(tmp_path):
+    player = RolloutWorker(
+        environment_of(tmp_path), Scripted(lambda *_: CODE), {PROBLEM.id: PROBLEM}, {}
+    )
+    with pytest.raises(RecordError, match="nowhere"):
+        player.play(Ask(id="a", problem=PROBLEM.id, shown_turns=("nowhere",)))
+
+
+def test_the_best_is_correct_and_of_equal_ones_the_first(tmp_path):
+    script = (reports.incorrect(), reports.correct(), reports.correct())
+    session, turns = play(tmp_path, lambda *_: CODE, script=script)
+    best = best_of(turns, score_of(settings_of().loop))
+    assert best[PROBLEM.id].ask.turn == 1
+    assert len(session.history.turns) == 3
+
+
+def test_a_script_that_is_missing_or_wrong_is_an_error_of_the_model(tmp_path):
+    for text, wanted in ((None, "FileNotFound"), ("1/0", "ZeroDivision"), ("x = 1", "no function")):
+        path = tmp_path / "policy.py"
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(PolicyError, match=wanted):
+            choose_policy(f"scripted:{path}", load(environ={}).model)
+
+
+def test_wall_time_admits_nothing_once_it_is_over():
+    purse = BudgetGuard(Budget(), (), lambda _: Usage(turns=1), eval_timeout_s=1.0, wall_s=0.0)
+    assert not purse.reserve(Ask(id="a", problem="p"))
+    assert purse.lacking == "wall_s"
+
+
+@pytest.mark.parametrize("name", ["softmax", "conv_relu_pool"])
+def test_a_winner_runs_by_itself(name, capsys):
+    problem = find_problem(name)
+    if problem.kind == "module":
+        text = problem.source.text + f"\n\n{problem.entry} = Model\n"
+    else:
+        text = problem.source.text + f"\n\n{problem.entry} = reference\n"
+    candidate = reports.request().candidate
+    file = candidate.files[0].model_copy(update={"text": text})
+    candidate = candidate.model_copy(update={"files": (file,), "entry": problem.entry})
+    source = standalone(problem, candidate)
+    exec(compile(source, "winner.py", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.startswith("agrees; reference ")
+
+
+def test_a_turn_reads_back_as_it_was_written():
+    reply = Reply(text="x", tokens=(1, 2), logprobs=(-0.5, -1.0))
+    turn = Turn(ask=Ask(id="a", problem="p", shown_turns=("b",)), reply=reply, feedback="f")
+    assert Turn.model_validate(json.loads(turn.to_json())) == turn
+
+
+class Choosy:
+    """Refuses one prompt, and fails for good at another."""
+
+    name = "choosy"
+
+    def __init__(self, refuses, fails):
+        self.refuses, self.fails = refuses, fails
+
+    def answer(self, messages, ask):  # noqa: ARG002 - as every policy
+        if ask.turn == self.refuses:
+            raise ReplyRefused("too long")
+        if ask.turn == self.fails:
+            time.sleep(0.2)
+            raise PolicyError("gone")
+        return Reply(text=CODE)
+
+
+def test_a_request_that_is_refused_is_an_unjudged_turn_and_the_others_go_on(tmp_path):
+    _, turns = play(tmp_path, Choosy(1, None))
+    assert [turn.judgements[0].verdict for turn in turns] == ["correct", "unjudged", "correct"]
+    assert "too long" in turns[1].judgements[0].reason
+    # It is shown to nobody.
+    assert turns[2].ask.shown_turns == (turns[0].ask.id,)
+
+
+def test_what_was_answered_when_a_model_fails_is_on_the_disk(tmp_path):
+    settings = settings_of("loop.strategy=best_of_n", "loop.turns=8")
+    session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
+    environment = environment_of(tmp_path, settings=settings)
+    player = RolloutWorker(
+        environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.history.turns
+    )
+    seen = []
+    with EventLog(tmp_path) as log, pytest.raises(PolicyError, match="gone"):
+        seen.extend(drive(session.history, player.play, log, max_concurrency=8))
+    told = [e.turn.ask.turn for e in read_events(tmp_path) if isinstance(e, TurnFinished)]
+    assert sorted(told) == [0, 1, 2, 4, 5, 6, 7]
+    again = resume_session(tmp_path, settings)
+    assert [ask.turn for ask in again.waiting] == [3]
+
+
+@pytest.mark.parametrize("text", ["half \ud800 a pair", "\udfff"])
+def test_halves_of_characters_are_no_reason_to_end(tmp_path, text):
+    _, turns = play(tmp_path, lambda *_: f"{text}\n{CODE}")
+    assert [turn.judgements[0].verdict for turn in turns] == ["correct"] * 3
+
+
+@pytest.mark.parametrize(
+    "names", [("x" * 300 + ".py", "b.py"), ("m.py", "m.py/x.py"), ("m.py", "m.py")]
+)
+def test_files_that_cannot_lie_together_are_the_replys_own_doing(names):
+    text = CODE.replace("```python", f"```python {names[0]}")
+    text += f"\n```python {names[1]}\nimport softmax\n```"
+    files = parse_reply(text, "softmax").files
+    assert files
+    Candidate(language="torch", files=files, entry="softmax")
+
+
+def test_episodes_of_one_run_keep_their_reports_apart(tmp_path):
+    judge = AnswerEvaluator(tmp_path, Bench(), retry_delay_s=0.0)
+
+    async def episode():
+        environment = Environment(settings_of(), judge)
+        environment.reset(PROBLEM)
+        return [(await environment.step(CODE)).turn.ask.id for _ in range(3)]
+
+    async def several():
+        return await asyncio.gather(*(episode() for _ in range(8)))
+
+    found = [name for own in asyncio.run(several()) for name in own]
+    assert len(set(found)) == 24
+    assert len(list((tmp_path / "reports").glob("*.json"))) == 24

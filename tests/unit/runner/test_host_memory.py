@@ -1,0 +1,171 @@
+"""What a contestant hands back: described by its words, read from its memory, kept till then."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import pytest
+import torch
+
+from tests.runner_role import RunnerRole
+from tests.unit.runner.test_main import outputs, value
+from tilewright.evaluator.runners.messages import Mapped, read
+from tilewright.runner import host_memory
+from tilewright.wire.tensors import build
+
+pytestmark = pytest.mark.usefixtures("runner_folder")
+
+
+@pytest.mark.parametrize(
+    ("returned", "structure", "count"),
+    [
+        ("x", "1", 1),
+        ("(x, [x, x])", "3", 3),
+        ("{'a': x, 'b': x}", "a,b", 2),
+        ("[]", "", 0),
+        ("[x] * 70", "70", 64),
+    ],
+)
+def test_structures_are_described(runner, returned, structure, count):
+    runner.load({"candidate.py": f"def work(x):\n    return {returned}\n"})
+    described = outputs(runner.call(torch.ones(2)))
+
+    assert len(described) == count
+    assert not described or described[0]["structure"] == structure
+
+
+@pytest.mark.parametrize(
+    ("returned", "kind"),
+    [
+        ("None", "builtins.NoneType"),
+        ("3.5", "builtins.float"),
+        ("Odd(x)", "candidate.Odd"),
+        ("x.as_subclass(Mine)", "candidate.Mine"),
+    ],
+)
+def test_foreign_types_are_named_and_have_no_place(runner, returned, kind):
+    source = (
+        "import torch\nclass Odd:\n    def __init__(self, x): pass\n"
+        "class Mine(torch.Tensor): pass\n"
+        f"def work(x):\n    return {returned}\n"
+    )
+    runner.load({"candidate.py": source})
+    (item,) = outputs(runner.call(torch.ones(2)))
+
+    assert item["type"] == kind
+    assert item["address"] is None
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "torch.empty(2, device='meta')",
+        "torch.eye(2).to_sparse()",
+        "torch.zeros(2).to(torch.float8_e5m2)",
+    ],
+)
+def test_what_cannot_be_read_is_described_without_a_place(runner, returned):
+    runner.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}, x * 3\n"})
+    frame = runner.call(torch.ones(2))
+    first, _ = outputs(frame)
+
+    assert first["type"] == "tensor"
+    assert first["address"] is None
+    assert value(runner, frame, torch.ones(2), 1).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "torch.nn.Parameter(x.clone())",
+        "x.clone().T",
+        "x[::2, 1:]",
+        "x[:1].expand(4, 3)",
+        "(x + 1j * x).conj()",
+        "(x[1:, :1] * 1j).conj().imag",
+        "x[:0]",
+        "x.repeat(400, 300)",
+    ],
+)
+def test_outputs_are_read_as_the_values_that_they_are(runner, returned):
+    # Lazily conjugated, negated, expanded or strided: the judge sees bytes, densely.
+    runner.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}\n"})
+    x = torch.arange(6.0).reshape(2, 3)
+    expected = eval(returned, {"torch": torch, "x": x})
+    for make in (runner.call, runner.timed):
+        frame = make(x)
+        (item,) = outputs(frame)
+
+        assert (item["type"], item["shape"]) == ("tensor", list(expected.shape))
+        assert torch.equal(value(runner, frame, expected), expected)
+
+
+@pytest.mark.parametrize(
+    ("returned", "alias"),
+    [("x", True), ("x[1:].T", True), ("[x + 0, x.T]", True), ("x + 0", False), ("None", False)],
+)
+def test_views_of_inputs_are_told(runner, returned, alias):
+    # Also those whose dense copy is no view any more.
+    runner.load({"candidate.py": f"def work(x):\n    return {returned}\n"})
+    described = outputs(runner.call(torch.ones(3, 3)))
+
+    assert [item["alias"] for item in described] == [False] * (len(described) - 1) + [alias]
+
+
+def test_a_timed_call_raises_the_tokens_and_tells_where_outputs_lie(runner):
+    runner.load({"candidate.py": "def work(x):\n    return x * 2, None, (x * 3).T\n"})
+    x = torch.arange(6.0).reshape(2, 3)
+    words = runner.page.words
+    for _ in range(2):
+        frame = runner.timed(x)
+        assert frame.kind == "result"
+        places = list(words[host_memory.OUTPUTS : host_memory.OUTPUTS + 3])
+        assert places == [item["address"] or 0 for item in outputs(frame)]
+        assert torch.equal(runner.output(x, places[0]), x * 2)
+        assert places[1] == 0
+        assert torch.equal(runner.output(x.T, places[2]), x.T * 3)
+
+    assert words[host_memory.READY] == words[host_memory.DONE] == 2
+    assert gc.isenabled()
+
+
+def test_a_timed_call_reads_its_inputs_in_the_mirror():
+    bare = RunnerRole(mapped=False)
+    input_copy = read(bare.map(), Mapped).base
+    bare.load({"candidate.py": "def work(x):\n    x += 1\n    return x\n"})
+    x = torch.arange(4.0)
+    fields = bare.fields(x)
+    (item,) = outputs(bare.timed(x))
+    given = build(fields["args"], bare.arenas.inputs, 0)[0].clone()
+    bare.close()
+
+    assert item["address"] == input_copy + fields["args"]["v"][0]["offset"]
+    assert torch.equal(given, x)
+
+
+def test_outputs_are_kept_to_be_read_until_the_next_timed_call(runner):
+    # An array is told of its end; the memory of a tensor is not.
+    source = """
+import weakref
+import numpy
+import torch
+
+last = lambda: None
+
+def work(x):
+    global last
+    there = last() is not None
+    array = numpy.full(2, 7.0, numpy.float32)
+    last = weakref.ref(array)
+    return torch.from_numpy(array), torch.tensor(there)
+"""
+    runner.load({"candidate.py": source})
+    x, flag = torch.zeros(2), torch.tensor(True)
+    for make in (runner.call, runner.timed, runner.timed):
+        frame = make(x)
+        gc.collect()
+
+        assert sys.modules["candidate"].last() is not None
+        assert value(runner, frame, x).tolist() == [7.0, 7.0]
+        assert not value(runner, frame, flag, 1)

@@ -1,0 +1,353 @@
+"""Compiled candidates: built by the builder's `main`, loaded by the contestant's, in threads."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.process_roles import Role
+from tests.runner_role import RunnerRole
+from tests.unit.runner.test_main import value
+from tilewright.evaluator.pipeline.prepare import HEADER
+from tilewright.evaluator.runners.messages import Built, ErrorReport, Result, read
+from tilewright.runner import build_main
+from tilewright.runner.launch_counter import Launches
+from tilewright.runner.loaders import c_abi, python
+from tilewright.wire.frames import MAX_BODY_BYTES
+
+pytestmark = [
+    pytest.mark.usefixtures("runner_folder"),
+    pytest.mark.skipif(shutil.which("g++") is None, reason="no g++"),
+]
+
+COMMAND = ["g++", "-O1", "-shared", "-fPIC", "-std=c++17"]
+AXPY = """
+#include "tilewright.h"
+
+extern "C" int axpy(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {
+    if (n_in != 3 || n_out != 1 || in[0].dtype != 0 || in[2].ndim != 0) return 7;
+    const float* x = (const float*)in[0].data;
+    const float* y = (const float*)in[1].data;
+    double a = ((const double*)in[2].data)[0];
+    float* z = (float*)out[0].data;
+    for (int64_t i = 0; i < in[0].shape[0] * in[0].shape[1]; ++i) z[i] = a * x[i] + y[i];
+    return 0;
+}
+"""
+# The smallest module that Python can import: one function that doubles its input in place.
+EXTENSION = """
+#include <Python.h>
+
+static PyObject* twice(PyObject*, PyObject* x) { return PyObject_CallMethod(x, "mul", "i", 2); }
+static PyObject* refuse(PyObject*, PyObject*) {
+    PyErr_SetString(PyExc_ValueError, "no");
+    return nullptr;
+}
+static PyMethodDef methods[] = {
+    {"twice", twice, METH_O, ""}, {"refuse", refuse, METH_O, ""}, {nullptr, nullptr, 0, nullptr}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "tiny", "", -1, methods};
+
+PyMODINIT_FUNC PyInit_tiny() {
+    PyObject* made = PyModule_Create(&module);
+    PyModule_AddIntConstant(made, "version", 3);
+    return made;
+}
+"""
+USES_TINY = """
+from torch.utils.cpp_extension import load_inline
+
+tiny = load_inline(name="tiny", cpp_sources="")
+
+def work(x):
+    return tiny.twice(x) + tiny.version
+
+def broken(x):
+    try:
+        tiny.refuse(x)
+    except ValueError:
+        return x * 2
+"""
+
+
+def build(files: dict[str, str], **changes: Any) -> Any:
+    """Have the builder build; return its last frame."""
+    role = Role(build_main.main)
+    fields = {
+        "build": "c_abi",
+        "command": COMMAND,
+        "units": list(files),
+        "files": [{"path": path, "size": len(text)} for path, text in files.items()],
+        "header": HEADER.read_text(encoding="ascii"),
+        **changes,
+    }
+    frame = role.ask("build", fields, "".join(files.values()).encode())
+    if frame.kind == "entering":
+        frame = role.receive()
+    assert not role.alive()
+    role.close()
+    return frame
+
+
+@pytest.fixture(scope="module")
+def axpy(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the bytes of the compiled `AXPY`."""
+    folder = tmp_path_factory.mktemp("axpy")
+    (folder / "axpy.cpp").write_text(AXPY)
+    command = [*COMMAND, "-I", str(HEADER.parent), "-o", str(folder / "axpy.so")]
+    subprocess.run([*command, str(folder / "axpy.cpp")], check=True)
+    return (folder / "axpy.so").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the bytes of the compiled `EXTENSION`."""
+    import sysconfig
+
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "tiny.cpp").write_text(EXTENSION)
+    command = [*COMMAND, "-I", sysconfig.get_paths()["include"], "-o", str(folder / "tiny.so")]
+    subprocess.run([*command, str(folder / "tiny.cpp")], check=True)
+    return (folder / "tiny.so").read_bytes()
+
+
+def load_axpy(runner: RunnerRole, library: bytes, **changes: Any) -> None:
+    files: dict[str, str | bytes] = {"axpy.cpp": AXPY, "lib_0.so": library}
+    frame = runner.load(files, "axpy", loader="c_abi", artifacts={"kernel": "lib_0.so"}, **changes)
+    assert frame.kind == "loaded", frame
+
+
+def test_a_c_abi_source_is_compiled():
+    frame = build({"axpy.cpp": AXPY})
+
+    assert frame.kind == "built", frame
+    assert read(frame, Built).artifacts == {"kernel": len(frame.body)}
+    assert frame.body[:4] == b"\x7fELF"
+
+
+def test_a_source_that_does_not_compile_shows_what_the_compiler_said(runner_folder):
+    frame = build({"axpy.cpp": AXPY.replace("double a", "doubel a")})
+    said = read(frame, ErrorReport)
+
+    assert said.type == "BuildError"
+    assert "axpy.cpp:8:5: error: 'doubel'" in said.message.replace("\u2018", "'").replace(
+        "\u2019", "'"
+    )
+    assert str(runner_folder) not in said.message
+
+
+def test_an_extension_is_built_by_importing_the_candidate(tiny):
+    source = f"""
+import os
+folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "tiny")
+os.makedirs(folder)
+os.makedirs(os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "unfinished"))
+with open(os.path.join(folder, "tiny.so"), "wb") as file:
+    file.write({tiny[:64]!r})
+"""
+    frame = build({"candidate.py": source}, build="extension")
+
+    assert frame.kind == "built", frame
+    assert frame.fields == {"artifacts": {"tiny": 64}}
+    assert frame.body == tiny[:64]
+
+
+def test_whatever_a_build_raises_is_an_answer():
+    frame = build({"candidate.py": "raise SystemExit('never')"}, build="extension")
+
+    assert read(frame, ErrorReport).type == "SystemExit"
+
+
+def test_libraries_too_large_for_a_frame_are_an_answer():
+    source = f"""
+import os
+folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "huge")
+os.makedirs(folder)
+with open(os.path.join(folder, "huge.so"), "wb") as file:
+    file.truncate({MAX_BODY_BYTES + 1})
+"""
+    said = read(build({"candidate.py": source}, build="extension"), ErrorReport)
+
+    assert "libraries of 67108865 bytes, at most 67108864" in said.message
+
+
+def test_a_kernel_is_called_with_tensors_and_numbers(runner, axpy):
+    load_axpy(runner, axpy)
+    x, y = torch.arange(6.0).reshape(3, 2).T, torch.ones(2, 3)
+    frame = runner.call(x, y, 2.0, outputs=(y,))
+
+    assert torch.equal(value(runner, frame, y), 2 * x + y)
+    assert read(frame, Result).launches == 1
+    frame = runner.timed(x, y, 3.0, outputs=(y,))
+    assert read(frame, Result).launches == 1
+    assert torch.equal(value(runner, frame, y), 3 * x + y)
+
+
+def test_sizes_follow_what_each_call_expects(runner, axpy):
+    load_axpy(runner, axpy)
+    for rows in (1, 4, 2):
+        x = torch.ones(rows, 3)
+        frame = runner.call(x, x, 1.0, outputs=(x,))
+
+        assert value(runner, frame, x).tolist() == (x + x).tolist()
+
+
+def test_a_kernel_that_refuses_has_not_launched(runner, axpy):
+    load_axpy(runner, axpy)
+    x = torch.ones(2, 3)
+    error = read(runner.call(x, x, outputs=(x,)), ErrorReport)
+    assert (error.type, error.message) == ("RuntimeError", "axpy returned 7")
+
+    assert read(runner.call(x, x, 1.0, outputs=(x,)), Result).launches == 1
+
+
+def test_a_knocked_out_kernel_leaves_poison(runner, axpy):
+    load_axpy(runner, axpy, suppressed=True)
+    x = torch.ones(2, 3)
+    count = torch.zeros(2, dtype=torch.int32)
+    frame = runner.call(x, x, 1.0, outputs=(x, count))
+
+    assert bool(torch.isnan(value(runner, frame, x)).all())
+    assert value(runner, frame, count, 1).tolist() == [113, 113]
+    assert read(frame, Result).launches == 1
+
+
+def test_a_kernel_is_knocked_out_in_the_middle_of_its_life(runner, axpy):
+    load_axpy(runner, axpy)
+    x = torch.ones(2, 3)
+    frame = runner.call(x, x, 1.0, outputs=(x,))
+    assert value(runner, frame, x).tolist() == (x + x).tolist()
+
+    assert runner.role.ask("suppress_launches", {}).kind == "run_suppressed"
+    frame = runner.call(x, x, 1.0, outputs=(x,))
+    assert bool(torch.isnan(value(runner, frame, x)).all())
+
+
+def test_gradients_are_the_kernels_own(runner, axpy):
+    load_axpy(runner, axpy)
+    x, y = torch.ones(2, 3), torch.ones(2, 3)
+    grads = {"grads": [0], "grad_outputs": [torch.tensor(4.0, dtype=torch.float64)]}
+    frame = runner.call(x, y, outputs=(x,), **grads)
+
+    assert frame.kind == "result", frame
+    assert torch.equal(value(runner, frame, x), torch.full((2, 3), 5.0))
+
+
+def test_what_has_no_place_in_the_abi_is_an_error(runner, axpy):
+    load_axpy(runner, axpy)
+    x = torch.ones(2, 3)
+
+    assert read(runner.call(x, x, "a", outputs=(x,)), ErrorReport).type == "TypeError"
+    assert read(runner.call(x.cfloat(), x, 1.0, outputs=(x,)), ErrorReport).type == "KeyError"
+
+
+def test_numbers_become_tensors_without_dimensions():
+    assert c_abi.as_tensor(2.5).dtype == torch.float64
+    assert c_abi.as_tensor(7).dtype == torch.int64
+    assert c_abi.as_tensor(True).tolist() == 1
+    struct = c_abi.struct_of(torch.zeros(2, 3, dtype=torch.bool))
+
+    assert (struct.ndim, struct.dtype, list(struct.shape)[:3]) == (2, 9, [2, 3, 0])
+    assert list(struct.stride)[:2] == [3, 1]
+
+
+def test_a_missing_entry_is_an_error(runner, axpy):
+    files: dict[str, str | bytes] = {"axpy.cpp": AXPY, "lib_0.so": axpy}
+    frame = runner.load(files, "gone", loader="c_abi", artifacts={"kernel": "lib_0.so"})
+
+    assert read(frame, ErrorReport).type == "AttributeError"
+
+
+def load_tiny(runner: RunnerRole, library: bytes, source: str, **changes: Any) -> Any:
+    files: dict[str, str | bytes] = {"candidate.py": source, "lib_0.so": library}
+    return runner.load(files, artifacts={"tiny": "lib_0.so"}, **changes)
+
+
+def test_a_prebuilt_extension_is_loaded_and_counted(runner, tiny):
+    assert load_tiny(runner, tiny, USES_TINY).kind == "loaded"
+    x = torch.arange(3.0)
+    frame = runner.call(x)
+
+    assert torch.equal(value(runner, frame, x), x * 2 + 3)
+    assert read(frame, Result).launches == 1
+
+
+def test_a_call_that_raises_is_no_launch(runner, tiny):
+    load_tiny(runner, tiny, USES_TINY, entry="broken")
+
+    assert read(runner.call(torch.ones(2)), Result).launches == 0
+
+
+def test_a_knocked_out_extension_returns_poison(runner, tiny):
+    load_tiny(runner, tiny, USES_TINY, suppressed=True)
+    x = torch.arange(3.0)
+    frame = runner.call(x)
+
+    assert bool(torch.isnan(value(runner, frame, x)).all())
+    assert read(frame, Result).launches == 1
+
+
+def test_an_extension_that_was_not_built_is_an_error(runner, tiny):
+    source = USES_TINY.replace('name="tiny"', 'name="other"')
+    said = read(load_tiny(runner, tiny, source), ErrorReport)
+
+    assert "extension 'other' was not built: ['tiny']" in said.message
+
+
+def test_a_library_of_operators_is_loaded_and_counted(runner, tiny):
+    # Defines an operator as a TORCH_LIBRARY would, at the moment at which one would be loaded.
+    source = """
+import torch
+from torch.utils.cpp_extension import load
+
+class Library:
+    def __init__(self, path):
+        self.library = torch.library.Library("tiny_ops", "DEF")
+        self.library.define("thrice(Tensor x) -> Tensor")
+        self.library.impl("thrice", lambda x: x * 3, "CPU")
+
+def loaded(path):
+    global kept
+    kept = Library(path)
+
+before, torch.ops.load_library = torch.ops.load_library, loaded
+try:
+    assert load("tiny", [], is_python_module=False) is None
+finally:
+    torch.ops.load_library = before
+
+def work(x):
+    return torch.ops.tiny_ops.thrice(x) + torch.ops.tiny_ops.thrice.default(x)
+"""
+    assert load_tiny(runner, tiny, source).kind == "loaded"
+    frame = runner.call(torch.ones(2))
+
+    assert value(runner, frame, torch.ones(2)).tolist() == [6.0, 6.0]
+    assert read(frame, Result).launches == 2
+
+
+def test_knock_out_undoes_writes_and_poisons_results():
+    launches = Launches(suppress=True)
+    total = torch.zeros(2)
+
+    def add(into: torch.Tensor, times: int) -> list[torch.Tensor]:
+        into += times
+        return [into * 2, torch.ones(1, dtype=torch.int64)]
+
+    result = python.own_function(add, launches)(total, 3)
+
+    assert total.tolist() == [0.0, 0.0]
+    assert bool(torch.isnan(result[0]).all())
+    assert result[1].tolist() == [113]
+    assert launches.count == 1
+
+
+def test_a_file_that_is_no_python_is_no_module(tmp_path: Path):
+    (tmp_path / "candidate.txt").write_text("x = 1")
+
+    with pytest.raises(ImportError, match="cannot be imported"):
+        python.import_file(str(tmp_path / "candidate.txt"))

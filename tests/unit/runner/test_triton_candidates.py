@@ -1,0 +1,120 @@
+"""Triton candidates in the interpreter, loaded by the contestant's `main` in a thread."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+from tests.unit.runner.test_main import value
+from tilewright.evaluator.runners.messages import ErrorReport, Result, read
+from tilewright.runner.launch_counter import Launches
+
+pytest.importorskip("triton.runtime.interpreter")
+pytestmark = [
+    pytest.mark.usefixtures("runner_folder"),
+    pytest.mark.skipif(
+        os.environ.get("TRITON_INTERPRET") != "1", reason="triton was imported for a device"
+    ),
+]
+
+SCALE = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+def work(x):
+    y = torch.empty_like(x)
+    scale[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32)
+    return y
+"""
+
+
+def test_launches_are_made_and_counted(runner):
+    assert runner.load({"candidate.py": SCALE}).kind == "loaded"
+    x = torch.arange(100.0)
+    frame = runner.call(x)
+
+    assert torch.equal(value(runner, frame, x), x * 2)
+    assert read(frame, Result).launches == 1
+
+
+def test_knocked_out_launches_do_nothing_and_are_counted(runner):
+    source = SCALE.replace("empty_like", "zeros_like")
+    runner.load({"candidate.py": source}, suppressed=True)
+    x = torch.arange(100.0)
+    frame = runner.call(x)
+
+    assert not bool(value(runner, frame, x).any())
+    assert read(frame, Result).launches == 1
+
+
+def test_a_launch_that_raises_does_not_count(runner):
+    source = SCALE.replace(
+        "    scale[(triton",
+        "    try:\n        scale[(1,)](x, y, no_such, BLOCK=32)\n"
+        "    except Exception:\n        pass\n    return x * 2\n    scale[(triton",
+    ).replace("no_such", "'text', 3")
+    runner.load({"candidate.py": source})
+
+    assert read(runner.call(torch.ones(8)), Result).launches == 0
+
+
+def test_autotune_works_without_a_driver(runner):
+    source = SCALE.replace(
+        "@triton.jit",
+        "@triton.autotune(configs=[triton.Config({'BLOCK': 16}), triton.Config({'BLOCK': 64})],\n"
+        "                 key=['n'])\n@triton.jit",
+    ).replace(
+        "scale[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), BLOCK=32)",
+        "scale[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)](x, y, x.numel())",
+    )
+    runner.load({"candidate.py": source})
+    x = torch.arange(100.0)
+    first = runner.call(x)
+    second = runner.call(x)
+
+    assert torch.equal(value(runner, second, x), x * 2)
+    assert read(first, Result).launches > 2
+    assert read(second, Result).launches == 1
+
+
+def test_an_exception_in_a_kernel_is_the_candidates(runner):
+    source = SCALE.replace("tl.load(x + at, mask=at < n)", "tl.load(x + at, mask=at < nothing)")
+    runner.load({"candidate.py": source})
+
+    assert runner.call(torch.ones(8)).kind == "error"
+    assert read(runner.call(torch.ones(8)), ErrorReport).during == "call"
+
+
+def test_the_driver_stub_answers_what_candidates_ask():
+    from triton.runtime import driver
+
+    Launches(suppress=False).hook_triton()
+    active = driver.active
+    benchmark = active.get_benchmarker()
+
+    assert active.get_current_device() == 0
+    assert active.get_active_torch_device() == torch.device("cpu")
+    assert active.get_device_interface() is torch.cpu
+    assert active.get_current_target().backend == "cuda"
+    assert benchmark(lambda: None) >= 0
+    assert len(benchmark(lambda: None, quantiles=(0.5, 0.2, 0.8))) == 3
+
+
+def test_on_a_device_the_launch_entry_is_wrapped(monkeypatch):
+    from triton.runtime import jit
+
+    monkeypatch.setenv("TRITON_INTERPRET", "0")
+    monkeypatch.setattr(jit.JITFunction, "run", lambda *_: "launched")
+    launches = Launches(suppress=False)
+    launches.hook_triton()
+
+    assert jit.JITFunction.run(None) == "launched"
+    assert launches.count == 1

@@ -1,0 +1,71 @@
+"""Why protocols disagree, and what kind of failure a judgement is, told from our own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import sample_reports as reports
+from tilewright.loop.answer_evaluator import summary_of_report
+from tilewright.loop.environment import unusable
+from tilewright.records import Failed, Finding, Incorrect, Rejected
+from tilewright.records.events import EvalSummary
+from tilewright.scoring.protocol_differences import BY_FINDING, cause_of, kind_of
+
+RIGHT = EvalSummary(protocol="official", verdict="correct")
+
+
+def judged(outcome: Incorrect | Failed | Rejected) -> EvalSummary:
+    changes = {"outcome": outcome, "verdict": outcome.verdict}
+    if isinstance(outcome, Rejected):
+        changes["findings"] = outcome.findings
+    return summary_of_report(reports.incorrect().model_copy(update=changes), "", 1.0)
+
+
+def wrong(kind: str, case: str, message: str = "at [3]: expected 1, got 2") -> EvalSummary:
+    return judged(Incorrect.model_validate({"kind": kind, "case": case, "message": message}))
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "cause"),
+    [
+        ("default, nominal", "values", "B3: "),
+        ("a (b): c, nominal", "values", "B3: "),
+        ("default, timed", "values", "B5: "),
+        ("default, heavy tails", "values", "published rules draw inputs of one kind"),
+        ("hidden 2, nominal", "nonfinite", "published rules draw inputs of one kind"),
+        ("default, nominal", "weights", "published rules never load other weights"),
+        ("default, nominal", "mutation", "published rules do not look at inputs"),
+        ("default, nominal", "dtype", "the published comparison does not look at the form"),
+    ],
+)
+def test_what_published_rules_let_pass_has_its_defect(case, kind, cause):
+    strict = wrong(kind, case)
+    assert kind_of(strict) == kind
+    assert cause_of("kernelbench/level1-1", RIGHT, strict).startswith(cause)
+
+
+@pytest.mark.parametrize("code", BY_FINDING)
+def test_a_finding_has_the_defect_that_it_is_there_for(code):
+    note = Finding(check="c", code="reads /proc", summary="s")
+    found = Finding(check="c", code=code, summary="s", weight="decisive")
+    assert cause_of("p", RIGHT, judged(Rejected(findings=(note, found)))) == BY_FINDING[code]
+
+
+def test_what_published_rules_refuse_has_its_defect():
+    strict = RIGHT.model_copy(update={"protocol": "strict"})
+    no = wrong("values", "default, nominal")
+    assert cause_of("kernelbenchx/Quantization/bmm_w8a8", no, strict).startswith("K2: ")
+    assert cause_of("kernelbenchx/Math/exp", no, strict).startswith("the published tolerance is")
+    assert cause_of("p", wrong("shape", "default, nominal"), strict) == ""
+
+
+def test_a_failure_is_of_the_kind_that_its_stage_and_reason_say():
+    failed = judged(Failed(stage="load", reason="timeout", message="no answer: 6 s"))
+    assert kind_of(failed) == "timeout in load"
+    assert cause_of("p", RIGHT, failed).startswith("it failed under one protocol alone")
+    assert (
+        kind_of(unusable("strict", reports.incorrect().request.problem, "no code"))
+        == "unparseable in prepare"
+    )
+    assert kind_of(RIGHT) == ""
+    assert kind_of(EvalSummary(protocol="strict", verdict="failed", reason="no_candidate")) == ""

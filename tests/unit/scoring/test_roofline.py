@@ -1,0 +1,156 @@
+"""Against the ceilings of a device: least times, shares, and what is said of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sample_reports import correct
+from tilewright.evaluator.pipeline.ceilings import record_workload
+from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
+from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.report_text import engineering
+from tilewright.scoring.roofline import least_us, lights
+
+CEILINGS = Ceilings(
+    memory_bandwidth_bytes_per_s=4e12,
+    flops_per_s={"fp32": 5e13, "tf32": 4e14, "fp16": 8e14, "bf16": 8e14},
+)
+
+
+def work(**changes: Any) -> Work:
+    fields: dict[str, Any] = {
+        "case": "main",
+        "precision": "tf32",
+        "moved_bytes": 40_000_000,
+        "output_bytes": 20_000_000,
+        "flops": 0,
+        "peak_bytes": 0,
+    }
+    return Work(**{**fields, **changes})
+
+
+def timing(us: float, **changes: Any) -> Timing:
+    return Timing(
+        median_us=us, low_us=us, high_us=us, samples=40, method="cuda_events_trusted", **changes
+    )
+
+
+def report(made: Work, candidate: Timing, reference: Timing, **changes: Any) -> EvalReport:
+    comparison = Comparison(
+        case=made.case,
+        baseline="eager",
+        candidate=candidate,
+        baseline_timing=reference,
+        speedup=reference.median_us / candidate.median_us,
+        speedup_low=None,
+        speedup_high=None,
+        blocks=20,
+        conclusion="faster",
+    )
+    fields = {"comparisons": (comparison,), "work": (made,), "ceilings": CEILINGS, **changes}
+    return correct().model_copy(update=fields)
+
+
+def test_what_moves_more_than_it_computes_is_limited_by_memory():
+    least, limit = least_us(work(flops=1_000_000), CEILINGS)
+    assert (limit, least) == ("memory", pytest.approx(10.0))
+
+
+def test_what_computes_longer_than_it_moves_is_limited_by_its_precision():
+    assert least_us(work(flops=8_000_000_000), CEILINGS) == (pytest.approx(20.0), "compute")
+    slow = work(flops=8_000_000_000, precision="fp32")
+    assert least_us(slow, CEILINGS) == (pytest.approx(160.0), "compute")
+
+
+def test_what_cannot_be_counted_is_held_against_memory():
+    assert least_us(work(flops=None), CEILINGS) == (pytest.approx(10.0), "memory")
+
+
+@given(st.integers(1, 10**12), st.integers(0, 10**15), st.sampled_from(["fp32", "tf32", "fp16"]))
+def test_more_work_never_takes_less(moved, flops, precision):
+    some = work(moved_bytes=moved, flops=flops, precision=precision)
+    more = work(moved_bytes=2 * moved, flops=2 * flops, precision=precision)
+    assert least_us(more, CEILINGS)[0] == pytest.approx(2 * least_us(some, CEILINGS)[0])
+
+
+def test_shares_are_of_the_least_time():
+    (light,) = lights(report(work(), timing(12.5), timing(40.0)))
+    assert light.candidate_share == pytest.approx(0.8)
+    assert light.reference_share == pytest.approx(0.25)
+    assert light.bytes_per_s == pytest.approx(3.2e12)
+    assert light.flops_per_s is None
+
+
+def test_without_ceilings_or_times_nothing_is_said():
+    assert lights(report(work(), timing(1.0), timing(1.0), ceilings=None)) == []
+    assert lights(report(work(), timing(1.0), timing(1.0), comparisons=())) == []
+    assert advice(report(work(case="other"), timing(1.0), timing(1.0), comparisons=())) == []
+
+
+def test_it_says_what_limits_and_what_is_left():
+    (said,) = advice(report(work(), timing(20.0), timing(40.0)))
+    assert "limited by memory. 40 MB must be moved, which takes 10 us at the 4 TB/s" in said
+    assert "50% of that speed (the baseline: 25%)" in said
+    assert "2x faster" in said
+
+
+def test_near_the_ceiling_little_is_left_and_above_it_caches_helped():
+    assert advice(report(work(), timing(11.0), timing(40.0)))[0].endswith("Little is left to win.")
+    assert "Caches helped" in advice(report(work(), timing(8.0), timing(40.0)))[0]
+
+
+def test_compute_is_named_with_its_precision():
+    (said,) = advice(report(work(flops=8_000_000_000), timing(40.0), timing(40.0)))
+    assert "8 GFLOP must be computed" in said
+    assert "400 TFLOP/s of tf32" in said
+
+
+def test_waiting_in_python_batches_and_memory_are_worth_a_word_when_they_cost():
+    calm = timing(20.0, call_latency_us=30.0, back_to_back_us=19.0, peak_bytes=20_000_000)
+    assert len(advice(report(work(), calm, timing(40.0)))) == 1
+    wasteful = timing(20.0, call_latency_us=90.0, back_to_back_us=9.0, peak_bytes=60_000_000)
+    said = "\n".join(advice(report(work(), wasteful, timing(40.0))))
+    assert "a Python caller waits 90 us for 20 us" in said
+    assert "with warm caches, a call takes 9 us" in said
+    assert "allocates 40 MB beyond its outputs" in said
+    assert "at least 20 us" in said
+
+
+def test_who_else_does_the_work_is_named_with_its_share():
+    profile = Profile(
+        case="main", launches=2, self_reported_share=0.4, suppressed_share=0.3, coverage=0.3
+    )
+    said = advice(report(work(), timing(20.0), timing(40.0), profile=profile))
+    assert "70% of the device time is not in its own 2 launches" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "held"), [(["power cap"], True), (["idle"], False), (None, False)]
+)
+def test_a_device_that_was_held_back_is_named(reasons, held):
+    made = report(work(), timing(20.0), timing(40.0))
+    host = {**made.environment.host, "after timing": {"reasons": reasons}}
+    where = made.environment.model_copy(update={"host": host})
+    said = advice(made.model_copy(update={"environment": where}))
+    assert any("held back" in sentence for sentence in said) is held
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(4.4e12, "4.4 TB"), (1500, "1.5 kB"), (12, "12 B"), (2.5e6, "2.5 MB")]
+)
+def test_numbers_are_short(value, shown):
+    assert engineering(value, "B") == shown
+
+
+@pytest.mark.parametrize(("said", "moved"), [(None, 60), (12, 12)])
+def test_what_a_problem_says_of_its_traffic_stands_above_what_is_counted(said, moved):
+    found = {"inputs": 10, "weights": 20, "outputs": 30, "moved": said}
+    session = SimpleNamespace(work=[])
+    record_workload(session, "main", {**found, "precision": "fp32", "flops": 1, "peak": 0})
+
+    assert [item.moved_bytes for item in session.work] == [moved]

@@ -1,0 +1,103 @@
+"""What a run's numbers are of: weak problems, unanswered ones, turns that say and propose none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.unit.reports.test_html_report import a_run
+from tests.unit.scoring.test_learning_curves import turn
+from tilewright.cli.render_bench import bench_view
+from tilewright.errors import RecordError
+from tilewright.records.events import Ask, Turn
+from tilewright.reports.csv_markdown import as_markdown
+from tilewright.reports.html_report import document
+from tilewright.reports.loader import ANNOTATIONS, gather
+from tilewright.scoring.learning_curves import curves
+from tilewright.scoring.metrics import Score, amsr, amsr_values, mean_with_zeros
+from tilewright.scoring.summary import _numbers, explained_by_run, summary_of
+
+
+def strict(turns, **more):
+    return summary_of(turns, **more)["protocols"]["strict"]
+
+
+def test_what_a_trajectory_says_after_its_answer_takes_no_answer_away():
+    said = Turn(ask=Ask(id="a.1", problem="a", turn=1, role="say"))
+    found = strict([turn("a", 0), said])
+    assert (found["counted"], found["correct"]) == (1, 1)
+
+
+def test_a_weak_problem_without_a_candidate_is_left_out_too():
+    found = strict([turn("a", 0)], weak=["b"], unanswered=["b"])
+    assert (found["counted"], found["unanswered"], found["weak_left_out"]) == (1, 0, 1)
+
+
+def test_beside_weak_problems_alone_those_without_a_candidate_count(tmp_path):
+    found = summary_of([turn("a", 0)], weak=["a"], unanswered=["b"])
+    numbers = found["protocols"]["strict"]
+    assert (numbers["judged"], numbers["counted"], numbers["correct"]) == (0, 1, 0)
+    assert numbers["fast_p"][0]["fast_p"] == 0
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(bench_view(found))
+    assert "0 of 1, 1 of them without a candidate" in shown.get()
+    run = a_run(
+        tmp_path / "run", [turn("a", 0)], unsound_problems={"a": ("zeros",)}, protocols=("strict",)
+    )
+    (run / "problems.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
+    (run / "candidates.jsonl").write_text("{}\n")
+    assert "| strict | 0 | 1 | 0.0% |" in as_markdown(gather([run]), "t")
+
+
+def test_whose_it_is_explains_nothing_where_only_a_weak_problem_differs():
+    one = [turn("a", 0), turn("b", 0), turn("c", 0, "failed")]
+    two = [turn("a", 0, "failed"), turn("b", 0), turn("c", 0, "failed")]
+    runs = {"one": one, "two": two}
+    assert explained_by_run(runs, ["strict"])["strict"] > 0.05
+    assert explained_by_run(runs, ["strict"], ["a"])["strict"] == pytest.approx(0)
+    lacking = explained_by_run({"one": one, "two": two[:2]}, ["strict"], ["a"], {"two": ["c"]})
+    assert lacking["strict"] == pytest.approx(0)
+
+
+def test_turn_by_turn_leaves_out_what_the_headline_does(tmp_path):
+    turns = [turn("a", 0, "failed"), turn("b", 0, "failed"), turn("a", 1, speedup=5.0)]
+    turns.append(turn("b", 1, "failed"))
+    assert curves(turns)[1]["correct"] == 0.5
+    assert (curves(turns, ["a"])[1]["judged"], curves(turns, ["a"])[1]["correct"]) == (1, 0.0)
+    published = [turn("a", 0, protocol="official")]
+    assert curves(published, ["a"])[0]["judged"] == 1
+    # What one of several runs knows to be weak counts in none.
+    one = a_run(tmp_path / "1", turns, name="1", protocols=("strict",))
+    two = a_run(
+        tmp_path / "2", turns, name="2", protocols=("strict",), unsound_problems={"a": ("zeros",)}
+    )
+    shown = document(gather([one, two]), "t")
+    assert [run["curves"][1]["judged"] for run in shown["runs"]] == [1, 1]
+
+
+def test_an_amsr_lies_in_its_interval_where_some_of_what_is_right_was_not_timed():
+    wrong = Score(ok=False)
+    groups = [[Score(ok=True), wrong, wrong, wrong], [Score(ok=True, speedup=2.0)]]
+    groups.append([Score(ok=True, speedup=2.0)])
+    found = _numbers(dict(zip("abc", groups, strict=True)))
+    low, high = found["amsr_95"]
+    assert found["amsr"] == pytest.approx(0.8)
+    assert low <= 0.8 <= high
+    assert amsr_values(groups) == [[0.0] * 3, [2.0], [2.0]]
+
+
+def test_what_was_rejected_though_right_adds_no_speed():
+    rejected = Score(ok=False, speedup=9.0, rejected=True)
+    slow = Score(ok=True, speedup=0.5)
+    assert (amsr([rejected, slow]), mean_with_zeros([rejected, slow])) == (0.0, 0.25)
+    assert amsr_values([[Score(ok=True)], [rejected]]) == [[], []]
+
+
+def test_what_people_say_has_to_be_text(tmp_path: Path):
+    run = a_run(tmp_path / "run", [turn("a", 0)])
+    (run / ANNOTATIONS).write_text('"a": "\\ud800"\n')
+    with pytest.raises(RecordError, match="UTF-8"):
+        gather([run])

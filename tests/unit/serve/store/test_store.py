@@ -1,0 +1,288 @@
+"""The server's memory and its order: nothing lost, nobody's name stands for another's work."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import sample_reports as reports
+from tilewright.errors import InfrastructureError
+from tilewright.serve.dispatcher import ATTEMPTS
+from tilewright.serve.queue_policy import MAX_SKIPS, Waiting, choose
+from tilewright.serve.store.store import Conflict, Store, Submitted
+
+REQUEST = reports.request().to_json().encode()
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "tasks.db")
+    yield made
+    made.close()
+
+
+def given_of(key, client="a", **more):
+    fields = {"problem": "p", "priority": 1, "request": REQUEST}
+    return Submitted(key=key, client=client, **{**fields, **more})
+
+
+def waits(key, client="a", problem="p", priority=1, sequence=0):
+    return Waiting(key, client, problem, priority, sequence)
+
+
+def test_the_same_work_is_one_task_whoever_asks_for_it(store):
+    first = store.submit(given_of("k", "a")).result()
+    again = store.submit(given_of("k", "b")).result()
+    assert first == again
+    assert store.owns("a", "k")
+    assert store.owns("b", "k")
+    assert not store.owns("c", "k")
+
+
+def test_a_name_stands_for_one_piece_of_work_of_one_client(store):
+    store.submit(given_of("k", "a", name="mine")).result()
+    store.submit(given_of("k", "a", name="mine")).result()
+    with pytest.raises(Conflict):
+        store.submit(given_of("other", "a", name="mine")).result()
+    store.submit(given_of("other", "b", name="mine")).result()
+    assert store.named("a", "mine") == "k"
+    assert store.named("b", "mine") == "other"
+    assert store.task("other").client == "b"
+
+
+def test_what_one_may_not_have_is_no_reason_to_refuse_others(store):
+    store.submit(given_of("k", "a", name="mine")).result()
+    futures = [store.submit(given_of(f"n{n}")) for n in range(50)]
+    wrong = store.submit(given_of("other", "a", name="mine"))
+    futures += [store.submit(given_of(f"m{n}")) for n in range(50)]
+    with pytest.raises(Conflict):
+        wrong.result()
+    assert len({future.result().key for future in futures}) == 100
+
+
+def test_what_was_accepted_is_there_after_a_restart_and_what_ran_waits_again(tmp_path):
+    first = Store(tmp_path / "tasks.db")
+    for number in range(3):
+        first.submit(given_of(f"k{number}")).result()
+    assert first.begin("k1").result()
+    assert not first.begin("k1").result()
+    first.begin("k2").result()
+    first.finish("k2", "correct", b"report").result()
+    # Killed: nothing is closed.
+    second = Store(tmp_path / "tasks.db")
+    assert [item.key for item in second.recover_interrupted().result()] == ["k0", "k1"]
+    assert second.result("k2") == b"report"
+    assert second.counts() == {"queued": 2, "done": 1}
+
+
+def test_what_others_want_too_is_not_cancelled(store):
+    store.submit(given_of("k", "a")).result()
+    store.submit(given_of("k", "b")).result()
+    assert not store.cancel("a", "k").result()
+    assert not store.owns("a", "k")
+    assert store.cancel("b", "k").result()
+    assert store.task("k").state == "cancelled"
+    store.finish("k", "correct", b"late").result()
+    assert store.task("k").state == "cancelled"
+    assert store.submit(given_of("k", "a")).result().state == "queued"
+
+
+def test_pages_are_in_order_and_each_clients_own(store):
+    for number in range(10):
+        store.submit(given_of(f"k{number}", "ab"[number % 2])).result()
+    first = store.page("a", None, 0, 3)
+    assert [task.key for task in first] == ["k0", "k2", "k4"]
+    assert [task.key for task in store.page("a", None, first[-1].sequence, 3)] == ["k6", "k8"]
+    assert len(store.page(None, "queued", 0, 100)) == 10
+
+
+def test_old_tasks_are_forgotten_with_their_names(store):
+    store.submit(given_of("k", name="mine")).result()
+    store.submit(given_of("open")).result()
+    store.finish("k", "correct", b"r").result()
+    assert store.prune(time.time() + 1).result() == 1
+    assert store.task("k") is None
+    assert store.named("a", "mine") is None
+    assert store.task("open") is not None
+
+
+def test_a_store_that_cannot_be_opened_is_named(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InfrastructureError, match="file"):
+        Store(tmp_path / "file" / "tasks.db")
+
+
+def test_the_highest_priority_is_next_then_who_waited_longest_for_a_turn():
+    waiting = {
+        "a": [waits("a1", "a", sequence=1), waits("a2", "a", sequence=2)],
+        "b": [waits("b1", "b", sequence=3)],
+        "c": [waits("c1", "c", priority=0, sequence=0)],
+    }
+    assert choose(waiting, [], set()).key == "a1"
+    assert choose(waiting, ["a"], set()).key == "b1"
+    assert choose(waiting, ["b", "a"], set()).key == "b1"
+    assert choose({**waiting, "b": []}, ["a"], set()).key == "a1"
+    assert choose({}, [], set()) is None
+
+
+def test_of_one_clients_tasks_a_warm_problem_is_next():
+    own = [waits("a1", problem="x", sequence=1), waits("a2", problem="y", sequence=2)]
+    assert choose({"a": own}, [], {"y"}).key == "a2"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.sampled_from("xyz"))))
+def test_everything_that_waits_is_served_once_and_priorities_hold(rows):
+    waiting: dict[str, list[Waiting]] = {}
+    for number, (client, priority, problem) in enumerate(rows):
+        item = waits(str(number), client, problem, priority, number)
+        waiting.setdefault(client, []).append(item)
+    for own in waiting.values():
+        own.sort(key=lambda item: (-item.priority, item.sequence))
+    turns: list[str] = []
+    served = []
+    while (item := choose(waiting, turns, {"x"})) is not None:
+        waiting[item.client].remove(item)
+        turns = [*(name for name in turns if name != item.client), item.client]
+        served.append(item)
+    assert sorted(item.key for item in served) == sorted(str(n) for n in range(len(rows)))
+    assert [item.priority for item in served] == sorted((i.priority for i in served), reverse=True)
+
+
+def test_what_is_written_together_is_one_transaction(store):
+    """And a bug in one piece of work ends neither the others nor the thread that writes."""
+    futures = [store.submit(given_of(f"k{n}")) for n in range(20)]
+    wrong = store.submit(given_of("wrong", problem="\ud800"))
+    futures += [store.submit(given_of(f"m{n}")) for n in range(20)]
+    with pytest.raises(InfrastructureError, match="UnicodeEncodeError"):
+        wrong.result()
+    assert {future.result().state for future in futures} == {"queued"}
+    assert store.task("wrong") is None
+
+
+def test_the_same_request_under_its_name_is_no_conflict_where_the_server_has_changed(store):
+    store.submit(given_of("k", name="mine", given="as sent")).result()
+    store.submit(given_of("k2", name="mine", given="as sent")).result()
+    assert store.named("a", "mine") == "k2"
+    with pytest.raises(Conflict):
+        store.submit(given_of("k3", name="mine", given="something else")).result()
+
+
+def test_a_store_of_an_earlier_version_is_brought_up(tmp_path):
+    first = Store(tmp_path / "tasks.db")
+    first.submit(given_of("k", name="mine")).result()
+    first.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "tasks.db")) as old:
+        old.execute("ALTER TABLE names DROP COLUMN given")
+        old.commit()
+    second = Store(tmp_path / "tasks.db")
+    assert second.named("a", "mine") == "k"
+    with pytest.raises(Conflict):
+        second.submit(given_of("other", name="mine", given="x")).result()
+    second.close()
+
+
+def test_nothing_is_accepted_once_the_file_is_gone(tmp_path, store):
+    store.submit(given_of("k")).result()
+    (tmp_path / "tasks.db").unlink()
+    assert not store.is_there()
+    with pytest.raises(InfrastructureError, match="deleted or replaced"):
+        store.submit(given_of("lost")).result()
+
+
+def test_a_caller_that_has_gone_does_not_end_the_writer(store):
+    blocked = threading.Event()
+    store._done(lambda _: blocked.wait(5))
+    gone = store.submit(given_of("gone"))
+    assert gone.cancel()
+    blocked.set()
+    assert store.submit(given_of("k")).result().key == "k"
+    assert store.task("gone") is None
+
+
+def test_the_end_of_a_server_is_no_failure_of_a_task(tmp_path):
+    for _ in range(2 * ATTEMPTS):
+        died = Store(tmp_path / "tasks.db")
+        died.submit(given_of("k")).result()
+        died.recover_interrupted().result()
+        assert died.begin("k").result()[0].attempts == 1
+        died.close()
+
+
+def test_an_administrator_cancels_what_others_want(store):
+    store.submit(given_of("k", "a")).result()
+    assert store.cancel("root", "k", for_all=True).result()
+    assert store.task("k").state == "cancelled"
+
+
+def test_who_no_longer_wants_it_may_use_its_name_again(store):
+    store.submit(given_of("k", "a", name="mine")).result()
+    store.submit(given_of("k", "b")).result()
+    assert not store.cancel("a", "k").result()
+    store.submit(given_of("other", "a", name="mine")).result()
+    assert store.named("a", "mine") == "other"
+
+
+def test_what_could_not_be_judged_is_judged_when_it_is_asked_for_again(store):
+    store.submit(given_of("k")).result()
+    store.begin("k").result()
+    store.finish("k", "unjudged", b"{}").result()
+    assert store.task("k").begins_anew
+    again = store.submit(given_of("k")).result()
+    assert (again.state, again.verdict, again.attempts) == ("queued", None, 0)
+    store.begin("k").result()
+    store.finish("k", "failed", b"{}").result()
+    assert store.submit(given_of("k")).result().verdict == "failed"
+
+
+def test_who_joins_what_is_being_judged_moves_its_deadline_too(store):
+    store.submit(given_of("k", deadline=time.time() + 1)).result()
+    store.begin("k").result()
+    assert store.submit(given_of("k", "b")).result().deadline is None
+    assert store.task("k").deadline is None
+
+
+def test_who_is_passed_over_too_often_is_next():
+    own = [waits("old", problem="x"), waits("new", problem="y", sequence=1)]
+    assert choose({"a": own}, [], {"y"}, {"old": MAX_SKIPS - 1}).key == "new"
+    assert choose({"a": own}, [], {"y"}, {"old": MAX_SKIPS}).key == "old"
+
+
+def test_a_deadline_that_was_moved_meanwhile_ends_nothing(store):
+    late = time.time() - 1
+    store.submit(given_of("k", deadline=late)).result()
+    store.submit(given_of("gone", deadline=late)).result()
+    store.submit(given_of("k", "b")).result()
+    assert not store.expire("k", "late").result()
+    assert store.expire("gone", "late").result()
+    assert (store.task("k").state, store.task("gone").state) == ("queued", "failed")
+
+
+def test_what_another_model_of_device_has_done_is_no_answer_to_who_asks_this_one(tmp_path):
+    def opened(by):
+        made = Store(tmp_path / "tasks.db", by)
+        made.recover_interrupted().result()
+        return made
+
+    first = opened("A")
+    for key in ("done", "waits"):
+        first.submit(given_of(key)).result()
+    first.finish("done", "correct", b"of A").result()
+    first.close()
+    other = opened("B")
+    other.finish("waits", "correct", b"of B").result()
+    # Who waits for it gets it, and its report says of what it is.
+    assert other.result("waits") == b"of B"
+    other.close()
+    back = opened("A")
+    assert back.submit(given_of("done")).result().state == "done"
+    assert back.submit(given_of("waits")).result().state == "queued"
+    back.finish("waits", "correct", b"of A").result()
+    assert back.submit(given_of("waits")).result().state == "done"
+    assert back.prune(time.time() + 1).result() == 2
+    back.close()

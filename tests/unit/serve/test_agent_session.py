@@ -1,0 +1,213 @@
+"""What an agent is told, and what is kept of its visit, over a scripted evaluator."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import sample_reports as reports
+from tilewright.config import Config
+from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.languages.reply_parser import parse_reply
+from tilewright.loop.answer_evaluator import MAX_LOST_EVALUATIONS
+from tilewright.problems.loader import find_problem
+from tilewright.records import EvalReport, EvalRequest, Failed, Finding, Rejected, Unjudged
+from tilewright.records.event_log import read_events
+from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
+from tilewright.serve.agent_session import AgentRun, fenced
+from tilewright.serve.agent_text import MAX_EXPLANATION_CHARS, MAX_TURNS
+
+CODE = reports.SOURCE
+Visit = Callable[..., AgentRun]
+
+
+def begun() -> RunStarted:
+    return RunStarted(
+        kind="mcp",
+        name="agent",
+        problems="add_relu",
+        protocols=("strict",),
+        evaluator="0.1.0",
+        device="A processor",
+    )
+
+
+class Script:
+    """Answers requests with these reports, the last again and again; an exception is raised."""
+
+    def __init__(self, *answers: EvalReport | Exception) -> None:
+        self.answers = list(answers)
+        self.seen: list[EvalRequest] = []
+
+    def __call__(self, request: EvalRequest) -> EvalReport:
+        self.seen.append(request)
+        answer = self.answers[min(len(self.seen), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer.model_copy(update={"request": request})
+
+
+@pytest.fixture
+def visit(tmp_path: Path) -> Iterator[Visit]:
+    """Yield a function that begins a run over a script; all are closed in the end."""
+    runs: list[AgentRun] = []
+
+    def visit(*answers: EvalReport | Exception) -> AgentRun:
+        settings = Config(runs=tmp_path / "runs")
+        problem = find_problem("add_relu")
+        runs.append(AgentRun(settings, problem, begun(), Script(*answers), retry_delay_s=0.0))
+        return runs[-1]
+
+    yield visit
+    for run in runs:
+        run.close()
+
+
+def test_a_turn_that_stands_in_the_log_is_known(visit, monkeypatch):
+    run = visit(reports.correct())
+    run.evaluate(CODE)
+    sync = os.fsync
+
+    def slowly(fd: int) -> None:
+        time.sleep(0.3)
+        sync(fd)
+
+    # What is written can be read before it is safe on the disk.
+    monkeypatch.setattr(os, "fsync", slowly)
+    thread = threading.Thread(target=run.evaluate, args=(CODE,))
+    thread.start()
+    limit = time.monotonic() + 60
+    while (run.folder / "events.jsonl").read_text().count('"turn_finished"') < 2:
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    history = run.history()
+    thread.join()
+
+    assert "turn 2:" in history
+
+
+def test_a_run_is_made_with_the_first_answer(visit):
+    run = visit(reports.correct())
+    assert "No turn yet" in run.history()
+    assert "`evaluate`" in run.problem()
+    assert run.folder is None
+    run.evaluate(CODE)
+    run.evaluate("no code")
+    assert run.folder is not None
+    kinds = [type(event) for event in read_events(run.folder)]
+    assert kinds == [RunStarted, RequestsIssued, TurnFinished, RequestsIssued, TurnFinished]
+    _, _, first, _, second = read_events(run.folder)
+    assert isinstance(first, TurnFinished)
+    assert isinstance(second, TurnFinished)
+    assert (first.turn.reply.model, first.turn.language) == ("agent", "torch")
+    assert second.turn.ask.parents == (first.turn.ask.id,)
+
+
+def test_the_best_is_the_one_with_the_highest_lower_end(visit):
+    fast = reports.correct()
+    slow = fast.model_copy(update={"speedup": 1.1, "speedup_low": 1.05, "speedup_high": 1.2})
+    run = visit(slow, fast, slow)
+    assert run.evaluate(CODE).endswith("Best so far: turn 1, 1.10x [1.05, 1.20].")
+    assert run.evaluate(CODE).endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
+    assert run.evaluate(CODE).endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
+    assert run.history().splitlines() == [
+        "turn 1: correct, 1.10x [1.05, 1.20]",
+        "turn 2: correct, 1.42x [1.36, 1.47]",
+        "turn 3: correct, 1.10x [1.05, 1.20]",
+        "",
+        "Best so far: turn 2, 1.42x [1.36, 1.47].",
+    ]
+
+
+def test_what_was_not_judged_is_an_error_and_no_candidates_fault(visit):
+    unjudged = Unjudged(
+        reason="nondeterministic_reference", message="see /somewhere/secret/reference.py"
+    )
+    run = visit(reports.report(unjudged), reports.correct())
+    with pytest.raises(InfrastructureError, match="turn 1 could not be judged") as error:
+        run.evaluate(CODE)
+    assert "/somewhere" not in str(error.value)
+    assert run.evaluate(CODE).startswith("Turn 2.")
+    assert run.history().startswith("turn 1: unjudged, nondeterministic_reference")
+
+
+def test_a_machine_that_is_broken_is_said_and_the_run_goes_on(visit):
+    run = visit(*[InfrastructureError("no_device")] * 3 * MAX_LOST_EVALUATIONS, reports.correct())
+    for _ in range(MAX_LOST_EVALUATIONS):
+        with pytest.raises(InfrastructureError, match="no_device"):
+            run.evaluate(CODE)
+    assert run.evaluate(CODE).startswith(f"Turn {MAX_LOST_EVALUATIONS + 1}.")
+    # The last of them was not told at all.
+    assert f"turn {MAX_LOST_EVALUATIONS}:" not in run.history()
+
+
+def test_a_visit_that_is_over_judges_and_writes_nothing(visit):
+    run = visit(reports.correct())
+    run.evaluate(CODE)
+    run.stop()
+    with pytest.raises(InfrastructureError, match="the server ends"):
+        run.evaluate(CODE)
+    assert len(list(read_events(run.folder))) == 3
+
+
+def test_an_explanation_says_more_and_is_bounded(visit):
+    long = "\n".join(f"candidate.py:{n}: error: " + "x" * 90 for n in range(4000))
+    failed = Failed(stage="build", reason="build", message=long)
+    finding = Finding(check="decoys", code="unused_kernel", summary="it is one", weight="decisive")
+    many = tuple(reports.case(f"hidden {n}") for n in range(500))
+    run = visit(
+        reports.report(failed, candidate_output=long),
+        reports.report(Rejected(findings=(finding,)), findings=(finding,), cases=many),
+        reports.correct(),
+    )
+    for _ in range(3):
+        run.evaluate(CODE)
+    run.evaluate("no code")
+    texts = [run.explain(number) for number in (1, 2, 3, 4)]
+    assert max(len(text) for text in texts) <= MAX_EXPLANATION_CHARS
+    assert "candidate.py:0: error" in texts[0]
+    assert "candidate.py:3999: error" in texts[0]
+    assert "decisive: decoys: it is one" in texts[1]
+    assert "and 476 more" in texts[1]
+    assert "Times:" in texts[2]
+    assert "1.42x" in texts[2]
+    assert "code" in texts[3]
+    assert not [text for text in texts if reports.SEED in text]
+    with pytest.raises(ConfigError, match="there is no turn 5; the last ones are: 1, 2, 3, 4"):
+        run.explain(5)
+
+
+def test_a_history_is_bounded(visit):
+    run = visit(reports.correct())
+    for _ in range(MAX_TURNS + 5):
+        run.evaluate("no code")
+    lines = run.history().splitlines()
+    assert len(lines) == MAX_TURNS + 3
+    assert lines[0] == "(5 earlier turns)"
+    assert lines[-1] == "Best so far: none is correct yet."
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        CODE,
+        f'NOTE = """\n```\nnot the end\n```\n"""\n{CODE}',
+        f"```python\n{CODE}```\n",
+        f"\n````\n{CODE}````",
+        CODE.replace("\n", "\r\n"),
+    ],
+)
+def test_source_survives_its_fence(code):
+    (file,) = parse_reply(fenced(code), "add_relu").files
+    assert "torch.relu(x + y)" in file.text
+    assert "NOTE" in file.text or "NOTE" not in code
+
+
+def test_half_a_surrogate_pair_is_a_candidate_like_any_other(visit):
+    run = visit(reports.correct())
+    assert run.evaluate(f"# \ud83d\n{CODE}").startswith("Turn 1.")

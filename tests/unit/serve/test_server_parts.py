@@ -1,0 +1,218 @@
+"""Parts of the server: stories of tasks, buckets, figures, the log, tokens, what is forgotten."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.serve.store.test_store import given_of
+from tilewright.errors import ConfigError
+from tilewright.serve.auth import Tokens, listed_tokens, make_token, revoke_token
+from tilewright.serve.metrics import Metrics, exposition
+from tilewright.serve.rate_limit import TokenBuckets
+from tilewright.serve.request_log import RequestLog
+from tilewright.serve.store.store import Store
+from tilewright.serve.task_events import (
+    MAX_EVENTS_PER_TASK,
+    MAX_LISTENERS_PER_CLIENT,
+    MAX_TASKS,
+    EventFeed,
+    TooMany,
+)
+
+pytest.importorskip("sqlalchemy")
+
+
+def test_a_story_is_read_from_any_place_and_by_many():
+    feed, woken = EventFeed("e"), []
+    with feed.listening("a", "k", lambda: woken.append(1)):
+        for number in range(3):
+            feed.tell("k", "stage", {"n": number})
+        feed.tell("other", "stage", {})
+    assert len(woken) == 3
+    events, missed = feed.since("k", 0)
+    assert ([item.fields["n"] for item in events], missed) == ([0, 1, 2], False)
+    assert [item.number for item in feed.since("k", events[0].number)[0]] == [2, 3]
+    assert feed.since("unknown", 0) == ([], False)
+    assert feed.listeners == 0
+
+
+def test_who_reads_too_slowly_is_told_and_nothing_grows():
+    feed = EventFeed("e")
+    for number in range(MAX_EVENTS_PER_TASK + 10):
+        feed.tell("k", "draw", {"n": number})
+    events, missed = feed.since("k", 5)
+    assert (len(events), missed) == (MAX_EVENTS_PER_TASK, True)
+    assert feed.since("k", events[0].number)[1] is False
+    for number in range(MAX_TASKS + 5):
+        feed.tell(f"k{number}", "draw", {})
+    assert feed.since("k", 0)[0] == []
+    assert len(feed.since(f"k{MAX_TASKS + 4}", 0)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "f.3", "e.", "e.x", "e.-1", "e." + "9" * 40, "e.\u0663"]
+)
+def test_a_place_that_is_none_of_this_servers_is_the_beginning(text):
+    assert EventFeed("e").place_of(text) == 0
+    assert EventFeed("e").place_of("e.12") == 12
+
+
+def test_one_client_listens_to_so_much_and_others_to_theirs():
+    feed, open_ = EventFeed("e"), []
+    for number in range(MAX_LISTENERS_PER_CLIENT):
+        open_.append(feed.listening("a", f"k{number}", lambda: None))
+        open_[-1].__enter__()
+    with pytest.raises(TooMany), feed.listening("a", "k", lambda: None):
+        pass
+    with feed.listening("b", "k", lambda: None):
+        assert feed.listeners == MAX_LISTENERS_PER_CLIENT + 1
+    open_[0].__exit__(None, None, None)
+    with feed.listening("a", "k", lambda: None):
+        pass
+
+
+@given(
+    st.floats(0.5, 100),
+    st.integers(1, 20),
+    st.lists(st.floats(0, 2), min_size=1, max_size=200),
+)
+def test_a_bucket_lets_through_its_burst_and_its_rate_and_no_more(rate, burst, pauses):
+    buckets, now, let = TokenBuckets(rate, burst), 0.0, 0
+    for number, pause in enumerate(pauses):
+        now += pause
+        wait_s = buckets.take("a", now)
+        let += wait_s == 0
+        assert wait_s >= 0
+        if wait_s:
+            assert buckets.take(f"other {number}", now) == 0
+            assert wait_s <= 1 / rate + 1e-9
+    assert let <= burst + rate * sum(pauses[1:]) + 1e-6
+    assert buckets.take("a", now + 1.01 / rate) == 0
+
+
+def test_figures_are_read_by_prometheus_itself():
+    parser = pytest.importorskip("prometheus_client.parser")
+    metrics = Metrics()
+    metrics.count("requests_total", method="GET", status='2"0\\0\n')
+    for seconds in (0.001, 0.3, 4000.0):
+        metrics.took("wait_seconds", seconds)
+    metrics.judged([("prepare", 1.0), ("timing", 2.0), ("timing", 3.0)], "cuda:0")
+    lines = [*exposition("tasks", "gauge", "Tasks.", {"done": 3}, "state"), *metrics.text()]
+    families = {
+        family.name: family
+        for family in parser.text_string_to_metric_families("\n".join(lines) + "\n")
+    }
+    value = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in families.values()
+        for sample in family.samples
+    }
+    assert value["tilewright_tasks", "done"] == 3
+    assert value["tilewright_requests_total", "GET", '2"0\\0\n'] == 1
+    assert value["tilewright_wait_seconds_bucket", "+Inf"] == 3
+    assert value["tilewright_wait_seconds_bucket", "0.5"] == 2
+    assert value["tilewright_stage_seconds_sum", "timing"] == 5
+    assert value["tilewright_device_busy_seconds_total", "cuda:0"] == 5
+    assert value["tilewright_expired_tasks_total",] == 0
+    assert families["tilewright_wait_seconds"].type == "histogram"
+
+
+def test_a_line_of_the_log_stays_one_line_and_short(tmp_path):
+    request_log = RequestLog(tmp_path / "log")
+    request_log.write("request", path="a\nb" * 1000, client=None, status=404)
+    (tmp_path / "log").rename(tmp_path / "old")
+    request_log.write("later")
+    request_log.close()
+    (row,) = [json.loads(line) for line in (tmp_path / "old").read_text().splitlines()]
+    assert (row["event"], row["status"], len(row["path"]) <= 300) == ("request", 404, True)
+    assert "client" not in row
+    assert json.loads((tmp_path / "log").read_text())["event"] == "later"
+    with pytest.raises(ConfigError, match=r"serve\.log"):
+        RequestLog(tmp_path / "none" / "log")
+
+
+def test_a_token_is_worth_something_until_it_is_revoked(tmp_path):
+    one = make_token(tmp_path, "one", ("submit",))
+    tokens = Tokens(tmp_path)
+    two = make_token(tmp_path, "two", ("read", "admin"))
+    assert listed_tokens(tmp_path) == {"one": ["submit"], "two": ["read", "admin"]}
+    assert tokens.client_of({"authorization": f"Bearer {one}"}).name == "one"
+    assert tokens.client_of({"authorization": f"Bearer {two}"}).name == "two"
+    revoke_token(tmp_path, "one")
+    assert tokens.client_of({"authorization": f"Bearer {one}"}) is None
+    assert tokens.client_of({"authorization": f"Bearer {two}"}).name == "two"
+    with pytest.raises(ConfigError, match="no client 'one'"):
+        revoke_token(tmp_path, "one")
+    assert one not in (tmp_path / "tokens.json").read_text()
+    assert (tmp_path / "tokens.json").stat().st_mode & 0o077 == 0
+    (tmp_path / "tokens.json").write_text("{")
+    assert tokens.client_of({"authorization": f"Bearer {two}"}) is None
+
+
+@pytest.mark.parametrize("text", ['{"B": 5}', '{"B": null}', "[]", "[" * 100_000, "{", "\xff"])
+def test_a_file_of_tokens_that_is_damaged_lets_nobody_in_and_is_named(tmp_path, text):
+    one = make_token(tmp_path, "one", ("submit",))
+    tokens = Tokens(tmp_path)
+    rows = (tmp_path / "tokens.json").read_text()
+    (tmp_path / "tokens.json").write_text(rows.replace("{", '{"B": 5,', 1) if "5" in text else text)
+    assert tokens.client_of({"authorization": f"Bearer {one}"}) is None
+    assert not tokens
+    for call in (Tokens, listed_tokens, lambda home: revoke_token(home, "one")):
+        with pytest.raises(ConfigError, match=r"tokens\.json"):
+            call(tmp_path)
+    (tmp_path / "tokens.json").write_text(rows)
+    assert tokens.client_of({"authorization": f"Bearer {one}"}).name == "one"
+
+
+@pytest.mark.parametrize("name", ["", "a b\nc", "a" * 101, "a\n", "local", "nobody"])
+def test_nobody_is_called_so(tmp_path, name):
+    with pytest.raises(ConfigError, match=re.escape(f"client {name!r}")):
+        make_token(tmp_path, name, ("submit",))
+    assert not (tmp_path / "tokens.json").exists()
+
+
+def test_a_token_of_the_loopbacks_own_name_is_worth_nothing(tmp_path):
+    token = make_token(tmp_path, "one", ("read",))
+    rows = (tmp_path / "tokens.json").read_text()
+    (tmp_path / "tokens.json").write_text(rows.replace('"one"', '"local"'))
+    assert Tokens(tmp_path).client_of({"authorization": f"Bearer {token}"}) is None
+    revoke_token(tmp_path, "local")
+    assert listed_tokens(tmp_path) == {}
+
+
+def test_what_is_old_or_too_much_is_forgotten_and_never_what_waits(tmp_path):
+    store = Store(tmp_path / "tasks.db")
+    for number in range(10):
+        store.submit(given_of(f"k{number}", name=f"n{number}")).result()
+        if number < 7:
+            store.begin(f"k{number}").result()
+            store.finish(f"k{number}", "correct", b"report").result()
+    store.begin("k7").result()
+    assert store.prune(0.0, 5).result() == 2
+    assert store.counts() == {"done": 5, "running": 1, "queued": 2}
+    assert (store.task("k1"), store.named("a", "n1"), store.owns("a", "k1")) == (None, None, False)
+    assert store.prune(0.0, 5).result() == 0
+    assert store.prune(time.time() + 1, None, 3).result() == 3
+    assert store.prune(time.time() + 1, None, 3).result() == 2
+    assert store.counts() == {"running": 1, "queued": 2}
+    store.close()
+
+
+def test_tokens_that_are_made_at_once_are_all_kept(tmp_path):
+    with ThreadPoolExecutor(12) as pool:
+        made = list(pool.map(lambda n: make_token(tmp_path, f"k{n}", ("submit",)), range(24)))
+    assert len(set(made)) == 24
+    assert len(listed_tokens(tmp_path)) == 24
+    tokens = Tokens(tmp_path)
+    client = tokens.client_of({"authorization": f"Bearer {made[3]}"})
+    assert client is not None
+    assert tokens.knows(client)
+    revoke_token(tmp_path, client.name)
+    assert not tokens.knows(client)
