@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tilewright.cli.renamed_options import RENAMED_OPTIONS, REPLACED_OPTIONS
 from tilewright.config import RENAMED_SETTINGS, RENAMED_TRAINING
+from tilewright.records.version1 import VALUES
 
 MOVES = Path(__file__).resolve().parent / "_module_moves.txt"
 """One line per module at a9ccb78: its old dotted path, then the path or paths where it is now."""
@@ -62,6 +63,13 @@ def sections() -> Iterator[Section]:
         quoted(fields),
     )
     yield (
+        "Values in records",
+        "Names of checks, codes, labels, stages, isolation layers and reasons. A field of several "
+        "records stands here once.",
+        ("field", *old_and_new),
+        values(),
+    )
+    yield (
         "Modules",
         "Modules of the package. Plug-ins and documents may quote the old paths.",
         ("at a9ccb78", "now"),
@@ -87,6 +95,17 @@ def options() -> list[tuple[str, ...]]:
         for old, words in names.items()
     ]
     return [*renamed, *replaced]
+
+
+def values() -> list[tuple[str, ...]]:
+    """Return a row for each value of a field that has another name now."""
+    found = {
+        (f"`{key}`", f"`{old}`", f"`{new}`"): None
+        for fields in VALUES.values()
+        for key, names in fields.items()
+        for old, new in names.items()
+    }
+    return list(found)
 
 
 def moves() -> list[tuple[str, ...]]:

@@ -146,7 +146,7 @@ def failed(stage: str = "load") -> EvalReport:
 
 def rejected() -> EvalReport:
     finding = Finding(
-        check="decoys",
+        check="unused_kernels",
         code="unused_kernel",
         summary="no kernel of the candidate's own was launched",
         weight="decisive",

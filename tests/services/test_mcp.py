@@ -138,7 +138,7 @@ def test_hacks_are_refused_and_nothing_broken_ends_the_server(tmp_path, caplog):
             refused = await said(call, "evaluate", code=decoy)
             assert "Verdict: rejected. It did not do the work" in refused
             assert "no kernel of the candidate's own was launched" in refused
-            assert "decisive: decoys" in await said(call, "explain", turn=6)
+            assert "decisive: unused_kernels" in await said(call, "explain", turn=6)
             # Verdicts to every descriptor: none may be taken for a line of the protocol.
             loud = (HACKS / "e1_every_descriptor.py").read_text()
             assert "Verdict: correct" not in await said(call, "evaluate", code=loud)

@@ -1,1 +1,1 @@
-"""Did the candidate do the work itself: evidence in, findings out. One file a family."""
+"""Checks: did the candidate do the work itself? Each turns evidence into findings and labels."""

@@ -1,4 +1,4 @@
-"""What the evaluator saw, as plain values: the only thing that a check gets."""
+"""The evidence that the supervisor hands to every check, as plain values."""
 
 from __future__ import annotations
 
@@ -13,35 +13,41 @@ __all__ = ["Check", "Evidence", "Observation"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that is known of one candidate when its verdict is due. Times in seconds."""
+    """Everything that the evaluator knows of one candidate before its verdict. Times in seconds."""
 
     language: str
     rules: Rules
     strict: bool
     features: StaticFeatures
     operator_counts: dict[str, int] = field(default_factory=dict)
-    """Operators dispatched in one checked call; the contestant's own words."""
+    """Operators dispatched in one checked call; self-reported by the runner."""
     launches: tuple[int, ...] = ()
-    """Own launches in each checked call; the contestant's own words."""
+    """Launches of the candidate's own kernels in each checked call; self-reported."""
     timed_launches: tuple[int, ...] = ()
+    """The same for timed calls."""
     right_when_suppressed: bool | None = None
+    """Whether the output is right under launch suppression; `None`: not tried."""
     mutated: tuple[str, ...] = ()
+    """Inputs that the candidate overwrote although the problem does not allow it."""
     alias: bool = False
     """Whether an output was a view of an input although the reference's is not."""
     timed_wrong: tuple[str, ...] = ()
+    """One message for each timed call with a wrong output."""
     call_s: float = 0.0
     """Median time of a timed call of the candidate, in the case where it is largest."""
     untimed_cpu_s: float = 0.0
-    """Median CPU seconds outside timed calls, beyond what the baseline's side used there."""
+    """Median CPU seconds outside timed calls, beyond those of the baseline's runner."""
     disturbed: float = 0.0
     """Median share of a baseline's call that the candidate took: of a core, or of a GPU's time."""
     lacking_weights: tuple[str, ...] = ()
+    """Weights of the reference that the candidate does not hold by name or value."""
     passes_with_initial_weights: bool | None = None
+    """Whether a wrong output was right with the weights of construction; `None`: not tried."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What one check made of the evidence."""
+    """The findings and labels of one check."""
 
     findings: tuple[Finding, ...] = ()
     labels: tuple[Label, ...] = ()
@@ -55,4 +61,4 @@ class Check(Protocol):
         """The name under which findings are filed."""
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Return findings and labels; pure."""
+        """Return findings and labels; the answer depends on the evidence alone."""

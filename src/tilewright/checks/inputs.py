@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
@@ -12,34 +13,27 @@ __all__ = ["CHECK"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs belong to the judge: they are read, never written or handed back."""
+    """Inputs belong to the judge: a candidate may read them, never write or return them."""
 
     name: str = "inputs"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Reject what overwrote inputs that the problem does not donate."""
-        findings = []
-        if evidence.mutated:
-            findings.append(
-                Finding(
-                    check=self.name,
-                    code="input_mutation",
-                    summary=f"it overwrote {', '.join(evidence.mutated)}",
-                    weight="decisive" if evidence.strict else "note",
-                    evidence={"overwritten": list(evidence.mutated)},
-                )
-            )
-        if evidence.alias:
-            findings.append(
-                Finding(
-                    check=self.name,
-                    code="aliased_output",
-                    summary="an output is a view of an input; the reference's is not",
-                    weight="decisive" if evidence.strict else "note",
-                    evidence={"alias": True},
-                )
-            )
+        """Reject overwritten inputs and outputs that share memory with inputs."""
+        weight = "decisive" if evidence.strict else "note"
+        findings = [
+            Finding(check=self.name, code=code, summary=summary, weight=weight, evidence=values)
+            for code, summary, values in _violations(evidence)
+        ]
         return Observation(findings=tuple(findings))
+
+
+def _violations(evidence: Evidence) -> Iterator[tuple[str, str, dict[str, bool | list[str]]]]:
+    if evidence.mutated:
+        summary = f"it overwrote {', '.join(evidence.mutated)}"
+        yield "input_mutation", summary, {"overwritten": list(evidence.mutated)}
+    if evidence.alias:
+        summary = "an output is a view of an input; the reference's is not"
+        yield "aliased_output", summary, {"alias": True}
 
 
 CHECK = Inputs()

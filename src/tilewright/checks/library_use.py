@@ -1,4 +1,4 @@
-"""Who else did the work: library operators, torch.compile. Facts without blame."""
+"""Work that the candidate left to others: library operators, torch.compile. Labels alone."""
 
 from __future__ import annotations
 
@@ -6,67 +6,30 @@ import re
 from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
+from tilewright.languages.operator_names import name_set
 from tilewright.records import Label
 
 __all__ = ["CHECK"]
 
-GLUE = frozenset(
-    {
-        "alias",
-        "as_strided",
-        "clone",
-        "contiguous",
-        "copy_",
-        "detach",
-        "empty",
-        "empty_like",
-        "empty_strided",
-        "expand",
-        "fill_",
-        "flatten",
-        "full",
-        "full_like",
-        "is_same_size",
-        "lift_fresh",
-        "new_empty",
-        "new_zeros",
-        "ones",
-        "ones_like",
-        "permute",
-        "requires_grad_",
-        "reshape",
-        "_reshape_alias",
-        "resize_",
-        "select",
-        "set_",
-        "slice",
-        "split",
-        "squeeze",
-        "sym_size",
-        "t",
-        "to",
-        "_to_copy",
-        "transpose",
-        "unbind",
-        "unsqueeze",
-        "_unsafe_view",
-        "view",
-        "zero_",
-        "zeros",
-        "zeros_like",
-    }
+GLUE = name_set(
+    """
+    alias as_strided clone contiguous copy_ detach empty empty_like empty_strided expand fill_
+    flatten full full_like is_same_size lift_fresh new_empty new_zeros ones ones_like permute
+    requires_grad_ reshape _reshape_alias resize_ select set_ slice split squeeze sym_size t to
+    _to_copy transpose unbind unsqueeze _unsafe_view view zero_ zeros zeros_like
+    """
 )
-"""Operators that move or make room for values but compute nothing."""
+"""Operators that allocate, move or view values but compute nothing."""
 
 
 @dataclass(frozen=True)
-class Libraries:
-    """Names what a candidate in a kernel language had done by others."""
+class LibraryUse:
+    """Names the library operators that a candidate in a kernel language uses."""
 
-    name: str = "libraries"
+    name: str = "library_use"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Label library operators beside own kernels, and compiled graphs."""
+        """Label library operators of a candidate with own kernels, and compiled graphs."""
         labels = []
         used = sorted(
             name
@@ -86,7 +49,10 @@ class Libraries:
 
 
 def _named_in_source(evidence: Evidence) -> list[str]:
-    """Return what the source names: a census can be dodged by who looks for it."""
+    """Return the library operators that the source names.
+
+    A candidate can recognise the call in which operators are counted, and compute otherwise there.
+    """
     features = evidence.features
     sightings = (*features.torch_ops, *features.aten_calls, *features.library_calls)
     loaders = [item for item in features.native_access if "dl" in item.name]
@@ -94,4 +60,4 @@ def _named_in_source(evidence: Evidence) -> list[str]:
     return sorted(name for name in names if re.split(r"::|\.", name)[-1] not in GLUE)
 
 
-CHECK = Libraries()
+CHECK = LibraryUse()

@@ -10,26 +10,27 @@ from tilewright.records import Finding
 __all__ = ["CHECK"]
 
 KINDS = {
-    "assembled_names": "assembled names",
-    "decoding": "encoded text",
-    "patches": "patches a library",
-    "proc_access": "reads /proc",
-    "token_pasting": "pastes tokens",
-    "outside_includes": "includes foreign files",
-    "introspection": "looks at its caller",
+    "assembled_names": ("assembled_names", "assembled names"),
+    "decoding": ("encoded_text", "encoded text"),
+    "patches": ("patched_library", "patches a library"),
+    "proc_access": ("proc_access", "reads /proc"),
+    "token_pasting": ("token_pasting", "pastes tokens"),
+    "outside_includes": ("outside_include", "includes foreign files"),
+    "introspection": ("introspection", "inspects its caller"),
 }
+"""Field of `StaticFeatures`: the code of its finding, and the words of its summary."""
 
 
 @dataclass(frozen=True)
-class Disguise:
+class Obfuscation:
     """Static facts that a reader should look at. They never decide."""
 
-    name: str = "disguise"
+    name: str = "obfuscation"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Note each kind of sighting once, with its places."""
         findings = []
-        for field, code in KINDS.items():
+        for field, (code, text) in KINDS.items():
             places = [
                 f"{item.name} ({item.path}:{item.line})"
                 for item in getattr(evidence.features, field)
@@ -39,11 +40,11 @@ class Disguise:
                     Finding(
                         check=self.name,
                         code=code,
-                        summary=f"{code}: {', '.join(places[:3])}"[:300],
+                        summary=f"{text}: {', '.join(places[:3])}"[:300],
                         evidence={"places": list(places[:10])},
                     )
                 )
         return Observation(findings=tuple(findings))
 
 
-CHECK = Disguise()
+CHECK = Obfuscation()

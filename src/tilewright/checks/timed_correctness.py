@@ -11,13 +11,13 @@ __all__ = ["CHECK"]
 
 
 @dataclass(frozen=True)
-class TimedOutputs:
-    """The outputs of timed calls are outputs like any other."""
+class TimedCorrectness:
+    """The judge compares outputs of timed calls like any others."""
 
-    name: str = "timed_outputs"
+    name: str = "timed_correctness"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Note that it was a timed call that was wrong: the verdict is `incorrect` already."""
+        """Note that a timed call was wrong; the verdict is `incorrect` already."""
         if not evidence.timed_wrong:
             return Observation()
         finding = Finding(
@@ -29,4 +29,4 @@ class TimedOutputs:
         return Observation(findings=(finding,))
 
 
-CHECK = TimedOutputs()
+CHECK = TimedCorrectness()

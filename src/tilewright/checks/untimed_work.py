@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
@@ -9,42 +10,37 @@ from tilewright.records import Finding
 
 __all__ = ["CHECK"]
 
-OUTSIDE_FLOOR_S = 0.0005
-OUTSIDE_SHARE = 0.25
-DISTURBED_SHARE = 0.1
+MAX_UNTIMED_CPU_S = 0.0005
+"""CPU seconds between two calls that no candidate is rejected for, however short its calls."""
+MAX_UNTIMED_CPU_SHARE = 0.25
+"""Ratio to the time of a call: CPU time between two calls that no candidate is rejected for."""
+MAX_INTERFERENCE_SHARE = 0.1
+"""Share of a baseline's call that no candidate is rejected for taking."""
 
 
 @dataclass(frozen=True)
-class OutsideWork:
-    """The CPU time of a candidate's whole process tree belongs into its timed calls."""
+class UntimedWork:
+    """A candidate's processes may use CPU time within its timed calls alone."""
 
-    name: str = "outside_work"
+    name: str = "untimed_work"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Reject CPU time used between the calls, or in the baseline's turn."""
-        findings = []
-        if evidence.disturbed > DISTURBED_SHARE:
-            findings.append(
-                Finding(
-                    check=self.name,
-                    code="baseline_interference",
-                    summary=f"it took {evidence.disturbed:.0%} of the baseline's turn for itself",
-                    weight="decisive",
-                    evidence={"share": round(evidence.disturbed, 4)},
-                )
-            )
-        if evidence.untimed_cpu_s > max(OUTSIDE_FLOOR_S, OUTSIDE_SHARE * evidence.call_s):
-            findings.append(
-                Finding(
-                    check=self.name,
-                    code="untimed_work",
-                    summary=f"it used {evidence.untimed_cpu_s * 1e3:.2f} ms of CPU between calls "
-                    f"of {evidence.call_s * 1e3:.2f} ms",
-                    weight="decisive",
-                    evidence={"untimed_cpu_s": evidence.untimed_cpu_s, "call_s": evidence.call_s},
-                )
-            )
+        """Reject CPU time used between the calls, or during the baseline's calls."""
+        findings = [
+            Finding(check=self.name, code=code, summary=summary, weight="decisive", evidence=values)
+            for code, summary, values in _excesses(evidence)
+        ]
         return Observation(findings=tuple(findings))
 
 
-CHECK = OutsideWork()
+def _excesses(evidence: Evidence) -> Iterator[tuple[str, str, dict[str, float]]]:
+    if evidence.disturbed > MAX_INTERFERENCE_SHARE:
+        summary = f"it took {evidence.disturbed:.0%} of the baseline's turn for itself"
+        yield "baseline_interference", summary, {"share": round(evidence.disturbed, 4)}
+    untimed_s, call_s = evidence.untimed_cpu_s, evidence.call_s
+    if untimed_s > max(MAX_UNTIMED_CPU_S, MAX_UNTIMED_CPU_SHARE * call_s):
+        summary = f"it used {untimed_s * 1e3:.2f} ms of CPU between calls of {call_s * 1e3:.2f} ms"
+        yield "untimed_work", summary, {"untimed_cpu_s": untimed_s, "call_s": call_s}
+
+
+CHECK = UntimedWork()

@@ -1,4 +1,4 @@
-"""Own kernels that do no needed work: never launched, or not missed when knocked out."""
+"""Own kernels that do no needed work: never launched, or not missed under launch suppression."""
 
 from __future__ import annotations
 
@@ -13,38 +13,33 @@ _KERNEL_LANGUAGES = ("triton", "cpp", "cuda")
 
 
 @dataclass(frozen=True)
-class Decoys:
+class UnusedKernels:
     """A candidate in a kernel language must do its work in its own kernels."""
 
-    name: str = "decoys"
+    name: str = "unused_kernels"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Reject what launches nothing, or is right without its launches."""
+        """Reject a candidate that launches nothing, or is right without its launches."""
         if evidence.language not in _KERNEL_LANGUAGES and not evidence.rules.require_custom_kernel:
             return Observation()
         launches = evidence.timed_launches or evidence.launches
+        values: dict[str, bool | int]
         if launches and max(launches) == 0:
-            return _found(
-                "no kernel of the candidate's own was launched",
-                {"calls": len(launches), "launches": 0},
-            )
-        if evidence.right_when_suppressed:
-            return _found(
-                "the output is right although every launch of its own kernels was suppressed",
-                {"right_when_suppressed": True},
-            )
-        return Observation()
+            summary = "no kernel of the candidate's own was launched"
+            values = {"calls": len(launches), "launches": 0}
+        elif evidence.right_when_suppressed:
+            summary = "the output is right although every launch of its own kernels was suppressed"
+            values = {"right_when_suppressed": True}
+        else:
+            return Observation()
+        finding = Finding(
+            check=self.name,
+            code="unused_kernel",
+            summary=summary,
+            weight="decisive",
+            evidence=dict(values),
+        )
+        return Observation(findings=(finding,))
 
 
-def _found(summary: str, values: dict[str, bool | int]) -> Observation:
-    finding = Finding(
-        check="decoys",
-        code="unused_kernel",
-        summary=summary,
-        weight="decisive",
-        evidence=dict(values),
-    )
-    return Observation(findings=(finding,))
-
-
-CHECK = Decoys()
+CHECK = UnusedKernels()

@@ -17,13 +17,12 @@ class Weights:
     name: str = "weights"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Say that a wrong output was right with the weights of the init seed."""
+        """Note an output that is right with the initial weights alone; label missing weights."""
         if evidence.passes_with_initial_weights:
-            summary = "right with the weights it was built with, wrong once others are loaded"
             finding = Finding(
                 check=self.name,
                 code="weights_constant_folded",
-                summary=summary,
+                summary="right with the weights it was built with, wrong once others are loaded",
                 weight="note",
                 evidence={"lacking": list(evidence.lacking_weights)},
             )

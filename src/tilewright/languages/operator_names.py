@@ -1,4 +1,4 @@
-"""Tables for `source`: names of torch, Triton and the standard library, and what each shows."""
+"""Names of torch, Triton and the standard library, and the static feature that each shows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ __all__ = [
     "NAME_PREFIXES",
     "TORCH_NAMESPACES",
     "WATCHED_MODULES",
+    "name_set",
 ]
 
 TORCH_NAMESPACES = (
@@ -28,11 +29,12 @@ TORCH_NAMESPACES = (
 """Where torch keeps operators, the longest prefix first."""
 
 
-def _words(text: str) -> frozenset[str]:
+def name_set(text: str) -> frozenset[str]:
+    """Return the names in a text, which spaces and line ends separate."""
     return frozenset(text.split())
 
 
-COMPUTE_OPS = _words(
+COMPUTE_OPS = name_set(
     """
     abs acos acosh add addbmm addcdiv addcmul addmm addmv adaptive_avg_pool1d adaptive_avg_pool2d
     adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d all amax amin
@@ -61,10 +63,10 @@ COMPUTE_OPS = _words(
 )
 """Operators of torch that compute values; those that make, move or view tensors are not here."""
 
-METHOD_OPS = COMPUTE_OPS - _words(
+METHOD_OPS = COMPUTE_OPS - name_set(
     "add all any diff dist fold gather index_select inner norm normalize round sort unfold"
 )
-"""Operators that count also as a method of something unknown; too common elsewhere are left out."""
+"""Operators that also count as a method of an unknown object; common names are left out."""
 
 COMPUTE_MODULES = (
     "Linear", "Bilinear", "Conv", "LazyConv", "LazyLinear", "BatchNorm", "LayerNorm", "GroupNorm",
@@ -77,7 +79,7 @@ COMPUTE_MODULES = (
     "BCELoss", "BCEWithLogitsLoss", "CosineSimilarity", "TripletMarginLoss", "HingeEmbeddingLoss",
     "Sequential",
 )  # fmt: skip
-"""What the names of torch.nn modules that compute start with."""
+"""First parts of the names of torch.nn modules that compute."""
 
 JIT_DECORATORS = frozenset(
     {
@@ -88,7 +90,7 @@ JIT_DECORATORS = frozenset(
         "triton.experimental.gluon.jit",
     }
 )
-"""What makes a function a kernel. `autotune` and `heuristics` stand around one of these."""
+"""Decorators that make a function a kernel; `autotune` and `heuristics` wrap one of these."""
 
 WATCHED_MODULES = frozenset(
     {"builtins", "ctypes", "gc", "inspect", "math", "numpy", "os", "sys", "threading", "time"}
@@ -96,107 +98,54 @@ WATCHED_MODULES = frozenset(
 )
 """Assigning to an attribute of one of these is a patch: others would see the change."""
 
-EXACT_NAMES = {
-    "sys._getframe": "introspection",
-    "sys._current_frames": "introspection",
-    "sys.modules": "introspection",
-    "sys.settrace": "introspection",
-    "sys.setprofile": "introspection",
-    "os.fork": "concurrency",
-    "os.forkpty": "concurrency",
-    "os.system": "concurrency",
-    "os.popen": "concurrency",
-    "os.kill": "concurrency",
-    "torch.compile": "compiled",
-    "torch.cuda.CUDAGraph": "compiled",
-    "torch.cuda.graph": "compiled",
-    "torch.cuda.make_graphed_callables": "compiled",
-    "torch.cuda.Stream": "streams",
-    "torch.cuda.stream": "streams",
-    "torch.cuda.set_stream": "streams",
-    "torch.cuda.ExternalStream": "streams",
-    "torch.set_default_dtype": "global_flags",
-    "torch.set_default_device": "global_flags",
-    "torch.set_default_tensor_type": "global_flags",
-    "torch.set_float32_matmul_precision": "global_flags",
-    "torch.set_flush_denormal": "global_flags",
-    "torch.set_grad_enabled": "global_flags",
-    "torch.set_num_threads": "global_flags",
-    "torch.set_num_interop_threads": "global_flags",
-    "torch.set_rng_state": "global_flags",
-    "torch.set_warn_always": "global_flags",
-    "torch.manual_seed": "global_flags",
-    "torch.seed": "global_flags",
-    "torch.random.manual_seed": "global_flags",
-    "torch.cuda.manual_seed": "global_flags",
-    "torch.cuda.manual_seed_all": "global_flags",
-    "torch.cuda.set_device": "global_flags",
-    "torch.cuda.set_rng_state": "global_flags",
-    "torch.use_deterministic_algorithms": "global_flags",
-    "torch.autograd.set_detect_anomaly": "global_flags",
-    "random.seed": "global_flags",
-    "numpy.random.seed": "global_flags",
-    "os.putenv": "global_flags",
-    "os.environ.update": "global_flags",
-    "os.environ.setdefault": "global_flags",
-    "bytes.fromhex": "decoding",
-    "bytearray.fromhex": "decoding",
-    "open": "file_access",
-    "io.open": "file_access",
-    "os.open": "file_access",
-    "os.listdir": "file_access",
-    "os.scandir": "file_access",
-    "os.walk": "file_access",
-    "os.readlink": "file_access",
-    "pathlib.Path": "file_access",
-    "torch.load": "file_access",
-    "numpy.load": "file_access",
-    "exec": "dynamic_code",
-    "eval": "dynamic_code",
-    "compile": "dynamic_code",
-    "__import__": "dynamic_code",
-    "importlib.import_module": "dynamic_code",
-    "types.FunctionType": "dynamic_code",
-    "types.CodeType": "dynamic_code",
-    "torch.library.Library": "patches",
-    "torch.library.impl": "patches",
-    "contextlib.suppress": "fallbacks",
+_EXACT_NAMES = {
+    "introspection": "sys._getframe sys._current_frames sys.modules sys.settrace sys.setprofile",
+    "concurrency": "os.fork os.forkpty os.system os.popen os.kill",
+    "compiled": """
+        torch.compile torch.cuda.CUDAGraph torch.cuda.graph torch.cuda.make_graphed_callables
+    """,
+    "streams": """
+        torch.cuda.Stream torch.cuda.stream torch.cuda.set_stream torch.cuda.ExternalStream
+    """,
+    "global_flags": """
+        torch.set_default_dtype torch.set_default_device torch.set_default_tensor_type
+        torch.set_float32_matmul_precision torch.set_flush_denormal torch.set_grad_enabled
+        torch.set_num_threads torch.set_num_interop_threads torch.set_rng_state
+        torch.set_warn_always torch.manual_seed torch.seed torch.random.manual_seed
+        torch.cuda.manual_seed torch.cuda.manual_seed_all torch.cuda.set_device
+        torch.cuda.set_rng_state torch.use_deterministic_algorithms
+        torch.autograd.set_detect_anomaly random.seed numpy.random.seed os.putenv os.environ.update
+        os.environ.setdefault
+    """,
+    "decoding": "bytes.fromhex bytearray.fromhex",
+    "file_access": """
+        open io.open os.open os.listdir os.scandir os.walk os.readlink pathlib.Path torch.load
+        numpy.load
+    """,
+    "dynamic_code": """
+        exec eval compile __import__ importlib.import_module types.FunctionType types.CodeType
+    """,
+    "patches": "torch.library.Library torch.library.impl",
+    "fallbacks": "contextlib.suppress",
 }
-"""Dotted name or builtin, to the field of `StaticFeatures` that its use is recorded in."""
+_NAME_PREFIXES = {
+    "introspection": "inspect. gc. traceback.",
+    "concurrency": """
+        threading. _thread. multiprocessing. torch.multiprocessing. concurrent.futures. subprocess.
+        asyncio. os.exec os.spawn os.posix_spawn
+    """,
+    "native_access": "ctypes. cffi. mmap.",
+    "network": "socket. urllib. http. requests. torch.hub.",
+    "decoding": "base64. binascii. codecs. marshal. pickle. zlib.",
+    "compiled": "torch.jit. torch._dynamo. torch._inductor.",
+    "file_access": "glob. shutil.",
+    "patches": "unittest.mock.",
+}
 
-NAME_PREFIXES = (
-    ("inspect.", "introspection"),
-    ("gc.", "introspection"),
-    ("traceback.", "introspection"),
-    ("threading.", "concurrency"),
-    ("_thread.", "concurrency"),
-    ("multiprocessing.", "concurrency"),
-    ("torch.multiprocessing.", "concurrency"),
-    ("concurrent.futures.", "concurrency"),
-    ("subprocess.", "concurrency"),
-    ("asyncio.", "concurrency"),
-    ("os.exec", "concurrency"),
-    ("os.spawn", "concurrency"),
-    ("os.posix_spawn", "concurrency"),
-    ("ctypes.", "native_access"),
-    ("cffi.", "native_access"),
-    ("mmap.", "native_access"),
-    ("socket.", "network"),
-    ("urllib.", "network"),
-    ("http.", "network"),
-    ("requests.", "network"),
-    ("torch.hub.", "network"),
-    ("base64.", "decoding"),
-    ("binascii.", "decoding"),
-    ("codecs.", "decoding"),
-    ("marshal.", "decoding"),
-    ("pickle.", "decoding"),
-    ("zlib.", "decoding"),
-    ("torch.jit.", "compiled"),
-    ("torch._dynamo.", "compiled"),
-    ("torch._inductor.", "compiled"),
-    ("glob.", "file_access"),
-    ("shutil.", "file_access"),
-    ("unittest.mock.", "patches"),
+EXACT_NAMES = {name: field for field, names in _EXACT_NAMES.items() for name in names.split()}
+"""Dotted name or builtin: the field of `StaticFeatures` that records its use."""
+
+NAME_PREFIXES = tuple(
+    (prefix, field) for field, names in _NAME_PREFIXES.items() for prefix in names.split()
 )
-"""What dotted names start with, to the field; asked after `EXACT_NAMES`, in this order."""
+"""First part of a dotted name, and the field that records its use; `EXACT_NAMES` goes before."""

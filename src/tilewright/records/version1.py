@@ -47,13 +47,27 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
 }
 """Class of a record: the name of a field in version 1, and its name now."""
 
+_CHECKS: Final = {
+    "decoys": "unused_kernels",
+    "disguise": "obfuscation",
+    "libraries": "library_use",
+    "outside_work": "untimed_work",
+    "timed_outputs": "timed_correctness",
+}
 _CODES: Final = {
     "aliased output": "aliased_output",
+    "assembled names": "assembled_names",
     "decoy": "unused_kernel",
     "denied label": "label_denied",
     "disturbs baseline": "baseline_interference",
+    "encoded text": "encoded_text",
+    "includes foreign files": "outside_include",
     "input mutation": "input_mutation",
+    "looks at its caller": "introspection",
     "outside work": "untimed_work",
+    "pastes tokens": "token_pasting",
+    "patches a library": "patched_library",
+    "reads /proc": "proc_access",
     "weights folded": "weights_constant_folded",
     "wrong when timed": "incorrect_when_timed",
 }
@@ -106,7 +120,7 @@ VALUES: Final[dict[str, dict[str, dict[str, str]]]] = {
         },
         "stage": _STAGES,
     },
-    "Finding": {"code": _CODES},
+    "Finding": {"check": _CHECKS, "code": _CODES},
     "Label": {"name": _LABELS},
     "Protection": {"name": _LAYERS},
     "Rules": {"deny_labels": _LABELS},

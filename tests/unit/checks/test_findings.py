@@ -8,20 +8,20 @@ import pytest
 
 from tilewright.checks.evidence import Check, Evidence
 from tilewright.checks.inputs import CHECK as INPUTS
-from tilewright.checks.library_use import CHECK as LIBRARIES
+from tilewright.checks.library_use import CHECK as LIBRARY_USE
 from tilewright.checks.library_use import GLUE
-from tilewright.checks.obfuscation import CHECK as DISGUISE
+from tilewright.checks.obfuscation import CHECK as OBFUSCATION
 from tilewright.checks.obfuscation import KINDS
-from tilewright.checks.timed_correctness import CHECK as TIMED_OUTPUTS
+from tilewright.checks.timed_correctness import CHECK as TIMED_CORRECTNESS
 from tilewright.checks.untimed_work import (
-    CHECK as OUTSIDE_WORK,
+    CHECK as UNTIMED_WORK,
 )
 from tilewright.checks.untimed_work import (
-    DISTURBED_SHARE,
-    OUTSIDE_FLOOR_S,
-    OUTSIDE_SHARE,
+    MAX_INTERFERENCE_SHARE,
+    MAX_UNTIMED_CPU_S,
+    MAX_UNTIMED_CPU_SHARE,
 )
-from tilewright.checks.unused_kernels import CHECK as DECOYS
+from tilewright.checks.unused_kernels import CHECK as UNUSED_KERNELS
 from tilewright.checks.weights import CHECK as WEIGHTS
 from tilewright.languages.static_features import Sighting, StaticFeatures
 from tilewright.records import Rules
@@ -83,18 +83,20 @@ def test_a_kernel_that_is_never_launched_is_a_decoy(language, required):
     given = evidence(language, rules=rules, launches=(0, 0), timed_launches=())
     wanted = ["unused_kernel"] if language != "torch" or required else []
 
-    assert codes(DECOYS, given) == wanted
+    assert codes(UNUSED_KERNELS, given) == wanted
 
 
 def test_launches_in_timed_calls_are_what_counts():
-    assert codes(DECOYS, evidence(launches=(1, 1), timed_launches=(0, 0))) == ["unused_kernel"]
-    assert codes(DECOYS, evidence(launches=(0, 0), timed_launches=(0, 1))) == []
+    assert codes(UNUSED_KERNELS, evidence(launches=(1, 1), timed_launches=(0, 0))) == [
+        "unused_kernel"
+    ]
+    assert codes(UNUSED_KERNELS, evidence(launches=(0, 0), timed_launches=(0, 1))) == []
 
 
 def test_an_output_that_is_right_without_launches_is_a_decoy():
-    assert codes(DECOYS, evidence(right_when_suppressed=True)) == ["unused_kernel"]
-    assert codes(DECOYS, evidence("torch", right_when_suppressed=True)) == []
-    assert codes(DECOYS, evidence(right_when_suppressed=None)) == []
+    assert codes(UNUSED_KERNELS, evidence(right_when_suppressed=True)) == ["unused_kernel"]
+    assert codes(UNUSED_KERNELS, evidence("torch", right_when_suppressed=True)) == []
+    assert codes(UNUSED_KERNELS, evidence(right_when_suppressed=None)) == []
 
 
 def test_overwritten_inputs_are_named():
@@ -119,39 +121,39 @@ def test_published_rules_only_note_what_happened_to_inputs():
 
 def test_library_operators_are_labelled_in_kernel_languages():
     used = {"aten::mm": 2, "aten::relu": 1, "aten::empty": 1, "prims::odd": 1}
-    (label,) = LIBRARIES.inspect(evidence(operator_counts=used)).labels
+    (label,) = LIBRARY_USE.inspect(evidence(operator_counts=used)).labels
 
     assert (label.name, label.detail) == ("library_call", "aten::mm, aten::relu")
-    assert labels(LIBRARIES, evidence("torch", operator_counts=used)) == []
+    assert labels(LIBRARY_USE, evidence("torch", operator_counts=used)) == []
 
 
 @pytest.mark.parametrize("field", ["torch_ops", "aten_calls", "library_calls"])
 def test_operators_that_only_the_source_names_are_labelled_too(field):
     given = evidence(features=StaticFeatures(**{field: seen("sgemm")}))
-    (label,) = LIBRARIES.inspect(given).labels
+    (label,) = LIBRARY_USE.inspect(given).labels
 
     assert label.detail == "in the source, not seen when called: sgemm"
-    assert labels(LIBRARIES, evidence("torch", features=given.features)) == []
+    assert labels(LIBRARY_USE, evidence("torch", features=given.features)) == []
 
 
 @pytest.mark.parametrize("name", ["torch::empty_like", "at::zeros", "torch.empty"])
 def test_making_room_is_no_library_call(name):
     given = evidence(features=StaticFeatures(aten_calls=seen(name)))
-    assert labels(LIBRARIES, given) == []
+    assert labels(LIBRARY_USE, given) == []
 
 
 def test_loading_libraries_is_a_library_call_and_other_native_access_is_not():
     def features(name: str) -> StaticFeatures:
         return StaticFeatures(native_access=seen(name))
 
-    assert labels(LIBRARIES, evidence("cpp", features=features("dlopen"))) == ["library_call"]
-    assert labels(LIBRARIES, evidence("cpp", features=features("mprotect"))) == []
+    assert labels(LIBRARY_USE, evidence("cpp", features=features("dlopen"))) == ["library_call"]
+    assert labels(LIBRARY_USE, evidence("cpp", features=features("mprotect"))) == []
 
 
 def test_moving_values_is_no_library_call():
     glue = {f"aten::{name}": 1 for name in GLUE}
 
-    assert labels(LIBRARIES, evidence(operator_counts=glue)) == []
+    assert labels(LIBRARY_USE, evidence(operator_counts=glue)) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -159,31 +161,31 @@ def test_compiled_graphs_are_labelled_in_every_language(language):
     def given(name: str) -> Evidence:
         return evidence(language, features=StaticFeatures(compiled=seen(name)))
 
-    assert labels(LIBRARIES, given("torch.compile")) == ["torch_compile"]
-    assert labels(LIBRARIES, given("torch.cuda.graph")) == []
+    assert labels(LIBRARY_USE, given("torch.compile")) == ["torch_compile"]
+    assert labels(LIBRARY_USE, given("torch.cuda.graph")) == []
 
 
 def test_disturbing_the_baseline_is_found_beyond_its_share():
-    assert codes(OUTSIDE_WORK, evidence(disturbed=DISTURBED_SHARE)) == []
-    assert codes(OUTSIDE_WORK, evidence(disturbed=DISTURBED_SHARE + 0.01)) == [
+    assert codes(UNTIMED_WORK, evidence(disturbed=MAX_INTERFERENCE_SHARE)) == []
+    assert codes(UNTIMED_WORK, evidence(disturbed=MAX_INTERFERENCE_SHARE + 0.01)) == [
         "baseline_interference"
     ]
 
 
 @pytest.mark.parametrize(
     ("call_s", "limit_s"),
-    [(0.0001, OUTSIDE_FLOOR_S), (0.1, OUTSIDE_SHARE * 0.1)],
+    [(0.0001, MAX_UNTIMED_CPU_S), (0.1, MAX_UNTIMED_CPU_SHARE * 0.1)],
 )
 def test_work_outside_the_calls_is_found_beyond_floor_and_share(call_s, limit_s):
-    assert codes(OUTSIDE_WORK, evidence(call_s=call_s, untimed_cpu_s=limit_s)) == []
+    assert codes(UNTIMED_WORK, evidence(call_s=call_s, untimed_cpu_s=limit_s)) == []
     given = evidence(call_s=call_s, untimed_cpu_s=limit_s * 1.01)
 
-    assert codes(OUTSIDE_WORK, given) == ["untimed_work"]
+    assert codes(UNTIMED_WORK, given) == ["untimed_work"]
 
 
 def test_wrong_timed_calls_are_noted_with_the_first_and_their_number():
     given = evidence(timed_wrong=("at [0]: expected 1, got 2", "at [1]"))
-    (finding,) = TIMED_OUTPUTS.inspect(given).findings
+    (finding,) = TIMED_CORRECTNESS.inspect(given).findings
 
     assert (finding.code, finding.weight) == ("incorrect_when_timed", "note")
     assert "expected 1, got 2" in finding.summary
@@ -208,12 +210,13 @@ def test_weights_that_were_not_drawn_are_labelled():
 
 
 @pytest.mark.parametrize("field", KINDS)
-def test_each_disguise_is_noted_once_with_its_places(field):
+def test_each_obfuscation_is_noted_once_with_its_places(field):
     places = tuple(Sighting(name="x", path="a.py", line=line) for line in range(1, 30))
-    (finding,) = DISGUISE.inspect(evidence(features=StaticFeatures(**{field: places}))).findings
+    (finding,) = OBFUSCATION.inspect(evidence(features=StaticFeatures(**{field: places}))).findings
 
-    assert (finding.code, finding.weight) == (KINDS[field], "note")
-    assert finding.summary == f"{KINDS[field]}: x (a.py:1), x (a.py:2), x (a.py:3)"
+    code, text = KINDS[field]
+    assert (finding.code, finding.weight) == (code, "note")
+    assert finding.summary == f"{text}: x (a.py:1), x (a.py:2), x (a.py:3)"
     assert len(finding.evidence["places"]) == 10
 
 

@@ -353,15 +353,15 @@ def test_explain_lists_every_check_and_writes_a_script(run, tmp_path):
     write_report(folder, reports.incorrect())
     result = run("explain", str(folder), "--json")
     document = json.loads(result.stdout)
-    assert {"decoys", "inputs"} <= {check["name"] for check in document["checks"]}
+    assert {"unused_kernels", "inputs"} <= {check["name"] for check in document["checks"]}
     assert document["report"]["verdict"] == "incorrect"
     assert (folder / "reproduce.py").is_file()
     text = run("explain", str(folder)).stdout
     assert f"python{folder}/reproduce.py" in "".join(text.split())
     write_report(folder, reports.rejected())
     document = json.loads(run("explain", str(folder), "--json").stdout)
-    decoys = next(check for check in document["checks"] if check["name"] == "decoys")
-    assert decoys["findings"][0]["evidence"] == {"calls": 3}
+    unused = next(check for check in document["checks"] if check["name"] == "unused_kernels")
+    assert unused["findings"][0]["evidence"] == {"calls": 3}
     assert document["reproducer"] is None
     refused(run("explain", str(tmp_path / "runs")), 6, "holds several", folder.name)
 

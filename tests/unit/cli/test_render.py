@@ -50,7 +50,7 @@ rejected  bundled/add_relu by fast.py (torch), strict, on cpu
   no kernel of the candidate's own was launched
 
 outputs    1 of 1 correct, at most 0.031 of the tolerance (tiny, nominal; float64)
-finding    decisive: decoys: no kernel of the candidate's own was launched
+finding    decisive: unused_kernels: no kernel of the candidate's own was launched
 isolation  2 of 3 layers active; not: landlock (Function not implemented)
 """
 
@@ -142,7 +142,10 @@ def test_verdict_table():
 def test_explain_shows_everything():
     report = reports.correct()
     finding = reports.rejected().findings[0]
-    checks = [CheckSeen("decoys", "Own kernels.", (finding,)), CheckSeen("inputs", "Inputs.", ())]
+    checks = [
+        CheckSeen("unused_kernels", "Own kernels.", (finding,)),
+        CheckSeen("inputs", "Inputs.", ()),
+    ]
     text = " ".join(to_text(explain_view(report, checks, "runs/1/reproduce.py")).split())
     for wanted in (
         "build 12.3 ms",

@@ -130,7 +130,7 @@ def test_checks_can_be_run_alone(judged):
     observations = Observations(seen=CorrectnessObservations(mutated=["input 0"]))
 
     assert judged(observations, checks=("inputs",)).verdict == "rejected"
-    assert judged(observations, checks=("decoys", "weights")).verdict == "correct"
+    assert judged(observations, checks=("unused_kernels", "weights")).verdict == "correct"
     assert judged(observations, checks=()).findings == ()
 
 

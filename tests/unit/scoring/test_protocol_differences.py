@@ -46,7 +46,7 @@ def test_what_published_rules_let_pass_has_its_defect(case, kind, cause):
 
 @pytest.mark.parametrize("code", BY_FINDING)
 def test_a_finding_has_the_defect_that_it_is_there_for(code):
-    note = Finding(check="c", code="reads /proc", summary="s")
+    note = Finding(check="c", code="proc_access", summary="s")
     found = Finding(check="c", code=code, summary="s", weight="decisive")
     assert cause_of("p", RIGHT, judged(Rejected(findings=(note, found)))) == BY_FINDING[code]
 

@@ -158,7 +158,9 @@ def test_a_visit_that_is_over_judges_and_writes_nothing(visit):
 def test_an_explanation_says_more_and_is_bounded(visit):
     long = "\n".join(f"candidate.py:{n}: error: " + "x" * 90 for n in range(4000))
     failed = Failed(stage="build", reason="build", message=long)
-    finding = Finding(check="decoys", code="unused_kernel", summary="it is one", weight="decisive")
+    finding = Finding(
+        check="unused_kernels", code="unused_kernel", summary="it is one", weight="decisive"
+    )
     many = tuple(reports.case(f"hidden {n}") for n in range(500))
     run = visit(
         reports.report(failed, candidate_output=long),
@@ -172,7 +174,7 @@ def test_an_explanation_says_more_and_is_bounded(visit):
     assert max(len(text) for text in texts) <= MAX_EXPLANATION_CHARS
     assert "candidate.py:0: error" in texts[0]
     assert "candidate.py:3999: error" in texts[0]
-    assert "decisive: decoys: it is one" in texts[1]
+    assert "decisive: unused_kernels: it is one" in texts[1]
     assert "and 476 more" in texts[1]
     assert "Times:" in texts[2]
     assert "1.42x" in texts[2]
