@@ -164,8 +164,8 @@ HOUSEKEEPING = (
         PIPELINE,
         (
             "a taken lease is not waited for",
-            "while not locked(file):",
-            "if not locked(file):",
+            "while not try_lock(file):",
+            "if not try_lock(file):",
             "test_a_second_evaluation_waits_for_the_lease_and_says_so",
         ),
     ),

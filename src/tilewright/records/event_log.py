@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records.events import EVENT, RequestsIssued, RunStarted, Stepped, Turn, TurnFinished
+from tilewright.records.file_lock import try_lock
 from tilewright.records.renamed_fields import current_line
 
 __all__ = ["EVENTS", "EventLog", "length_of", "parse_event", "read_events", "turns_of"]
@@ -40,14 +40,14 @@ class EventLog:
             self._file: IO[bytes] = open(self.path, "ab+")  # noqa: SIM115 - closed in `close`
         except OSError as error:
             raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not try_lock(self._file):
             self._file.close()
-            raise ConfigError(f"{folder}: somebody else is at work on this run") from error
+            raise ConfigError(
+                f"{folder}: another process works on this run; wait until it ends, or stop it"
+            )
         if length is not None and os.fstat(self._file.fileno()).st_size != length:
             self._file.close()
-            raise ConfigError(f"{folder}: somebody else went on with this run just now; try again")
+            raise ConfigError(f"{folder}: another process has just resumed this run; try again")
         self._drop_torn_line()
 
     def _drop_torn_line(self) -> None:

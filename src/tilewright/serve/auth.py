@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import fcntl
 import hashlib
 import hmac
 import ipaddress
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from tilewright.errors import ConfigError
+from tilewright.records import file_lock
 
 __all__ = [
     "LOCAL",
@@ -123,11 +123,11 @@ def _alone(home: Path) -> Iterator[None]:
     """Let one command at a time change the file: what another wrote meanwhile would be lost."""
     try:
         home.mkdir(parents=True, exist_ok=True)
-        lock = open(home / f"{FILE}.lock", "a", encoding="ascii")  # noqa: SIM115 - held below
+        file = open(home / f"{FILE}.lock", "a", encoding="ascii")  # noqa: SIM115 - held below
     except OSError as error:
         raise ConfigError(f"{home / FILE}: cannot be written: {error.strerror}") from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file:
+        file_lock.lock(file)
         yield
 
 

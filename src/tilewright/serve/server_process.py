@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -18,6 +16,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tilewright.errors import ConfigError
+from tilewright.records.file_lock import lock_when_free
 from tilewright.serve.service import Service
 
 __all__ = ["bind", "hold", "listen"]
@@ -45,16 +44,8 @@ def hold(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
     with lock:
-        said = False
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not said:
-                    waits(f"another server has {folder}; this one begins when it has gone")
-                said = True
-                time.sleep(POLL_INTERVAL_S)
+        line = f"another server uses {folder}; this server starts when that one has ended"
+        lock_when_free(lock, threading.Event(), POLL_INTERVAL_S, lambda: waits(line))
         yield
 
 

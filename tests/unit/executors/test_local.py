@@ -14,7 +14,7 @@ from tilewright.cli import options
 from tilewright.config import load
 from tilewright.errors import ConfigError
 from tilewright.evaluator.devices.devices import CPU
-from tilewright.evaluator.processes.prefork import PreforkPool, locked, open_lock, turn
+from tilewright.evaluator.processes.prefork import PreforkPool, open_lock, turn
 from tilewright.executors import factory
 from tilewright.executors.local import (
     MAX_PASSED_OVER,
@@ -24,6 +24,7 @@ from tilewright.executors.local import (
     share_cores,
 )
 from tilewright.records import Limits
+from tilewright.records.file_lock import try_lock
 
 
 def test_a_request_goes_where_its_problem_is_known():
@@ -73,7 +74,7 @@ def test_nobody_gets_a_turn_while_another_judges():
             got.append(mine)
 
     with open_lock(name) as lease:
-        assert locked(lease)
+        assert try_lock(lease)
         waiting = threading.Thread(target=ask)
         waiting.start()
         waiting.join(0.1)
@@ -85,7 +86,7 @@ def test_nobody_gets_a_turn_while_another_judges():
     ask()
     assert got == [False, True]
     with open_lock(name) as lease:
-        assert locked(lease)
+        assert try_lock(lease)
 
 
 def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
@@ -103,7 +104,7 @@ def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
 
         def begin(self) -> None:
             with open_lock(name) as lease:
-                assert not locked(lease)
+                assert not try_lock(lease)
             self.begun = True
             begun.set()
 
@@ -115,7 +116,7 @@ def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
 
     armed = PreforkPool(fork, name)
     with open_lock(name) as lease:
-        assert locked(lease)
+        assert try_lock(lease)
         armed.fill(Limits(), {"runner": 1})
         assert not begun.wait(0.1)
         armed.settle()

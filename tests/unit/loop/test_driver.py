@@ -229,7 +229,7 @@ def test_a_machine_that_is_broken_ends_the_run_and_uses_up_nothing(tmp_path):
 
 def test_two_cannot_work_on_one_run(tmp_path):
     folder = folder_of(tmp_path, 1)
-    with EventLog(folder), pytest.raises(ConfigError, match="somebody else"):
+    with EventLog(folder), pytest.raises(ConfigError, match="another process works on this run"):
         EventLog(folder)
     EventLog(folder).close()
 
@@ -271,7 +271,7 @@ def test_a_log_that_grew_since_it_was_read_is_not_gone_on_with(tmp_path):
     with EventLog(folder, theirs.log_bytes) as log:
         list(drive(theirs.strategy, turn, log, max_concurrency=1))
     before = (folder / EVENTS).read_bytes()
-    with pytest.raises(ConfigError, match="somebody else went on"):
+    with pytest.raises(ConfigError, match="another process has just resumed"):
         EventLog(folder, ours.log_bytes)
     assert (folder / EVENTS).read_bytes() == before
 

@@ -21,10 +21,11 @@ from tilewright.evaluator.processes.forkserver_client import (
     Child,
     Forkserver,
 )
-from tilewright.evaluator.processes.prefork import PreforkPool, locked, open_lock
+from tilewright.evaluator.processes.prefork import PreforkPool, open_lock
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
 from tilewright.evaluator.runners.idle import IdleJudge
 from tilewright.records import Limits
+from tilewright.records.file_lock import try_lock
 from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
 
 __all__ = ["Cores", "DeviceHost", "lease_name", "plan_cores"]
@@ -276,7 +277,7 @@ class DeviceHost:
         self._preforked.stop()
         with open_lock(self._lease_name) as file:
             told, asked = False, time.monotonic()
-            while not locked(file):
+            while not try_lock(file):
                 if not told and time.monotonic() - asked > LEASE_NOTICE_S:
                     name = self._lease_name
                     waiting(f"device {name} is in use by another evaluation; waiting for it")

@@ -6,7 +6,6 @@ still go on when somebody is to be timed next. So nobody makes one while another
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -17,8 +16,9 @@ from typing import IO
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.records import Limits
+from tilewright.records.file_lock import lock_when_free
 
-__all__ = ["PreforkPool", "locked", "open_lock", "turn"]
+__all__ = ["PreforkPool", "open_lock", "turn"]
 
 TURN_POLL_S = 0.005
 Fork = Callable[[str, Limits], Child]
@@ -38,25 +38,11 @@ def open_lock(name: str) -> IO[str]:
         raise InfrastructureError(f"cannot make the device lease in {folder}: {error}") from error
 
 
-def locked(file: IO[str]) -> bool:
-    """Take a lock if nobody has it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 @contextmanager
 def turn(lease: str, give_up: threading.Event) -> Iterator[bool]:
     """Take a lease in a moment in which nobody has it; `False` when told to give up."""
     with open_lock(lease) as file:
-        while not give_up.is_set():
-            if locked(file):
-                yield True
-                return
-            give_up.wait(TURN_POLL_S)
-        yield False
+        yield lock_when_free(file, give_up, TURN_POLL_S)
 
 
 class PreforkPool:

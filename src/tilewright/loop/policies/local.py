@@ -6,7 +6,6 @@ and no time is measured beside a model.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import queue
 import threading
@@ -22,6 +21,7 @@ from tilewright.evaluator.processes.host import lease_name, plan_cores
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message
+from tilewright.records import file_lock
 from tilewright.records.events import Ask, Reply
 
 __all__ = ["Local"]
@@ -148,7 +148,7 @@ class Local:
                 boundary(PolicyError, f"model {self.name}, {batch[0][1].id}"),
                 open_lock(self._lease) as lease,
             ):
-                fcntl.flock(lease, fcntl.LOCK_EX)
+                file_lock.lock(lease)
                 replies = self._sampled([messages for messages, _, _ in batch], batch[0][1])
         except Exception as error:  # noqa: BLE001 - whoever asked gets it
             if len(batch) > 1:

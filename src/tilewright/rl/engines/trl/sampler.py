@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from tilewright.evaluator.processes.host import lease_name, plan_cores
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.local import Heard
+from tilewright.records import file_lock
 from tilewright.rl.tokens import Sample, Sampling
 
 __all__ = ["TransformersSampler", "leased"]
@@ -34,7 +34,7 @@ def leased(device: str | None) -> Iterator[None]:
         return
     name = lease_name(find_device(device), plan_cores(list(os.sched_getaffinity(0))))
     with open_lock(name) as lease:
-        fcntl.flock(lease, fcntl.LOCK_EX)
+        file_lock.lock(lease)
         yield
 
 

@@ -21,7 +21,8 @@ from tests.training_fixtures import played, toy, write_model
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.processes.host import lease_name, plan_cores
-from tilewright.evaluator.processes.prefork import locked, open_lock
+from tilewright.evaluator.processes.prefork import open_lock
+from tilewright.records.file_lock import try_lock
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import pieces_of, rl_arguments
 from tilewright.rl.engines.trl.sampler import TransformersSampler, leased
@@ -290,7 +291,7 @@ def test_the_device_is_held_while_a_step_is_made_and_free_before_anybody_scores(
     class Look(transformers.TrainerCallback):
         def on_pre_optimizer_step(self, *_, **__):
             with open_lock(name) as lock:
-                found.append(locked(lock))
+                found.append(try_lock(lock))
 
         def on_step_end(self, *_, **__):
             with leased("cpu"):
