@@ -20,7 +20,7 @@ from tilewright.cli.options import (
     settings_options,
 )
 from tilewright.cli.output import print_line, printable
-from tilewright.cli.progress import describe
+from tilewright.cli.progress import LOUD, describe
 from tilewright.cli.run_output import usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError
@@ -35,8 +35,6 @@ from tilewright.serve.workspace import write_workspace
 
 __all__ = ["command"]
 
-LOUD = ("waiting", "retry")
-"""Events that are shown without --verbose."""
 Shown = Callable[[str, dict[str, Any]], None]
 
 

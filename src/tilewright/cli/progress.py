@@ -1,4 +1,4 @@
-"""Live progress on standard error: a status line on a terminal, else a few plain lines."""
+"""Live progress on standard error: a bar of rich on a terminal, else a few plain lines."""
 
 from __future__ import annotations
 
@@ -9,43 +9,42 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.status import Status
-from rich.text import Text
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
 
 from tilewright.cli.output import print_line, printable
 
-__all__ = ["Progress", "bar_of", "describe"]
+__all__ = ["LOUD", "Progress", "describe"]
 
-BAR_WIDTH = 20
-"""Characters of a progress bar."""
 FIRST_LINE_S = 2.0
 """Seconds until the first line without a terminal. A shorter command prints no progress."""
+SPEED_PERIOD_S = 86_400.0
+"""Seconds over which the remaining time is estimated. One evaluation may take minutes."""
+LOUD = ("waiting", "retry")
+"""Events that are written without `verbose`, because the user may have to act."""
 
 
 def describe(event: str, fields: dict[str, Any]) -> str:
     """Return an event of the evaluator in a few words, or an empty text if it is not shown."""
-    if event == "stage":
-        return str(fields["stage"])
-    if event == "sample":
-        return f"correctness: {fields['case']}, {fields['variation']}"
-    if event == "timing":
-        return f"timing: {fields['case']}"
-    if event == "waiting":
-        return str(fields["message"])
-    if event == "retry":
-        return f"evaluating again: {fields['because']}"
+    match event:
+        case "stage":
+            return str(fields["stage"])
+        case "sample":
+            return f"correctness: {fields['case']}, {fields['variation']}"
+        case "timing":
+            return f"timing: {fields['case']}"
+        case "waiting":
+            return str(fields["message"])
+        case "retry":
+            return f"evaluating again: {fields['because']}"
     return ""
-
-
-def bar_of(done: int, total: int, left_s: float | None) -> str:
-    """Return the progress as a bar and in words."""
-    full = BAR_WIDTH * done // max(total, 1)
-    words = f"[{'#' * full}{'.' * (BAR_WIDTH - full)}] {done} of {total}"
-    if left_s is None:
-        return words
-    return (
-        f"{words}, {left_s / 60:.0f} min left" if left_s > 90 else f"{words}, {left_s:.0f} s left"
-    )
 
 
 class Progress:
@@ -59,23 +58,27 @@ class Progress:
         self.what = what
         self.events = 0
         self._verbose = verbose
-        self._start = time.monotonic()
         self._now = "starting"
-        self._done: tuple[int, int] | None = None
-        self._before = 0
-        """The count of the first call of `reached`: a resumed run does not begin at 0."""
+        self._start = time.monotonic()
+        self._rich = RichProgress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=Console(stderr=True, highlight=False, markup=False),
+            transient=True,
+            refresh_per_second=4,
+            speed_estimate_period=SPEED_PERIOD_S,
+            get_time=time.monotonic,
+            disable=not sys.stderr.isatty(),
+        )
+        self._id = self._rich.add_task("", total=None)
         self._over = threading.Event()
-        self._status: Status | None = None
-        self._ticker: threading.Thread | None = None
+        self._ticker = threading.Thread(target=self._write_lines, daemon=True)
 
     def __enter__(self) -> Self:
         """Begin to show."""
-        if sys.stderr.isatty():
-            console = Console(stderr=True, highlight=False, markup=False)
-            self._status = console.status(Text(self._line()), refresh_per_second=4)
-            self._status.start()
-        elif not self._verbose:
-            self._ticker = threading.Thread(target=self._tick, daemon=True)
+        self._update()
+        self._rich.start()
+        if self._rich.disable and not self._verbose:
             self._ticker.start()
         return self
 
@@ -85,62 +88,69 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Take the line away."""
+        """Remove the line from the terminal."""
         self._over.set()
-        if self._status is not None:
-            self._status.stop()
-        if self._ticker is not None:
+        self._rich.stop()
+        if self._ticker.is_alive():
             self._ticker.join()
 
     def __call__(self, event: str, fields: dict[str, Any]) -> None:
         """Show an event."""
         self.events += 1
         text = describe(event, fields)
-        if not text:
-            return
-        self._now = text
-        if self._verbose or event in ("waiting", "retry"):
-            self._write()
-        if self._status is not None:
-            self._status.update(Text(self._line()))
+        if text:
+            self._update(text)
+            if self._verbose or event in LOUD:
+                self._write()
 
     def about(self, what: str) -> None:
-        """Name what the following events are about."""
-        self.what, self._now = what, "starting"
+        """Name the subject of the following events."""
+        self.what = what
+        self._update("starting")
         if self._verbose:
             self._write()
-        if self._status is not None:
-            self._status.update(Text(self._line()))
 
     def reached(self, done: int, total: int) -> None:
-        """Say how much of a known amount is done."""
-        if self._done is None:
-            self._before = done
-        self._done = done, total
-        if self._status is not None:
-            self._status.update(Text(self._line()))
+        """Show that `done` of `total` are done. A resumed run begins with a count above 0."""
+        if self._task.total is None:
+            bar = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._rich.columns = (*self._rich.columns, *bar)
+            self._rich.reset(self._id, total=total, completed=done)
+            # The speed is that between two samples; this is the first one.
+            self._rich.advance(self._id, 0)
+        else:
+            self._rich.update(self._id, total=total, completed=done)
 
     def note(self, text: str) -> None:
         """Write a line that stays."""
-        if self._status is not None:
-            self._status.console.print(f"tilewright: {printable(text)}")
-        else:
+        if self._rich.disable:
             print_line(printable(text))
+        else:
+            self._rich.console.print(f"tilewright: {printable(text)}")
 
-    def _line(self) -> str:
+    @property
+    def _task(self) -> Task:
+        return self._rich.tasks[0]
+
+    def _update(self, now: str | None = None) -> None:
+        self._now = now or self._now
         words = f"{self.what}: {self._now}" if self.what else self._now
-        if self._done is None:
-            return printable(words)
-        done, total = self._done
-        new = done - self._before
-        took_s = time.monotonic() - self._start
-        left_s = took_s * (total - done) / new if new and done < total else None
-        return printable(f"{bar_of(done, total, left_s)}, {words}")
+        self._rich.update(self._id, description=printable(words))
 
     def _write(self) -> None:
-        self.note(f"{self._line()}; {time.monotonic() - self._start:.1f} s so far")
+        """Write the state of the progress as a line."""
+        task, parts = self._task, list[str]()
+        if task.total is not None:
+            parts.append(f"{task.completed:.0f} of {task.total:.0f}")
+            left_s = task.time_remaining
+            if left_s:
+                parts.append(
+                    f"{left_s / 60:.0f} min left" if left_s > 90 else f"{left_s:.0f} s left"
+                )
+        line = ", ".join([*parts, task.description])
+        self.note(f"{line}; {time.monotonic() - self._start:.1f} s so far")
 
-    def _tick(self) -> None:
+    def _write_lines(self) -> None:
         wait = FIRST_LINE_S
         while not self._over.wait(wait):
             self._write()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
+import pytest
+from rich.console import Console
+
 from tilewright.cli import eval as eval_verb
 from tilewright.cli.eval import saved, wait_for_change
 from tilewright.cli.output import one_line, printable
-from tilewright.cli.progress import Progress, bar_of, describe
+from tilewright.cli.progress import Progress, describe
 
 
 def test_lines():
@@ -26,15 +31,30 @@ def test_progress_is_plain_where_there_is_no_terminal(capsys, monkeypatch):
     assert describe("unheard of", {}) == ""
 
 
-def test_a_bar_shows_how_much_is_done_and_what_is_left():
-    assert bar_of(0, 4, None) == "[....................] 0 of 4"
-    assert bar_of(1, 4, 60.0) == "[#####...............] 1 of 4, 60 s left"
-    assert bar_of(4, 4, None) == "[####################] 4 of 4"
-    assert bar_of(41, 250, 3600.0) == "[###.................] 41 of 250, 60 min left"
-    assert bar_of(0, 0, None) == "[....................] 0 of 0"
+@pytest.mark.parametrize(
+    ("done", "total", "took_s", "shown"),
+    [
+        (0, 4, 0.0, "0 of 4, bench"),
+        (1, 4, 20.0, "1 of 4, 60 s left, bench"),
+        (4, 4, 20.0, "4 of 4, bench"),
+        (41, 250, 706.3, "41 of 250, 60 min left, bench"),
+        (0, 0, 0.0, "0 of 0, bench"),
+    ],
+)
+def test_a_line_shows_how_much_is_done_and_the_remaining_time(
+    capsys, monkeypatch, done, total, took_s, shown
+):
+    now = [100.0]
+    monkeypatch.setattr("tilewright.cli.progress.time.monotonic", lambda: now[0])
+    with Progress("bench", verbose=True) as progress:
+        progress.reached(0, total)
+        now[0] += took_s
+        progress.reached(done, total)
+        progress("timing", {"case": "a"})
+    assert capsys.readouterr().err.startswith(f"tilewright: {shown}: timing: a; {took_s:.1f} s")
 
 
-def test_what_was_done_in_an_earlier_sitting_says_nothing_of_what_is_left(capsys, monkeypatch):
+def test_work_of_an_earlier_invocation_does_not_count_for_the_remaining_time(capsys, monkeypatch):
     now = [100.0]
     monkeypatch.setattr("tilewright.cli.progress.time.monotonic", lambda: now[0])
     with Progress("bench", verbose=True) as progress:
@@ -44,8 +64,22 @@ def test_what_was_done_in_an_earlier_sitting_says_nothing_of_what_is_left(capsys
         progress.reached(102, 110)
         progress("timing", {"case": "b"})
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("tilewright: [##################..] 100 of 110, bench: timing: a")
-    assert second.startswith("tilewright: [##################..] 102 of 110, 40 s left, bench:")
+    assert first.startswith("tilewright: 100 of 110, bench: timing: a")
+    assert second.startswith("tilewright: 102 of 110, 40 s left, bench: timing: b")
+
+
+def test_a_terminal_shows_a_bar_and_lines_that_stay(monkeypatch):
+    shown = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr("tilewright.cli.progress.Console", lambda **_: shown)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Progress("bench") as progress:
+        progress.reached(1, 4)
+        progress("sample", {"case": "[red]", "variation": "scale\x1b"})
+        progress.note("one is done")
+    text = shown.file.getvalue()
+    assert "bench: correctness: [red], scale\\x1b" in text
+    assert "1/4" in text
+    assert "tilewright: one is done" in text
 
 
 def test_a_save_is_seen_once_it_is_complete(tmp_path, monkeypatch):
