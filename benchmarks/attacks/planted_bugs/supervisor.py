@@ -141,7 +141,7 @@ HOUSEKEEPING = (
         ),
     ),
     *planted(
-        "evaluator/processes/prefork.py",
+        "records/file_lock.py",
         PIPELINE,
         (
             "the lease is not taken",

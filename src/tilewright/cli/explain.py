@@ -51,12 +51,19 @@ def command(
     if profile:
         report = _traced(report, settings)
     checks = _checks(report, settings.plugins)
-    script, why_none = reproducer(report)
+    missing: ConfigError | None = None
+    try:
+        script, why_none = reproducer(report)
+    except ConfigError as error:
+        # The report can be read without jinja2; only the script is missing.
+        script, why_none, missing = "", str(error), error
     written = _write(path if path.is_dir() else path.parent, script) if script else None
     if as_json:
         click.echo(json.dumps(_document(path, report, checks, written), indent=1))
     else:
         show(explain_view(report, checks, _about(report, written, script, why_none)))
+    if missing is not None:
+        raise missing
     print_line(f"run {path}; next: {_next(path, written)}")
     return 0
 

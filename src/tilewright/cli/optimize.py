@@ -27,6 +27,7 @@ from tilewright.cli.render_bench import turn_text
 from tilewright.cli.run_output import usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
+from tilewright.languages.python_template import require_templates
 from tilewright.loop.budget import usage_of
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.factory import choose_policy
@@ -131,6 +132,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     The evaluator judges each turn, and the next prompt shows the verdict. The best candidate is
     measured once more at the end and written to a file that runs on its own.
     """
+    require_templates("the file of the best candidate")
     session, settings, policy = opened(given, "optimize")
     usable_home(settings)
     ended = SearchResult()

@@ -44,7 +44,8 @@ def describe(event: str, fields: dict[str, Any]) -> str:
             return str(fields["message"])
         case "retry":
             return f"evaluating again: {fields['because']}"
-    return ""
+        case _:
+            return ""
 
 
 class Progress:

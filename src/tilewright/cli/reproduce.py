@@ -7,7 +7,6 @@ variations, weights and comparison. torch is not imported here.
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from tilewright.evaluator.pipeline.session import SLOTS, EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.base import BuildPlan
+from tilewright.languages.python_template import render_python
 from tilewright.languages.syntax import parse_tree
 from tilewright.records import (
     Case,
@@ -37,47 +37,10 @@ __all__ = ["Call", "Plan", "failing_case", "inlined", "plan_of", "reproducer"]
 Scalar = bool | int | float | str
 
 PACKAGE = Path(__file__).parent.parent
-TEMPLATE = Path(__file__).parent / "reproducer.txt"
+TEMPLATE = Path(__file__).with_suffix(".py.j2")
+HEADER = PACKAGE / "runner" / "loaders" / "tilewright.h"
 MAX_REPEATS = 64
 """Most repetitions of one input variation; the judge makes fewer."""
-
-HEAD = '''"""Reproduces the verdict of one candidate with plain torch. Written by
-`tilewright explain`.
-
-    python reproduce.py
-
-needs Python with torch{needs}. It exits with 1 if it reproduces the failure, else with 0.
-It runs the candidate as you, without a sandbox: read FILES below before you run it.
-
-The first part holds the problem, the candidate and the judge's seeds. The second part calls and
-compares both. The last part is the judge's own code.
-"""
-
-from __future__ import annotations
-
-import atexit
-import copy
-import functools
-import importlib.util
-import inspect
-import mmap
-import os
-import random
-import shutil
-import subprocess
-import sys
-import tempfile
-import traceback
-
-{environment}import torch
-
-try:
-    import numpy
-except ImportError:
-    numpy = None
-
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-'''
 
 
 @dataclass(frozen=True)
@@ -93,11 +56,6 @@ class Call:
     sample: None = None
     """Timed calls share input samples; the other calls do not."""
     perturb: None = None
-
-    def literal(self) -> str:
-        """Return the call as a line of Python."""
-        values = ", ".join(f'"{name}": {value!r}' for name, value in vars(self).items())
-        return f"    {{{values}}},\n"
 
 
 @dataclass(frozen=True)
@@ -126,14 +84,19 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
     build: BuildPlan = load("languages", report.request.candidate.language).plan(
         report.request.candidate
     )
-    parts = [_head(report), _constants(report, build, plan), _sources(report)]
-    template = TEMPLATE.read_text(encoding="ascii")
-    body, end = template.split('\n\nif __name__ == "__main__":', 1)
-    parts.append(f"\n\n{body}\n")
-    for path in _judge_files(report, build):
-        parts.append(f"\n\n# ---- tilewright/{path} ----\n\n{inlined(path)}")
-    parts.append(f'\n\nif __name__ == "__main__":{end}')
-    return "".join(parts), ""
+    language = report.request.candidate.language
+    script = render_python(
+        TEMPLATE,
+        needs={"triton": ", triton", "cpp": " and g++"}.get(language, ""),
+        interpreted=language == "triton",
+        constants=_constants(report, build, plan),
+        header=HEADER.read_text(encoding="ascii") if build.loader == "c_abi" else "",
+        calls=[vars(call) for call in plan.calls],
+        problem=report.request.problem.source.text,
+        files={file.path: file.text for file in report.request.candidate.files},
+        judge_files={path: inlined(path) for path in _judge_files(report, build)},
+    )
+    return script, ""
 
 
 def _why_none(report: EvalReport) -> str:
@@ -257,20 +220,12 @@ def _hidden(report: EvalReport) -> list[Case]:
     return hidden_cases(session)
 
 
-def _head(report: EvalReport) -> str:
-    language = report.request.candidate.language
-    lines = 'os.environ["TRITON_INTERPRET"] = "1"\n' if language == "triton" else ""
-    more = {"triton": ", triton", "cpp": " and g++"}.get(language, "")
-    return HEAD.format(environment=f"{lines}\n" if lines else "", needs=more)
-
-
-def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> str:
+def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> dict[str, Any]:
     request = report.request
     problem, strict = request.problem, request.protocol == "strict"
     timed = report.environment.host.get("timed_cores")
     said = getattr(report.outcome, "message", "").strip().partition("\n")[0]
-    header = PACKAGE / "runner" / "loaders" / "tilewright.h"
-    values: dict[str, Any] = {
+    return {
         "PROBLEM_ID": problem.id,
         "JUDGE_SAID": f"{report.verdict}: {said}".removesuffix(": "),
         "KIND": problem.kind,
@@ -293,33 +248,6 @@ def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> str:
         "COMPARED_FROM": plan.compared_from,
         "TIMED": plan.timed,
     }
-    lines = [f"{name} = {value!r}\n" for name, value in values.items()]
-    if build.loader == "c_abi":
-        lines.append(f"HEADER = {quoted(header.read_text(encoding='ascii'))}\n")
-    lines.append(f"CALLS = [\n{''.join(call.literal() for call in plan.calls)}]\n")
-    return "".join(lines)
-
-
-def _sources(report: EvalReport) -> str:
-    request = report.request
-    text = f"\n# ---- The problem ----\n\nPROBLEM = {quoted(request.problem.source.text)}\n"
-    text += "\n# ---- The candidate ----\n\nFILES = {\n"
-    for file in request.candidate.files:
-        text += f"    {json.dumps(file.path)}: {quoted(file.text)},\n"
-    return text + "}\n"
-
-
-def quoted(text: str) -> str:
-    """Return a literal of `text`, in a readable form if possible."""
-    for mark in ('"""', "'''"):
-        raw = f"r{mark}{text}{mark}"
-        try:
-            if ast.literal_eval(raw) == text:
-                return raw
-        except (SyntaxError, ValueError):
-            continue
-    lines = text.splitlines(keepends=True) or [""]
-    return "(\n" + "".join(f"        {line!a}\n" for line in lines) + "    )"
 
 
 def _judge_files(report: EvalReport, build: BuildPlan) -> Iterator[str]:

@@ -9,21 +9,24 @@ import sys
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 
 from tests import sample_reports as reports
 from tests.unit.problems.sets.test_gold_file import gold
+from tilewright.cli.main import cli
 from tilewright.cli.reproduce import (
     Slots,
     failing_case,
     inlined,
     plan_of,
-    quoted,
     reproducer,
 )
 from tilewright.evaluator.seeds import derive
+from tilewright.languages.python_template import quoted
 from tilewright.problems.loader import bundled_names, find_problem
 from tilewright.problems.sets.gold_file import problem_of
 from tilewright.records import Candidate, EvalReport, Failed, Incorrect, Problem, SourceFile
+from tilewright.records.run_folder import create_run, write_report
 
 torch = pytest.importorskip("torch")
 
@@ -223,3 +226,25 @@ def test_numbers_in_the_script_are_those_of_the_report(tmp_path):
     assert made["RULE"] == {"name": "allclose", "tolerance": 0.01}
     assert made["WEIGHTS_SEED"] is None
     assert json.loads(json.dumps(made["CALLS"][0]["params"])) == {"rows": 3, "cols": 5}
+
+
+def test_without_jinja2_a_report_is_shown_and_the_script_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    folder = create_run(tmp_path / "runs", "")
+    write_report(folder, reports.incorrect())
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = run(cli, ["explain", str(folder)])
+    assert result.exit_code == 2
+    assert "Reproducer" in result.stdout
+    assert result.stderr.splitlines()[-1] == (
+        "tilewright: error: reproduce.py is written with jinja2, which is not installed: "
+        "pip install 'tilewright[templates]'"
+    )
+    assert not (folder / "reproduce.py").exists()
+    write_report(folder, reports.correct())
+    assert run(cli, ["explain", str(folder)]).exit_code == 0
+    result = run(cli, ["optimize", "rmsnorm", "--model", "recorded:bundled"])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "the file of the best candidate is written with jinja2" in result.stderr
