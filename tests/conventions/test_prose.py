@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -11,6 +13,8 @@ import pytest
 import yaml
 
 from tests.conventions.tree import ROOT
+from tilewright.records.version1 import VALUES
+from tilewright.wire.names import ISOLATION_LAYERS
 
 REFUSED = yaml.safe_load((ROOT / "tests/conventions/refused_prose.yaml").read_text())
 
@@ -115,3 +119,79 @@ def test_no_package_has_more_findings_than_its_baseline():
     command = [sys.executable, str(ROOT / "docs" / "_prose.py")]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+GLOSSARY = (ROOT / "docs" / "explanation" / "glossary.md").read_text(encoding="utf-8")
+MAX_TERMS = 70
+REQUIRED_TERMS = (
+    *("problem", "case", "candidate", "baseline", "implementation", "judge", "runner"),
+    *("supervisor", "sandbox", "isolation layer", "verdict", "finding", "label", "protocol"),
+    *("input sample", "input variation", "tolerance", "process-to-process variation"),
+    *("process replicate", "ABBA block", "launch suppression", "lease", "trial", "estimate"),
+    *("turn", "trajectory", "rollout", "run", "strategy", "archive", "operator", "selector"),
+    *("engine", "integration"),
+)
+
+
+def glossary_rows(page: str) -> list[list[str]]:
+    table = page.partition("\n## Terms\n")[2].partition("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def glossary_faults(page: str) -> list[str]:
+    rows = glossary_rows(page)
+    terms = [row[0] for row in rows]
+    found = [f"{len(rows)} terms, most {MAX_TERMS}"] if len(rows) > MAX_TERMS else []
+    found += [f"{term}: defined twice" for term in sorted({t for t in terms if terms.count(t) > 1})]
+    found += [f"{term}: missing" for term in REQUIRED_TERMS if term not in terms]
+    for row in rows:
+        if len(row) != 3 or not all(row):
+            found.append(f"{row[0]}: needs a definition and a source")
+        elif len(re.findall(r"\.(?:\s|$)", row[1])) not in (1, 2):
+            found.append(f"{row[0]}: the definition has one or two sentences")
+        elif "tilewright" in row[2] or re.search(r"\]\((?!https://)", row[2]):
+            found.append(f"{row[0]}: the source lies inside this project")
+    return found
+
+
+def visible_codes() -> set[str]:
+    """Return the codes that reports may hold: of findings, labels, layers, stages and reasons."""
+    schema = json.loads((ROOT / "docs/reference/schema/eval-report.json").read_text())
+    failed = schema["$defs"]["Failed"]["properties"]
+    listed = {**schema["$defs"], **failed}
+    enums = [item["enum"] for item in listed.values() if "enum" in item]
+    renamed = [("Finding", "code"), ("Label", "name"), ("StageRecord", "name")]
+    renamed += [("Failed", "reason"), ("Unjudged", "reason"), ("Protection", "name")]
+    found = {code for record, key in renamed for code in VALUES[record][key].values()}
+    assert any("memory_corruption" in values for values in enums)
+    return found | set(ISOLATION_LAYERS) | {str(code) for values in enums for code in values}
+
+
+def test_the_glossary_has_few_terms_with_a_definition_and_an_outside_source():
+    assert glossary_faults(GLOSSARY) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("| turn |", "| a |  | s |\n| turn |", "a: needs a definition and a source"),
+        ("| turn |", "| a | It is b. |  |\n| turn |", "a: needs a definition and a source"),
+        ("| turn |", "| a | It is b. | [c](c.md) |\n| turn |", "a: the source lies inside"),
+        ("| turn |", "| a | A. B. C. | s |\n| turn |", "a: the definition has one or two"),
+        ("| turn |", "| trial | B. | s |\n| turn |", "trial: defined twice"),
+        ("| turn |", "| answer |", "turn: missing"),
+        ("| turn |", "".join(f"| a{n} | B. | s |\n" for n in range(71)) + "| turn |", "141 terms"),
+    ],
+)
+def test_a_faulty_glossary_is_found(old, new, fault):
+    assert any(found.startswith(fault) for found in glossary_faults(GLOSSARY.replace(old, new)))
+
+
+def unexplained(page: str) -> list[str]:
+    return sorted(visible_codes() - set(re.findall(r"`([a-z0-9_]+)`", page)))
+
+
+def test_the_glossary_explains_every_code_of_a_report():
+    assert unexplained(GLOSSARY) == []
+    assert unexplained(GLOSSARY.replace("`rlimits`", "")) == ["rlimits"]
