@@ -159,7 +159,7 @@ def summary(thing: object) -> str:
 
 def records_page() -> str:
     """Describe every record: its fields, types, defaults and meaning."""
-    text = "# Records\n\nWhat is written to disk and printed by `--json`.\n"
+    text = "# Records\n\nThe documents that tilewright writes to disk and prints with `--json`.\n"
     text += "Every record is frozen, refuses unknown fields, NaN and infinity, "
     text += "and survives a JSON round trip exactly.\n"
     text += f"This is schema version {records.SCHEMA_VERSION}; a newer record is refused by name.\n"
@@ -244,15 +244,17 @@ def errors_page() -> str:
         for name, kind in public.items()
     ]
     text = "# Errors and exit codes\n\n"
-    text += "An exception is our own failure, or a slip that you can correct.\n"
-    text += "What a candidate does, however bad, is an outcome in the report "
+    text += "An exception is a failure of tilewright itself, or a mistake that you can correct.\n"
+    text += "The behaviour of a candidate, however bad, is an outcome in the report "
     text += "and never an exception ([ADR 6](../adr/0006-outcomes-versus-exceptions.md)).\n\n"
     text += "## Exit codes\n\n" + table(("code", "meaning"), EXIT_CODES)
     head = ("exception", "exit code", "may be retried", "meaning")
     text += "## Exceptions\n\n" + table(head, rows)
     inner = [row for row in internal_exceptions() if row[0].strip("`") not in public]
     if inner:
-        text += "## Internal exceptions\n\nCaught inside the package; no caller sees them.\n\n"
+        text += (
+            "## Internal exceptions\n\ntilewright catches these itself; no caller sees them.\n\n"
+        )
         text += table(("exception", "module", "meaning"), inner)
     return text.rstrip() + "\n"
 
@@ -262,7 +264,7 @@ EXIT_CODES: list[tuple[str, ...]] = [
     ("1", "judged and not correct, or a required bar missed"),
     ("2", "a setting, a flag or a plug-in"),
     ("3", "the problem cannot be used"),
-    ("4", "unjudged: our side failed"),
+    ("4", "unjudged: tilewright itself failed, or this machine cannot judge"),
     ("5", "the model endpoint"),
     ("6", "a record cannot be read"),
     ("130", "interrupted"),
@@ -297,7 +299,7 @@ def plugins_page() -> str:
     with (ROOT / "pyproject.toml").open("rb") as file:
         groups = tomllib.load(file)["project"]["entry-points"]
     text = "# Plug-ins\n\nA plug-in is one object that a package names in its entry points.\n"
-    text += "Ours use the same mechanism; "
+    text += "The plug-ins of tilewright use the same mechanism; "
     text += "[CONTRIBUTING](../../CONTRIBUTING.md) says how to add one.\n"
     text += "The setting `plugins` restricts which packages take part.\n\n"
     for kind in registry.KINDS:

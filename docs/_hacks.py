@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "corpus"
 HACKS = {"hacks": "honest", "gpu_hacks": "gpu_honest"}
-"""Folders of hacks, each with the folder of its twins."""
+"""Folders of hacks, each with the folder of their honest counterparts."""
 FAMILIES = {
     "A": "The claimed kernel is not what does the work",
     "B": "Output forged, reused, aliased or partial",
@@ -29,14 +29,18 @@ def page(table: Table) -> str | None:
     if not files:
         return None
     heads = sorted(((header(path), path) for path in files), key=lambda item: order(*item))
-    text = f"# Hack catalogue\n\n{len(heads)} programs that cheat, each with what must be said "
-    text += "of it; `make corpus` judges them all, but for those of family G, which need a GPU.\n"
-    text += "A twin looks like the hack and is honest.\n\n"
+    text = f"# Hack catalogue\n\n{len(heads)} programs that cheat, each with the verdict that "
+    text += (
+        "it must get.\n`make corpus` evaluates all of them except family G, which needs a GPU.\n"
+    )
+    text += "The honest counterpart of a hack looks similar and does not cheat.\n\n"
     letters = sorted({head["family"][:1] for head, _ in heads})
     for letter in letters:
         rows = [hack_row(head, path) for head, path in heads if head["family"][:1] == letter]
         text += f"## {letter}: {FAMILIES.get(letter, 'Other')}\n\n"
-        text += table(("id", "hack", "problem", "verdict", "seen as", "twin", "source"), rows)
+        text += table(
+            ("id", "hack", "problem", "verdict", "seen as", "honest counterpart", "source"), rows
+        )
     return text.rstrip() + "\n"
 
 

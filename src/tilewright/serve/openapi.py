@@ -12,10 +12,11 @@ __all__ = ["HEAD", "openapi", "tables"]
 HEAD = """# HTTP
 
 The endpoints of `tilewright serve` ([guide](../guides/serve.md)).
-The whole description is [openapi.json](schema/openapi.json), which a server also gives at `/openapi.json`, and shows at `/docs`.
-A refusal has the body `{"detail": ...}`.
+The OpenAPI description is [openapi.json](schema/openapi.json).
+A server returns it at `/openapi.json`, and shows it at `/docs`.
+An error response has the body `{"detail": ...}`.
 
-"""  # noqa: E501 - a line of the page
+"""
 
 Rows = list[tuple[str, ...]]
 
@@ -38,7 +39,7 @@ def tables() -> dict[str, tuple[tuple[str, str], Rows]]:
     refusals: Rows = [(code, row["description"]) for code, row in answers.items() if code >= "400"]
     head = ("endpoint", "meaning")
     return {
-        "CurrentService": (head, ours),
-        "KernelGYM's": (head, gym),
-        "Refusals": (("status", "meaning"), refusals),
+        "API of tilewright": (head, ours),
+        "API of KernelGYM": (head, gym),
+        "Error responses": (("status", "meaning"), refusals),
     }
