@@ -101,7 +101,7 @@ def reproduced(run_folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
 
 
-def test_an_honest_candidate():
+def test_an_honest_candidate_is_correct_on_the_command_line():
     answer = judge("honest", "--json", *QUICK)
     assert answer.returncode == 0, answer.stderr
     document = json.loads(answer.stdout)
@@ -193,7 +193,7 @@ def test_a_replay_draws_the_same_inputs_and_judges_again():
     assert second.outcome == first.outcome
 
 
-def test_bad_candidates_and_problems():
+def test_bad_candidates_and_problems_have_their_exit_codes():
     answer = judge("broken")
     assert answer.returncode == 1
     assert answer.stdout.startswith("failed  ")
@@ -209,14 +209,14 @@ def test_bad_candidates_and_problems():
     assert json.loads(answer.stdout)["verdict"] == "correct"
 
 
-def test_the_same_work_is_answered_from_the_store():
+def test_repeated_work_is_answered_from_the_report_cache():
     for _ in range(2):
         answer = judge("odd", "--reuse", *UNTIMED)
         assert answer.returncode == 1
     assert "answered from the store" in answer.stderr
 
 
-def test_a_layer_that_is_not_there_leaves_the_candidate_unjudged():
+def test_a_missing_required_layer_leaves_the_candidate_unjudged():
     answer = judge("honest", "--require-isolation", "moat", *UNTIMED)
     assert answer.returncode in (2, 4)
     assert "moat" in answer.stdout + answer.stderr
@@ -235,7 +235,7 @@ def small_disk(folder):
     subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_full_disk_loses_nothing(home, small_disk):
+def test_a_full_disk_loses_no_report(home, small_disk):
     answer = judge("odd", "--out", str(small_disk), *UNTIMED)
     assert answer.returncode == 2
     assert answer.stdout.startswith("incorrect  ")
@@ -326,7 +326,7 @@ def test_an_interrupt_leaves_neither_a_process_nor_a_run_folder(folder, send):
     assert list((folder / "runs").iterdir()) == []
 
 
-def test_demo_judges_what_the_headers_foretell(folder, monkeypatch):
+def test_demo_verdicts_are_those_that_the_headers_state(folder, monkeypatch):
     exhibits = folder / "exhibits"
     exhibits.mkdir()
     names = ("honest_workspace_reuse.py", "softmax_without_max.py")
@@ -348,13 +348,13 @@ def test_demo_judges_what_the_headers_foretell(folder, monkeypatch):
     assert json.loads(answer.stdout)[0]["as_expected"] is False
 
 
-def test_every_exhibit_has_a_header():
+def test_every_demo_file_has_a_header():
     found = demo.exhibits(demo.DEMO)
     assert len(found) >= 8
     assert {"correct", "incorrect"} <= {verdict for item in found for verdict in item.expect}
 
 
-def test_doctor_and_its_calibration(folder, monkeypatch):
+def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
     monkeypatch.setattr(doctor, "AA_RUNS", 1)
     monkeypatch.setattr(doctor, "CALIBRATION_PROBLEMS", ("add_relu",))
     words = ["doctor", "--json", "--calibrate", "--runs", "2", *QUICK]
@@ -371,7 +371,7 @@ def test_doctor_and_its_calibration(folder, monkeypatch):
     assert document["noise"]["runs"] in (1, 4, 5, 6, 7, 8)
 
 
-def test_a_new_problem_works_as_it_is():
+def test_a_generated_problem_is_judged_unchanged():
     assert run("problems", "new", "mine").returncode == 0
     answer = run("eval", "mine/candidate.py", "-p", "mine", *UNTIMED)
     assert answer.returncode == 0, answer.stdout

@@ -104,7 +104,7 @@ def test_a_right_candidate_is_correct_and_timed(bench):
     assert EvalReport.from_json(report.to_json()) == report
 
 
-def test_a_warm_judge_serves_the_next_candidate(bench):
+def test_an_idle_judge_serves_the_next_candidate(bench):
     bench.judge(request(RIGHT))
     before = bench.inits()
     report = bench.judge(request(RIGHT + "# again\n"))
@@ -115,7 +115,7 @@ def test_a_warm_judge_serves_the_next_candidate(bench):
 
 
 @needs_compiler
-def test_a_cpp_candidate_is_built_once_and_knocked_out(bench):
+def test_a_cpp_candidate_is_built_once_and_its_launches_suppressed(bench):
     asked = request(CPP, path="work.cpp", timing=TIMED, baselines=EAGER)
     first = bench.judge(asked)
     start = time.monotonic()
@@ -193,7 +193,7 @@ def test_a_triton_candidate_is_judged_and_not_timed(bench):
         ("    kernel[", "    return x + x\n    kernel["),
     ],
 )
-def test_a_decoy_is_rejected(bench, old, new):
+def test_an_unused_kernel_is_rejected(bench, old, new):
     report = bench.judge(request(TRITON_ABSOLUTE.replace(old, new), ABSOLUTE))
 
     assert isinstance(report.outcome, Rejected)
@@ -236,7 +236,7 @@ def test_a_candidate_that_is_wrong_only_at_other_sizes_is_found(bench):
     assert report.outcome.case.startswith("hidden")
 
 
-def test_overwritten_inputs_reject(bench):
+def test_overwritten_inputs_reject_the_candidate(bench):
     source = "def work(x):\n    return x.tanh_() * 2\n"
     report = bench.judge(request(source, timing=TIMED, baselines=EAGER))
 
@@ -298,7 +298,7 @@ def test_calls_of_a_gold_file_are_made_as_its_tests_make_them(bench, text, verdi
     assert bool(report.comparisons) == (verdict == "correct")
 
 
-def test_published_rules_are_kept_beside_ours(bench):
+def test_the_official_protocol_is_judged_by_its_own_rules(bench):
     source = RIGHT.replace("* 2", "* 2 + 1e-3").replace("torch.tanh(x)", "x.tanh()")
     report = bench.judge(request(source, protocol="official", timing=TIMED, baselines=EAGER))
 
@@ -309,7 +309,7 @@ def test_published_rules_are_kept_beside_ours(bench):
     assert report.speedup_low is None
 
 
-def test_a_file_is_a_baseline_in_a_process_of_its_own(bench):
+def test_a_candidate_file_can_be_a_baseline_in_its_own_process(bench):
     slow = RIGHT.replace("    return", "    import time; time.sleep(0.002)\n    return")
     given = problem()
     baselines = (Baseline(name="slow", kind="candidate", candidate=candidate(slow, given)),)
@@ -321,7 +321,7 @@ def test_a_file_is_a_baseline_in_a_process_of_its_own(bench):
 
 
 @pytest.mark.parametrize("broken", ["def work(x):\n    raise KeyError(x)\n", "def work(:\n"])
-def test_a_baseline_that_fails_is_no_fault_of_the_candidate(bench, broken):
+def test_a_failing_baseline_does_not_fail_the_candidate(bench, broken):
     baselines = (Baseline(name="bad", kind="candidate", candidate=candidate(broken, problem())),)
     with pytest.raises(ProblemError, match="baseline 'bad' failed"):
         bench.judge(request(RIGHT, timing=TIMED, baselines=baselines))
@@ -335,7 +335,7 @@ def test_a_baseline_that_fails_is_no_fault_of_the_candidate(bench, broken):
         ("torch.tanh(x) * 2", "x @ x @ x", "running the reference"),
     ],
 )
-def test_a_problem_that_fails_is_named_by_step(bench, old, new, step):
+def test_a_failing_problem_is_named_with_its_step(bench, old, new, step):
     with pytest.raises(ProblemError, match=f"test: {step}"):
         bench.judge(request(RIGHT, TWICE.replace(old, new)))
 
@@ -351,7 +351,7 @@ def test_a_random_problem_is_not_judged_unless_the_stream_is_reproduced(bench):
     assert report.outcome.reason == "nondeterministic_reference"
 
 
-def test_a_required_layer_that_is_not_there_means_no_candidate_runs(bench):
+def test_without_a_required_layer_no_candidate_runs(bench):
     marker = bench.host.home / "ran"
     source = f"open({str(marker)!r}, 'w')\n{RIGHT}"
     report = bench.judge(request(source, require_isolation=("levitation",)))
@@ -370,7 +370,7 @@ def test_the_layers_are_reported(bench):
     assert all(item.detail for item in report.isolation if not item.active)
 
 
-def test_nothing_is_left_of_an_evaluation(bench: Bench):
+def test_an_evaluation_leaves_no_descriptors_or_memory_behind(bench: Bench):
     bench.judge(request(RIGHT))
     before = len(os.listdir("/proc/self/fd")), len(os.listdir("/dev/shm"))
     for source in (RIGHT, RIGHT.replace("* 2", "* 3"), "import os\nos._exit(3)\ndef work(x): 0\n"):

@@ -110,7 +110,7 @@ def work(x):
     assert (report.outcome.stage, report.outcome.reason) == ("correctness", reason)
 
 
-def test_memory_outside_the_heap_is_bounded_too(bench):
+def test_memory_outside_the_heap_is_bounded(bench):
     source = (
         WORK
         + "import mmap; global k; k = mmap.mmap(-1, 3 << 30)\n"
@@ -123,7 +123,7 @@ def test_memory_outside_the_heap_is_bounded_too(bench):
     assert report.outcome.reason == "out_of_memory"
 
 
-def test_a_crash_in_a_timed_call_is_the_candidates(bench):
+def test_a_crash_in_a_timed_call_fails_the_candidate(bench):
     source = (
         "import os, torch\ncalls = []\ndef work(x):\n    calls.append(1)\n"
         "    if len(calls) > 25: os.abort()\n    return torch.tanh(x) * 2\n"
@@ -152,7 +152,7 @@ def test_the_whole_evaluation_has_a_deadline(bench):
         ("import os; os._exit(3)", "correct"),
     ],
 )
-def test_what_happens_at_exit_is_told(bench, exit_code, verdict):
+def test_crashes_and_delays_at_exit_are_reported(bench, exit_code, verdict):
     source = f"import atexit\ndef leave():\n    {exit_code}\natexit.register(leave)\n{RIGHT}"
     report = bench.judge(request(source, limits=SHORT))
 
@@ -171,7 +171,7 @@ def test_printing_is_kept_up_to_its_limit(bench):
     assert report.candidate_output == "y" * 100 + "\n" + "z" * 1899
 
 
-def test_a_judge_that_dies_is_replaced_and_everything_judged_again(bench):
+def test_a_judge_that_dies_is_replaced_and_the_evaluation_repeated(bench):
     killed: list[int] = []
 
     def kill_the_judge(event, _):
@@ -187,7 +187,7 @@ def test_a_judge_that_dies_is_replaced_and_everything_judged_again(bench):
     assert "the judge was lost" in bench.named("retry")[0]["because"]
 
 
-def test_a_judge_that_dies_twice_is_our_failure(bench):
+def test_a_judge_that_dies_twice_is_an_infrastructure_error(bench):
     # It is the problem's code that kills it, in a way that nothing can report.
     deadly = TWICE.replace("def inputs", "import os\n\ndef inputs").replace(
         "torch.tanh(x) * 2", "os._exit(0) if x.numel() else x"
@@ -209,7 +209,7 @@ def test_a_forkserver_that_dies_is_started_again(bench):
     assert bench.host.forkserver.starts == starts + 1
 
 
-def test_what_the_client_raises_ends_everything(bench):
+def test_an_exception_of_the_client_ends_every_process(bench):
     class Gone(Exception):
         pass
 
@@ -229,7 +229,7 @@ def test_what_the_client_raises_ends_everything(bench):
     assert bench.inits() == []
 
 
-def test_an_evaluation_waits_for_the_device_and_says_so(bench, monkeypatch):
+def test_an_evaluation_waits_for_the_device_and_reports_it(bench, monkeypatch):
     monkeypatch.setattr(host, "LEASE_NOTICE_S", 0.2)
     name = "cpu-" + "-".join(str(core) for core in bench.host.cores.runners)
     lock = Path("/tmp") / f"tilewright-leases-{os.getuid()}" / f"{name}.lock"
@@ -248,7 +248,7 @@ def test_an_evaluation_waits_for_the_device_and_says_so(bench, monkeypatch):
     assert name in bench.named("waiting")[0]["message"]
 
 
-def test_a_problem_of_too_many_values_is_no_fault_of_the_candidate(bench):
+def test_a_problem_of_too_many_values_does_not_fail_the_candidate(bench):
     many = TWICE.replace("generator=generator),)", "generator=generator), list(range(60000)))")
     many = many.replace("reference(x)", "reference(x, many)")
 
@@ -256,7 +256,7 @@ def test_a_problem_of_too_many_values_is_no_fault_of_the_candidate(bench):
         bench.judge(request(RIGHT.replace("work(x)", "work(x, many)"), many))
 
 
-def test_threads_of_this_process_do_no_harm(bench):
+def test_threads_of_the_calling_process_do_not_prevent_an_evaluation(bench):
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
     thread.start()
@@ -267,7 +267,7 @@ def test_threads_of_this_process_do_no_harm(bench):
         thread.join()
 
 
-def test_a_child_that_is_gone_already_can_be_killed_again_and_retired(bench):
+def test_an_ended_child_can_be_killed_again_and_retired(bench):
     child = bench.host.spawn("runner", LIMITS)
     child.wait_ready()
     child.kill()

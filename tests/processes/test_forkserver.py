@@ -111,12 +111,12 @@ def server() -> Iterator[Server]:
     made.process.stderr.close()
 
 
-def test_it_has_one_thread(server):
+def test_the_forkserver_has_one_thread(server):
     assert server.up.kind == "up"
     assert server.up.fields == {"threads": 1}
 
 
-def test_a_child_plays_its_role_and_says_which_layers_hold(server):
+def test_a_child_runs_its_role_and_reports_its_layers(server):
     child = server.fork()
     ready = child.channel.receive(time.monotonic() + 20)
     assert ready.kind == "ready"
@@ -134,7 +134,7 @@ def test_a_child_plays_its_role_and_says_which_layers_hold(server):
     ("fields", "signalled", "code"),
     [({"code": 3}, 0, 3), ({"signal": 9}, 9, 0), ({"signal": 11}, 11, 0), ({"code": 0}, 0, 0)],
 )
-def test_how_a_child_ended_is_told(server, fields, signalled, code):
+def test_the_exit_status_of_a_child_is_reported(server, fields, signalled, code):
     child = server.fork()
     child.channel.receive(time.monotonic() + 20)
     child.channel.send("end", fields)
@@ -146,7 +146,7 @@ def test_how_a_child_ended_is_told(server, fields, signalled, code):
     assert (os.WTERMSIG(status) if signalled else os.WEXITSTATUS(status)) == (signalled or code)
 
 
-def test_what_is_printed_is_there_before_the_end(server):
+def test_printed_text_can_be_read_before_the_child_ends(server):
     child = server.fork()
     child.channel.receive(time.monotonic() + 20)
     child.ask("echo")
@@ -191,7 +191,7 @@ def test_children_that_ended_are_collected_at_the_next_fork(server):
     assert below == [str(last.pid)]
 
 
-def test_it_does_not_start_for_a_supervisor_that_is_gone():
+def test_the_forkserver_does_not_start_without_its_supervisor():
     process, channel = started(1)
     with pytest.raises(ChannelClosed):
         channel.receive(time.monotonic() + 60)

@@ -53,7 +53,7 @@ def test_a_layer_holds(layer: str) -> None:
 
 
 @pytest.mark.parametrize("layer", ISOLATION_LAYERS)
-def test_an_attack_gets_through_when_its_layer_is_off(layer: str) -> None:
+def test_an_attack_succeeds_when_its_layer_is_off(layer: str) -> None:
     found = probe(replace(WHOLE, layers=WHOLE.layers - {layer}))
     assert found[layer].startswith("switched off; got through: ")
     red = {other for other, text in found.items() if text} - {layer}
@@ -141,7 +141,7 @@ def test_without_layers_an_attack_succeeds(name: str, bystander: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "layer"), PLANNED_REPLICATES)
-def test_a_single_layer_stops_it(name: str, layer: str, bystander: int) -> None:
+def test_a_single_layer_stops_its_attack(name: str, layer: str, bystander: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         only = replace(NONE, layers=frozenset({layer}))
@@ -169,7 +169,7 @@ def test_a_thread_can_be_named_without_which_cuda_does_not_start() -> None:
     assert run(without, lambda: os.path.exists(f"/proc/{os.getppid() + 10_000}")) == "False"
 
 
-def test_the_init_cannot_be_looked_into_or_ended() -> None:
+def test_the_init_process_cannot_be_inspected_or_ended() -> None:
     assert run(WHOLE, lambda: Path("/proc/1/environ").read_bytes()) == "PermissionError"
     assert run(WHOLE, lambda: os.listdir("/proc/1/fd")) == "PermissionError"
     assert run(WHOLE, lambda: os.kill(1, signal.SIGKILL)) == "PermissionError"
@@ -201,7 +201,7 @@ def test_signals_environment_and_streams_are_fresh() -> None:
     assert answer.endswith(f"{['/dev/null'] * 3}]")
 
 
-def test_a_full_tmp_is_an_error_and_nothing_reaches_the_host() -> None:
+def test_a_full_tmp_is_an_error_and_writes_no_host_file() -> None:
     def fill() -> None:
         for number in range(10):
             Path(f"/tmp/{number}").write_bytes(bytes(8 << 20))

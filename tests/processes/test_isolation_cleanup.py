@@ -38,7 +38,7 @@ def test_the_status_pipe_tells_how_the_payload_ended() -> None:
     assert ends(broken) == struct.pack("<i", 70 << 8)
 
 
-def test_system_exit_finalises_there_and_passes_no_frame_of_the_forkserver() -> None:
+def test_system_exit_runs_exit_handlers_in_the_payload_only() -> None:
     read_end, write_end = os.pipe()
 
     def leave(_: dict[str, str]) -> int:
@@ -85,7 +85,7 @@ FORKSERVER = """
 """
 
 
-def test_everything_dies_with_the_forkserver() -> None:
+def test_all_processes_die_with_the_forkserver() -> None:
     code = textwrap.dedent(FORKSERVER.format(tests=str(Path(__file__).parent)))
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forkserver:
@@ -107,7 +107,7 @@ def running(process: Path) -> bool:
         return False
 
 
-def test_nothing_is_left_after_fifty_runs() -> None:
+def test_fifty_runs_leave_no_resources_behind() -> None:
     def state() -> tuple[object, ...]:
         return (
             Path("/proc/self/mountinfo").read_text(),
@@ -201,7 +201,7 @@ CUDA = """
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="no CUDA device")
-def test_cuda_runs_inside() -> None:
+def test_cuda_runs_inside_the_sandbox() -> None:
     code = textwrap.dedent(CUDA.format(tests=str(Path(__file__).parent)))
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(

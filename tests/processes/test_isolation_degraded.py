@@ -50,7 +50,7 @@ def as_ordinary_user(python: str, code: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_an_ordinary_user_gets_all_but_the_other_uid() -> None:
+def test_an_ordinary_user_gets_all_layers_but_the_separate_uid() -> None:
     ask = "import sys, tilewright.runner; print(sys.version_info >= (3, 11))"
     for python in (sys.executable, "/usr/bin/python3"):
         try:
@@ -74,7 +74,7 @@ def test_an_ordinary_user_gets_all_but_the_other_uid() -> None:
 
 @needs_root
 @pytest.mark.parametrize("kept", [(), (syscalls.CLONE_NEWPID, syscalls.CLONE_NEWNS)])
-def test_namespaces_that_cannot_be_had_are_named(
+def test_unavailable_namespaces_are_named(
     kept: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = syscalls.clone
@@ -104,7 +104,7 @@ def test_namespaces_that_cannot_be_had_are_named(
     [(mounts, "build", "mount_namespace"), (landlock, "restrict", "landlock"),
      (seccomp, "install", "seccomp")],
 )  # fmt: skip
-def test_a_step_that_fails_is_named_and_the_rest_goes_on(
+def test_a_failing_step_is_named_and_the_other_layers_hold(
     module: object, step: str, layer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> str:
@@ -118,7 +118,7 @@ def test_a_step_that_fails_is_named_and_the_rest_goes_on(
 
 
 @needs_root
-def test_a_view_that_breaks_off_leaves_the_host_in_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_pivot_root_leaves_the_host_mounts_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EINVAL, "the root is no mount")
 
@@ -216,7 +216,7 @@ def test_the_filter_answers_every_call(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_the_door_asks_of_processes_and_refuses_timers(machine: str) -> None:
+def test_the_process_creation_guard_asks_for_forks_and_refuses_timers(machine: str) -> None:
     column, arch = MACHINES[machine]
     program = seccomp.asking_program(machine)
     timers, clone = ((222, 283), (107, 85))[column], (56, 220)[column]
@@ -228,6 +228,6 @@ def test_the_door_asks_of_processes_and_refuses_timers(machine: str) -> None:
     assert judge(program, arch, clone, 0x3D0F00) == ALLOWED
 
 
-def test_a_machine_without_a_filter_is_told_so() -> None:
+def test_a_machine_without_a_seccomp_filter_raises() -> None:
     with pytest.raises(OSError, match="no seccomp filter for riscv64"):
         seccomp.program("riscv64")

@@ -81,7 +81,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     made.close()
 
 
-def test_a_frozen_tree_does_nothing_until_it_is_thawed(tree):
+def test_a_frozen_process_tree_does_nothing_until_it_resumes(tree):
     tree.child.tree.freeze()
     time.sleep(0.05)
     before = tree.counts()
@@ -92,7 +92,7 @@ def test_a_frozen_tree_does_nothing_until_it_is_thawed(tree):
     within(20.0, lambda: all(new > old for new, old in zip(tree.counts(), before, strict=True)))
 
 
-def test_a_tree_stands_as_soon_as_it_is_frozen(tree):
+def test_a_process_tree_is_stopped_as_soon_as_it_is_frozen(tree):
     # Three that count on fewer cores: one that waits for a core has not stopped yet.
     for _ in range(50):
         assert tree.child.tree.freeze()

@@ -77,7 +77,7 @@ def test_the_first_thread_of_the_payload_is_kept_on_one_core_and_no_other(tree):
     assert os.sched_getaffinity(other) == before
 
 
-def test_looking_leaves_no_descriptors_but_those_that_it_holds(tree):
+def test_looking_keeps_a_bounded_number_of_descriptors(tree):
     made, _ = tree
     made.close()
     before = fds()
@@ -88,7 +88,7 @@ def test_looking_leaves_no_descriptors_but_those_that_it_holds(tree):
     assert fds() == before
 
 
-def test_what_has_gone_is_left_out_and_nothing_is_raised(tree):
+def test_ended_processes_are_left_out(tree):
     made, init = tree
     payload, *children = made.pids
     for pid in (*children, payload):
@@ -107,7 +107,7 @@ def test_what_has_gone_is_left_out_and_nothing_is_raised(tree):
     assert made.resident_bytes() == 0
 
 
-def test_looking_while_processes_come_and_go_raises_nothing():
+def test_looking_while_processes_start_and_end_raises_nothing():
     made, stop = ProcessTree(os.getpid()), threading.Event()
 
     def churn() -> None:

@@ -105,7 +105,7 @@ def spawn_guard(payload: Payload) -> Iterator[SpawnGuard]:
     made.close()
 
 
-def test_while_the_door_is_closed_no_process_is_started_but_threads_are(payload, spawn_guard):
+def test_a_closed_guard_refuses_new_processes_and_allows_threads(payload, spawn_guard):
     assert [payload.ask(what) for what in ("fork", "spawn", "thread")] == ["made"] * 3
     spawn_guard.closed = True
     assert [payload.ask(what) for what in ("fork", "spawn", "thread")] == ["1", "1", "made"]
@@ -113,7 +113,7 @@ def test_while_the_door_is_closed_no_process_is_started_but_threads_are(payload,
     assert payload.ask("fork") == "made"
 
 
-def test_a_payload_that_is_left_alone_is_all_that_is_counted(payload, spawn_guard):
+def test_forbidding_processes_leaves_only_the_payload(payload, spawn_guard):
     others = payload.tree.pids[1:]
     assert len(others) == 1
     spawn_guard.closed = True
@@ -132,7 +132,7 @@ def test_a_payload_that_is_left_alone_is_all_that_is_counted(payload, spawn_guar
     assert payload.ask("thread") == "made"
 
 
-def test_of_all_children_only_who_is_timed_is_asked(bench):
+def test_only_timed_runners_have_the_process_creation_guard(bench):
     asked = {role: bench.host.spawn(role, Limits(), ()) for role in ("runner", "builder")}
     try:
         for child in asked.values():
@@ -148,7 +148,7 @@ def test_of_all_children_only_who_is_timed_is_asked(bench):
             child.kill()
 
 
-def test_a_machine_without_listeners_says_so(bench, monkeypatch):
+def test_a_machine_without_seccomp_notification_reports_the_missing_guard(bench, monkeypatch):
     monkeypatch.setattr(
         bench.host,
         "layers",

@@ -91,7 +91,7 @@ def test_checks_can_be_chosen(client):
     assert EvalReport.from_json(without.body).verdict == "correct"
 
 
-def test_what_is_ours_is_told_by_its_kind(client):
+def test_infrastructure_and_problem_errors_are_reported_by_type(client):
     _, damaged = client.ask(b"{")
     _, broken = client.ask(request(RIGHT, BROKEN).to_json().encode())
     _, again = client.ask(request(RIGHT).to_json().encode())
@@ -137,7 +137,7 @@ def test_evaluate_takes_source_text_and_a_problem(settings):
     assert tilewright.evaluate(RIGHT, "add_relu", config=settings, entry="work").verdict == "failed"
 
 
-def test_text_that_is_no_text_is_a_candidate_too(settings):
+def test_source_with_lone_surrogates_is_a_candidate(settings):
     report = tilewright.evaluate(f"# \ud800\n{RIGHT}", problem(), config=settings)
 
     assert report.verdict == "correct"
@@ -170,7 +170,7 @@ def test_evaluate_takes_paths_and_options(settings, tmp_path):
         (("x = 1\n", "add_relu"), ConfigError, "no ModelNew or add_relu"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_at_once(settings, arguments, error, message):
+def test_invalid_requests_are_refused_at_once(settings, arguments, error, message):
     with pytest.raises(error, match=message):
         tilewright.evaluate(*arguments, config=settings)
 
@@ -185,7 +185,7 @@ def test_a_broken_candidate_is_a_verdict_and_a_broken_baseline_is_not(settings, 
         api.build_request(RIGHT, problem(), settings, allow_imports=["/nowhere"])
 
 
-def test_an_event_loop_and_threads_go_on_meanwhile(settings):
+def test_an_event_loop_and_threads_continue_during_an_evaluation(settings):
     ticks: list[float] = []
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
@@ -210,7 +210,7 @@ def test_an_event_loop_and_threads_go_on_meanwhile(settings):
     assert len(ticks) > 5
 
 
-def test_identical_work_is_answered_from_the_store_on_request(settings):
+def test_identical_work_is_answered_from_the_report_cache_on_request(settings):
     section = settings.eval.model_copy(update={"reuse": True})
     reusing = settings.model_copy(update={"eval": section})
     source = RIGHT + "# only here\n"
@@ -226,7 +226,7 @@ def test_identical_work_is_answered_from_the_store_on_request(settings):
     assert len({first.seed, judged.seed, other.seed}) == 3
 
 
-def test_a_supervisor_that_dies_is_our_failure_and_replaced(settings):
+def test_a_dead_supervisor_is_an_infrastructure_error_and_replaced(settings):
     executor = api._executor(settings)
     asked = request(RIGHT)
     assert executor.evaluate(asked).verdict == "correct"
@@ -237,7 +237,7 @@ def test_a_supervisor_that_dies_is_our_failure_and_replaced(settings):
     assert asyncio.run(executor.evaluate_async(asked)).verdict == "correct"
 
 
-def test_what_the_callback_raises_leaves_a_usable_executor(tmp_path):
+def test_an_exception_of_the_callback_leaves_a_usable_executor(tmp_path):
     class Stop(Exception):
         pass
 
@@ -266,7 +266,7 @@ def test_an_executor_without_workers_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["copy.py", "dataclasses.py", "torch.py", "tilewright.py"])
-def test_a_candidate_called_like_a_module_runs_in_none_of_our_processes(tmp_path, name):
+def test_a_candidate_named_like_a_module_runs_in_no_trusted_process(tmp_path, name):
     """What lies in the folder that we stand in is a candidate, also when Python would import it."""
     text = f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)\n"
     (tmp_path / name).write_text(text + "\n\ndef softmax(x):\n    return x.softmax(-1)\n")

@@ -17,7 +17,7 @@ from benchmarks.faults.bench_kills import killed
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_a_run_that_is_killed_twice_ends_as_if_it_had_not_been(tmp_path):
+def test_a_run_that_is_killed_twice_ends_with_the_same_result(tmp_path):
     count = 16
     seen, _ = killed(tmp_path, 2, seed=7, count=count)
     assert len(seen) == count
@@ -26,7 +26,7 @@ def test_a_run_that_is_killed_twice_ends_as_if_it_had_not_been(tmp_path):
     assert wrong == {f"bundled/softmax#{n}" for n in range(0, count, 3)}
 
 
-def test_two_protocols_are_judged_side_by_side_and_reported(tmp_path, monkeypatch):
+def test_two_protocols_are_judged_together_and_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
     overwrites = "def softmax(x):\n    x.copy_(x.softmax(-1))\n    return x.clone()\n"
     (tmp_path / "rows.jsonl").write_text(json.dumps({"problem": "softmax", "code": overwrites}))
@@ -83,7 +83,7 @@ def test_the_linter_names_weak_problems_and_strict_scores_leave_them_out(tmp_pat
     assert protocols["official"]["judged"] == 1
 
 
-def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(tmp_path):
+def test_an_interrupt_ends_the_run_at_once_and_names_the_resume_command(tmp_path):
     environment = {**os.environ, "TILEWRIGHT_HOME": str(tmp_path / "home")}
     slow = "import time\n\n\ndef softmax(x):\n    time.sleep(15)\n    return x.softmax(-1)\n"
     (tmp_path / "slow.py").write_text(slow)

@@ -81,7 +81,7 @@ def nodes(tmp_path_factory):
             del os.environ[name]
 
 
-def test_a_node_with_another_version_is_refused_by_name(nodes, monkeypatch):
+def test_a_node_of_another_version_is_refused_by_name(nodes, monkeypatch):
     monkeypatch.setattr(clusters, "__version__", "0.0.0")
     monkeypatch.setattr(clusters, "GRACE_S", 0.1)
     with RayExecutor(nodes.address) as made:
@@ -98,7 +98,7 @@ def cluster(nodes):
         yield made
 
 
-def test_work_is_judged_on_a_node_and_its_events_come_back(cluster):
+def test_a_node_judges_work_and_sends_its_events_back(cluster):
     seen = []
     report = cluster.evaluate(request(GOOD.format(0)), lambda event, _: seen.append(event))
     assert report.verdict == "correct"
@@ -108,7 +108,7 @@ def test_work_is_judged_on_a_node_and_its_events_come_back(cluster):
     assert (member["device"], member["load"]) == ("cpu", 0)
 
 
-def test_a_problem_that_cannot_be_used_is_the_same_error_as_here(cluster):
+def test_an_unusable_problem_raises_the_same_error_as_locally(cluster):
     made = request(GOOD.format(2))
     source = made.problem.source.model_copy(update={"text": "raise RuntimeError('no')\n"})
     broken = made.problem.model_copy(update={"source": source})
@@ -126,7 +126,7 @@ def test_a_candidate_sees_nothing_of_the_cluster(nodes, cluster):
     assert report.verdict == "correct", report.outcome
 
 
-def test_whoever_has_had_enough_ends_the_evaluation_there(cluster):
+def test_an_interrupted_caller_ends_the_evaluation_on_the_node(cluster):
     def enough(_, __):
         raise InterruptedError
 
@@ -135,7 +135,7 @@ def test_whoever_has_had_enough_ends_the_evaluation_there(cluster):
     assert cluster.evaluate(request(GOOD.format(4)), lambda *_: None).verdict == "correct"
 
 
-def test_who_waits_for_a_silent_evaluation_is_asked(cluster):
+def test_the_idle_callback_runs_while_an_evaluation_is_silent(cluster):
     begun = time.monotonic()
 
     def idle() -> None:
@@ -148,7 +148,7 @@ def test_who_waits_for_a_silent_evaluation_is_asked(cluster):
     assert time.monotonic() - begun < 12
 
 
-def test_a_node_that_joins_gets_work_and_what_a_lost_one_judged_ends_elsewhere(nodes, cluster):
+def test_a_new_node_gets_work_and_work_of_a_lost_node_is_repeated(nodes, cluster):
     first = cluster.members()[0]["node"]
     nodes.nodes.append(nodes.add())
     until(lambda: len(cluster.members()) == 2)

@@ -78,7 +78,7 @@ def evaluate(server, *given, **more):
     return found
 
 
-def test_a_correct_candidate_has_its_times_and_its_speed_up(server):
+def test_a_correct_candidate_has_times_and_a_speedup(server):
     found = evaluate(server, "good", device_preference="cuda:7", use_reference_cache=True)
     assert (found["status"], found["compiled"], found["correctness"]) == ("completed", True, True)
     assert found["decoy_kernel"] is False
@@ -127,7 +127,7 @@ def test_a_correct_candidate_has_its_times_and_its_speed_up(server):
          ("failed", False, False, "VALIDATION_ERROR")),
     ],
 )  # fmt: skip
-def test_failures_are_told_apart_as_the_originals_client_reads_them(server, name, fields, wanted):
+def test_failures_have_the_codes_that_the_kernelgym_client_reads(server, name, fields, wanted):
     found = evaluate(server, name, **fields)
     said = tuple(found[key] for key in ("status", "compiled", "correctness", "error_code"))
     assert said == wanted, found
@@ -135,7 +135,7 @@ def test_failures_are_told_apart_as_the_originals_client_reads_them(server, name
     assert found["error_message"]
 
 
-def test_a_name_with_other_work_is_a_conflict_and_never_somebody_elses_result(server):
+def test_a_name_with_other_work_is_a_conflict(server):
     evaluate(server, "twice")
     assert asked(f"{server.url}/evaluate", task("twice"))[1]["correctness"] is True
     assert asked(f"{server.url}/evaluate", task("twice", "return x"))[0] == 409
@@ -145,7 +145,7 @@ def test_a_name_with_other_work_is_a_conflict_and_never_somebody_elses_result(se
     assert asked(f"{server.url}/results/twice")[1]["correctness"] is True
 
 
-def test_another_entry_point_is_found(server):
+def test_an_entry_point_of_another_name_is_found(server):
     reference = REFERENCE.replace("class Model(", "class Clipped(")
     kernel = KERNEL.format(body=GOOD).replace("ModelNew", "ClippedNew")
     found = evaluate(
@@ -154,7 +154,7 @@ def test_another_entry_point_is_found(server):
     assert found["correctness"] is True, found
 
 
-def test_a_batch_is_answered_whole_and_in_order(server):
+def test_a_batch_is_answered_completely_and_in_order(server):
     rows = [task("b0"), task("b1", "return x"), task("b2", kernel_code="def f(:\n  pass\n")]
     status, found = asked(f"{server.url}/evaluate/batch", {"batch_id": "b", "tasks": rows})
     assert (status, found["batch_id"], found["total_tasks"]) == (200, "b", 3)
@@ -162,7 +162,7 @@ def test_a_batch_is_answered_whole_and_in_order(server):
     assert [item["correctness"] for item in found["results"]] == [True, False, False]
 
 
-def test_health_and_workers_are_what_its_client_polls(server):
+def test_health_and_workers_answer_as_the_kernelgym_client_expects(server):
     assert asked(f"{server.url}/health")[1]["status"] == "healthy"
     assert asked(f"{server.url}/workers/status")[1]["total"] == 2
     assert asked(f"{server.url}/results/unknown")[0] == 404
@@ -178,5 +178,5 @@ def test_health_and_workers_are_what_its_client_polls(server):
         {"entry_point": "a b"},
     ],
 )
-def test_what_the_original_refuses_is_refused(server, fields):
+def test_requests_that_kernelgym_refuses_are_refused(server, fields):
     assert asked(f"{server.url}/evaluate", task("refused", **fields))[0] == 422

@@ -45,7 +45,7 @@ def clients(tmp_path_factory):
 
 
 @pytest.mark.parametrize("client", ["trainer", "submitter"])
-def test_who_submits_reads_what_came_of_it_and_nobody_else_does(clients, client):
+def test_only_the_submitter_reads_a_result(clients, client):
     name = f"own/{client}"
     assert clients.ask(client, "/evaluate", task(name))[1]["correctness"] is True
     assert clients.ask(client, f"/status/{name}")[1]["status"] == "completed"
@@ -56,13 +56,13 @@ def test_who_submits_reads_what_came_of_it_and_nobody_else_does(clients, client)
     assert clients.ask("reader", "/evaluate", task("no"))[0] == 403
 
 
-def test_what_concerns_everybody_wants_the_scope_to_read(clients):
+def test_server_wide_information_requires_the_read_scope(clients):
     for path in ("/workers/status", "/v1/workers", "/v1/queue", "/metrics"):
         assert clients.ask("submitter", path)[0] == 403
     assert clients.ask("trainer", "/workers/status")[1]["total"] == 1
 
 
-def test_who_submitted_reads_and_cancels_it_by_our_api_too(clients):
+def test_the_submitter_reads_and_cancels_a_task_by_the_v1_api(clients):
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")
     status, found = clients.ask("submitter", "/v1/tasks", {"request": body, "name": "mine"})
     assert status == 202
@@ -77,7 +77,7 @@ def test_who_submitted_reads_and_cancels_it_by_our_api_too(clients):
 @pytest.mark.parametrize(
     "name", ["level1/3_x", "a b|c?d#e%f", "/a//b/", "\u00e9\t\u2028", "x" * 100]
 )
-def test_a_task_is_reached_by_whatever_it_is_called(clients, name):
+def test_a_task_is_found_under_any_name(clients, name):
     found = clients.ask("trainer", "/evaluate", task(name))[1]
     assert (found["task_id"], found["correctness"]) == (name, True)
     for path in ("status", "results"):
@@ -85,7 +85,7 @@ def test_a_task_is_reached_by_whatever_it_is_called(clients, name):
         assert (status, row["task_id"], row["status"]) == (200, name, "completed")
 
 
-def test_each_of_a_batch_has_its_result_whatever_comes_of_the_others(clients):
+def test_each_task_of_a_batch_has_its_own_result(clients):
     assert clients.ask("trainer", "/evaluate", task("b1"))[0] == 200
     rows = [task("c1"), task("b1", "return x"), task("n1", **CANNOT), task("c2", "return x")]
     status, found = clients.ask("trainer", "/evaluate/batch", {"batch_id": "first", "tasks": rows})
@@ -105,7 +105,7 @@ def test_each_of_a_batch_has_its_result_whatever_comes_of_the_others(clients):
     assert clients.ask("trainer", "/results/b1")[1]["correctness"] is True
 
 
-def test_a_batch_that_can_never_fit_is_not_told_to_come_back(clients):
+def test_a_batch_larger_than_the_queue_is_refused_without_retry(clients):
     rows = [task(f"large{n}") for n in range(6)]
     status, said = clients.ask("trainer", "/evaluate/batch", {"tasks": rows})
     assert (status, "at most 5 together" in said) == (413, True)
@@ -114,7 +114,7 @@ def test_a_batch_that_can_never_fit_is_not_told_to_come_back(clients):
     assert clients.ask("trainer", "/evaluate/batch", {"tasks": []})[0] == 422
 
 
-def test_what_can_be_no_task_is_answered_again_for_who_asked(clients):
+def test_an_invalid_task_is_answered_again_to_its_client_only(clients):
     found = clients.ask("trainer", "/evaluate", task("cannot", extra=1, **CANNOT))[1]
     assert (found["status"], found["error_code"]) == ("failed", "VALIDATION_ERROR")
     assert found["metadata"]["fields_without_effect"][0] == "extra"
@@ -134,13 +134,13 @@ def test_what_can_be_no_task_is_answered_again_for_who_asked(clients):
         {"entry_point": None, "backend": None, "timeout": None, "priority": None},
     ],
 )
-def test_what_the_original_reads_as_a_default_is_taken(clients, fields):
+def test_values_that_kernelgym_reads_as_defaults_are_accepted(clients, fields):
     fields = {"kernel_code": KERNEL.format(body="return torch.relu(x + self.bias)"), **fields}
     status, found = clients.ask("trainer", "/evaluate", task(f"{sorted(fields)}", **fields))
     assert (status, found["status"]) == (200, "completed"), found
 
 
-def test_a_server_that_is_about_to_end_is_not_healthy(tmp_path):
+def test_a_draining_server_is_not_healthy(tmp_path):
     server = Server(tmp_path / "home", "--set", "eval.limits.call_timeout_s=4")
     assert asked(f"{server.url}/health")[1]["status"] == "healthy"
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")

@@ -81,7 +81,7 @@ def servers(tmp_path_factory):
         server.stop()
 
 
-def test_the_originals_whole_request_is_taken_and_its_whole_answer_given(servers):
+def test_the_whole_kernelgym_request_and_answer_are_supported(servers):
     fields = {**task("whole"), **WHOLE}
     status, found = asked(f"{servers['strict'].url}/evaluate", fields)
     assert status == 200
@@ -107,7 +107,7 @@ def test_the_originals_whole_request_is_taken_and_its_whole_answer_given(servers
         {"priority": "urgent"}, {"entry_point": "Mo del"},
     ],
 )  # fmt: skip
-def test_what_its_models_refuse_is_refused(servers, fields):
+def test_fields_that_kernelgym_models_refuse_are_refused(servers, fields):
     assert asked(f"{servers['strict'].url}/evaluate", task("bounds") | fields)[0] == 422
 
 
@@ -158,7 +158,7 @@ TABLE = {
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("rules", ["strict", "kernelgym"])
-def test_each_is_answered_by_the_rules_that_were_asked_for(servers, name, rules):
+def test_each_request_is_answered_by_its_requested_rules(servers, name, rules):
     fields, strict, kernelgym = TABLE[name]
     status, found = asked(f"{servers[rules].url}/evaluate", task(name.replace(" ", "-"), **fields))
     assert status == 200, found
@@ -170,7 +170,7 @@ def test_each_is_answered_by_the_rules_that_were_asked_for(servers, name, rules)
         assert bool(found["speedup"]) == (name == "right")
 
 
-def test_what_nobody_can_judge_is_processing_while_it_is_tried_and_then_unjudged(tmp_path):
+def test_a_task_that_cannot_be_judged_is_processing_then_unjudged(tmp_path):
     import uvicorn
 
     from tilewright.serve.app import Service, create_app

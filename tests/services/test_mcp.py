@@ -78,7 +78,7 @@ def the_run(folder: Path) -> Path:
     return run
 
 
-def test_an_agent_climbs_from_wrong_to_correct(tmp_path, caplog):
+def test_an_agent_improves_from_incorrect_to_correct(tmp_path, caplog):
     async def climb() -> None:
         async with visit(tmp_path, "softmax", "--set", "eval.timing.max_s=0.3") as call:
             assert "No turn yet" in await said(call, "history")
@@ -127,7 +127,7 @@ def test_an_agent_climbs_from_wrong_to_correct(tmp_path, caplog):
     assert "bundled/softmax#0.2" in (run.folder / "report.html").read_text()
 
 
-def test_hacks_are_refused_and_nothing_broken_ends_the_server(tmp_path, caplog):
+def test_hacks_are_refused_and_broken_candidates_do_not_end_the_server(tmp_path, caplog):
     async def attack() -> None:
         async with visit(tmp_path, "softmax", *UNTIMED) as call:
             for code in ("def softmax(x:\n", "", "no code at all", "import os; os._exit(0)"):
@@ -153,7 +153,7 @@ def test_hacks_are_refused_and_nothing_broken_ends_the_server(tmp_path, caplog):
     assert len(read_run(the_run(tmp_path)).turns) == 7
 
 
-def test_our_own_failures_are_errors_in_words(tmp_path):
+def test_infrastructure_failures_are_readable_tool_errors(tmp_path):
     (tmp_path / "broken.py").write_text(
         'ENTRY = "copied"\nCASES = [{"name": "a"}]\n\n\n'
         "def inputs(case, generator):\n    return (1 / 0,)\n\n\n"
@@ -213,7 +213,7 @@ def evaluation(code: str) -> dict[str, Any]:
     return {"name": "evaluate", "arguments": {"code": code}}
 
 
-def test_a_client_that_hangs_up_leaves_nothing_behind(tmp_path):
+def test_a_disconnected_client_leaves_no_process_behind(tmp_path):
     with raw(tmp_path) as (process, send):
         send(id=1, method="tools/call", params=evaluation(SLOW.format(60)))
         limit = time.monotonic() + 60
@@ -230,7 +230,7 @@ def test_a_client_that_hangs_up_leaves_nothing_behind(tmp_path):
     assert not read_run(the_run(tmp_path)).turns
 
 
-def test_a_call_that_is_given_up_is_a_turn_all_the_same(tmp_path):
+def test_a_cancelled_call_still_counts_as_a_turn(tmp_path):
     with raw(tmp_path) as (process, send):
         send(id=1, method="tools/call", params=evaluation(SLOW.format(0.1)))
         log = tmp_path / "runs"
@@ -248,7 +248,7 @@ def test_a_call_that_is_given_up_is_a_turn_all_the_same(tmp_path):
         assert "turn 1:" in answer["result"]["content"][0]["text"]
 
 
-def test_a_problem_that_is_not_there_ends_it_with_a_line(tmp_path):
+def test_an_unknown_problem_ends_the_command_with_one_line(tmp_path):
     done = subprocess.run(command("nothing"), cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("tilewright: error: ")

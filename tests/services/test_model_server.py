@@ -57,7 +57,7 @@ def server(tmp_path_factory):
         log.close()
 
 
-def test_a_model_behind_a_foreign_server_is_asked_turn_after_turn(server, tmp_path):
+def test_a_model_behind_transformers_serve_answers_turn_after_turn(server, tmp_path):
     url, model = server
     command = [sys.executable, "-m", "tilewright", "optimize", "softmax", "--model", model]
     command += ["--base-url", url, "--turns", "2", "--json", "--out", str(tmp_path)]

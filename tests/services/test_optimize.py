@@ -74,7 +74,7 @@ def told(run: Path) -> list[str]:
     return [event.turn.ask.id for event in read_events(run) if isinstance(event, TurnFinished)]
 
 
-def test_a_run_ends_with_a_winner_that_runs_by_itself(place):
+def test_a_run_ends_with_a_best_candidate_that_runs_standalone(place):
     out, _ = ended(begin(place, "--turns", "3", "--json"))
     document = json.loads(out)
     assert (document["turns"], document["ended_for"]) == (3, None)
@@ -85,7 +85,7 @@ def test_a_run_ends_with_a_winner_that_runs_by_itself(place):
     assert done.stdout.startswith("agrees; "), done.stderr
 
 
-def test_an_interrupted_run_goes_on_without_a_lost_or_repeated_turn(place):
+def test_an_interrupted_run_resumes_without_a_lost_or_repeated_turn(place):
     (place / "policy.py").write_text(POLICY.format(pause=1.0))
     process = begin(place, "--turns", "5")
     limit = time.monotonic() + 120
@@ -106,7 +106,7 @@ def test_an_interrupted_run_goes_on_without_a_lost_or_repeated_turn(place):
     assert asked == after
 
 
-def test_a_budget_ends_a_sitting_and_a_larger_one_goes_on(place):
+def test_a_budget_ends_a_session_and_a_larger_budget_continues(place):
     _, err = ended(begin(place, "--turns", "4", "--max-turns", "2"))
     run = run_of(place)
     assert "the budget of turns is used up" in err
@@ -115,7 +115,7 @@ def test_a_budget_ends_a_sitting_and_a_larger_one_goes_on(place):
     assert len(told(run)) == 4
 
 
-def test_wall_time_ends_what_is_under_way_and_it_is_asked_again(place):
+def test_wall_time_ends_running_turns_which_are_repeated_on_resume(place):
     (place / "policy.py").write_text(POLICY.format(pause=2.0))
     _, err = ended(begin(place, "--turns", "3", "--max-wall-s", "3"), 1)
     run = run_of(place)
@@ -136,7 +136,7 @@ def test_wall_time_ends_what_is_under_way_and_it_is_asked_again(place):
         (("--set", "loop.feedback=paper"), "loop.feedback"),
     ],
 )
-def test_a_run_that_goes_on_stays_the_same_run(place, words, says):
+def test_a_resumed_run_refuses_changed_settings(place, words, says):
     ended(begin(place, "--turns", "2", "--max-turns", "1"), 1)
     _, err = ended(start(place, "--resume", str(run_of(place)), *words), 2)
     assert says in err
@@ -146,12 +146,12 @@ def test_a_run_that_goes_on_stays_the_same_run(place, words, says):
     ("words", "says"),
     [(("--max-usd", "1"), "prices"), (("--max-device-s", "5"), "loop.eval_timeout_s")],
 )
-def test_a_budget_that_means_nothing_is_refused(place, words, says):
+def test_an_invalid_budget_is_refused(place, words, says):
     _, err = ended(begin(place, *words), 2)
     assert says in err
 
 
-def test_a_model_that_fails_ends_the_run_and_says_which(place):
+def test_a_failing_model_ends_the_run_and_is_named(place):
     (place / "policy.py").write_text("def answer(messages, ask):\n    raise OSError('no model')\n")
     _, err = ended(begin(place, "--turns", "3"), 5)
     assert "no model" in err

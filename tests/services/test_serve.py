@@ -109,14 +109,14 @@ def submit(server: Server, text: str, **more: Any) -> tuple[int, Any]:
     )
 
 
-def test_work_is_judged_by_the_server_as_it_is_here(server):
+def test_the_server_judges_as_a_local_executor_does(server):
     remote = RemoteExecutor(server.url)
     report = remote.evaluate(request(GOOD.format(1)))
     assert (report.verdict, report.request.candidate.files[0].text) == ("correct", GOOD.format(1))
     assert remote.evaluate(request(BAD.format(2))).verdict == "incorrect"
 
 
-def test_names_conflict_tasks_are_listed_and_metrics_count(server):
+def test_names_conflict_and_tasks_and_metrics_are_listed(server):
     status, task = submit(server, GOOD.format(1), name="mine")
     assert status == 202
     assert submit(server, GOOD.format(1), name="mine")[1]["key"] == task["key"]
@@ -143,7 +143,7 @@ def test_a_server_that_is_killed_again_and_again_loses_nothing(server):
     assert {name: task["verdict"] for name, task in found.items()} == wanted
 
 
-def test_a_client_outlives_a_restart_of_its_server(server):
+def test_a_client_waits_through_a_restart_of_its_server(server):
     found = {}
 
     def ask() -> None:
@@ -158,7 +158,7 @@ def test_a_client_outlives_a_restart_of_its_server(server):
     assert found["report"].verdict == "correct"
 
 
-def test_a_server_ends_what_it_is_judging_before_it_goes(server):
+def test_a_server_finishes_running_tasks_before_it_stops(server):
     submit(server, GOOD.format(1), name="last")
     assert server.stop() == 0
     server.start()
@@ -190,7 +190,7 @@ def test_bodies_that_are_too_large_or_no_json_are_refused_and_the_server_lives(s
     assert asked(f"{server.url}/v1/health")[1]["status"] == "ok"
 
 
-def test_our_limits_hold_whatever_a_client_asks_for(server):
+def test_server_limits_override_those_of_a_request(server):
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")
     body["limits"] |= {"call_timeout_s": 2.0, "total_timeout_s": 1e9, "memory_bytes": 1 << 60}
     status, task = asked(f"{server.url}/v1/tasks", {"request": body})
@@ -202,7 +202,7 @@ def test_our_limits_hold_whatever_a_client_asks_for(server):
     assert report["request"]["limits"]["call_timeout_s"] == 2.0
 
 
-def test_running_work_is_cancelled(server):
+def test_a_running_task_can_be_cancelled(server):
     body = request("def softmax(x):\n    while True:\n        pass\n").model_dump(mode="json")
     key = asked(f"{server.url}/v1/tasks", {"request": body})[1]["key"]
     time.sleep(1.0)
@@ -219,7 +219,7 @@ def token_of(home: Path, name: str, *scopes: str) -> str:
     return done.stdout.strip()
 
 
-def test_beyond_the_loopback_a_token_is_wanted_and_clients_see_their_own(tmp_path):
+def test_outside_loopback_a_token_is_required_and_clients_see_only_their_tasks(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     command = [sys.executable, "-m", "tilewright", "serve", "--host", "0.0.0.0"]
@@ -253,7 +253,7 @@ def test_beyond_the_loopback_a_token_is_wanted_and_clients_see_their_own(tmp_pat
         server.stop()
 
 
-def test_a_server_that_is_not_there_is_named():
+def test_an_unreachable_server_is_named():
     remote = RemoteExecutor(f"http://127.0.0.1:{free_port()}", patience_s=0.5)
     with pytest.raises(InfrastructureError, match="not reached within"):
         remote.evaluate(request(GOOD.format(1)))
@@ -262,7 +262,7 @@ def test_a_server_that_is_not_there_is_named():
 
 
 @pytest.mark.parametrize("verb", ["eval", "bench", "optimize"])
-def test_any_verb_has_its_work_judged_by_a_server(server, tmp_path, verb):
+def test_eval_bench_and_optimize_can_use_a_server(server, tmp_path, verb):
     path = tmp_path / "softmax.py"
     path.write_text(GOOD.format(1))
     words = {

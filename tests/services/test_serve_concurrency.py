@@ -38,7 +38,7 @@ async def all_known(client, wanted):
         await asyncio.sleep(0.1)
 
 
-def test_whatever_is_awaited_together_is_at_the_server_together(server):
+def test_concurrent_async_calls_reach_the_server_together(server):
     client = Client(server.url)
 
     async def all_of_them() -> list[object]:
@@ -58,7 +58,7 @@ def test_whatever_is_awaited_together_is_at_the_server_together(server):
     assert all("cancelled" in str(item) for item in found)
 
 
-def test_so_is_what_is_awaited_by_the_package_itself(server):
+def test_concurrent_evaluate_async_calls_are_cancelled_as_infrastructure_errors(server):
     client, problem = Client(server.url), request(GOOD.format(1)).problem
     settings = load(overrides=[f"executor={server.url}", "eval.timing.enabled=false"], environ={})
 
@@ -74,7 +74,7 @@ def test_so_is_what_is_awaited_by_the_package_itself(server):
     asyncio.run(all_of_them())
 
 
-def test_one_by_one_it_is_as_without_a_loop(server):
+def test_sequential_async_calls_behave_as_synchronous_ones(server):
     client = Client(server.url)
 
     async def one() -> str:
@@ -99,7 +99,7 @@ def narrow(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_full_queue_is_waited_for_longer_than_a_server_that_is_gone(narrow):
+def test_a_client_waits_longer_for_a_full_queue_than_for_an_absent_server(narrow):
     client, found = Client(narrow, patience_s=1.0), []
     keys = []
     for number in range(4):
@@ -139,7 +139,7 @@ def test_a_full_queue_is_waited_for_longer_than_a_server_that_is_gone(narrow):
 
 
 @pytest.mark.slow
-def test_many_are_sent_in_parts_that_the_server_takes(narrow):
+def test_large_batches_are_split_to_the_servers_limit(narrow):
     client = Client(narrow)
     keys = client.submit_many([request(GOOD.format(number)) for number in range(5)])
     assert len(set(keys)) == 5

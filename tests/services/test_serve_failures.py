@@ -39,7 +39,7 @@ def made(tmp_path: Path):
             server.stop()
 
 
-def test_clients_that_have_gone_do_not_take_the_places_of_others(made):
+def test_disconnected_clients_free_their_connections(made):
     server = made("--set", "serve.connections=10")
     _, task = submit(server, SLOW.format(0))
     for number in range(1, 4):
@@ -56,7 +56,7 @@ def test_clients_that_have_gone_do_not_take_the_places_of_others(made):
         time.sleep(0.2)
 
 
-def test_a_full_server_still_takes_what_it_knows(made):
+def test_a_full_server_still_accepts_known_work(made):
     server = made("--set", "serve.max_queue=3", "--workers", "1")
     known = submit(server, GOOD.format("known"))[1]
     assert asked(f"{server.url}/v1/tasks/{known['key']}?wait_s=60")[1]["state"] == "done"
@@ -69,7 +69,7 @@ def test_a_full_server_still_takes_what_it_knows(made):
     assert submit(server, SLOW.format(waiting[-1]))[0] == 202
 
 
-def test_a_port_that_is_taken_is_said_before_anything_is_judged(tmp_path):
+def test_an_occupied_port_is_reported_before_any_work(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "tilewright", "serve", "--port", str(port)]
@@ -82,7 +82,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_judged(tmp_path):
     assert "judging on" not in done.stderr
 
 
-def test_nothing_is_accepted_once_the_store_is_gone(made, tmp_path):
+def test_no_task_is_accepted_once_the_store_is_deleted(made, tmp_path):
     server = made()
     assert submit(server, GOOD.format(1))[0] == 202
     for path in (tmp_path / "home" / "serve").glob("tasks.db*"):
@@ -94,7 +94,7 @@ def test_nothing_is_accepted_once_the_store_is_gone(made, tmp_path):
     assert asked(f"{server.url}/v1/health")[1]["status"] == "store_unavailable"
 
 
-def test_work_is_judged_that_is_cancelled_and_asked_for_again_at_once(made):
+def test_work_that_is_cancelled_and_resubmitted_at_once_is_judged(made):
     server = made()
     _, task = submit(server, SLOW.format("again"))
     limit = time.monotonic() + 30
@@ -107,7 +107,7 @@ def test_work_is_judged_that_is_cancelled_and_asked_for_again_at_once(made):
     assert (found["state"], found["verdict"]) == ("done", "correct")
 
 
-def test_the_same_request_by_the_same_name_is_taken_by_a_server_with_other_limits(made):
+def test_a_named_request_is_accepted_again_by_a_server_with_other_limits(made):
     body = {"request": request(GOOD.format(3)).model_dump(mode="json"), "name": "mine"}
     server = made()
     status, first = asked(f"{server.url}/v1/tasks", body)
@@ -118,7 +118,7 @@ def test_the_same_request_by_the_same_name_is_taken_by_a_server_with_other_limit
     assert second["key"] != first["key"]
 
 
-def test_who_waits_when_the_time_to_drain_is_up_goes_on_at_the_next_server(made):
+def test_clients_that_wait_at_the_end_of_draining_continue_at_the_next_server(made):
     server = made("--set", "serve.shutdown_grace_s=1")
     text = SLOW.format(0).replace("time.sleep(0.5)", "time.sleep(1.2)")
     found = []
@@ -144,7 +144,7 @@ def test_who_waits_when_the_time_to_drain_is_up_goes_on_at_the_next_server(made)
 
 
 @pytest.mark.parametrize("field", ["problem", "candidate"])
-def test_half_of_a_surrogate_pair_is_refused(made, field):
+def test_a_lone_surrogate_is_refused(made, field):
     server = made()
     body = {"request": request(GOOD.format(0)).model_dump(mode="json")}
     body["request"][field]["entry"] = "softmax\ud800"

@@ -40,7 +40,7 @@ def log_of(server):
     return [json.loads(line) for line in server.log.read_text().splitlines()]
 
 
-def test_a_task_is_followed_from_its_acceptance_to_its_end_by_many(server):
+def test_many_clients_follow_a_task_from_start_to_end(server):
     client, found = Client(server.url), []
     key = client.submit(request(GOOD.format("followed")), name="followed")
 
@@ -71,7 +71,7 @@ def test_a_task_is_followed_from_its_acceptance_to_its_end_by_many(server):
     assert client.report(key).verdict == "correct"
 
 
-def test_the_async_client_follows_and_the_loop_goes_on(server):
+def test_the_async_client_follows_without_blocking_the_event_loop(server):
     client = Client(server.url)
 
     async def follow() -> tuple[list[str], int]:
@@ -97,7 +97,7 @@ def test_the_async_client_follows_and_the_loop_goes_on(server):
     assert turns > 3
 
 
-def test_several_are_submitted_waited_for_and_one_that_runs_is_cancelled(server):
+def test_several_tasks_are_submitted_awaited_and_one_is_cancelled(server):
     client = Client(server.url)
     texts = [BAD.format(0), ENDLESS.format("many"), GOOD.format("many")]
     keys = client.submit_many([request(text) for text in texts])
@@ -118,7 +118,7 @@ def test_several_are_submitted_waited_for_and_one_that_runs_is_cancelled(server)
         list(client.events("nothing"))
 
 
-def test_what_runs_is_ended_at_once_when_nobody_wants_it(server):
+def test_a_running_task_is_ended_at_once_when_its_last_client_cancels(server):
     client = Client(server.url)
     key = client.submit(request(ENDLESS.format("ended")))
     with contextlib.closing(client.events(key)) as events:
@@ -132,7 +132,7 @@ def test_what_runs_is_ended_at_once_when_nobody_wants_it(server):
     assert client.report(client.submit(request(GOOD.format("next")))).verdict == "correct"
 
 
-def test_figures_and_log_name_what_was_done(server):
+def test_metrics_and_request_log_record_the_work(server):
     parser = pytest.importorskip("prometheus_client.parser")
     client = Client(server.url)
     key = client.submit(request(GOOD.format("figures")))
@@ -166,7 +166,7 @@ def test_figures_and_log_name_what_was_done(server):
     assert 2 * len(workers) == client.queue()["max_running"]
 
 
-def test_pages_of_other_places_may_not_ask(server):
+def test_requests_of_foreign_origins_are_refused(server):
     for headers in ({"origin": "http://evil.example"}, {"host": "evil.example:8477"}):
         assert asked(f"{server.url}/v1/tasks", **headers)[0] == 403
     for headers in ({"origin": "http://localhost:1"}, {"host": f"localhost:{server.port}"}):
@@ -176,7 +176,7 @@ def test_pages_of_other_places_may_not_ask(server):
         assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
-def test_a_server_that_drains_refuses_finishes_and_hands_on_to_the_next(tmp_path):
+def test_a_draining_server_refuses_finishes_and_leaves_the_rest_to_the_next(tmp_path):
     home = tmp_path / "home"
     first = Server(home, "--workers", "1", "--set", "eval.limits.call_timeout_s=4")
     client = Client(first.url)
@@ -210,7 +210,7 @@ def test_a_server_that_drains_refuses_finishes_and_hands_on_to_the_next(tmp_path
         second.stop()
 
 
-def test_a_client_with_a_token_has_its_rate_and_its_share_and_others_theirs(tmp_path):
+def test_each_token_has_its_own_rate_limit_and_queue_share(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     one, two = token_of(home, "one"), token_of(home, "two")
@@ -231,7 +231,7 @@ def test_a_client_with_a_token_has_its_rate_and_its_share_and_others_theirs(tmp_
         server.stop()
 
 
-def test_who_leaves_a_stream_leaves_no_connection_behind(server):
+def test_a_closed_event_stream_leaves_no_connection_behind(server):
     client, count = Client(server.url), 70
     key = client.submit(request(ENDLESS.format("left")))
 
@@ -249,7 +249,7 @@ def test_who_leaves_a_stream_leaves_no_connection_behind(server):
     client.cancel(key)
 
 
-def test_a_stream_ends_with_its_token(tmp_path):
+def test_an_event_stream_ends_when_its_token_is_revoked(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     token = token_of(home, "one")
@@ -270,7 +270,7 @@ def test_a_stream_ends_with_its_token(tmp_path):
         server.stop()
 
 
-def test_what_ended_long_ago_or_too_much_is_forgotten_by_itself(tmp_path):
+def test_old_and_excess_finished_tasks_are_pruned(tmp_path):
     home = tmp_path / "home"
     server = Server(home)
     try:

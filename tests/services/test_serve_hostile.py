@@ -26,7 +26,7 @@ def target(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["paths", "headers", "large bodies", "slow requests", "flood"])
-def test_an_attack_is_refused_and_the_server_lives(target, name):
+def test_an_attack_is_refused_and_the_server_continues(target, name):
     seen, held = ATTACKS[name](target)
     assert held, seen
     assert target.alive()
@@ -40,7 +40,7 @@ def test_a_reference_sees_nothing_of_the_server(target):
     assert (status, "SEEN:nothing" in said) == (200, True), said
 
 
-def test_it_was_logged_and_nothing_is_left_of_it(target):
+def test_attacks_are_logged_and_leave_no_resources_behind(target):
     assert set(CLIENTS) == set(target.tokens)
     seen, held = afterwards(target, BEFORE["mib"])
     assert held, seen

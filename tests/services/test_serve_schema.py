@@ -43,11 +43,11 @@ def schemathesis(server: Server, folder: Path, *words: str) -> None:
     assert asked(f"{server.url}/v1/health")[1]["status"] == "ok"
 
 
-def test_whatever_the_description_allows_or_not_is_answered_as_it_says(server, tmp_path):
+def test_every_endpoint_answers_as_its_openapi_schema_states(server, tmp_path):
     schemathesis(server, tmp_path, "--phases", "coverage,fuzzing")
 
 
-def test_so_is_whatever_concerns_a_task_that_there_is(server, tmp_path):
+def test_endpoints_of_an_existing_task_answer_as_their_schema_states(server, tmp_path):
     # A candidate that cannot be parsed costs no judge.
     assert submit(server, "def softmax(x:\n", name="known")[0] == 202
     assert asked(f"{server.url}/v1/tasks/known?wait_s=60")[1]["state"] == "done"
@@ -70,14 +70,14 @@ def test_so_is_whatever_concerns_a_task_that_there_is(server, tmp_path):
         (b'"' + b"x" * 3_000_000 + b'"', 422),
     ],
 )
-def test_no_json_breaks_it_and_nothing_large_comes_back(server, body, status):
+def test_arbitrary_json_is_refused_with_a_short_answer(server, body, status):
     for path in ("/v1/tasks", "/v1/tasks/batch", "/evaluate", "/evaluate/batch"):
         found, text = asked(f"{server.url}{path}", body)
         assert found == status
         assert len(text) < 20_000
 
 
-def test_text_that_is_none_is_refused_wherever_it_stands(server):
+def test_lone_surrogates_are_refused_in_every_field(server):
     fields = {"reference_code": "\ud800" * 20, "kernel_code": "\udfff" * 20, "task_id": "a"}
     for body in (fields, {"tasks": [fields]}):
         path = "/evaluate" if "task_id" in body else "/evaluate/batch"

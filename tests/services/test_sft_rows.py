@@ -24,7 +24,7 @@ SAID = [
         ((0, 1, 0, 1), "first answer<|im_end|>\nsecond answer<|im_end|>\n"),
     ],
 )
-def test_trl_learns_what_has_a_weight(tmp_path, weights, learned):
+def test_trl_learns_only_weighted_turns(tmp_path, weights, learned):
     import datasets
     import trl
     from transformers import AutoTokenizer

@@ -105,7 +105,7 @@ def told(folder):
     ("where", "count", "from_step"),
     [("judging", 2 * TURNS + 5, 2), ("judging", 3 * TURNS + 13, 2), ("saving", 4, 2)],
 )
-def test_a_killed_run_goes_on_as_if_nothing_had_been(place, whole, where, count, from_step):
+def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, from_step):
     folder = begun(place, f"{where}{count}")
     command = [sys.executable, "-c", KILLED, str(folder), where, str(count)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=200)
@@ -128,7 +128,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(place, whole, where, count,
 
 
 @pytest.mark.reads_settings
-def test_every_step_leaves_its_figures(whole):
+def test_every_step_logs_its_metrics(whole):
     events = list(read_events(whole))
     stepped = [event for event in events if isinstance(event, Stepped)]
     assert [event.step for event in stepped if event.batch.startswith("step")] == [1, 2, 3, 4]
@@ -149,7 +149,7 @@ def test_every_step_leaves_its_figures(whole):
     assert all(turn.reply is not None and not turn.reply.tokens for turn in told(whole))
 
 
-def test_another_seed_is_another_run(place, whole):
+def test_another_seed_gives_other_weights(place, whole):
     folder = begun(place, "seed", "seed=4")
     train_rl(settings(place, "seed=4"), folder, print, silent)
     assert weights(folder) != weights(whole)
@@ -177,7 +177,7 @@ class Dying(SynthWorld):
 
 
 @pytest.mark.parametrize("raises", [True, False])
-def test_a_dead_judge_stops_the_run_which_then_goes_on(place, whole, monkeypatch, raises):
+def test_a_dead_judge_stops_the_run_which_can_be_resumed(place, whole, monkeypatch, raises):
     folder = begun(place, f"dead{raises}")
     with monkeypatch.context() as patch:
         world = Dying(TURNS + 11, raises=raises)
@@ -193,7 +193,7 @@ def test_a_dead_judge_stops_the_run_which_then_goes_on(place, whole, monkeypatch
     assert weights(folder) == weights(whole)
 
 
-def test_a_step_with_few_unjudged_turns_warns_and_goes_on(place, monkeypatch):
+def test_a_step_with_few_unjudged_turns_warns_and_continues(place, monkeypatch):
     lines = []
     overrides = ("health.stop_unjudged=0.2", "overrides.optimizer.steps=1", "data.held_out=''")
     folder = begun(place, "few", *overrides)
@@ -203,7 +203,7 @@ def test_a_step_with_few_unjudged_turns_warns_and_goes_on(place, monkeypatch):
 
 
 @pytest.mark.reads_settings
-def test_the_cold_start_teaches_and_what_it_leaves_is_a_policy(place):
+def test_supervised_training_lowers_the_loss_and_leaves_a_usable_policy(place):
     folder = place / "sft"
     folder.mkdir()
     document = train_sft(toy(place, "overrides.sft.epochs=1"), folder, silent)
@@ -217,7 +217,7 @@ def test_the_cold_start_teaches_and_what_it_leaves_is_a_policy(place):
         policy.close()
 
 
-def test_the_command_trains(place):
+def test_the_train_command_trains(place):
     tool = [sys.executable, "-m", "tilewright", "train", "rl"]
     command = [
         *(*tool, str(place / "toy.yaml"), "--json", "--set", f"model.path={place / 'model'}"),
@@ -231,7 +231,7 @@ def test_the_command_trains(place):
     assert "step 1 of 1: reward" in answer.stderr
 
 
-def test_figures_go_to_tensorboard_too(place):
+def test_metrics_are_written_to_tensorboard(place):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -274,7 +274,7 @@ class Copyist:
         ]
 
 
-def test_real_kernels_are_judged_where_the_world_is_the_evaluator(tmp_path):
+def test_the_evaluator_world_judges_real_kernels(tmp_path):
     bundled = SOURCE / "problems" / "bundled" / "rmsnorm"
     source = bundled / "candidates" / "torch_functional.py"
     copyist = Copyist(f"```python\n{source.read_text(encoding='utf-8')}\n```\n")

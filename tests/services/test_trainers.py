@@ -67,7 +67,7 @@ def settings(home):
 
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
-def test_trl_itself_trains_on_verdicts(tmp_path, settings):
+def test_trl_trains_on_verdicts(tmp_path, settings):
     """A GRPOTrainer calls both forms for two steps. What it samples is given; verdicts are not."""
     import datasets
     import trl
@@ -151,7 +151,7 @@ def custom_reward_fn(path, name, reward_kwargs):
     return functools.partial(bound, function, reward_kwargs)
 
 
-def test_the_convention_of_verl(tmp_path, home):
+def test_the_verl_score_function_returns_a_score_or_details(tmp_path, home):
     (tmp_path / "judge.yaml").write_text(f"home: {home}\n")
     options = {"config": str(tmp_path / "judge.yaml"), "overrides": list(QUICK)}
     score = custom_reward_fn(VERL, "compute_score", options)
@@ -170,7 +170,7 @@ def test_the_convention_of_verl(tmp_path, home):
 
 @pytest.mark.reads_settings
 @pytest.mark.parametrize(("said", "wanted"), [("zero", 0.0), ("none", None)])
-def test_what_could_not_be_judged_is_paid_only_where_that_is_asked_for(tmp_path, said, wanted):
+def test_unjudged_rows_get_a_reward_only_where_on_unjudged_allows_it(tmp_path, said, wanted):
     lost = [*QUICK, f"home={tmp_path}", "eval.device=cuda:77", "reward.retries=1"]
     problem = find_problem("softmax").to_json()
     strict = TrlReward(load(overrides=lost, environ={}))
@@ -182,7 +182,7 @@ def test_what_could_not_be_judged_is_paid_only_where_that_is_asked_for(tmp_path,
         scorer_of(reward.settings).close()
 
 
-def test_a_reward_without_checks_pays_for_what_was_only_rejected(settings):
+def test_a_reward_without_checks_pays_for_rejected_candidates(settings):
     """The hack is judged once, with all checks; two views pay differently for it."""
     hack = (CORPUS / "hacks" / "a1_triton_never_launched.py").read_text()
     problem = find_problem("softmax")

@@ -143,25 +143,25 @@ JUDGE = (
             "hidden sizes are never sample",
             "for case in hidden_cases(session):",
             "for case in hidden_cases(session)[:0]:",
-            "test_what_is_wrong_somewhere_is_incorrect",
+            "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
         ),
         (
             "only nominal variation are sample",
             "enumerate(_variations(session, case, sizes[case.name])):",
             "enumerate(()):",
-            "test_what_is_wrong_somewhere_is_incorrect",
+            "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
         ),
         (
             "a wrong output is recorded and forgiven",
             "if answer.wrong:\n",
             "if answer is None:\n",
-            "test_what_is_wrong_somewhere_is_incorrect",
+            "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
         ),
         (
             "unjudged becomes incorrect",
             "if sample.random and",
             "if not sample and",
-            "test_a_random_reference_is_unjudged_and_not_wrong",
+            "test_a_random_reference_leaves_the_candidate_unjudged",
         ),
     ),
     *planted(
@@ -171,7 +171,7 @@ JUDGE = (
             "hidden sizes next to published ones are the published ones",
             "choices.choice((-1, 1))",
             "choices.choice((0, 0))",
-            "test_hidden_sizes_are_others_and_within_bounds",
+            "test_hidden_sizes_differ_from_public_ones_and_stay_in_range",
         ),
     ),
 )
@@ -254,7 +254,7 @@ SECRETS = (
             "the input seed is in the call",
             '"args": sample.tree,',
             '"args": sample.tree, "seed": str(sample.seed),',
-            "test_a_contestant_is_told_no_secret",
+            "test_the_runner_receives_no_secret",
         ),
     ),
     *planted(

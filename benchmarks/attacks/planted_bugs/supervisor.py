@@ -40,7 +40,7 @@ VERDICT = (
             "a runner is timed though its other processes live on",
             "if not self.child.forbid_processes():",
             "if self.child.forbid_processes() is None:",
-            "test_a_side_whose_other_processes_live_on_is_not_timed",
+            "test_a_runner_whose_other_processes_live_on_is_not_timed",
         ),
     ),
     *planted(
@@ -50,7 +50,7 @@ VERDICT = (
             "a runner is timed beside its other processes",
             "        runner.forbid_processes()\n",
             "        runner.release()\n",
-            "test_both_sides_are_alone_from_the_first_block_of_a_pair_to_its_last",
+            "test_runners_may_start_no_process_from_first_to_last_block_of_a_replicate",
         ),
     ),
     *planted(
@@ -60,13 +60,13 @@ VERDICT = (
             "the knock-out suppresses nothing",
             "None if self.suppress else self.measured(launch, *args, **kwargs)",
             "launch(*args, **kwargs)",
-            "test_who_is_right_without_its_kernels_is_a_decoy",
+            "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
         ),
         (
             "launches are never counted",
             "self.count += 1",
             "self.count += 0",
-            "test_who_is_right_without_its_kernels_is_a_decoy",
+            "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
         ),
     ),
     *planted(
@@ -76,7 +76,7 @@ VERDICT = (
             "the knock-out of native kernels suppresses nothing",
             "if not launches.suppress:",
             "if launches:",
-            "test_a_native_kernel_is_missed_when_it_is_knocked_out",
+            "test_launch_suppression_of_a_native_kernel_changes_its_output",
         ),
     ),
     *planted(
@@ -86,7 +86,7 @@ VERDICT = (
             "right when knocked out is turned round",
             "right = not session",
             "right = not not session",
-            "test_who_is_right_without_its_kernels_is_a_decoy",
+            "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
         ),
     ),
     *planted(
@@ -96,7 +96,7 @@ VERDICT = (
             "folded weights are not told apart",
             'return outcome.model_copy(update={"kind": "weights"})',
             "pass",
-            "test_weights_that_were_folded_are_named",
+            "test_folded_weights_are_named",
         ),
         (
             "a wrong timed call is no matter",
@@ -108,7 +108,7 @@ VERDICT = (
             "a baseline that fails when timed is the candidate's fault",
             "if ended.runner in names:",
             "if ended is None:",
-            "test_a_baseline_that_fails_is_not_the_candidates_fault",
+            "test_a_failing_baseline_leaves_the_candidate_unjudged",
         ),
     ),
     *planted(
@@ -118,7 +118,7 @@ VERDICT = (
             "a baseline that does not load is the candidate's fault",
             "raise baseline_failed(session, name, ended) from ended",
             "raise",
-            "test_a_baseline_that_fails_is_not_the_candidates_fault",
+            "test_a_failing_baseline_leaves_the_candidate_unjudged",
         ),
     ),
 )
@@ -166,7 +166,7 @@ HOUSEKEEPING = (
             "a taken lease is not waited for",
             "while not try_lock(file):",
             "if not try_lock(file):",
-            "test_a_second_evaluation_waits_for_the_lease_and_says_so",
+            "test_a_second_evaluation_waits_for_the_lease_and_reports_it",
         ),
     ),
     *planted(
@@ -176,13 +176,13 @@ HOUSEKEEPING = (
             "the deadline of an answer is not enforced",
             "timeout_s = timeout_s or self.limits.call_timeout_s",
             "timeout_s = 1e6",
-            "test_an_answer_is_waited_for_until_its_deadline",
+            "test_an_answer_after_its_deadline_is_a_timeout",
         ),
         (
             "the deadline of a timed call is not enforced",
             "if time.monotonic() > limit:",
             "if limit < 0:",
-            "test_an_answer_is_waited_for_until_its_deadline",
+            "test_an_answer_after_its_deadline_is_a_timeout",
         ),
         (
             "the deadline of the session is not enforced",
@@ -194,7 +194,7 @@ HOUSEKEEPING = (
             "memory is not bounded",
             "if used > allowed + LIBRARY_BYTES:",
             "if used < 0:",
-            "test_memory_beyond_the_limit_ends_it",
+            "test_memory_beyond_the_limit_ends_the_candidate",
         ),
     ),
     *planted(
@@ -204,7 +204,7 @@ HOUSEKEEPING = (
             "builds are kept by name",
             "[plan.digest(), candidate.entry",
             "[candidate.files[0].path, candidate.entry",
-            "test_builds_are_kept_by_content_and_never_by_name",
+            "test_builds_are_cached_by_content_and_never_by_name",
         ),
     ),
     *planted(
@@ -227,7 +227,7 @@ ALONE = (
             "the spawn_guard is never closed",
             "lambda: self.closed",
             "lambda: False",
-            "test_while_the_door_is_closed_no_process_is_started_but_threads_are",
+            "test_a_closed_guard_refuses_new_processes_and_allows_threads",
         ),
     ),
     *planted(
@@ -237,7 +237,7 @@ ALONE = (
             "a process is taken for a thread",
             "_step(_EQUAL, 0, 0, 1)",
             "_step(_EQUAL, 0, 1, 0)",
-            "test_while_the_door_is_closed_no_process_is_started_but_threads_are",
+            "test_a_closed_guard_refuses_new_processes_and_allows_threads",
         ),
     ),
     *planted(
@@ -247,7 +247,7 @@ ALONE = (
             "other processes of a runner live on",
             "_signal(pid, signal.SIGKILL)",
             "_signal(pid, signal.SIGCONT)",
-            "test_a_payload_that_is_left_alone_is_all_that_is_counted",
+            "test_forbidding_processes_leaves_only_the_payload",
         ),
     ),
     *planted(
@@ -257,7 +257,7 @@ ALONE = (
             "no runner has a spawn_guard",
             "if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD",
             "if layer != IsolationLayer.PROCESS_CREATION_GUARD",
-            "test_of_all_children_only_who_is_timed_is_asked",
+            "test_only_timed_runners_have_the_process_creation_guard",
         ),
     ),
     *planted(
@@ -267,7 +267,7 @@ ALONE = (
             "shared memory is taken for private",
             'if not rights.endswith(b"p") or inode != b"0":',
             "if not rights:",
-            "test_memory_is_private_where_all_of_it_is",
+            "test_a_memory_range_is_private_when_all_of_it_is",
         ),
     ),
     *planted(
@@ -277,7 +277,7 @@ ALONE = (
             "a input_copy may be the arena",
             "if windows and not is_private(",
             "if not windows and not is_private(",
-            "test_a_mirror_that_is_the_arena_saves_its_copy",
+            "test_a_changed_arena_is_found_where_it_serves_as_input_copy",
         ),
     ),
 )

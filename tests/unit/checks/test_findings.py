@@ -61,7 +61,7 @@ def labels(check: Check, given: Evidence) -> list[str]:
 @pytest.mark.parametrize("name", catalogue("checks"))
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("strict", [True, False])
-def test_an_honest_candidate_is_left_alone(name, language, strict):
+def test_an_honest_candidate_has_no_finding(name, language, strict):
     check = load("checks", name)
     observed = check.inspect(evidence(language, strict=strict))
 
@@ -70,7 +70,7 @@ def test_an_honest_candidate_is_left_alone(name, language, strict):
 
 
 @pytest.mark.parametrize("name", catalogue("checks"))
-def test_what_was_never_called_is_left_alone(name):
+def test_a_candidate_without_calls_has_no_finding(name):
     bare = Evidence("triton", Rules(), strict=True, features=StaticFeatures())
 
     assert load("checks", name).inspect(bare).findings == ()
@@ -78,7 +78,7 @@ def test_what_was_never_called_is_left_alone(name):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("required", [True, False])
-def test_a_kernel_that_is_never_launched_is_a_decoy(language, required):
+def test_a_kernel_that_is_never_launched_is_unused(language, required):
     rules = Rules(require_custom_kernel=required)
     given = evidence(language, rules=rules, launches=(0, 0), timed_launches=())
     wanted = ["unused_kernel"] if language != "torch" or required else []
@@ -86,14 +86,14 @@ def test_a_kernel_that_is_never_launched_is_a_decoy(language, required):
     assert codes(UNUSED_KERNELS, given) == wanted
 
 
-def test_launches_in_timed_calls_are_what_counts():
+def test_only_launches_in_timed_calls_count():
     assert codes(UNUSED_KERNELS, evidence(launches=(1, 1), timed_launches=(0, 0))) == [
         "unused_kernel"
     ]
     assert codes(UNUSED_KERNELS, evidence(launches=(0, 0), timed_launches=(0, 1))) == []
 
 
-def test_an_output_that_is_right_without_launches_is_a_decoy():
+def test_an_output_that_is_right_with_suppressed_launches_is_rejected():
     assert codes(UNUSED_KERNELS, evidence(right_when_suppressed=True)) == ["unused_kernel"]
     assert codes(UNUSED_KERNELS, evidence("torch", right_when_suppressed=True)) == []
     assert codes(UNUSED_KERNELS, evidence(right_when_suppressed=None)) == []
@@ -112,7 +112,7 @@ def test_an_aliased_output_is_found():
     assert codes(INPUTS, evidence(alias=True)) == ["aliased_output"]
 
 
-def test_published_rules_only_note_what_happened_to_inputs():
+def test_the_official_protocol_only_notes_overwritten_inputs():
     given = evidence(strict=False, mutated=("input 0",), alias=True)
 
     assert codes(INPUTS, given) == []
@@ -128,7 +128,7 @@ def test_library_operators_are_labelled_in_kernel_languages():
 
 
 @pytest.mark.parametrize("field", ["torch_ops", "aten_calls", "library_calls"])
-def test_operators_that_only_the_source_names_are_labelled_too(field):
+def test_operators_that_only_the_source_names_are_labelled(field):
     given = evidence(features=StaticFeatures(**{field: seen("sgemm")}))
     (label,) = LIBRARY_USE.inspect(given).labels
 
@@ -137,7 +137,7 @@ def test_operators_that_only_the_source_names_are_labelled_too(field):
 
 
 @pytest.mark.parametrize("name", ["torch::empty_like", "at::zeros", "torch.empty"])
-def test_making_room_is_no_library_call(name):
+def test_allocation_is_no_library_call(name):
     given = evidence(features=StaticFeatures(aten_calls=seen(name)))
     assert labels(LIBRARY_USE, given) == []
 
@@ -165,7 +165,7 @@ def test_compiled_graphs_are_labelled_in_every_language(language):
     assert labels(LIBRARY_USE, given("torch.cuda.graph")) == []
 
 
-def test_disturbing_the_baseline_is_found_beyond_its_share():
+def test_baseline_interference_is_found_beyond_its_share():
     assert codes(UNTIMED_WORK, evidence(disturbed=MAX_INTERFERENCE_SHARE)) == []
     assert codes(UNTIMED_WORK, evidence(disturbed=MAX_INTERFERENCE_SHARE + 0.01)) == [
         "baseline_interference"
@@ -176,7 +176,7 @@ def test_disturbing_the_baseline_is_found_beyond_its_share():
     ("call_s", "limit_s"),
     [(0.0001, MAX_UNTIMED_CPU_S), (0.1, MAX_UNTIMED_CPU_SHARE * 0.1)],
 )
-def test_work_outside_the_calls_is_found_beyond_floor_and_share(call_s, limit_s):
+def test_untimed_work_is_found_beyond_floor_and_share(call_s, limit_s):
     assert codes(UNTIMED_WORK, evidence(call_s=call_s, untimed_cpu_s=limit_s)) == []
     given = evidence(call_s=call_s, untimed_cpu_s=limit_s * 1.01)
 
@@ -201,7 +201,7 @@ def test_folded_weights_are_noted_with_what_was_lacking():
     assert labels(WEIGHTS, given) == []
 
 
-def test_weights_that_were_not_drawn_are_labelled():
+def test_weights_that_were_not_resampled_are_labelled():
     given = evidence(lacking_weights=("a", "b"), passes_with_initial_weights=False)
     (label,) = WEIGHTS.inspect(given).labels
 

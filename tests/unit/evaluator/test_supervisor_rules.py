@@ -57,7 +57,7 @@ def request(**changes: Any) -> EvalRequest:
     return EvalRequest(problem=problem, candidate=candidate()).model_copy(update=changes)
 
 
-def test_hidden_sizes_are_others_and_within_bounds():
+def test_hidden_sizes_differ_from_public_ones_and_stay_in_range():
     public = {100, 7}
     seen = set()
     for number in range(20):
@@ -72,7 +72,7 @@ def test_hidden_sizes_are_others_and_within_bounds():
     assert all(1 <= size <= 500 for size in seen)
 
 
-def test_builds_are_kept_by_content_and_never_by_name(tmp_path: Path, monkeypatch):
+def test_builds_are_cached_by_content_and_never_by_name(tmp_path: Path, monkeypatch):
     built: list[Candidate] = []
 
     def fake(_: Any, __: Any, made: Candidate) -> dict[str, bytes]:
@@ -126,7 +126,7 @@ def ended(action: Any) -> Failed:
         lambda runner: runner.receive(time.monotonic() + 0.2),
     ],
 )
-def test_an_answer_is_waited_for_until_its_deadline(action):
+def test_an_answer_after_its_deadline_is_a_timeout(action):
     child: Any = Mute()
     runner = Runner("candidate", child, Limits(call_timeout_s=0.2), lambda: None, float("inf"), 1)
     runner.entered = True
@@ -135,7 +135,7 @@ def test_an_answer_is_waited_for_until_its_deadline(action):
     runner.close()
 
 
-def test_what_fails_before_the_candidate_is_entered_is_our_failure():
+def test_a_failure_before_candidate_code_runs_is_an_infrastructure_error():
     child: Any = Mute()
     runner = Runner("candidate", child, Limits(call_timeout_s=0.2), lambda: None, float("inf"), 1)
 
@@ -157,7 +157,7 @@ def test_the_whole_evaluation_has_a_deadline(action):
 
 
 @pytest.mark.timeout(8)
-def test_memory_beyond_the_limit_ends_it():
+def test_memory_beyond_the_limit_ends_the_candidate():
     child: Any = Mute(resident=8 << 30)
     limits = Limits(call_timeout_s=60.0, memory_bytes=1 << 30)
     runner = Runner("candidate", child, limits, lambda: None, float("inf"), 1)
@@ -190,7 +190,7 @@ def test_a_layer_that_is_off_is_recorded_as_off():
     child.kill()
 
 
-def test_a_judge_that_is_gone_is_our_failure():
+def test_a_missing_judge_is_an_infrastructure_error():
     from tilewright.evaluator.pipeline.session import EvaluationSession
 
     host: Any = SimpleNamespace()

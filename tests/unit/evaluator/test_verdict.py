@@ -66,7 +66,7 @@ def timed(eager_s: float, candidate_s: float, case: str = "case", **more: Any) -
     return made
 
 
-def test_nothing_found_is_correct_and_claims_no_time(judged):
+def test_a_candidate_without_findings_is_correct_and_has_no_speedup(judged):
     made = judged()
 
     assert (made.verdict, made.speedup, made.findings, made.labels) == ("correct", None, (), ())
@@ -87,7 +87,7 @@ def test_a_decisive_finding_rejects_and_is_cited(judged):
     assert made.findings[0].evidence == {"overwritten": ["input 0"]}
 
 
-def test_a_note_rejects_nobody(judged):
+def test_a_note_does_not_reject_a_candidate(judged):
     made = judged(
         Observations(seen=CorrectnessObservations(mutated=["input 0"])), protocol="official"
     )
@@ -134,7 +134,7 @@ def test_checks_can_be_run_alone(judged):
     assert judged(observations, checks=()).findings == ()
 
 
-def test_what_was_seen_in_timed_calls_is_evidence_too(judged):
+def test_observations_of_timed_calls_are_evidence(judged):
     mutated = timed(2e-3, 1e-3)
     mutated.mutated = ["input 1"]
     idle = timed(2e-3, 1e-3)
@@ -186,7 +186,7 @@ def test_an_error_that_cases_share_does_not_shrink_with_their_number(judged):
     assert one.speedup_high == pytest.approx(2 * 1.2165, rel=1e-3)
 
 
-def test_what_streams_gets_the_error_of_what_streams(judged):
+def test_memory_bound_cases_get_the_sigma_of_their_class(judged):
     sigma = Calibration((0.0, 0.0, 0.0, 0.1), measured=True)
     computing, streaming = timed(2e-3, 1e-3, "computing"), timed(2e-3, 1e-3, "streaming")
     computing.moved_bytes, streaming.moved_bytes = 1 << 20, 64 << 20
@@ -200,7 +200,7 @@ def test_what_streams_gets_the_error_of_what_streams(judged):
     assert alone.speedup_low == pytest.approx(2 / 1.2165, rel=1e-3)
 
 
-def test_work_beside_the_calls_is_no_speed_up(judged):
+def test_cpu_work_outside_the_timed_calls_gives_no_speedup(judged):
     hiding = timed(2e-3, 1e-4, outside=[2e-3] * 16)
     made = judged(Observations(times=[hiding]))
 
@@ -228,7 +228,7 @@ def test_published_rules_give_a_mean_without_an_interval(judged):
     assert (made.speedup_low, made.speedup_high) == (None, None)
 
 
-def test_short_noisy_and_uncalibrated_are_said(judged):
+def test_short_noisy_and_uncalibrated_comparisons_are_labelled(judged):
     noisy = times([2e-3, 2e-3, 4e-3, 4e-3] * 8, [1e-3] * 32)
     short = timed(5e-5, 4e-5, "short")
     default = Calibration((0.0,) * 4, measured=False)

@@ -22,14 +22,14 @@ from tilewright.executors.scheduling import DeviceLoad, least_loaded, reject_rea
 ROOMS = st.builds(DeviceLoad, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
 
 
-def test_an_idle_device_comes_before_a_warm_one_and_a_warm_one_before_others():
+def test_an_idle_device_precedes_a_cached_one_and_that_the_others():
     assert least_loaded("p", [DeviceLoad(1, ["p"]), DeviceLoad(0, [])]) == 1
     assert least_loaded("p", [DeviceLoad(0, []), DeviceLoad(0, ["p", "q"])]) == 1
     assert least_loaded("p", [DeviceLoad(0, ["q", "r"]), DeviceLoad(0, ["q"])]) == 1
 
 
 @given(st.sampled_from("pqrs"), st.lists(ROOMS, min_size=1))
-def test_the_best_room_is_among_the_idlest_and_warm_if_one_of_them_is(problem, rooms):
+def test_the_chosen_device_is_least_loaded_and_cached_where_possible(problem, rooms):
     chosen = rooms[least_loaded(problem, rooms)]
     idlest = [room for room in rooms if room.load == min(item.load for item in rooms)]
     assert chosen in idlest
@@ -37,28 +37,28 @@ def test_the_best_room_is_among_the_idlest_and_warm_if_one_of_them_is(problem, r
 
 
 @pytest.mark.parametrize("name", ["ray", "ray:auto", "ray:host:6379", "ray://host:10001"])
-def test_names_of_clusters(name):
+def test_cluster_addresses_are_recognised(name):
     assert is_cluster(name)
 
 
-def test_what_is_no_cluster_is_a_server():
+def test_an_http_address_is_a_server_and_no_cluster():
     settings = load(overrides=["executor=http://host:1"], environ={})
     assert isinstance(open_executor(settings), RemoteExecutor)
     assert not is_cluster("http://ray:1")
 
 
 @pytest.mark.parametrize("name", ["ray?gpu=H100", "ray:host:1?accelerator=a&b=c"])
-def test_a_slip_after_the_question_mark_is_said(name):
+def test_a_wrong_cluster_option_is_a_config_error(name):
     with pytest.raises(ConfigError, match="accelerator=NAME"):
         open_executor(load(overrides=[f"executor={name}"], environ={}))
 
 
-def test_a_device_that_no_cluster_leases_is_said_before_anything_is_started():
+def test_a_device_unknown_to_clusters_is_refused_before_any_start():
     with pytest.raises(ConfigError, match="known: cpu, cuda"):
         RayExecutor(None, device="tpu")
 
 
-def test_an_address_without_a_cluster_is_said():
+def test_a_ray_address_without_the_ray_executor_is_refused():
     answer = CliRunner().invoke(cli, ["serve", "--ray-address", "host:6379"])
     assert answer.exit_code == 2
     assert "--executor ray" in answer.output
@@ -76,14 +76,14 @@ def test_an_address_without_a_cluster_is_said():
         ("ray:?accelerator=H100", "no address of a cluster"),
     ],
 )
-def test_an_address_where_no_cluster_is_is_said_at_once(address, said):
+def test_an_address_without_a_running_cluster_is_refused_soon(address, said):
     start = time.monotonic()
     with pytest.raises(ConfigError, match=said):
         open_executor(load(overrides=[f"executor='{address}'"], environ={}))
     assert time.monotonic() - start < 20
 
 
-def test_an_empty_address_starts_no_cluster_here(tmp_path):
+def test_an_empty_address_starts_no_local_cluster(tmp_path):
     words = ["serve", "--port", "0", "--executor", "ray", "--ray-address", "", "--set"]
     answer = CliRunner().invoke(cli, [*words, f"home={tmp_path}"])
     assert answer.exit_code == 2
@@ -91,19 +91,19 @@ def test_an_empty_address_starts_no_cluster_here(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["remote", "local:1", "http://", "gpu-box:8477"])
-def test_an_executor_that_is_none_says_what_to_write(name):
+def test_an_invalid_executor_lists_the_accepted_forms(name):
     with pytest.raises(ConfigError, match=r"http://x:TOKEN@host:port, or local, ray or ray:HOST"):
         open_executor(load(overrides=[f"executor='{name}'"], environ={}))
 
 
-def test_a_port_that_is_none_is_said_and_an_address_of_numbers_is_kept_whole():
+def test_an_invalid_port_is_refused_and_an_ipv6_address_is_kept():
     with pytest.raises(ConfigError, match="out of range"):
         RemoteExecutor("http://host:99999")
     with pytest.raises(InfrastructureError, match=r"^http://\[::1\]:9: not reached"):
         RemoteExecutor("http://x:TOKEN@[::1]:9", patience_s=0.0).device_model()
 
 
-def test_a_leased_gpu_that_is_not_there_is_named():
+def test_a_leased_gpu_that_is_missing_is_named():
     assert "7" in describe_device(["7"])["trouble"]
     assert describe_device([])["device"] == "cpu"
 

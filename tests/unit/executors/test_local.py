@@ -27,20 +27,20 @@ from tilewright.records import Limits
 from tilewright.records.file_lock import try_lock
 
 
-def test_a_request_goes_where_its_problem_is_known():
+def test_a_request_goes_to_a_supervisor_that_knows_its_problem():
     assert choose_assignment([("a", 0), ("b", 0)], [("x",), ("b",)], set()) == (1, 1)
 
 
-def test_a_problem_that_nobody_knows_goes_to_who_knows_least():
+def test_an_unknown_problem_goes_to_the_supervisor_that_knows_least():
     assert choose_assignment([("a", 0), ("new", 0)], [("x", "y"), ("z",)], {"a"}) == (1, 1)
 
 
-def test_one_whose_problem_is_at_work_waits_unless_there_are_several():
+def test_a_request_waits_for_its_busy_problem_unless_several_wait():
     assert choose_assignment([("a", 0), ("b", 0)], [("x",)], {"a", "b"}) is None
     assert choose_assignment([("a", 0), ("b", 0), ("b", 0)], [("x",)], {"a", "b"}) == (1, 0)
 
 
-def test_who_was_passed_over_too_often_goes_first():
+def test_a_request_that_was_skipped_too_often_goes_first():
     assert choose_assignment([("a", MAX_PASSED_OVER), ("b", 0)], [("b",)], {"a"}) == (0, 0)
 
 
@@ -52,7 +52,7 @@ NAMES = st.sampled_from("abcdef")
     st.lists(st.lists(NAMES), min_size=1),
     st.sets(NAMES),
 )
-def test_every_assignment_is_of_one_who_waits_to_one_who_idles(waiting, idle, busy):
+def test_every_assignment_is_of_a_waiting_request_to_an_idle_supervisor(waiting, idle, busy):
     suited = choose_assignment(waiting, idle, busy)
     if suited is None:
         # Who knows its problem is at work, and ends.
@@ -65,7 +65,7 @@ def test_every_assignment_is_of_one_who_waits_to_one_who_idles(waiting, idle, bu
     assert not late or place == late[0]
 
 
-def test_nobody_gets_a_turn_while_another_judges():
+def test_no_supervisor_gets_the_turn_while_another_holds_the_lease():
     name = f"test-{threading.get_native_id()}"
     give_up, got = threading.Event(), list[bool]()
 
@@ -89,7 +89,7 @@ def test_nobody_gets_a_turn_while_another_judges():
         assert try_lock(lease)
 
 
-def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
+def test_preforked_children_open_a_device_only_while_its_lease_is_free():
     name = f"test-{threading.get_native_id()}"
     begun = threading.Event()
 
@@ -130,7 +130,7 @@ def test_a_device_is_opened_ahead_only_while_nobody_has_its_lease():
     assert len(made) == 1
 
 
-def test_who_holds_the_lease_opens_all_that_wait_side_by_side():
+def test_the_lease_holder_lets_all_preforked_children_open_together():
     steps: list[str] = []
 
     class Waiting:
@@ -174,7 +174,7 @@ def test_who_holds_the_lease_opens_all_that_wait_side_by_side():
         (8, (), []),
     ],
 )
-def test_devices_share_the_cores_and_none_is_timed_on_anothers(cores, devices, wanted, monkeypatch):
+def test_devices_share_the_cores_without_overlap(cores, devices, wanted, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     assert share_cores(devices) == wanted
 
@@ -188,7 +188,7 @@ def test_times_of_several_models_are_not_mixed(monkeypatch):
     assert options.one_model(settings) == "one"
 
 
-def test_a_device_that_nobody_uses_is_taken_though_another_knows_the_problem(tmp_path, monkeypatch):
+def test_an_idle_device_is_preferred_to_one_that_knows_the_problem(tmp_path, monkeypatch):
     devices = []
     both = threading.Barrier(2, timeout=10)
 

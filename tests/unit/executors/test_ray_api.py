@@ -12,7 +12,7 @@ from tilewright.executors.ray_api import PREFACE, connect
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad request\r\n\r\n", b"\0\0"])
-def test_what_listens_and_is_no_ray_is_said_at_once(said):
+def test_a_listener_that_does_not_speak_ray_is_refused_soon(said):
     with socket.create_server(("127.0.0.1", 0)) as bound:
 
         def answer() -> None:

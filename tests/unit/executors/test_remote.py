@@ -54,7 +54,7 @@ def serving():
         server.server_close()
 
 
-def test_work_that_a_server_has_forgotten_is_submitted_again(serving):
+def test_a_task_that_the_server_forgot_is_submitted_again(serving):
     def answer(method, _path, number):
         if method == "POST":
             return 202, DONE
@@ -66,7 +66,7 @@ def test_work_that_a_server_has_forgotten_is_submitted_again(serving):
     assert [line.split()[0] for line in asked] == ["POST", "GET"] * 3
 
 
-def test_work_that_is_forgotten_each_time_is_our_own_failure(serving):
+def test_a_task_that_is_forgotten_repeatedly_is_an_infrastructure_error(serving):
     url, asked = serving(lambda method, *_: (202, DONE) if method == "POST" else (404, "{}"))
     with pytest.raises(InfrastructureError, match="forgot the task"):
         RemoteExecutor(url).evaluate(reports.request())
@@ -74,7 +74,7 @@ def test_work_that_is_forgotten_each_time_is_our_own_failure(serving):
 
 
 @pytest.mark.parametrize("body", ["{}", "[]", "3"])
-def test_what_is_no_server_of_ours_is_said(serving, body):
+def test_a_foreign_server_is_a_config_error(serving, body):
     url, _ = serving(lambda *_: (200, body))
     with pytest.raises(ConfigError, match="no tilewright serve"):
         RemoteExecutor(url).evaluate(reports.request())
@@ -87,7 +87,7 @@ def test_a_report_of_a_newer_version_is_named(serving):
         RemoteExecutor(url).evaluate(reports.request())
 
 
-def test_a_date_says_nothing_of_how_long_to_wait(serving):
+def test_a_retry_after_date_is_ignored(serving):
     date = ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")
 
     def answer(method, _path, number):
@@ -99,7 +99,7 @@ def test_a_date_says_nothing_of_how_long_to_wait(serving):
     assert RemoteExecutor(url).evaluate(reports.request()).verdict == "correct"
 
 
-def test_a_silent_task_whose_connection_lives_is_followed_on(serving):
+def test_a_silent_task_with_a_live_connection_is_followed_further(serving):
     def still():
         for _ in range(12):
             yield ": still here\n\n"

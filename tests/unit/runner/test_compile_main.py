@@ -113,12 +113,12 @@ def test_a_module_is_built_and_called_too(tmp_path):
         "import torch\n\n\ndef work(x):\n    return x if x.sum().item() else None\n",
     ],
 )
-def test_what_cannot_be_run_without_values_is_left_for_later(tmp_path, text):
+def test_kernels_that_need_values_are_not_precompiled(tmp_path, text):
     answer = compiled(tmp_path, text)
     assert answer.kind == "built"
     assert answer.fields["artifacts"] == {}
 
 
-def test_a_candidate_that_ends_its_process_answers_with_nothing(tmp_path):
+def test_a_candidate_that_exits_while_precompiling_is_an_error(tmp_path):
     answer = compiled(tmp_path, "import sys\nsys.exit(3)\n")
     assert (answer.kind, answer.fields["type"]) == ("error", "SystemExit")

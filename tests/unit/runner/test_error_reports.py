@@ -14,7 +14,7 @@ from tests.unit.runner.test_main import DOUBLE, said
 pytestmark = pytest.mark.usefixtures("runner_folder")
 
 
-def test_an_exception_of_the_candidate_is_an_answer(runner):
+def test_an_exception_of_the_candidate_is_an_error_report(runner):
     source = "def work(x):\n    return deeper(x)\ndef deeper(x):\n    raise KeyError('lost')\n"
     runner.load({"candidate.py": source})
     error = said(runner.call(torch.ones(1)))
@@ -39,12 +39,12 @@ def test_an_exception_of_the_candidate_is_an_answer(runner):
         ("def f(): f()\nf()", "RecursionError"),
     ],
 )
-def test_whatever_loading_raises_is_an_answer(runner, statement, kind):
+def test_any_exception_while_loading_is_an_error_report(runner, statement, kind):
     assert said(runner.load({"candidate.py": statement})).type == kind
     assert runner.load({"candidate.py": DOUBLE}).kind == "loaded"
 
 
-def test_an_error_that_cannot_be_shown_is_still_an_answer(runner):
+def test_an_error_without_a_printable_message_is_an_error_report(runner):
     source = (
         "class Rude(Exception):\n    def __str__(self):\n        raise SystemExit\n"
         "Rude.__name__ = 'R' * 5000\n"
@@ -95,7 +95,7 @@ def test_a_patched_traceback_module_does_not_hide_an_error(runner, monkeypatch):
         ("read_weights", "nothing is loaded"),
     ],
 )
-def test_what_comes_too_early_is_an_error(kind, missing):
+def test_a_request_before_its_precondition_is_an_error(kind, missing):
     bare = RunnerRole(mapped=kind not in ("weights",))
     fields = bare.fields(torch.ones(1), tree={}, names=[], sequence=1, wait_s=0.1)
     error = said(bare.role.ask(kind, fields))
@@ -116,7 +116,7 @@ def test_calls_without_memory_are_an_error():
     assert [error.type for error in errors] == ["RuntimeError"] * 2
 
 
-def test_a_call_before_the_token_page_is_an_error():
+def test_a_timed_call_before_the_sync_page_is_an_error():
     bare = RunnerRole(mapped=False)
     assert bare.role.ask("map", bare.arenas.fields, fds=bare.arenas.fds).kind == "mapped"
     bare.load({"candidate.py": DOUBLE})

@@ -44,7 +44,7 @@ def test_structures_are_described(runner, returned, structure, count):
         ("x.as_subclass(Mine)", "candidate.Mine"),
     ],
 )
-def test_foreign_types_are_named_and_have_no_place(runner, returned, kind):
+def test_foreign_types_are_named_and_have_no_address(runner, returned, kind):
     source = (
         "import torch\nclass Odd:\n    def __init__(self, x): pass\n"
         "class Mine(torch.Tensor): pass\n"
@@ -65,7 +65,7 @@ def test_foreign_types_are_named_and_have_no_place(runner, returned, kind):
         "torch.zeros(2).to(torch.float8_e5m2)",
     ],
 )
-def test_what_cannot_be_read_is_described_without_a_place(runner, returned):
+def test_unreadable_outputs_are_described_without_an_address(runner, returned):
     runner.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}, x * 3\n"})
     frame = runner.call(torch.ones(2))
     first, _ = outputs(frame)
@@ -88,7 +88,7 @@ def test_what_cannot_be_read_is_described_without_a_place(runner, returned):
         "x.repeat(400, 300)",
     ],
 )
-def test_outputs_are_read_as_the_values_that_they_are(runner, returned):
+def test_lazy_and_strided_outputs_are_read_by_value(runner, returned):
     # Lazily conjugated, negated, expanded or strided: the judge sees bytes, densely.
     runner.load({"candidate.py": f"import torch\ndef work(x):\n    return {returned}\n"})
     x = torch.arange(6.0).reshape(2, 3)
@@ -105,7 +105,7 @@ def test_outputs_are_read_as_the_values_that_they_are(runner, returned):
     ("returned", "alias"),
     [("x", True), ("x[1:].T", True), ("[x + 0, x.T]", True), ("x + 0", False), ("None", False)],
 )
-def test_views_of_inputs_are_told(runner, returned, alias):
+def test_outputs_that_are_views_of_inputs_are_reported(runner, returned, alias):
     # Also those whose dense copy is no view any more.
     runner.load({"candidate.py": f"def work(x):\n    return {returned}\n"})
     described = outputs(runner.call(torch.ones(3, 3)))
@@ -113,7 +113,7 @@ def test_views_of_inputs_are_told(runner, returned, alias):
     assert [item["alias"] for item in described] == [False] * (len(described) - 1) + [alias]
 
 
-def test_a_timed_call_raises_the_tokens_and_tells_where_outputs_lie(runner):
+def test_a_timed_call_writes_the_sync_page_and_reports_output_addresses(runner):
     runner.load({"candidate.py": "def work(x):\n    return x * 2, None, (x * 3).T\n"})
     x = torch.arange(6.0).reshape(2, 3)
     words = runner.page.words
@@ -130,7 +130,7 @@ def test_a_timed_call_raises_the_tokens_and_tells_where_outputs_lie(runner):
     assert gc.isenabled()
 
 
-def test_a_timed_call_reads_its_inputs_in_the_mirror():
+def test_a_timed_call_reads_its_inputs_from_the_input_copy():
     bare = RunnerRole(mapped=False)
     input_copy = read(bare.map(), Mapped).base
     bare.load({"candidate.py": "def work(x):\n    x += 1\n    return x\n"})
@@ -144,7 +144,7 @@ def test_a_timed_call_reads_its_inputs_in_the_mirror():
     assert torch.equal(given, x)
 
 
-def test_outputs_are_kept_to_be_read_until_the_next_timed_call(runner):
+def test_outputs_are_kept_until_the_next_timed_call(runner):
     # An array is told of its end; the memory of a tensor is not.
     source = """
 import weakref

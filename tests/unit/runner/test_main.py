@@ -51,18 +51,18 @@ def said(frame: object) -> ErrorReport:
     return read(frame, ErrorReport)  # type: ignore[arg-type]
 
 
-def test_it_says_that_it_is_ready(runner):
+def test_the_role_reports_that_it_is_ready(runner):
     assert runner.role.ready.kind == "ready"
 
 
-def test_the_first_map_hands_over_the_memory_to_be_read_and_its_inputs_completed(runner):
+def test_the_first_map_sends_a_writable_memory_descriptor(runner):
     flags = fcntl.fcntl(runner.memory, fcntl.F_GETFL)
 
     assert os.readlink(f"/proc/self/fd/{runner.memory}") == f"/proc/{os.getpid()}/mem"
     assert flags & os.O_ACCMODE == os.O_RDWR
 
 
-def test_new_arenas_leave_the_memory_and_the_mirror_where_they_are():
+def test_new_arenas_keep_the_memory_descriptor_and_the_input_copy():
     bare = RunnerRole(mapped=False)
     first = bare.map()
     larger = Arenas(1 << 21)
@@ -130,7 +130,7 @@ def test_a_function_ignores_weights(runner):
     assert runner.role.ask("read_weights", {"names": []}).kind == "weights_read"
 
 
-def test_weights_that_lie_scattered_are_shown_dense(runner):
+def test_strided_weights_are_reported_as_dense(runner):
     source = MODULE.replace('"table", table', '"table", table.T')
     table = torch.arange(9.0).reshape(3, 3)
     runner.load({"candidate.py": source}, "ModelNew", init=[table])
@@ -139,13 +139,13 @@ def test_weights_that_lie_scattered_are_shown_dense(runner):
     assert torch.equal(runner.output(table, place), table.T)
 
 
-def test_weights_that_are_not_there_are_an_error(runner):
+def test_unknown_weight_names_are_an_error(runner):
     runner.load({"candidate.py": MODULE}, "ModelNew", init=[torch.zeros(3)])
 
     assert said(runner.role.ask("read_weights", {"names": ["gone"]})).type == "KeyError"
 
 
-def test_files_beside_the_first_can_be_imported(runner, runner_folder):
+def test_other_files_of_a_candidate_can_be_imported(runner, runner_folder):
     files = {
         "candidate.py": "from parts.deep import twice as work\n",
         "parts/__init__.py": "",
@@ -171,14 +171,14 @@ def test_the_last_arguments_are_passed_by_name(runner):
     assert runner.output(torch.empty(3), answer.outputs[0].address).tolist() == [3, 3, 3]
 
 
-def test_another_entry_is_taken_where_the_first_is_missing(runner):
+def test_an_alternative_entry_is_used_where_the_first_is_missing(runner):
     assert runner.load({"a.py": DOUBLE}, "ModelNew", other_entries=["work"]).kind == "loaded"
     missing = said(runner.load({"a.py": DOUBLE}, "ModelNew", other_entries=["job"]))
 
     assert (missing.type, missing.message) == ("EntryMissing", "no ModelNew or job in a.py")
 
 
-def test_a_class_that_is_no_module_is_called_as_it_is(runner):
+def test_a_class_that_is_no_torch_module_is_called_directly(runner):
     source = "class work:\n    def __call__(self, x):\n        return x + 1\n"
     runner.load({"candidate.py": source})
     frame = runner.call(torch.zeros(2))
@@ -210,14 +210,14 @@ def test_the_forward_seed_is_set_before_each_call(runner):
     assert not torch.equal(sample[0], sample[2])
 
 
-def test_the_census_names_operators(runner):
+def test_operator_counts_name_operators(runner):
     runner.load({"candidate.py": "def work(x):\n    return (x @ x).relu().relu()\n"})
     frame = runner.call(torch.eye(3), count_operators=True)
 
     assert frame.fields["operator_counts"] == {"aten::mm": 1, "aten::relu": 2}
 
 
-def test_the_census_has_a_bounded_number_of_names(runner):
+def test_operator_counts_have_a_bounded_number_of_names(runner):
     operators = [
         *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2"),
         *("expm1", "floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "round"),
@@ -238,7 +238,7 @@ def test_the_census_has_a_bounded_number_of_names(runner):
     assert len(read(frame, Result).operator_counts) == 64
 
 
-def test_who_is_never_released_gives_up(runner):
+def test_a_call_that_is_never_released_times_out(runner):
     runner.load({"candidate.py": DOUBLE})
 
     assert said(runner.timed(torch.ones(1), wait_s=0.05, release=False)).type == "TimeoutError"
@@ -248,7 +248,7 @@ def test_an_unknown_frame_is_an_error(runner):
     assert said(runner.role.ask("dance")).type == "KeyError"
 
 
-def test_it_says_goodbye_and_drops_the_candidate(runner, tmp_path, monkeypatch):
+def test_the_runner_acknowledges_its_end_and_drops_the_candidate(runner, tmp_path, monkeypatch):
     def end(code: int) -> NoReturn:
         raise SystemExit(code)
 
@@ -268,7 +268,7 @@ def test_it_says_goodbye_and_drops_the_candidate(runner, tmp_path, monkeypatch):
     assert "candidate" not in sys.modules
 
 
-def test_it_ends_with_the_supervisor(runner):
+def test_the_runner_ends_with_the_supervisor(runner):
     runner.role.channel.close()
 
     assert not runner.role.alive()

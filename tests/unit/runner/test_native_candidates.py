@@ -129,7 +129,7 @@ def test_a_c_abi_source_is_compiled():
     assert frame.body[:4] == b"\x7fELF"
 
 
-def test_a_source_that_does_not_compile_shows_what_the_compiler_said(runner_folder):
+def test_a_source_that_does_not_compile_shows_the_compiler_message(runner_folder):
     frame = build({"axpy.cpp": AXPY.replace("double a", "doubel a")})
     said = read(frame, ErrorReport)
 
@@ -156,13 +156,13 @@ with open(os.path.join(folder, "tiny.so"), "wb") as file:
     assert frame.body == tiny[:64]
 
 
-def test_whatever_a_build_raises_is_an_answer():
+def test_any_exception_of_a_build_is_an_error_report():
     frame = build({"candidate.py": "raise SystemExit('never')"}, build="extension")
 
     assert read(frame, ErrorReport).type == "SystemExit"
 
 
-def test_libraries_too_large_for_a_frame_are_an_answer():
+def test_libraries_too_large_for_a_frame_are_an_error_report():
     source = f"""
 import os
 folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], "huge")
@@ -196,7 +196,7 @@ def test_sizes_follow_what_each_call_expects(runner, axpy):
         assert value(runner, frame, x).tolist() == (x + x).tolist()
 
 
-def test_a_kernel_that_refuses_has_not_launched(runner, axpy):
+def test_a_kernel_that_returns_an_error_counts_as_not_launched(runner, axpy):
     load_axpy(runner, axpy)
     x = torch.ones(2, 3)
     error = read(runner.call(x, x, outputs=(x,)), ErrorReport)
@@ -205,7 +205,7 @@ def test_a_kernel_that_refuses_has_not_launched(runner, axpy):
     assert read(runner.call(x, x, 1.0, outputs=(x,)), Result).launches == 1
 
 
-def test_a_knocked_out_kernel_leaves_poison(runner, axpy):
+def test_a_suppressed_kernel_leaves_poison_values(runner, axpy):
     load_axpy(runner, axpy, suppressed=True)
     x = torch.ones(2, 3)
     count = torch.zeros(2, dtype=torch.int32)
@@ -216,7 +216,7 @@ def test_a_knocked_out_kernel_leaves_poison(runner, axpy):
     assert read(frame, Result).launches == 1
 
 
-def test_a_kernel_is_knocked_out_in_the_middle_of_its_life(runner, axpy):
+def test_launches_can_be_suppressed_between_two_calls(runner, axpy):
     load_axpy(runner, axpy)
     x = torch.ones(2, 3)
     frame = runner.call(x, x, 1.0, outputs=(x,))
@@ -227,7 +227,7 @@ def test_a_kernel_is_knocked_out_in_the_middle_of_its_life(runner, axpy):
     assert bool(torch.isnan(value(runner, frame, x)).all())
 
 
-def test_gradients_are_the_kernels_own(runner, axpy):
+def test_gradients_come_from_the_kernel(runner, axpy):
     load_axpy(runner, axpy)
     x, y = torch.ones(2, 3), torch.ones(2, 3)
     grads = {"grads": [0], "grad_outputs": [torch.tensor(4.0, dtype=torch.float64)]}
@@ -237,7 +237,7 @@ def test_gradients_are_the_kernels_own(runner, axpy):
     assert torch.equal(value(runner, frame, x), torch.full((2, 3), 5.0))
 
 
-def test_what_has_no_place_in_the_abi_is_an_error(runner, axpy):
+def test_arguments_outside_the_abi_are_an_error(runner, axpy):
     load_axpy(runner, axpy)
     x = torch.ones(2, 3)
 
@@ -276,13 +276,13 @@ def test_a_prebuilt_extension_is_loaded_and_counted(runner, tiny):
     assert read(frame, Result).launches == 1
 
 
-def test_a_call_that_raises_is_no_launch(runner, tiny):
+def test_a_call_that_raises_counts_as_not_launched(runner, tiny):
     load_tiny(runner, tiny, USES_TINY, entry="broken")
 
     assert read(runner.call(torch.ones(2)), Result).launches == 0
 
 
-def test_a_knocked_out_extension_returns_poison(runner, tiny):
+def test_a_suppressed_extension_returns_poison_values(runner, tiny):
     load_tiny(runner, tiny, USES_TINY, suppressed=True)
     x = torch.arange(3.0)
     frame = runner.call(x)
@@ -330,7 +330,7 @@ def work(x):
     assert read(frame, Result).launches == 2
 
 
-def test_knock_out_undoes_writes_and_poisons_results():
+def test_launch_suppression_undoes_writes_and_poisons_results():
     launches = Launches(suppress=True)
     total = torch.zeros(2)
 
@@ -346,7 +346,7 @@ def test_knock_out_undoes_writes_and_poisons_results():
     assert launches.count == 1
 
 
-def test_a_file_that_is_no_python_is_no_module(tmp_path: Path):
+def test_a_native_file_is_not_imported_as_a_module(tmp_path: Path):
     (tmp_path / "candidate.txt").write_text("x = 1")
 
     with pytest.raises(ImportError, match="cannot be imported"):

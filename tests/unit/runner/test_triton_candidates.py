@@ -45,7 +45,7 @@ def test_launches_are_made_and_counted(runner):
     assert read(frame, Result).launches == 1
 
 
-def test_knocked_out_launches_do_nothing_and_are_counted(runner):
+def test_suppressed_launches_do_nothing_and_are_counted(runner):
     source = SCALE.replace("empty_like", "zeros_like")
     runner.load({"candidate.py": source}, suppressed=True)
     x = torch.arange(100.0)
@@ -85,7 +85,7 @@ def test_autotune_works_without_a_driver(runner):
     assert read(second, Result).launches == 1
 
 
-def test_an_exception_in_a_kernel_is_the_candidates(runner):
+def test_an_exception_in_a_kernel_fails_the_candidate(runner):
     source = SCALE.replace("tl.load(x + at, mask=at < n)", "tl.load(x + at, mask=at < nothing)")
     runner.load({"candidate.py": source})
 
@@ -93,7 +93,7 @@ def test_an_exception_in_a_kernel_is_the_candidates(runner):
     assert read(runner.call(torch.ones(8)), ErrorReport).during == "call"
 
 
-def test_the_driver_stub_answers_what_candidates_ask():
+def test_the_driver_stub_answers_device_queries():
     from triton.runtime import driver
 
     Launches(suppress=False).hook_triton()

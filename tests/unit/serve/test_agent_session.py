@@ -68,7 +68,7 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
         run.close()
 
 
-def test_a_turn_that_stands_in_the_log_is_known(visit, monkeypatch):
+def test_a_logged_turn_can_be_read_before_it_is_on_disk(visit, monkeypatch):
     run = visit(reports.correct())
     run.evaluate(CODE)
     sync = os.fsync
@@ -91,7 +91,7 @@ def test_a_turn_that_stands_in_the_log_is_known(visit, monkeypatch):
     assert "turn 2:" in history
 
 
-def test_a_run_is_made_with_the_first_answer(visit):
+def test_the_run_folder_is_created_with_the_first_evaluation(visit):
     run = visit(reports.correct())
     assert "No turn yet" in run.history()
     assert "`evaluate`" in run.problem()
@@ -108,7 +108,7 @@ def test_a_run_is_made_with_the_first_answer(visit):
     assert second.turn.ask.parents == (first.turn.ask.id,)
 
 
-def test_the_best_is_the_one_with_the_highest_lower_end(visit):
+def test_the_best_candidate_has_the_highest_lower_end(visit):
     fast = reports.correct()
     slow = fast.model_copy(update={"speedup": 1.1, "speedup_low": 1.05, "speedup_high": 1.2})
     run = visit(slow, fast, slow)
@@ -124,7 +124,7 @@ def test_the_best_is_the_one_with_the_highest_lower_end(visit):
     ]
 
 
-def test_what_was_not_judged_is_an_error_and_no_candidates_fault(visit):
+def test_an_unjudged_evaluation_is_a_tool_error(visit):
     unjudged = Unjudged(
         reason="nondeterministic_reference", message="see /somewhere/secret/reference.py"
     )
@@ -136,7 +136,7 @@ def test_what_was_not_judged_is_an_error_and_no_candidates_fault(visit):
     assert run.history().startswith("turn 1: unjudged, nondeterministic_reference")
 
 
-def test_a_machine_that_is_broken_is_said_and_the_run_goes_on(visit):
+def test_a_broken_machine_is_reported_and_the_run_continues(visit):
     run = visit(*[InfrastructureError("no_device")] * 3 * MAX_LOST_EVALUATIONS, reports.correct())
     for _ in range(MAX_LOST_EVALUATIONS):
         with pytest.raises(InfrastructureError, match="no_device"):
@@ -146,7 +146,7 @@ def test_a_machine_that_is_broken_is_said_and_the_run_goes_on(visit):
     assert f"turn {MAX_LOST_EVALUATIONS}:" not in run.history()
 
 
-def test_a_visit_that_is_over_judges_and_writes_nothing(visit):
+def test_a_stopped_session_judges_and_writes_nothing(visit):
     run = visit(reports.correct())
     run.evaluate(CODE)
     run.stop()
@@ -155,7 +155,7 @@ def test_a_visit_that_is_over_judges_and_writes_nothing(visit):
     assert len(list(read_events(run.folder))) == 3
 
 
-def test_an_explanation_says_more_and_is_bounded(visit):
+def test_an_explanation_is_longer_than_feedback_and_bounded(visit):
     long = "\n".join(f"candidate.py:{n}: error: " + "x" * 90 for n in range(4000))
     failed = Failed(stage="build", reason="build", message=long)
     finding = Finding(
@@ -204,12 +204,12 @@ def test_a_history_is_bounded(visit):
         CODE.replace("\n", "\r\n"),
     ],
 )
-def test_source_survives_its_fence(code):
+def test_source_code_survives_its_markdown_fence(code):
     (file,) = parse_reply(fenced(code), "add_relu").files
     assert "torch.relu(x + y)" in file.text
     assert "NOTE" in file.text or "NOTE" not in code
 
 
-def test_half_a_surrogate_pair_is_a_candidate_like_any_other(visit):
+def test_a_lone_surrogate_in_a_candidate_is_accepted(visit):
     run = visit(reports.correct())
     assert run.evaluate(f"# \ud83d\n{CODE}").startswith("Turn 1.")

@@ -78,7 +78,7 @@ def dispatcher_of(store, script, **more):
     return Dispatcher(store, script, max_concurrency=2, retry_delay_s=0.001, **more)
 
 
-def test_waiting_tasks_are_judged_and_their_reports_kept(store):
+def test_queued_tasks_are_judged_and_their_reports_stored(store):
     made = dispatcher_of(store, Script(reports.correct()))
     made.add(store.submit(given_of("k")).result())
     assert ended(store, "k").verdict == "correct"
@@ -86,7 +86,7 @@ def test_waiting_tasks_are_judged_and_their_reports_kept(store):
     assert b'"verdict":"correct"' in store.result("k")
 
 
-def test_what_waited_when_the_server_died_is_judged_by_the_next(store):
+def test_tasks_of_a_killed_server_are_judged_by_the_next(store):
     for number in range(5):
         store.submit(given_of(f"k{number}")).result()
     store.begin("k3").result()
@@ -95,7 +95,7 @@ def test_what_waited_when_the_server_died_is_judged_by_the_next(store):
     made.close()
 
 
-def test_our_own_failures_are_repeated_and_then_said(store):
+def test_infrastructure_failures_are_retried_and_then_reported(store):
     script = Script(InfrastructureError("x"), OSError("y"), reports.correct())
     made = dispatcher_of(store, script)
     made.add(store.submit(given_of("k")).result())
@@ -109,7 +109,7 @@ def test_our_own_failures_are_repeated_and_then_said(store):
     assert "unjudged after 3 attempts" in task.error
 
 
-def test_a_problem_that_cannot_be_used_fails_at_once(store):
+def test_an_unusable_problem_fails_without_a_retry(store):
     script = Script(ProblemError("no reference"))
     made = dispatcher_of(store, script)
     made.add(store.submit(given_of("k")).result())
@@ -118,7 +118,7 @@ def test_a_problem_that_cannot_be_used_fails_at_once(store):
     assert script.calls == 1
 
 
-def test_running_work_is_cancelled_at_its_next_step(store):
+def test_a_running_task_is_cancelled_at_its_next_event(store):
     script = Script(reports.correct())
     script.go.clear()
     made = dispatcher_of(store, script)
@@ -151,7 +151,7 @@ def locked(tmp_path, monkeypatch):
     store.close()
 
 
-def test_a_store_that_is_locked_for_a_while_loses_nothing(locked):
+def test_a_temporarily_locked_store_loses_no_task(locked):
     store, script, made, other = locked
     with pytest.raises(InfrastructureError, match="locked"):
         store.submit(given_of("refused")).result()
@@ -163,7 +163,7 @@ def test_a_store_that_is_locked_for_a_while_loses_nothing(locked):
     assert script.calls == 1
 
 
-def test_a_server_that_ends_while_its_store_is_locked_leaves_the_task_to_the_next(locked):
+def test_a_server_that_ends_with_a_locked_store_leaves_the_task_to_the_next(locked):
     store, script, made, other = locked
     script.go.set()
     until(lambda: made.store_errors > 0)
@@ -172,14 +172,14 @@ def test_a_server_that_ends_while_its_store_is_locked_leaves_the_task_to_the_nex
     assert [item.key for item in store.recover_interrupted().result()] == ["k"]
 
 
-def test_what_is_late_is_not_begun(store):
+def test_a_task_past_its_deadline_is_not_started(store):
     made = dispatcher_of(store, Script(reports.correct()))
     made.add(store.submit(given_of("k", deadline=time.time() - 1)).result())
     assert "deadline" in ended(store, "k").error
     made.close()
 
 
-def test_work_that_is_wanted_again_while_its_evaluation_ends_is_judged(store):
+def test_a_task_resubmitted_while_its_evaluation_ends_is_judged(store):
     script = Script(reports.correct())
     script.go.clear()
     made = dispatcher_of(store, script)
@@ -194,7 +194,7 @@ def test_work_that_is_wanted_again_while_its_evaluation_ends_is_judged(store):
     assert script.calls == 2
 
 
-def test_a_deadline_passes_while_nothing_is_free(store, monkeypatch):
+def test_a_deadline_passes_while_no_worker_is_free(store, monkeypatch):
     monkeypatch.setattr(dispatchers, "POLL_INTERVAL_S", 0.02)
     script = Script(reports.correct())
     script.go.clear()
@@ -211,7 +211,7 @@ def test_a_deadline_passes_while_nothing_is_free(store, monkeypatch):
     made.close()
 
 
-def test_who_wants_it_too_moves_the_deadline_and_raises_the_priority(store):
+def test_a_second_client_extends_the_deadline_and_raises_the_priority(store):
     script = Script(reports.correct())
     script.go.clear()
     made = dispatcher_of(store, script)
@@ -231,14 +231,14 @@ def test_who_wants_it_too_moves_the_deadline_and_raises_the_priority(store):
     assert store.submit(given_of("x", deadline=4e9)).result() == earlier
 
 
-def test_what_is_done_has_no_error_of_an_earlier_attempt(store):
+def test_a_finished_task_has_no_error_of_an_earlier_attempt(store):
     made = dispatcher_of(store, Script(InfrastructureError("x"), reports.correct()))
     made.add(store.submit(given_of("k")).result())
     assert ended(store, "k").error is None
     made.close()
 
 
-def test_more_room_is_noticed(store):
+def test_a_higher_concurrency_limit_takes_effect(store):
     script = Script(reports.correct())
     script.go.clear()
     room = [1]
@@ -253,7 +253,7 @@ def test_more_room_is_noticed(store):
     made.close()
 
 
-def test_a_deadline_passes_while_others_are_judged_first(store):
+def test_a_deadline_passes_while_other_tasks_run_first(store):
     others = BehindOthers()
     made = dispatcher_of(store, others)
     made.add(store.submit(given_of("late", deadline=time.time() + 0.05)).result())
@@ -265,7 +265,7 @@ def test_a_deadline_passes_while_others_are_judged_first(store):
     made.close()
 
 
-def test_who_wants_the_same_without_a_deadline_is_not_held_to_anothers(store):
+def test_a_client_without_a_deadline_lifts_that_of_another_client(store):
     others = BehindOthers()
     made = dispatcher_of(store, others)
     deadline = time.time() + 0.3
@@ -278,7 +278,7 @@ def test_who_wants_the_same_without_a_deadline_is_not_held_to_anothers(store):
     made.close()
 
 
-def test_what_is_asked_for_again_while_its_answer_is_written_down_is_judged_again(store):
+def test_a_task_resubmitted_while_its_result_is_stored_is_judged_again(store):
     noted = threading.Event()
 
     def on_event(key, event, _fields):
@@ -297,7 +297,7 @@ def test_what_is_asked_for_again_while_its_answer_is_written_down_is_judged_agai
     made.close()
 
 
-def test_the_oldest_is_not_passed_over_for_ever(store):
+def test_the_oldest_task_is_skipped_a_limited_number_of_times(store):
     order = []
 
     def evaluate(request, _seen):
@@ -319,7 +319,7 @@ def test_the_oldest_is_not_passed_over_for_ever(store):
     assert len(before) <= 16
 
 
-def test_who_waits_for_a_device_has_not_begun(store):
+def test_a_task_that_waits_for_a_device_has_not_started(store):
     def evaluate(_, seen):
         limit = time.monotonic() + 10
         while time.monotonic() < limit:
@@ -333,7 +333,7 @@ def test_who_waits_for_a_device_has_not_begun(store):
     made.close()
 
 
-def test_what_is_left_to_the_next_server_is_waited_for_no_longer(store):
+def test_a_closing_dispatcher_no_longer_waits_for_tasks_of_the_next_server(store):
     script = Script(InfrastructureError("ended with the server"))
     script.go.clear()
     made = dispatcher_of(store, script)
@@ -347,7 +347,7 @@ def test_what_is_left_to_the_next_server_is_waited_for_no_longer(store):
     assert (store.task("k").state, made.judges("k")) == ("running", False)
 
 
-def test_work_that_two_clients_want_waits_in_the_queues_of_both(store):
+def test_a_task_of_two_clients_waits_in_both_queues(store):
     script = Script(reports.correct())
     script.go.clear()
     made = Dispatcher(store, script, max_concurrency=1, retry_delay_s=0.001)

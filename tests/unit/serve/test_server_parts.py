@@ -29,7 +29,7 @@ from tilewright.serve.task_events import (
 pytest.importorskip("sqlalchemy")
 
 
-def test_a_story_is_read_from_any_place_and_by_many():
+def test_task_events_are_read_from_any_position_and_by_many():
     feed, woken = EventFeed("e"), []
     with feed.listening("a", "k", lambda: woken.append(1)):
         for number in range(3):
@@ -43,7 +43,7 @@ def test_a_story_is_read_from_any_place_and_by_many():
     assert feed.listeners == 0
 
 
-def test_who_reads_too_slowly_is_told_and_nothing_grows():
+def test_slow_readers_learn_of_missed_events_and_the_feed_stays_bounded():
     feed = EventFeed("e")
     for number in range(MAX_EVENTS_PER_TASK + 10):
         feed.tell("k", "draw", {"n": number})
@@ -59,12 +59,12 @@ def test_who_reads_too_slowly_is_told_and_nothing_grows():
 @pytest.mark.parametrize(
     "text", [None, "", "f.3", "e.", "e.x", "e.-1", "e." + "9" * 40, "e.\u0663"]
 )
-def test_a_place_that_is_none_of_this_servers_is_the_beginning(text):
+def test_an_event_id_of_another_server_starts_at_the_beginning(text):
     assert EventFeed("e").place_of(text) == 0
     assert EventFeed("e").place_of("e.12") == 12
 
 
-def test_one_client_listens_to_so_much_and_others_to_theirs():
+def test_listeners_are_limited_per_client():
     feed, open_ = EventFeed("e"), []
     for number in range(MAX_LISTENERS_PER_CLIENT):
         open_.append(feed.listening("a", f"k{number}", lambda: None))
@@ -83,7 +83,7 @@ def test_one_client_listens_to_so_much_and_others_to_theirs():
     st.integers(1, 20),
     st.lists(st.floats(0, 2), min_size=1, max_size=200),
 )
-def test_a_bucket_lets_through_its_burst_and_its_rate_and_no_more(rate, burst, pauses):
+def test_a_token_bucket_allows_its_burst_and_rate_and_no_more(rate, burst, pauses):
     buckets, now, let = TokenBuckets(rate, burst), 0.0, 0
     for number, pause in enumerate(pauses):
         now += pause
@@ -97,7 +97,7 @@ def test_a_bucket_lets_through_its_burst_and_its_rate_and_no_more(rate, burst, p
     assert buckets.take("a", now + 1.01 / rate) == 0
 
 
-def test_figures_are_read_by_prometheus_itself():
+def test_metrics_are_parsed_by_prometheus_client():
     parser = pytest.importorskip("prometheus_client.parser")
     metrics = Metrics()
     metrics.count("requests_total", method="GET", status='2"0\\0\n')
@@ -124,7 +124,7 @@ def test_figures_are_read_by_prometheus_itself():
     assert families["tilewright_wait_seconds"].type == "histogram"
 
 
-def test_a_line_of_the_log_stays_one_line_and_short(tmp_path):
+def test_a_log_line_stays_one_short_line(tmp_path):
     request_log = RequestLog(tmp_path / "log")
     request_log.write("request", path="a\nb" * 1000, client=None, status=404)
     (tmp_path / "log").rename(tmp_path / "old")
@@ -138,7 +138,7 @@ def test_a_line_of_the_log_stays_one_line_and_short(tmp_path):
         RequestLog(tmp_path / "none" / "log")
 
 
-def test_a_token_is_worth_something_until_it_is_revoked(tmp_path):
+def test_a_token_is_valid_until_it_is_revoked(tmp_path):
     one = make_token(tmp_path, "one", ("submit",))
     tokens = Tokens(tmp_path)
     two = make_token(tmp_path, "two", ("read", "admin"))
@@ -157,7 +157,7 @@ def test_a_token_is_worth_something_until_it_is_revoked(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"B": 5}', '{"B": null}', "[]", "[" * 100_000, "{", "\xff"])
-def test_a_file_of_tokens_that_is_damaged_lets_nobody_in_and_is_named(tmp_path, text):
+def test_a_damaged_token_file_admits_no_client_and_is_named(tmp_path, text):
     one = make_token(tmp_path, "one", ("submit",))
     tokens = Tokens(tmp_path)
     rows = (tmp_path / "tokens.json").read_text()
@@ -172,13 +172,13 @@ def test_a_file_of_tokens_that_is_damaged_lets_nobody_in_and_is_named(tmp_path, 
 
 
 @pytest.mark.parametrize("name", ["", "a b\nc", "a" * 101, "a\n", "local", "nobody"])
-def test_nobody_is_called_so(tmp_path, name):
+def test_an_invalid_client_name_is_refused(tmp_path, name):
     with pytest.raises(ConfigError, match=re.escape(f"client {name!r}")):
         make_token(tmp_path, name, ("submit",))
     assert not (tmp_path / "tokens.json").exists()
 
 
-def test_a_token_of_the_loopbacks_own_name_is_worth_nothing(tmp_path):
+def test_a_token_named_as_the_loopback_client_is_invalid(tmp_path):
     token = make_token(tmp_path, "one", ("read",))
     rows = (tmp_path / "tokens.json").read_text()
     (tmp_path / "tokens.json").write_text(rows.replace('"one"', '"local"'))
@@ -187,7 +187,7 @@ def test_a_token_of_the_loopbacks_own_name_is_worth_nothing(tmp_path):
     assert listed_tokens(tmp_path) == {}
 
 
-def test_what_is_old_or_too_much_is_forgotten_and_never_what_waits(tmp_path):
+def test_old_and_excess_finished_tasks_are_pruned_but_never_waiting_ones(tmp_path):
     store = Store(tmp_path / "tasks.db")
     for number in range(10):
         store.submit(given_of(f"k{number}", name=f"n{number}")).result()
@@ -205,7 +205,7 @@ def test_what_is_old_or_too_much_is_forgotten_and_never_what_waits(tmp_path):
     store.close()
 
 
-def test_tokens_that_are_made_at_once_are_all_kept(tmp_path):
+def test_tokens_that_are_made_concurrently_are_all_kept(tmp_path):
     with ThreadPoolExecutor(12) as pool:
         made = list(pool.map(lambda n: make_token(tmp_path, f"k{n}", ("submit",)), range(24)))
     assert len(set(made)) == 24

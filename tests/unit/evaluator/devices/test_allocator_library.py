@@ -44,20 +44,20 @@ def give(pool, address, size):
     pool.tw_pool_release(address, size, 0, None)
 
 
-def test_what_is_taken_lies_in_the_block_and_apart(pool):
+def test_allocations_lie_inside_the_block_and_do_not_overlap(pool):
     places = [take(pool, size) for size in (1, 512, 513)]
     assert places == [START, START + 512, START + 1024]
     assert take(pool, 1) == START + 2048
 
 
-def test_neighbours_that_are_given_back_join(pool):
+def test_freed_neighbours_are_merged(pool):
     whole = [take(pool, SIZE // 4) for _ in range(4)]
     for place in (whole[1], whole[3], whole[0], whole[2]):
         give(pool, place, SIZE // 4)
     assert take(pool, SIZE) == START
 
 
-def test_what_does_not_fit_is_asked_of_the_device(pool):
+def test_an_allocation_that_does_not_fit_goes_to_the_device(pool):
     # There is none here, so nothing comes of it; nothing of the block is given away either.
     assert take(pool, SIZE + 1) is None
     assert take(pool, SIZE) == START
@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_asked_of_the_device(pool):
     steps=st.lists(st.tuples(st.booleans(), st.integers(1, 9 * GRAIN)), max_size=60),
     data=st.data(),
 )
-def test_no_two_pieces_overlap_and_none_is_lost(library, steps, data):
+def test_allocations_never_overlap_and_all_memory_returns(library, steps, data):
     library.tw_pool_open(START, SIZE)
     held: dict[int, int] = {}
     for taking, size in steps:
@@ -88,13 +88,13 @@ def test_no_two_pieces_overlap_and_none_is_lost(library, steps, data):
     assert take(library, SIZE) == START
 
 
-def test_it_is_built_once(tmp_path, monkeypatch):
+def test_the_allocator_library_is_built_once(tmp_path, monkeypatch):
     path = pool_library(tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert pool_library(tmp_path) == path
 
 
-def test_without_a_compiler_it_is_said(tmp_path, monkeypatch):
+def test_a_missing_compiler_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(InfrastructureError, match="needs g"):
         pool_library(tmp_path)

@@ -24,7 +24,7 @@ def two_gpus(monkeypatch):
     devices._gpus.cache_clear()
 
 
-def test_the_processor_is_always_there():
+def test_the_cpu_is_always_a_device():
     assert find_device("cpu") is CPU
     assert not CPU.is_gpu
     assert CPU.model
@@ -32,17 +32,17 @@ def test_the_processor_is_always_there():
 
 
 @pytest.mark.parametrize("name", ["tpu", "cuda:x", "cuda:-1", "cuda:1:2", ""])
-def test_an_unknown_name_is_a_wrong_setting(name):
+def test_an_unknown_device_name_is_a_config_error(name):
     with pytest.raises(ConfigError, match="is unknown; known: cpu, cuda"):
         find_device(name)
 
 
-def test_a_gpu_that_is_not_there_is_named_with_those_that_are(two_gpus):  # noqa: ARG001 - what is listed
+def test_a_missing_gpu_is_named_with_the_available_ones(two_gpus):  # noqa: ARG001 - what is listed
     with pytest.raises(InfrastructureError, match=r"cuda:2 is not here; .* cuda:1 \(NVIDIA L4\)"):
         find_device("cuda:2")
 
 
-def test_without_the_drivers_tool_there_is_no_gpu(monkeypatch):
+def test_without_an_nvidia_driver_there_is_no_gpu(monkeypatch):
     monkeypatch.setattr(devices.shutil, "which", lambda _: None)
     devices._gpus.cache_clear()
     with pytest.raises(InfrastructureError, match="no device: cuda is not here"):
@@ -50,7 +50,7 @@ def test_without_the_drivers_tool_there_is_no_gpu(monkeypatch):
     devices._gpus.cache_clear()
 
 
-def test_a_gpu_is_known_by_its_uuid_and_seen_alone(two_gpus):  # noqa: ARG001 - what is listed
+def test_a_gpu_is_identified_by_its_uuid_and_the_only_visible_one(two_gpus):  # noqa: ARG001 - what is listed
     found = find_device("cuda:1")
     assert (found.name, found.uuid, found.model, found.arch) == (
         *("cuda:1", "GPU-bb", "NVIDIA L4"),
@@ -61,7 +61,7 @@ def test_a_gpu_is_known_by_its_uuid_and_seen_alone(two_gpus):  # noqa: ARG001 - 
     assert find_device("cuda").uuid == "GPU-aa"
 
 
-def test_the_number_of_queues_is_ours_or_the_drivers(
+def test_the_number_of_hardware_queues_ignores_the_users_environment(
     two_gpus,  # noqa: ARG001 - what is listed
     monkeypatch,
 ):
@@ -71,5 +71,5 @@ def test_the_number_of_queues_is_ours_or_the_drivers(
     assert few_queues(found).environment == {**found.environment, devices.QUEUES: "2"}
 
 
-def test_the_driver_is_silent_of_what_is_not_there():
+def test_an_unknown_gpu_has_no_conditions():
     assert conditions("GPU-of-nobody") is None

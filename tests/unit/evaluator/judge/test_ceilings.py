@@ -26,21 +26,21 @@ F = torch.nn.functional
         (lambda: torch.randn(8).relu(), 0),
     ],
 )
-def test_products_are_counted_and_nothing_else(work, operations):
+def test_only_matrix_products_are_counted(work, operations):
     with torch.no_grad():
         result, counted = ceilings.counted(work)
     assert counted == operations
     assert isinstance(result, torch.Tensor)
 
 
-def test_the_compiler_is_not_imported_for_it():
+def test_counting_operations_does_not_import_the_compiler():
     with torch.no_grad():
         ceilings.counted(lambda: torch.randn(4, 4) @ torch.randn(4, 4))
     assert not ceilings.Operations._should_skip_dynamo()
     assert "torch._inductor.compile_fx" not in sys.modules
 
 
-def test_what_cannot_run_while_it_is_counted_runs_without():
+def test_a_reference_that_cannot_be_counted_runs_without_the_counter():
     calls = []
 
     def work() -> torch.Tensor:
@@ -62,6 +62,6 @@ def test_what_cannot_run_while_it_is_counted_runs_without():
         ((torch.int64,), "fp32"),
     ],
 )
-def test_products_are_held_against_the_ceiling_of_their_precision(dtypes, name):
+def test_products_are_compared_with_the_ceiling_of_their_precision(dtypes, name):
     outputs = [torch.zeros(1, dtype=dtype) for dtype in dtypes]
     assert ceilings.precision_of(outputs) == name

@@ -55,7 +55,7 @@ def test_each_output_of_a_timed_call_alone_can_be_wrong(judge):
         assert answer["wrong"] == wrong
 
 
-def test_an_output_is_compared_with_what_is_expected_of_its_own_draw(judge):
+def test_an_output_is_compared_with_the_expected_value_of_its_own_sample(judge):
     judge.load(TWO_OUTPUTS)
     judge.map()
     fields = {"params": {"n": 4}, "variation": "nominal", "forward_seed": 1, "timed": False}

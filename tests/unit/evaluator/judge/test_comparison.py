@@ -38,7 +38,7 @@ def said(**changes: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("value", [1.0, -1.0, 1024.0, 2.0**-40])
 @pytest.mark.parametrize("direction", [1.0, -1.0])
-def test_rounding_is_right_up_to_the_bound_and_wrong_beyond(value, direction):
+def test_an_error_is_right_up_to_the_tolerance_and_wrong_beyond(value, direction):
     edge = torch.tensor([value + direction * EPS_FACTOR * EPS * abs(value)])
     beyond = torch.nextafter(edge, torch.tensor([direction * INF]))
 
@@ -47,7 +47,7 @@ def test_rounding_is_right_up_to_the_bound_and_wrong_beyond(value, direction):
     assert compare(single(value), beyond).kind == "values"
 
 
-def test_the_references_own_error_widens_the_bound():
+def test_the_reference_error_widens_the_tolerance():
     expected = single(1.0, reference_error=2.0**-10)
     edge = 1.0 + REFERENCE_ERROR_FACTOR * 2.0**-10
 
@@ -55,7 +55,7 @@ def test_the_references_own_error_widens_the_bound():
     assert compare(expected, torch.tensor([edge + 4 * EPS])).kind == "values"
 
 
-def test_a_small_element_is_allowed_the_rounding_of_its_slice():
+def test_a_small_element_gets_the_rounding_tolerance_of_its_slice():
     value = torch.tensor([[0.0, 3.0, 4.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
     rms = 2.5
     allowed = tolerance(Expected(value, value.double(), 0.0), value.double())
@@ -72,7 +72,7 @@ def test_a_row_of_zeros_must_be_zero():
     assert compare(expected, torch.full((2, 3), 1e-30)).kind == "values"
 
 
-def test_a_scalar_has_the_bound_of_its_own_size():
+def test_a_scalar_has_the_tolerance_of_its_own_size():
     value = torch.tensor(-8.0)
 
     assert (
@@ -81,7 +81,7 @@ def test_a_scalar_has_the_bound_of_its_own_size():
     )
 
 
-def test_slack_scales_both_parts_of_the_bound():
+def test_slack_scales_both_parts_of_the_tolerance():
     expected, exact = single(1.0, reference_error=0.25), single(1.0)
     wide = REFERENCE_ERROR_FACTOR * 0.25
 
@@ -115,7 +115,7 @@ def test_the_message_shows_the_worst_element():
     assert difference.error_over_tolerance > 1e5
 
 
-def test_nothing_to_compare_is_right():
+def test_an_empty_output_is_right():
     empty = torch.empty(0, 3)
 
     assert not compare(Expected(empty, empty.double(), 0.0), empty).kind
@@ -136,7 +136,7 @@ def test_nothing_to_compare_is_right():
         (1.0, INF, False),
     ],
 )
-def test_what_is_not_finite_must_agree(reference, got, right):
+def test_values_that_are_not_finite_must_agree(reference, got, right):
     difference = compare(single(reference), torch.tensor([got]))
 
     assert ("" if right else "nonfinite") == difference.kind
@@ -155,7 +155,7 @@ def test_one_nan_among_right_numbers_is_found():
     assert "1 elements disagree" in difference.message
 
 
-def test_where_only_the_reference_overflows_the_oracle_decides():
+def test_where_only_the_reference_overflows_the_float64_result_decides():
     expected = Expected(torch.tensor([INF]), torch.tensor([1e5]).double(), 0.0)
 
     assert not compare(expected, torch.tensor([INF])).kind
@@ -176,7 +176,7 @@ def test_integers_are_exact_where_the_reference_is_certain():
     assert "flat index 2: expected 3, got 4" in difference.message
 
 
-def test_integers_and_truth_values_without_an_oracle_are_exact_everywhere():
+def test_integers_and_booleans_without_a_float64_result_must_be_exact():
     flags = torch.tensor([True, False])
 
     assert not compare(expect(flags, None), torch.tensor([True, False])).kind
@@ -184,7 +184,7 @@ def test_integers_and_truth_values_without_an_oracle_are_exact_everywhere():
     assert compare(expect(torch.tensor([1]), torch.tensor([1, 1])), torch.tensor([2])).kind
 
 
-def test_a_center_takes_the_place_of_the_oracle():
+def test_a_given_center_replaces_the_float64_result():
     expected = Expected(torch.tensor([1.0]), torch.tensor([1.0]).double(), 0.0)
 
     assert not compare(expected, torch.tensor([3.0]), torch.tensor([3.0]), 2.0).kind
@@ -193,7 +193,7 @@ def test_a_center_takes_the_place_of_the_oracle():
 
 @pytest.mark.parametrize("place", [0, 6, 9, 19])
 @pytest.mark.parametrize(("wrong", "kind"), [(1e-3, "values"), (NAN, "nonfinite")])
-def test_in_whichever_stretch_a_timed_output_is_wrong_it_is(monkeypatch, place, wrong, kind):
+def test_a_wrong_element_is_found_in_any_chunk(monkeypatch, place, wrong, kind):
     monkeypatch.setattr(comparison, "CHUNK_ELEMENTS", 7)
     center = torch.randn(4, 5)
     expected, output = Expected(center.to("meta"), None, 1e-6), center + 1e-6
@@ -202,7 +202,7 @@ def test_in_whichever_stretch_a_timed_output_is_wrong_it_is(monkeypatch, place, 
     assert compare(expected, output, center, 2.0).kind == kind
 
 
-def test_the_own_error_is_the_percentile_of_the_finite_errors():
+def test_the_reference_error_is_the_percentile_of_the_finite_errors():
     oracle = torch.zeros(2000, dtype=torch.float64)
     value = torch.zeros(2000)
     value[:5] = torch.tensor([INF, NAN, 64.0, 32.0, 16.0])
@@ -242,7 +242,7 @@ def test_a_wrong_kind_of_output_is_named(item, kind, message):
     assert message in difference.message
 
 
-def test_a_fitting_output_is_no_mismatch_but_one_that_has_no_place_is():
+def test_an_output_without_an_address_is_a_mismatch():
     value = torch.zeros(2, 3)
     expected = Expected(value, value.double(), 0.0)
     unplaced = said()
@@ -252,7 +252,7 @@ def test_a_fitting_output_is_no_mismatch_but_one_that_has_no_place_is():
     assert describe_mismatch(expected, unplaced) is not None
 
 
-def test_a_difference_of_nearly_equal_numbers_may_be_off_by_a_rounding_of_them():
+def test_a_difference_of_nearly_equal_numbers_may_have_their_rounding_error():
     rows = [[-1.4e-8, 1.4e-8], [0.5, -0.25], [0.3, 0.4]]
     oracle = torch.tensor(rows, dtype=torch.float64)
     strict = Expected(oracle.float(), oracle, 1e-12)
@@ -277,7 +277,7 @@ def test_a_difference_of_nearly_equal_numbers_may_be_off_by_a_rounding_of_them()
     )
 
 
-def test_a_few_elements_may_be_as_wrong_as_the_reference_is_somewhere():
+def test_a_few_elements_may_have_the_worst_error_of_the_reference():
     oracle = torch.full((100, 1000), 1e-9, dtype=torch.float64)
     strict = Expected(
         oracle.float(),
@@ -322,7 +322,7 @@ def test_the_error_of_a_huge_element_excuses_no_other():
 
 @pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 250, 1000])
 @pytest.mark.parametrize("infinite", [False, True])
-def test_a_sample_of_the_reference_s_own_error_is_that_of_the_whole(monkeypatch, count, infinite):
+def test_the_sampled_reference_error_is_that_of_the_whole_tensor(monkeypatch, count, infinite):
     monkeypatch.setattr(comparison, "SAMPLE", 100)
     oracle = torch.randn(count, dtype=torch.float64)
     oracle[::3] = INF if infinite else 1.0
@@ -333,7 +333,7 @@ def test_a_sample_of_the_reference_s_own_error_is_that_of_the_whole(monkeypatch,
 
 
 @pytest.mark.parametrize("at_once", [5, 64, 1 << 20])
-def test_what_is_widened_stretch_by_stretch_is_widened_as_a_whole(monkeypatch, at_once):
+def test_rounding_sensitivity_is_the_same_for_any_chunk_size(monkeypatch, at_once):
     monkeypatch.setattr(comparison, "CHUNK_ELEMENTS", at_once)
     oracle = torch.randn(40, 5, dtype=torch.float64)
     value = (oracle + 1e-3 * torch.randn(40, 5)).float()

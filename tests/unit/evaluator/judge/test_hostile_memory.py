@@ -86,7 +86,7 @@ def timed(judge: JudgeRole, runner: str, *places: int, **changes: Any) -> dict[s
     return judge.timed(runner, base=BASE, addresses=list(places), **changes)
 
 
-def test_each_output_is_read_where_its_side_says(judge, memories):
+def test_each_output_is_read_at_its_runners_reported_address(judge, memories):
     _, x = sample(judge)
     memories["candidate"].write(FIRST, x * 3)
     memories["candidate"].write(SECOND, x.sum(-1))
@@ -116,7 +116,7 @@ def test_an_output_that_cannot_be_read_is_wrong(judge, memories, place):
         assert (answer["wrong"], "cannot be read" in answer["message"]) == ("values", True)
 
 
-def test_timed_outputs_are_those_at_the_time_of_each_sides_own_call(judge, memories):
+def test_timed_outputs_are_those_at_the_end_of_each_runners_own_call(judge, memories):
     _, x = sample(judge)
     right = memories["eager"], memories["candidate"]
     for memory in right:
@@ -136,7 +136,7 @@ def test_timed_outputs_are_those_at_the_time_of_each_sides_own_call(judge, memor
     assert timed(judge, "candidate", FIRST, SECOND, compare=True)["wrong"] == "values"
 
 
-def test_every_window_of_the_inputs_of_a_timed_call_is_looked_at(judge, memories):
+def test_every_window_of_timed_inputs_is_checked(judge, memories):
     answer, _ = sample(judge)
     size, memory = answer["size"], memories["candidate"]
     image = torch.frombuffer(bytearray(judge.arenas.inputs[BASE : BASE + size]), dtype=torch.uint8)
@@ -159,7 +159,7 @@ def test_every_window_of_the_inputs_of_a_timed_call_is_looked_at(judge, memories
     assert looked() == ["the inputs of a timed call"]
 
 
-def test_what_cannot_be_looked_at_counts_as_overwritten():
+def test_unreadable_input_memory_counts_as_overwritten():
     memory, image = Memory(), mmap.mmap(-1, 4096)
 
     assert not differs(memory.fd, 0, image, [[0, 64]])
@@ -183,7 +183,7 @@ def test_what_cannot_be_looked_at_counts_as_overwritten():
         ([], False),
     ],
 )
-def test_memory_is_private_where_all_of_it_is(lines, private):
+def test_a_memory_range_is_private_when_all_of_it_is(lines, private):
     fd = mapped(*lines)
     assert [is_private(fd, 0x2000, 0x4000) for _ in range(2)] == [private] * 2
     os.close(fd)

@@ -64,7 +64,7 @@ def test_the_seed_decides_the_inputs_and_what_is_expected():
     assert not first.random
 
 
-def test_without_the_oracle_the_reference_is_nudged():
+def test_without_a_float64_run_the_reference_error_comes_from_rounded_inputs():
     sample = sampled(load(RAND, "x.exp()"), double=False)
 
     assert sample.oracle == "float32"
@@ -72,14 +72,14 @@ def test_without_the_oracle_the_reference_is_nudged():
     assert 0 < sample.expected[0].reference_error < 1e-4
 
 
-def test_a_reference_that_cannot_run_in_float64_falls_back():
+def test_a_reference_that_cannot_run_in_float64_uses_float32():
     sample = sampled(load(RAND, "x @ torch.ones(8, 8, dtype=torch.float32)"))
 
     assert sample.oracle == "float32"
     assert sample.expected[0].reference_error > 0
 
 
-def test_an_oracle_of_another_shape_is_no_oracle():
+def test_a_float64_result_of_another_shape_is_not_used():
     sample = sampled(load(RAND, "x[: 2 if x.dtype == torch.float64 else 3]"))
 
     assert sample.oracle == "float32"
@@ -115,7 +115,7 @@ def test_a_random_reference_is_found_where_two_seeds_happen_to_agree(variation):
         assert [sample.random for sample in made] == [True] * 6
 
 
-def test_random_numbers_that_change_nothing_are_no_chance():
+def test_random_numbers_without_effect_do_not_make_a_reference_random():
     reference = load(RAND, "x + 0 * torch.rand(())")
     assert not sampled(reference).random
     assert not sampled(reference, seed=4).random
@@ -177,7 +177,7 @@ print(one / (4 * SIZE), both / (4 * SIZE))
 """
 
 
-def test_a_draw_needs_few_times_the_room_of_its_outputs():
+def test_an_input_sample_needs_few_times_the_memory_of_its_outputs():
     # In a process of its own, whose peak is of nothing else; 12 and 15 times once filled a GPU.
     ran = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
     one, both = map(float, ran.stdout.split())
@@ -199,7 +199,7 @@ def test_gradients_of_outputs_are_drawn_and_shared():
     assert torch.equal(x * upstream, sample.expected[2].value)
 
 
-def test_varied_contents_are_expected_of_the_varied_inputs():
+def test_a_variation_has_the_expected_outputs_of_its_varied_inputs():
     reference = load(RAND, "x * 2")
     nominal, scaled = sampled(reference), sampled(reference, "scale")
 
@@ -208,7 +208,7 @@ def test_varied_contents_are_expected_of_the_varied_inputs():
     assert scaled.skipped == ""
 
 
-def test_contents_that_change_nothing_are_skipped():
+def test_a_variation_without_effect_is_skipped():
     sample = sampled(load("torch.arange(5)", "x + 1"), "scale")
 
     assert sample.skipped == "no input may vary this way"
@@ -218,12 +218,12 @@ def test_contents_that_change_nothing_are_skipped():
     ("reference", "variation", "reason"),
     [("x.exp()", "scale", "not finite"), ("(x + 1e8) - 1e8", "sign", "inaccurate")],
 )
-def test_contents_on_which_the_reference_cannot_judge_are_skipped(reference, variation, reason):
+def test_a_variation_that_the_reference_cannot_judge_is_skipped(reference, variation, reason):
     assert reason in sampled(load(RAND, reference), variation).skipped
     assert sampled(load(RAND, reference)).skipped == ""
 
 
-def test_integer_outputs_never_make_contents_unsound():
+def test_integer_outputs_never_make_a_variation_unsound():
     assert sampled(load(RAND, "x.argmax(-1)"), "sign").skipped == ""
     assert sampled(load(RAND, "x[:0]"), "sign").skipped == ""
 
@@ -236,12 +236,12 @@ def test_integer_outputs_never_make_contents_unsound():
         ("1 / 0", "drawing inputs: ZeroDivisionError"),
     ],
 )
-def test_inputs_that_cannot_be_shared_are_the_problems_fault(inputs, message):
+def test_inputs_that_cannot_be_shared_are_a_problem_failure(inputs, message):
     with pytest.raises(ProblemFailure, match=message):
         sampled(load(inputs, "torch.ones(1)"))
 
 
-def test_an_expanded_input_is_shared_as_the_values_it_has():
+def test_an_expanded_input_keeps_its_values():
     reference = load(f"{RAND}[:, :1].expand(4, 2)", "x + 1")
     (x,) = sampled(reference).arguments()
 
@@ -262,7 +262,7 @@ def test_strides_and_values_of_other_kinds_survive():
     assert items[0].tolist() == [0, 1]
 
 
-def test_stirring_moves_plain_inputs_and_nothing_else():
+def test_perturbation_moves_plain_inputs_and_nothing_else():
     sample = sampled(load(f"({RAND}, torch.eye(12), torch.arange(9), {RAND}.T)", "x", "x, e, i, t"))
     before = [value.clone() for value in sample.arguments()]
     sample.perturb(77)
@@ -292,7 +292,7 @@ def test_inputs_that_may_not_be_shuffled_are_drawn_anew():
     assert again.image[:] == sample.image[:]
 
 
-def test_inputs_whose_size_is_drawn_stay_as_they_are():
+def test_inputs_of_a_random_size_are_not_perturbed():
     size = "int(torch.randint(2, 900, (), generator=generator))"
     sample = sampled(load(f"torch.ones({size})", "x * 2"))
     before = sample.image[:]
@@ -314,7 +314,7 @@ def test_outputs_are_described_and_counted_to_the_byte():
     assert described_outputs(sample) == (described, size)
 
 
-def test_outputs_that_cancel_sway_and_others_do_not():
+def test_only_outputs_with_cancellation_get_a_rounding_sensitivity():
     cancels = load(RAND, "torch.stack((x * 3, (x + 1e4) - 1e4))")
     sample = sampled(cancels)
     assert inputs.widen_tolerance(cancels, sample)
@@ -329,7 +329,7 @@ def test_outputs_that_cancel_sway_and_others_do_not():
     assert not inputs.widen_tolerance(cancels, sample)
 
 
-def test_without_an_oracle_nothing_sways():
+def test_without_a_float64_result_no_output_has_a_rounding_sensitivity():
     reference = load(RAND, "x * 3")
     sample = sampled(reference, double=False)
     assert not inputs.widen_tolerance(reference, sample)

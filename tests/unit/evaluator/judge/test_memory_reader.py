@@ -58,7 +58,7 @@ def torn() -> Iterator[Torn]:
     libc.munmap(made.behind, PAGE)
 
 
-def test_what_is_read_is_what_lies_there(memory):
+def test_a_tensor_is_read_with_its_exact_values(memory):
     for value in (
         torch.randn(3, 5),
         torch.randn(7, dtype=torch.float64),
@@ -75,7 +75,7 @@ def test_what_is_read_is_what_lies_there(memory):
         assert torch.equal(there, value)
 
 
-def test_it_is_a_copy(memory):
+def test_a_tensor_that_was_read_is_a_copy(memory):
     value = torch.ones(8)
     there = read_tensor(memory, value.data_ptr(), value)
     value.zero_()
@@ -90,7 +90,7 @@ def test_an_address_need_not_be_aligned(memory):
     assert there.view(torch.uint8).tolist() == list(range(3, 19))
 
 
-def test_only_shape_and_dtype_of_what_is_expected_count_not_its_strides(memory):
+def test_a_read_uses_shape_and_dtype_but_no_strides_of_the_expected_tensor(memory):
     value = torch.arange(6.0)
     there = read_tensor(memory, value.data_ptr(), torch.empty(3, 2).T)
 
@@ -99,18 +99,18 @@ def test_only_shape_and_dtype_of_what_is_expected_count_not_its_strides(memory):
 
 
 @pytest.mark.parametrize("address", NOWHERE)
-def test_where_nothing_lies_there_is_no_tensor(memory, address):
+def test_an_unmapped_address_gives_no_tensor(memory, address):
     assert read_tensor(memory, address, torch.empty(4)) is None
 
 
 @pytest.mark.parametrize("address", NOWHERE)
-def test_an_empty_tensor_is_read_from_anywhere(memory, address):
+def test_an_empty_tensor_is_read_from_any_address(memory, address):
     there = read_tensor(memory, address, torch.empty(3, 0, 2, dtype=torch.float16))
 
     assert (there.shape, there.dtype) == ((3, 0, 2), torch.float16)
 
 
-def test_a_tensor_across_a_hole_is_no_tensor(memory, torn):
+def test_a_tensor_across_an_unmapped_page_is_not_read(memory, torn):
     def byte_count(count: int) -> torch.Tensor:
         return torch.empty(count, dtype=torch.uint8)
 
@@ -123,7 +123,7 @@ def test_a_tensor_across_a_hole_is_no_tensor(memory, torn):
     assert read_tensor(memory, torn.behind - 1, byte_count(2)) is None
 
 
-def test_memory_of_a_process_that_is_gone_has_no_tensor():
+def test_memory_of_an_ended_process_gives_no_tensor():
     # At its end such a descriptor reads as empty, as this file does.
     gone = os.memfd_create("gone")
     assert read_tensor(gone, 0, torch.empty(4)) is None
@@ -154,7 +154,7 @@ def flipped(data: bytes, place: int) -> tuple[ctypes.Array[ctypes.c_char], int]:
 @pytest.mark.parametrize(
     ("place", "found"), [(99, False), (100, True), (150, True), (199, True), (200, False)]
 )
-def test_one_byte_in_a_window_is_found_and_none_beside_it(memory, place, found):
+def test_a_changed_byte_is_found_inside_a_window_and_not_outside(memory, place, found):
     data = bytes(number % 251 for number in range(600))
     _there, address = flipped(data, place)
 
@@ -168,7 +168,7 @@ def test_one_byte_in_a_window_is_found_and_none_beside_it(memory, place, found):
     place=st.integers(0, 299),
     windows=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 40)), max_size=4),
 )
-def test_a_changed_byte_is_found_exactly_where_one_looks(memory, place, windows):
+def test_a_changed_byte_is_found_exactly_where_a_window_covers_it(memory, place, windows):
     data = bytes(number % 251 for number in range(300))
     _there, address = flipped(data, place)
     spans = [[start, min(start + size, 300)] for start, size in windows]
@@ -185,11 +185,11 @@ def test_without_windows_nothing_is_read(memory):
 
 
 @pytest.mark.parametrize("address", NOWHERE)
-def test_what_cannot_be_read_differs(memory, address):
+def test_unreadable_memory_counts_as_different(memory, address):
     assert differs(memory, address, image_of(bytes(8)), [[0, 8]])
 
 
-def test_a_window_across_a_hole_differs(memory, torn):
+def test_a_window_across_an_unmapped_page_counts_as_different(memory, torn):
     image = image_of(b"\1" * (2 * PAGE) + b"\3" * PAGE)
 
     assert not differs(memory, torn.address, image, [[0, PAGE], [2 * PAGE, 3 * PAGE]])

@@ -9,7 +9,7 @@ from tilewright.evaluator.judge.inputs import overwritten
 from tilewright.wire.tensors import GUARD_BYTES
 
 
-def test_an_untouched_arena_shows_nothing():
+def test_an_unchanged_arena_has_no_overwritten_input():
     sample = sampled(load(f"({RAND}, {RAND})", "x + y", "x, y"))
 
     assert overwritten(sample, arena(sample), 0, set()) == []
@@ -58,7 +58,7 @@ def test_a_view_of_a_larger_storage_has_its_own_guards():
     assert overwritten(sample, behind, 0, {0}) == ["memory around the inputs"]
 
 
-def test_inputs_are_named_by_their_place_among_the_arguments():
+def test_inputs_are_named_by_their_argument_position():
     inputs = f"(2.0, [{RAND}, {RAND}], {RAND})"
     reference = load(inputs, "pair[0] + pair[1] + y * f", "f, pair, y", grads=["y"])
     sample = sampled(reference)

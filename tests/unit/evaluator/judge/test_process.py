@@ -41,7 +41,7 @@ def get_init_inputs():
 """
 
 
-def test_it_says_that_it_is_ready(judge):
+def test_the_role_reports_that_it_is_ready(judge):
     assert judge.role.ready.kind == "ready"
     assert judge.role.ready.fields == {"applied": {"rlimits": ""}}
 
@@ -68,7 +68,7 @@ def test_a_right_output_is_right_and_a_wrong_one_is_not(judge):
     assert wrong["error"] > 1
 
 
-def test_the_answer_to_a_draw_holds_no_values(judge):
+def test_the_answer_to_a_sample_request_holds_no_values(judge):
     judge.load(FUNCTION)
     text = json.dumps(judge.sample(seed=987654321987))
 
@@ -88,7 +88,7 @@ def test_the_answer_to_a_draw_holds_no_values(judge):
     }
 
 
-def test_what_is_compared_lies_where_the_side_says(judge):
+def test_outputs_are_compared_at_the_reported_address(judge):
     judge.load(FUNCTION)
     judge.map()
     x, y = judge.inputs(judge.sample())
@@ -110,7 +110,7 @@ NOWHERE = [0, 1 << 56, (1 << 57) - 1]
 
 @pytest.mark.parametrize("rule", [None, ALLCLOSE])
 @pytest.mark.parametrize("address", NOWHERE)
-def test_an_output_that_cannot_be_read_is_wrong_and_the_judge_lives(judge, address, rule):
+def test_an_unreadable_output_is_wrong_and_the_judge_continues(judge, address, rule):
     judge.load(FUNCTION, rule=rule)
     judge.map()
     x, y = judge.inputs(judge.sample())
@@ -123,7 +123,7 @@ def test_an_output_that_cannot_be_read_is_wrong_and_the_judge_lives(judge, addre
     assert judge.check(torch.relu(x + y))["wrong"] == ""
 
 
-def test_an_output_without_a_place_is_no_tensor_to_compare(judge):
+def test_an_output_without_an_address_is_no_tensor(judge):
     judge.load(FUNCTION)
     judge.map()
     x, y = judge.inputs(judge.sample())
@@ -143,7 +143,7 @@ def test_an_output_without_a_place_is_no_tensor_to_compare(judge):
         (lambda item: [{**item, "dtype": "float64"}], "dtype"),
     ],
 )
-def test_what_is_said_must_fit(judge, change, wrong):
+def test_a_reported_output_must_have_the_expected_form(judge, change, wrong):
     judge.load(FUNCTION)
     judge.map()
     x, y = judge.inputs(judge.sample())
@@ -176,7 +176,7 @@ def test_empty_outputs_are_compared_too(judge):
     assert judge.check(x[:1], x)["wrong"] == "shape"
 
 
-def test_an_error_too_large_for_a_number_is_none(judge):
+def test_an_infinite_error_is_reported_as_none(judge):
     judge.load(FUNCTION.replace("torch.relu(x + y)", "x * 0"))
     judge.map()
     x, _ = judge.inputs(judge.sample())
@@ -212,7 +212,7 @@ def test_donated_inputs_may_be_overwritten(judge):
     assert sample["aliases"]
 
 
-def test_what_the_reference_overwrites_a_candidate_may_too(judge):
+def test_a_candidate_may_overwrite_what_the_reference_overwrites(judge):
     judge.load(FUNCTION.replace("torch.relu(x + y)", "torch.relu(x.add_(y))"))
     judge.map()
     sample = judge.sample()
@@ -253,7 +253,7 @@ def test_published_rules_use_their_tolerance(judge):
         ("sample", FUNCTION.replace("x + y", "x @ y.T @ y"), "running the reference"),
     ],
 )
-def test_a_problem_that_fails_says_so_and_the_judge_lives(judge, kind, source, message):
+def test_a_failing_problem_is_reported_and_the_judge_continues(judge, kind, source, message):
     answer = judge.load(source, "module" if "Model" in source else "function")
     if kind == "sample":
         assert answer.kind == "answer"
@@ -274,7 +274,7 @@ def memories() -> int:
     return found
 
 
-def test_what_is_forgotten_is_gone_and_descriptors_are_closed(judge):
+def test_forgetting_a_runner_frees_its_memory_and_descriptors(judge):
     judge.load(FUNCTION)
     before, held = len(os.listdir("/proc/self/fd")), memories()
     judge.map()
@@ -290,7 +290,7 @@ def test_what_is_forgotten_is_gone_and_descriptors_are_closed(judge):
     assert len(judge.arenas.inputs) >= mmap.PAGESIZE
 
 
-def test_a_later_map_keeps_the_memory_and_takes_the_new_arena(judge):
+def test_a_later_map_keeps_the_memory_and_uses_the_new_arena(judge):
     judge.load(FUNCTION)
     judge.map()
     older = judge.arenas
@@ -303,7 +303,7 @@ def test_a_later_map_keeps_the_memory_and_takes_the_new_arena(judge):
     assert judge.check(torch.relu(x + y), base=3 << 19)["wrong"] == ""
 
 
-def test_it_ends_when_the_supervisor_is_gone(judge):
+def test_the_judge_ends_when_the_supervisor_is_gone(judge):
     judge.role.channel.close()
 
     assert not judge.role.alive()
@@ -319,7 +319,7 @@ def test_it_ends_when_the_supervisor_is_gone(judge):
         ("x + y", "1", True),
     ],
 )
-def test_a_dict_is_a_dict_by_its_keys(judge, expected, said, right):
+def test_a_dict_output_must_have_the_expected_keys(judge, expected, said, right):
     judge.load(FUNCTION.replace("torch.relu(x + y)", expected))
     judge.map()
     x, y = judge.inputs(judge.sample())

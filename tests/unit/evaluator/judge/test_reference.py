@@ -121,12 +121,12 @@ def test_case_parameters_are_handed_over_as_a_copy():
         ("x = 1", "function", "finding `reference`: AttributeError"),
     ],
 )
-def test_a_problem_that_does_not_load_is_blamed_by_step(source, kind, step):
+def test_a_problem_that_does_not_load_names_the_failing_step(source, kind, step):
     with pytest.raises(ProblemFailure, match=step):
         load(source, kind)
 
 
-def test_a_problem_that_raises_later_is_blamed_by_step():
+def test_a_problem_that_raises_later_names_the_failing_step():
     bad_inputs = load(FUNCTION.replace('case["n"]', 'case["m"]'))
     with pytest.raises(ProblemFailure, match="drawing inputs: KeyError"):
         bad_inputs.arguments({"n": 1}, 1)
@@ -137,7 +137,7 @@ def test_a_problem_that_raises_later_is_blamed_by_step():
 
 
 @pytest.mark.parametrize("value", ["None", "3", "'x'", "[x, None]", "{'a': 1}"])
-def test_outputs_other_than_tensors_are_the_problems_fault(value):
+def test_outputs_other_than_tensors_are_a_problem_failure(value):
     reference = load(FUNCTION.replace("x.exp()", value))
 
     with pytest.raises(ProblemFailure, match="not a tensor"):
@@ -160,7 +160,7 @@ def test_tuples_lists_and_dicts_are_walked_in_order(value, word, count):
     assert (word, count) == (structure, len(outputs))
 
 
-def test_an_in_place_reference_changes_nobodys_inputs():
+def test_an_in_place_reference_leaves_the_given_inputs_unchanged():
     reference = load(FUNCTION.replace("x.exp()", "x.add_(1)"))
     x = torch.zeros(3)
     outputs, _ = refs.run(reference, [x], [], 1)
@@ -192,7 +192,7 @@ def test_float64_is_float64_throughout():
     assert torch.get_default_dtype() == torch.float32
 
 
-def test_a_modules_float64_twin_follows_its_weights():
+def test_a_modules_float64_copy_follows_its_weights():
     reference = load(MODULE.replace("INIT", "[5]"), "module")
     x = torch.ones(1, 5)
     first = refs.run_double(reference, [x], [], 1)
@@ -230,7 +230,7 @@ def test_named_arguments_cross_into_float64_and_are_copied():
     assert index.item() == 4
 
 
-def test_a_reference_that_cannot_run_in_float64_says_none():
+def test_a_reference_that_cannot_run_in_float64_has_no_float64_result():
     source = FUNCTION.replace("x.exp()", "x.view(torch.int32).float()")
     reference = load(FUNCTION.replace("x.exp()", "torch.mm(x, torch.ones(2, 2).float())"))
 
@@ -276,7 +276,7 @@ def test_without_given_gradients_ones_flow_back():
     assert outputs[1].tolist() == [3.0, 3.0]
 
 
-def test_an_argument_that_does_not_exist_is_the_problems_fault():
+def test_a_missing_argument_is_a_problem_failure():
     with pytest.raises(ProblemFailure, match="finding GRADS and DONATES"):
         load(FUNCTION, grads=["z"]).grad_indices()
 
@@ -290,7 +290,7 @@ def test_a_builtin_without_a_signature_is_a_reference_too():
         load(source, grads=["x"]).grad_indices()
 
 
-def test_drawing_leaves_a_generator_that_others_may_seed():
+def test_drawing_inputs_leaves_the_global_generator_unchanged():
     load(FUNCTION).arguments({"n": 3}, 9)
     first = random.random()
     load(FUNCTION).arguments({"n": 3}, 9)
@@ -307,11 +307,11 @@ def test_drawing_leaves_a_generator_that_others_may_seed():
         ("def FLOPS(case): return 2 * case['n']", 10),
     ],
 )
-def test_a_problem_says_what_a_case_asks_for(said, count):
+def test_a_problem_declares_operations_and_bytes_per_case(said, count):
     assert load(f"{FUNCTION}\n{said}\n").declared("FLOPS", {"n": 5}) == count
 
 
 @pytest.mark.parametrize("said", ["'many'", "True", "-1", "float('nan')", "lambda case: 1 / 0"])
-def test_what_is_no_count_is_the_problems_failure(said):
+def test_a_declared_value_that_is_no_count_is_a_problem_failure(said):
     with pytest.raises(ProblemFailure, match="BYTES"):
         load(f"{FUNCTION}\nBYTES = {said}\n").declared("BYTES", {"n": 5})

@@ -29,7 +29,7 @@ def test_a_timed_output_that_cannot_be_read_is_wrong(judge, address, unreadable)
     assert "cannot be read" in answer["message"]
 
 
-def test_stirred_inputs_are_published_and_expected(judge):
+def test_perturbed_inputs_are_published_with_their_expected_outputs(judge):
     judge.load(FUNCTION)
     judge.map()
     sample = judge.sample(timed=True)
@@ -59,7 +59,7 @@ def test_timed_outputs_are_compared_with_the_baselines(judge):
         assert judge.timed("candidate", candidate, compare=True)["wrong"] == wrong
 
 
-def test_a_snapshot_is_no_view_of_the_sides_memory(judge):
+def test_a_snapshot_is_a_copy_of_the_runners_memory(judge):
     judge.load(FUNCTION)
     judge.map("eager")
     judge.map()
@@ -111,7 +111,7 @@ def test_timed_integers_are_exact_where_the_reference_is_certain(judge):
     assert judge.timed("candidate", wrong, compare=True)["wrong"] == "values"
 
 
-def test_the_next_inputs_come_with_the_answer_to_a_timed_call(judge):
+def test_the_answer_to_a_timed_call_publishes_the_next_inputs(judge):
     judge.load(FUNCTION)
     judge.map()
     sample = judge.sample(timed=True)
@@ -132,7 +132,7 @@ def test_mutation_in_a_timed_call_is_found_without_keeping_outputs(judge):
 
 
 @pytest.mark.parametrize("base", [0, 4096])
-def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
+def test_the_input_copy_is_checked_in_the_requested_windows_only(judge, base):
     judge.load(FUNCTION)
     input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
@@ -153,7 +153,7 @@ def test_a_mirror_is_looked_at_where_it_is_asked_and_nowhere_else(judge, base):
     assert seen([0, 1], [200, 201]) == ["the inputs of a timed call"]
 
 
-def test_what_is_hidden_of_the_inputs_is_given_when_a_side_is_armed(judge):
+def test_withheld_input_bytes_are_written_when_a_runner_is_ready(judge):
     judge.load(FUNCTION)
     input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
@@ -173,7 +173,7 @@ def test_what_is_hidden_of_the_inputs_is_given_when_a_side_is_armed(judge):
     assert (answer["wrong"], answer["mutated"]) == ("", [])
 
 
-def test_nothing_is_hidden_where_memory_is_read_only(judge):
+def test_no_input_bytes_are_withheld_where_memory_is_read_only(judge):
     judge.load(FUNCTION)
     judge.map(memory=os.O_RDONLY)
     sample = judge.sample(timed=True)
@@ -186,7 +186,7 @@ def test_nothing_is_hidden_where_memory_is_read_only(judge):
     assert judge.ask("reveal", **given)["written"]
 
 
-def test_inputs_that_cannot_be_written_are_said(judge):
+def test_input_bytes_that_cannot_be_written_are_reported(judge):
     judge.load(FUNCTION)
     judge.map(input_copy=16)
     judge.sample(timed=True)
@@ -195,7 +195,7 @@ def test_inputs_that_cannot_be_written_are_said(judge):
     assert not judge.ask("reveal", **given)["written"]
 
 
-def test_a_mirror_that_is_the_arena_saves_its_copy(judge):
+def test_a_changed_arena_is_found_where_it_serves_as_input_copy(judge):
     judge.load(FUNCTION)
     judge.map()
     sample = judge.sample(timed=True)
@@ -205,7 +205,7 @@ def test_a_mirror_that_is_the_arena_saves_its_copy(judge):
     assert answer["mutated"] == ["the inputs of a timed call"]
 
 
-def test_a_mirror_is_looked_at_before_the_contents_change(judge):
+def test_the_input_copy_is_checked_before_the_next_inputs_are_published(judge):
     judge.load(FUNCTION)
     input_copy = mmap.mmap(-1, len(judge.arenas.inputs), flags=mmap.MAP_PRIVATE)
     judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())

@@ -25,7 +25,7 @@ print(len(set(sys.modules) - known))
 """
 
 
-def test_room_is_found_for_every_output_and_nothing_is_imported_for_that():
+def test_output_sizes_are_found_without_importing_the_compiler():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=True
     )

@@ -99,7 +99,7 @@ def test_each_variation_does_what_it_says():
 
 
 @pytest.mark.parametrize("variation", VARIED)
-def test_the_same_generator_varies_alike(variation):
+def test_the_same_seed_gives_the_same_variation(variation):
     value = PLAIN["normal"]()
 
     assert torch.equal(vary(value, variation, generator()), vary(value, variation, generator()))
@@ -113,12 +113,12 @@ def test_strides_survive():
     assert torch.equal(-value, changed)
 
 
-def test_unknown_contents_are_refused():
+def test_an_unknown_variation_is_refused():
     with pytest.raises(ValueError, match="unknown contents 'loud'; known: nominal"):
         vary(PLAIN["normal"](), "loud", generator())
 
 
-def test_stirring_keeps_the_values_and_moves_them():
+def test_perturbation_keeps_the_values_and_moves_them():
     value = sample(9, 31)
     before = value.clone()
     perturb(value, generator())
@@ -128,7 +128,7 @@ def test_stirring_keeps_the_values_and_moves_them():
 
 
 @pytest.mark.parametrize("shape", [(2,), (1, 64), (64, 1), (5, 6, 7)])
-def test_stirring_keeps_the_values_of_any_shape(shape):
+def test_perturbation_keeps_the_values_of_any_shape(shape):
     value = sample(*shape)
     before = value.clone()
     for seed in range(5):
@@ -137,7 +137,7 @@ def test_stirring_keeps_the_values_of_any_shape(shape):
     assert torch.equal(before.reshape(-1).sort().values, value.reshape(-1).sort().values)
 
 
-def test_a_stir_leaves_no_long_row_as_it_was():
+def test_perturbation_changes_every_long_row():
     value = torch.randn(64, 32)
     rows = {tuple(row) for row in value.tolist()}
     for seed in range(8):
@@ -161,13 +161,13 @@ def test_short_rows_stay_together():
         torch.randn(7, 6, 6) + torch.randn(7, 6, 6).mT,
     ],
 )
-def test_what_a_roll_would_break_is_structured(value):
+def test_tensors_that_a_roll_would_break_are_structured(value):
     if value.dim() == 3:
         value = value + value.mT
     assert is_structured(value)
 
 
-def test_other_seeds_stir_otherwise():
+def test_another_seed_gives_another_perturbation():
     first, second = sample(50, 20), sample(50, 20)
     perturb(first, generator(1))
     perturb(second, generator(2))
@@ -176,7 +176,7 @@ def test_other_seeds_stir_otherwise():
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0, 2)])
-def test_what_cannot_be_stirred_stays(shape):
+def test_a_tensor_of_one_value_stays_unchanged(shape):
     value = torch.ones(shape)
     before = value.clone()
     perturb(value, generator())

@@ -62,7 +62,7 @@ def test_init_inputs_are_handed_over(judge):
     assert answer["init_bytes"] >= 12
 
 
-def test_new_weights_reach_both_sides(judge):
+def test_new_weights_reach_the_reference_and_the_candidate(judge):
     judge.load(MODULE, "module")
     judge.map()
     model = seeded()
@@ -113,7 +113,7 @@ def test_renamed_weights_are_found_by_value(judge):
 
 
 @pytest.mark.parametrize("place", [0, (1 << 57) - 1, None])
-def test_a_weight_that_cannot_be_read_is_lacking_and_no_other(judge, place):
+def test_only_the_weight_that_cannot_be_read_is_lacking(judge, place):
     theirs, need = renamed(judge)
     need.sort(key="my.first.weight".__eq__)
     places = [theirs[name].data_ptr() for name in need[:-1]]
@@ -125,7 +125,7 @@ def test_a_weight_that_cannot_be_read_is_lacking_and_no_other(judge, place):
     assert set(need[:-1]) == set(judge.published())
 
 
-def test_other_values_at_the_place_that_is_said_are_no_match(judge):
+def test_other_values_at_the_reported_address_do_not_match(judge):
     theirs, need = renamed(judge)
     theirs["my.first.weight"] = theirs["my.first.weight"] + 1
     places = [theirs[name].data_ptr() for name in need]
@@ -134,7 +134,7 @@ def test_other_values_at_the_place_that_is_said_are_no_match(judge):
     assert judge.ask("apply_weights", runners=["candidate"])["lacking"] == ["first.weight"]
 
 
-def test_weights_that_a_side_lacks_stay_but_defaults_never(judge):
+def test_weights_that_a_candidate_lacks_stay_but_constant_defaults_change(judge):
     judge.load(MODULE, "module")
     judge.map()
     model = seeded()
@@ -166,7 +166,7 @@ def test_tied_weights_stay_tied(judge):
     assert judge.check(model(x).detach())["wrong"] == ""
 
 
-def test_a_second_evaluation_draws_weights_of_its_own(judge):
+def test_a_second_evaluation_draws_other_weights(judge):
     published = []
     for seed in (1, 2):
         judge.load(MODULE, "module")
@@ -188,7 +188,7 @@ def test_a_function_problem_has_no_weights(judge):
     assert judge.ask("reset_weights") == {}
 
 
-def test_growing_arenas_keeps_what_is_known_of_weights(judge):
+def test_larger_arenas_keep_the_known_weights(judge):
     judge.load(MODULE, "module")
     judge.map()
     judge.plan(dict(seeded().state_dict()))

@@ -125,14 +125,14 @@ def test_other_values_and_other_dtypes_do_not_match():
     assert valued_alike(torch.tensor([0.1, 0.2]), seeded) == "w"
 
 
-def test_who_lists_thousands_of_names_has_a_few_of_them_read():
+def test_only_a_bounded_number_of_unmatched_names_is_read():
     fresh = {"w": torch.ones(2, 3), "v": torch.ones(2, 3), "b": torch.ones(3)}
     said = [[f"n{n}", [2, 3], "float32"] for n in range(10_000)] + [["b", [3], "float32"]]
 
     assert unmatched(fresh, said) == [f"n{n}" for n in range(2 * MAX_WEIGHT_NAMES)]
 
 
-def test_a_constant_is_all_one_value():
+def test_a_tensor_is_constant_when_all_values_are_equal():
     assert is_constant(torch.zeros(3))
     assert is_constant(torch.empty(0))
     assert is_constant(torch.tensor(1.0))

@@ -104,7 +104,7 @@ def test_a_key_depends_on_all_that_a_build_reads(monkeypatch):
     assert len(keys) == 6
 
 
-def test_what_a_build_reads_beside_the_source_is_known():
+def test_a_build_key_knows_headers_toolchain_and_processor():
     ours, python, torch = prepare.headers()
 
     assert "tw_tensor" in ours
@@ -114,7 +114,7 @@ def test_what_a_build_reads_beside_the_source_is_known():
     assert prepare.processor()
 
 
-def test_what_is_cached_is_read(tmp_path):
+def test_a_cached_build_is_read_back(tmp_path):
     folder = tmp_path / "builds" / "key"
     assert build_cache.read_cache(folder) is None
     build_cache.write_cache(folder, LIBRARIES)
@@ -124,7 +124,7 @@ def test_what_is_cached_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["index.json", "0.so"])
-def test_a_damaged_entry_is_no_entry(tmp_path, damage):
+def test_a_damaged_cache_entry_counts_as_missing(tmp_path, damage):
     folder = tmp_path / "key"
     build_cache.write_cache(folder, LIBRARIES)
     (folder / damage).unlink()
@@ -150,7 +150,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path):
     assert (tmp_path / "builds").read_text() == ""
 
 
-def test_readers_see_all_or_nothing(tmp_path):
+def test_readers_see_a_complete_cache_entry_or_none(tmp_path):
     folder, seen = tmp_path / "key", []
     done = threading.Event()
 
@@ -169,7 +169,7 @@ def test_readers_see_all_or_nothing(tmp_path):
     assert seen[-1] == LIBRARIES
 
 
-def test_an_error_of_the_build_is_the_candidates():
+def test_a_build_error_fails_the_candidate():
     fields = {"during": "build", "type": "BuildError", "message": "no", "traceback": ["a.py:1"]}
     with pytest.raises(EvaluationEnded) as caught:
         prepare._libraries(Frame("error", fields))
@@ -189,7 +189,7 @@ def test_an_error_of_the_build_is_the_candidates():
         ("error", {}),
     ],
 )
-def test_whatever_else_a_builder_says_is_a_frame_error(kind, fields):
+def test_an_unexpected_message_of_the_builder_is_a_frame_error(kind, fields):
     with pytest.raises(FrameError) as caught:
         prepare._libraries(Frame(kind, fields, b"xy"))
 
@@ -202,7 +202,7 @@ def test_libraries_are_cut_from_the_body_in_order():
     assert prepare._libraries(frame) == {"a": b"xy", "b": b"", "c": b"z"}
 
 
-def test_what_nobody_asked_for_the_longest_goes_first(tmp_path):
+def test_the_least_recently_used_build_is_evicted_first(tmp_path):
     root = tmp_path / "builds"
     for age, name in enumerate(("old", "asked again", "new")):
         build_cache.write_cache(root / name, {"kernel": b"x" * 1000})

@@ -31,7 +31,7 @@ def test_small_inputs_get_every_variation_in_a_secret_order():
     assert len(orders) > 10
 
 
-def test_of_the_few_that_are_always_drawn_one_has_other_signs_and_one_other_sizes():
+def test_large_inputs_get_a_few_variations_with_exactly_one_sign_change():
     pairs = {tuple(chosen(seed, SMALL_BYTES + 1)) for seed in range(200)}
     assert {len(replicate) for replicate in pairs} == {FEW_VARIATIONS}
     assert {len(set(replicate) & set(SIGNED)) for replicate in pairs} == {1}
@@ -39,5 +39,5 @@ def test_of_the_few_that_are_always_drawn_one_has_other_signs_and_one_other_size
 
 
 @pytest.mark.parametrize("allowed", [("scale", "offset"), ("sign",), ()])
-def test_what_a_problem_does_not_allow_is_not_drawn(allowed):
+def test_variations_that_a_problem_forbids_are_not_chosen(allowed):
     assert set(chosen(1, SMALL_BYTES, allowed)) == set(allowed)

@@ -11,7 +11,7 @@ SIZES = st.lists(st.integers(0, 1 << 40), min_size=1, max_size=64)
 
 
 @given(SIZES)
-def test_each_output_has_room_at_a_grain_of_its_own_and_what_follows_is_aligned(sizes):
+def test_output_capacity_aligns_each_output_to_the_allocation_grain(sizes):
     capacity = output_capacity(sum(sizes), len(sizes))
     used = sum(-(-size // OUTPUT_GRAIN) * OUTPUT_GRAIN for size in sizes)
     assert used <= capacity < used + 2 * OUTPUT_GRAIN * (len(sizes) + 1)

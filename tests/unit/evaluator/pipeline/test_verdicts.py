@@ -88,7 +88,7 @@ def wrong_where(condition: str) -> str:
     return HONEST.replace("    return", f"    if {condition}:\n        x = x + 1\n    return")
 
 
-def test_an_honest_candidate_is_correct_on_everything_that_is_drawn(court):
+def test_an_honest_candidate_is_correct_on_every_input_sample(court):
     report = court.judge(a_request(PROBLEM, HONEST))
 
     assert report.verdict == "correct", report.outcome
@@ -103,7 +103,7 @@ def test_an_honest_candidate_is_correct_on_everything_that_is_drawn(court):
     "condition",
     ["True", "x.shape[0] not in (16, 48)", "bool((x < 0).any()) or bool((x > 1).any())"],
 )
-def test_what_is_wrong_somewhere_is_incorrect(court, condition):
+def test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect(court, condition):
     report = court.judge(a_request(PROBLEM, wrong_where(condition)))
 
     assert isinstance(report.outcome, Incorrect)
@@ -122,7 +122,7 @@ def test_what_is_wrong_somewhere_is_incorrect(court, condition):
         ("x * 3 + 1", "count"),
     ],
 )
-def test_each_output_counts_with_all_that_it_is(court, answer, kind):
+def test_type_shape_and_structure_of_each_output_must_agree(court, answer, kind):
     report = court.judge(a_request(PROBLEM, f"def work(x):\n    return {answer}\n"))
 
     assert isinstance(report.outcome, Incorrect)
@@ -139,7 +139,7 @@ def test_an_output_that_is_a_view_is_judged_by_its_values(court, call):
     assert report.findings == ()
 
 
-def test_a_contestant_is_told_no_secret(court):
+def test_the_runner_receives_no_secret(court):
     report = court.judge(a_request(PROBLEM, HONEST))
     told = court.told()
 
@@ -153,7 +153,7 @@ def test_a_contestant_is_told_no_secret(court):
         assert all(set(item) == {"dtype", "shape"} for item in fields["expected"])
 
 
-def test_an_overwritten_input_rejects(court):
+def test_an_overwritten_input_rejects_the_candidate(court):
     report = court.judge(a_request(PROBLEM, HONEST.replace("x.sum", "x.add_(1).sub_(0.5).sum")))
 
     assert report.verdict in ("incorrect", "rejected")
@@ -165,7 +165,7 @@ def test_an_overwritten_input_rejects(court):
     assert report.verdict == "rejected"
 
 
-def test_a_random_reference_is_unjudged_and_not_wrong(court):
+def test_a_random_reference_leaves_the_candidate_unjudged(court):
     noisy = PROBLEM.replace("x * 3 + 1", "x * torch.rand_like(x)")
     report = court.judge(a_request(noisy, HONEST))
 
@@ -173,7 +173,7 @@ def test_a_random_reference_is_unjudged_and_not_wrong(court):
     assert report.outcome.reason == "nondeterministic_reference"
 
 
-def test_a_reference_that_keeps_a_state_is_named_as_such(court):
+def test_a_stateful_reference_is_named_as_stateful(court):
     counting = PROBLEM.replace("x * 3 + 1", "x * 3 + len(KEPT.append(0) or KEPT)") + "\nKEPT = []\n"
     report = court.judge(a_request(counting, HONEST))
 
@@ -182,7 +182,7 @@ def test_a_reference_that_keeps_a_state_is_named_as_such(court):
 
 
 @pytest.mark.parametrize("source", ["raise OSError", "def work(x):\n    raise OSError\n"])
-def test_a_baseline_that_fails_is_not_the_candidates_fault(court, source):
+def test_a_failing_baseline_leaves_the_candidate_unjudged(court, source):
     broken = Candidate(
         language="torch", files=(SourceFile(path="b.py", text=source),), entry="work"
     )
@@ -202,7 +202,7 @@ def test_without_a_required_layer_nothing_is_run(court, layer, verdict):
     assert (verdict == "correct") == ('"call"' in court.told())
 
 
-def test_weights_that_were_folded_are_named(court):
+def test_folded_weights_are_named(court):
     folded = MODULE.replace("class Model", "class ModelNew").replace(
         "        super().__init__()",
         "        super().__init__()\n        state = torch.random.get_rng_state()\n"
@@ -239,7 +239,7 @@ def test_an_honest_candidate_is_correct_when_timed_too(court):
 
 
 @pytest.mark.reads_settings
-def test_a_baseline_that_waits_in_its_calls_makes_nobodys_work_suspicious(court):
+def test_a_baseline_that_sleeps_in_its_calls_causes_no_finding(court):
     """It uses less CPU time than its calls take: that is no negative amount to be measured by."""
     text = HONEST.replace("import torch\n", "import time\n").replace(
         "    return", "    time.sleep(0.005)\n    return"
@@ -289,7 +289,7 @@ def work(x):
 @pytest.mark.parametrize(
     ("answer", "verdict"), [("y", "correct"), ("x * 3 + 1, x.sum(-1)", "rejected")]
 )
-def test_who_is_right_without_its_kernels_is_a_decoy(court, answer, verdict):
+def test_a_candidate_that_is_right_with_suppressed_launches_is_rejected(court, answer, verdict):
     source = KERNELS.replace("{answer}", answer)
     report = court.judge(a_request(PROBLEM, source, language="triton"))
 
@@ -319,7 +319,7 @@ LOST = KERNELS.replace("return {answer}", "return y if y[0].any() else 1 // 0")
     ],
     ids=["honest", "unused_kernel", "replays what it captured", "fails without"],
 )
-def test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends(
+def test_a_runner_that_is_costly_to_start_is_suppressed_itself_before_it_ends(
     court, monkeypatch, source, verdict, again, labels
 ):
     monkeypatch.setattr(launch_suppression, "_may_end_suppressed", lambda _: True)
@@ -330,7 +330,7 @@ def test_a_process_that_is_dear_is_knocked_out_itself_before_it_ends(
     assert [item.name for item in report.labels if item.name == "exit_unverified"] == labels
 
 
-def test_a_kernel_that_is_never_launched_is_a_decoy(court):
+def test_a_kernel_that_is_never_launched_is_unused(court):
     report = court.judge(a_request(PROBLEM, HONEST, language="triton"))
 
     assert [finding.code for finding in report.findings] == ["unused_kernel"]
@@ -346,7 +346,7 @@ def test_a_denied_label_rejects(court):
     assert report.verdict == "rejected"
 
 
-def test_a_native_kernel_is_missed_when_it_is_knocked_out(court):
+def test_launch_suppression_of_a_native_kernel_changes_its_output(court):
     report = court.judge(a_request(PROBLEM, CPP, language="cpp"))
 
     assert report.verdict == "correct"
@@ -354,7 +354,7 @@ def test_a_native_kernel_is_missed_when_it_is_knocked_out(court):
     assert report.stages[-1].name == "total"
 
 
-def test_the_published_protocol_makes_five_trials_a_case(court):
+def test_the_official_protocol_makes_five_trials_per_case(court):
     report = court.judge(a_request(PROBLEM, HONEST, protocol="official"))
 
     assert len(report.cases) == 10
@@ -381,7 +381,7 @@ def test_the_lease_is_held_while_a_candidate_runs(court):
         assert "waits" not in seen
 
 
-def test_a_second_evaluation_waits_for_the_lease_and_says_so(court):
+def test_a_second_evaluation_waits_for_the_lease_and_reports_it(court):
     said, got = threading.Event(), threading.Event()
 
     def second() -> None:

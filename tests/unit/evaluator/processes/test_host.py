@@ -46,7 +46,7 @@ def test_small_machines_time_on_one_core_and_others_on_half(available, runners, 
 
 
 @pytest.mark.parametrize("count", range(1, 33))
-def test_the_clock_has_a_core_of_its_own_wherever_there_are_two(count):
+def test_the_judge_has_separate_cores_where_there_are_at_least_two(count):
     cores = plan_cores(list(range(count)))
 
     assert cores.separate == (count > 1)
@@ -54,7 +54,7 @@ def test_the_clock_has_a_core_of_its_own_wherever_there_are_two(count):
     assert set(cores.runners) | set(cores.judge) == set(range(count))
 
 
-def test_only_a_contestant_of_one_stream_has_few_queues(host):
+def test_only_a_single_stream_runner_gets_few_hardware_queues(host):
     host.device = Device("cuda:0", "a GPU", nodes=("/dev/nvidia0",))
     few = {"CUDA_DEVICE_MAX_CONNECTIONS": "2"}
 
@@ -66,7 +66,7 @@ def test_only_a_contestant_of_one_stream_has_few_queues(host):
     assert host._device_of("runner", streams=False) == CPU
 
 
-def test_who_may_use_several_streams_is_forked_with_queues_for_them(host, monkeypatch):
+def test_a_runner_of_several_streams_is_forked_with_all_hardware_queues(host, monkeypatch):
     host.device = Device("cuda:0", "a GPU")
     forked, waits = [], object()
     monkeypatch.setattr(host, "_own_paths", lambda: ())
@@ -86,7 +86,7 @@ def test_the_supervisor_leaves_the_timed_cores(host):
     assert host.forkserver.pid is None
 
 
-def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path, monkeypatch):
+def test_a_second_host_waits_for_the_lease_and_reports_it(host, tmp_path, monkeypatch):
     # Cores that no other tilewright of this machine has.
     second, own = DeviceHost(tmp_path), Cores((9000 + os.getpid(),), (0,))
     host.cores = second.cores = own
@@ -111,7 +111,7 @@ def test_a_second_holder_of_the_lease_waits_and_says_so(host, tmp_path, monkeypa
     assert "in use by another evaluation" in said[0]
 
 
-def test_who_leaves_while_waiting_waits_no_longer(host, tmp_path):
+def test_a_waiter_that_raises_leaves_the_lease_queue(host, tmp_path):
     class Gone(Exception):
         pass
 
@@ -127,7 +127,7 @@ def test_who_leaves_while_waiting_waits_no_longer(host, tmp_path):
         assert second.cores == host.cores
 
 
-def test_a_lease_that_cannot_be_made_is_our_failure(host, monkeypatch):
+def test_a_lease_file_that_cannot_be_made_is_an_infrastructure_error(host, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: "x/y/z")
     lease = host.lease(print, lambda: None)
 
@@ -143,7 +143,7 @@ def test_the_environment_names_the_machine(host):
     assert f"{host.cores.threads} timed" in device_key(host.cores)
 
 
-def test_no_secret_of_ours_reaches_a_child(monkeypatch):
+def test_child_environments_hold_no_secret_of_the_parent(monkeypatch):
     monkeypatch.setenv("API_KEY", "secret")
     for given in (conf.forkserver_environment({"A": "1"}), conf.child_environment({"A": "1"})):
         assert given["A"] == "1"
@@ -151,7 +151,7 @@ def test_no_secret_of_ours_reaches_a_child(monkeypatch):
         assert "API_KEY" not in given
 
 
-def test_a_child_sees_libraries_and_what_was_allowed(tmp_path):
+def test_a_child_sees_libraries_and_allowed_folders(tmp_path):
     values = conf.confinement(
         3, Limits(), 123, cores=(1,), threads=2, device=CPU, extra_paths=(str(tmp_path), "/no")
     )
@@ -181,11 +181,11 @@ def test_sealed_memory_can_be_neither_shrunk_nor_grown():
     os.close(fd)
 
 
-def test_pages_are_whole():
+def test_sizes_are_rounded_up_to_whole_pages():
     assert [page_round(size) for size in (0, 1, 4096, 4097)] == [4096, 4096, 4096, 8192]
 
 
-def test_a_token_page_is_shared_and_released():
+def test_a_sync_page_is_shared_and_released():
     before = len(os.listdir("/proc/self/fd"))
     page = SyncPage()
     page.words[sync_page.GO] = 7

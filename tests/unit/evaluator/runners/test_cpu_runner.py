@@ -58,14 +58,14 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
         runner.page.close()
 
 
-def test_a_side_stands_still_while_its_outputs_are_read(opened):
+def test_a_runner_is_frozen_while_its_outputs_are_read(opened):
     runner, child = opened("def work():\n    return ()\n")
     runner.timed_call(CALL, lambda: child.signals.append("read"))
 
     assert child.signals == ["freeze", "read", "resume"]
 
 
-def test_a_side_whose_other_processes_live_on_is_not_timed(opened):
+def test_a_runner_whose_other_processes_live_on_is_not_timed(opened):
     runner, child = opened("def work():\n    return ()\n")
     runner.forbid_processes()
     child.companions = 1
@@ -75,7 +75,7 @@ def test_a_side_whose_other_processes_live_on_is_not_timed(opened):
     assert "its other processes were not gone" in ended.value.outcome.message
 
 
-def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
+def test_output_addresses_are_reported_with_the_completion_timestamp(opened):
     source = "import torch\n\n\ndef work():\n    return torch.ones(3), torch.ones(2), None\n"
     runner, _ = opened(source)
     seen: list[list[int]] = []
@@ -87,7 +87,7 @@ def test_where_the_outputs_lie_is_said_at_the_stamp_and_not_later(opened):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(opened, threads):
+def test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call(opened, threads):
     runner, child = opened(SLEEP.format(0.02), threads=threads)
     child.stops_a_call = threads
     runner.timed_call(CALL)
@@ -115,14 +115,14 @@ def test_work_beside_a_call_is_all_since_the_last_stamp_but_the_call_itself(open
         (0.0003, 0.0001, 0.0003, 0.0),
     ],
 )
-def test_what_several_threads_cannot_have_done_in_a_call_was_done_before(
+def test_cpu_time_beyond_the_threads_of_a_call_was_used_before_its_release(
     used, lasted, awake, early
 ):
     assert cpu_before_release_s(used, lasted, awake, 2) == pytest.approx(early, abs=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_who_works_while_it_is_stopped_is_charged(opened, threads):
+def test_cpu_time_used_while_stopped_is_charged(opened, threads):
     def work() -> None:
         child.cpu += 2.0
 
@@ -132,7 +132,7 @@ def test_who_works_while_it_is_stopped_is_charged(opened, threads):
     assert runner.timed_call(CALL, work).untimed_cpu_s == pytest.approx(2.0, abs=0.1)
 
 
-def test_who_runs_while_it_is_stopped_is_ended(opened):
+def test_a_runner_that_runs_while_stopped_is_ended(opened):
     runner, child = opened("def work():\n    return ()\n")
     child.stands_still = False
     with pytest.raises(EvaluationEnded) as ended:
@@ -142,7 +142,7 @@ def test_who_runs_while_it_is_stopped_is_ended(opened):
     assert ended.value.outcome.message == "it ran while it was stopped"
 
 
-def test_who_does_not_stand_still_is_ended(opened):
+def test_a_runner_that_does_not_stop_is_ended(opened):
     runner, child = opened("def work():\n    return ()\n")
     child.stoppable = False
     with pytest.raises(EvaluationEnded) as ended:
@@ -152,7 +152,7 @@ def test_who_does_not_stand_still_is_ended(opened):
     assert "did not stand still" in ended.value.outcome.message
 
 
-def test_a_mute_side_is_late(opened):
+def test_a_silent_runner_times_out(opened):
     runner, child = opened(SLEEP.format(1), call_timeout_s=0.3)
 
     for ask in (lambda: runner.ask("call", CALL), lambda: runner.timed_call(CALL)):
@@ -172,14 +172,14 @@ def test_a_mute_side_is_late(opened):
         (Addresses, lambda address: {"addresses": [4096, address]}),
     ],
 )
-def test_an_address_is_one_that_a_process_can_have(model, fields, address):
+def test_an_address_outside_user_memory_is_refused(model, fields, address):
     assert read(Frame("said", fields(4096)), model)
     assert read(Frame("said", fields((1 << 57) - 1)), model)
     with pytest.raises(FrameError):
         read(Frame("said", fields(address)), model)
 
 
-def test_the_first_word_on_mirror_and_memory_is_the_only_one():
+def test_the_first_report_of_input_copy_and_memory_is_final():
     ours, theirs = socket.socketpair()
     tree = SimpleNamespace(resident_bytes=lambda: 0, cpu_s=lambda: 0.0)
     child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, kill=ours.close)

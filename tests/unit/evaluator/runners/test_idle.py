@@ -13,7 +13,7 @@ def a_side(log: list[str], name: str, *, alive: bool = True) -> Any:
     return SimpleNamespace(name=name, child=child, close=lambda: log.append(f"close {name}"))
 
 
-def test_a_side_serves_once_an_evaluation():
+def test_a_cached_runner_serves_once_per_evaluation():
     cached, log = RunnerCache(), list[str]()
     one, two = a_side(log, "one"), a_side(log, "two")
     cached.add("eager", one)
@@ -27,7 +27,7 @@ def test_a_side_serves_once_an_evaluation():
     assert cached.take("compile") is None
 
 
-def test_once_there_are_enough_who_served_longest_ago_serves_again():
+def test_with_enough_cached_runners_the_least_recent_serves_next():
     cached, log = RunnerCache(), list[str]()
     one, two = a_side(log, "one"), a_side(log, "two")
     cached.add("eager", one)
@@ -37,7 +37,7 @@ def test_once_there_are_enough_who_served_longest_ago_serves_again():
     assert cached.take("eager") is two
 
 
-def test_who_has_died_is_not_taken_and_is_to_be_forgotten():
+def test_a_dead_cached_runner_is_not_taken_and_is_returned_for_closing():
     cached, log = RunnerCache(), list[str]()
     dead, living = a_side(log, "dead", alive=False), a_side(log, "living")
     cached.add("eager", dead)
@@ -47,7 +47,7 @@ def test_who_has_died_is_not_taken_and_is_to_be_forgotten():
     assert cached.rest() == [dead]
 
 
-def test_after_a_failure_nobody_is_kept():
+def test_after_a_failure_no_runner_is_cached():
     cached, log = RunnerCache(), list[str]()
     runners = [a_side(log, "ready"), a_side(log, "served")]
     cached.add("eager", runners[0])
@@ -57,7 +57,7 @@ def test_after_a_failure_nobody_is_kept():
     assert cached.take("eager") is None
 
 
-def test_no_more_are_kept_than_are_of_use():
+def test_the_cache_keeps_a_limited_number_of_runners():
     cached, log = RunnerCache(), list[str]()
     runners = [a_side(log, str(number)) for number in range(MAX_CACHED_RUNNERS + 2)]
     for runner in runners:
@@ -66,7 +66,7 @@ def test_no_more_are_kept_than_are_of_use():
     assert [cached.take("eager") for _ in runners] == [*runners[:MAX_CACHED_RUNNERS], None, None]
 
 
-def test_what_has_mapped_the_judges_memory_ends_before_it():
+def test_runners_that_map_the_judges_memory_end_before_the_judge():
     cached, log = RunnerCache(), list[str]()
     cached.add("eager", a_side(log, "served"))
     cached.rest()

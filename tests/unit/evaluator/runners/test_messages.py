@@ -56,7 +56,7 @@ def changed(fields: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return dict(copy)
 
 
-def test_what_follows_the_schema_is_read():
+def test_messages_that_follow_the_schema_are_read():
     result = read(frame(RESULT), Result)
 
     assert (result.launches, result.operator_counts) == (1, {"aten::mm": 2})
@@ -67,7 +67,7 @@ def test_what_follows_the_schema_is_read():
     assert read(frame({"addresses": [0, 8]}, "weights_read"), Addresses).addresses == [0, 8]
 
 
-def test_what_travels_on_is_plain_and_without_the_alias():
+def test_a_described_output_is_plain_json_without_the_alias():
     described = read(frame(RESULT), Result).outputs[0].described()
     unplaced = OutputReport(type="tensor").described()
 
@@ -109,7 +109,7 @@ def test_what_travels_on_is_plain_and_without_the_alias():
         ("\ud800", 1),
     ],
 )
-def test_anything_else_is_a_frame_error(path, value):
+def test_a_message_outside_the_schema_is_a_frame_error(path, value):
     with pytest.raises(FrameError, match="result: ") as caught:
         read(frame(changed(RESULT, path, value)), Result)
 
@@ -128,7 +128,7 @@ def test_anything_else_is_a_frame_error(path, value):
         ("exit_code", 0),
     ],
 )
-def test_errors_are_bounded_too(path, value):
+def test_error_reports_are_bounded(path, value):
     with pytest.raises(FrameError):
         read(frame(changed(ERROR, path, value), "error"), ErrorReport)
 
@@ -149,12 +149,12 @@ def test_errors_are_bounded_too(path, value):
         (Addresses, {"addresses": [4096] * 4097}),
     ],
 )
-def test_places_in_memory_are_bounded_too(model, fields):
+def test_reported_addresses_are_bounded(model, fields):
     with pytest.raises(FrameError):
         read(frame(fields), model)
 
 
-def test_addresses_reach_as_far_as_they_are_allowed_to():
+def test_the_largest_allowed_addresses_are_read():
     last = (1 << 57) - 1
 
     assert (
@@ -173,12 +173,12 @@ def shown(step: Callable[[], SelfReported]) -> str:
 
 
 @given(HOSTILE, MODELS)
-def test_no_fields_do_worse_than_a_frame_error(fields, model):
+def test_arbitrary_fields_raise_at_most_a_frame_error(fields, model):
     assert shown(lambda: read(frame(fields), model)).encode()
 
 
 @given(st.sampled_from(["outputs", "launches", "operator_counts", "outputs.0.shape"]), HOSTILE)
-def test_no_value_in_a_known_place_does_either(path, value):
+def test_arbitrary_values_of_known_fields_raise_at_most_a_frame_error(path, value):
     copy = changed(RESULT, "launches", 1)
     if "." in path:
         copy["outputs"][0]["shape"] = value
@@ -188,7 +188,7 @@ def test_no_value_in_a_known_place_does_either(path, value):
     assert shown(lambda: read(frame(copy), Result)).encode()
 
 
-def test_weights_are_checked_and_written_again():
+def test_a_weight_list_is_checked_and_rewritten():
     said = [["a", [2, 3], "float32"], ["n", [], "int64"], ["b", [4], "bfloat16"]]
     body = json.dumps(said, indent=3).encode()
 
@@ -213,13 +213,13 @@ def test_weights_are_checked_and_written_again():
         b'[["\\ud800", [1], "float32"]]',
     ],
 )
-def test_anything_else_is_no_list_of_weights(body):
+def test_a_malformed_weight_list_is_a_frame_error(body):
     with pytest.raises(FrameError, match="weights: "):
         read_weights(body)
 
 
 @given(st.binary(max_size=60) | HOSTILE.map(lambda value: json.dumps(value).encode()))
-def test_no_bytes_do_worse(body):
+def test_arbitrary_bytes_are_a_frame_error_or_a_well_formed_weight_list(body):
     try:
         entries = json.loads(read_weights(body))
     except FrameError:
@@ -239,6 +239,6 @@ def test_no_bytes_do_worse(body):
         ("SystemExit", "3", "unexpected_exit"),
     ],
 )
-def test_what_an_exception_is_called(type_, message, reason):
+def test_a_failure_reason_follows_the_exception_type(type_, message, reason):
     said = ErrorReport(during="call", type=type_, message=message, traceback=[])
     assert failure_of(said, "correctness").reason == reason

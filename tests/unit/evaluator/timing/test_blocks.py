@@ -154,7 +154,7 @@ def noisy(seconds: float, seed: int) -> Any:
     return lambda _: (seconds * (1 + 0.02 * noise.random()), 0.0)
 
 
-def test_in_a_block_each_side_is_called_in_order_and_in_reverse():
+def test_a_block_calls_each_runner_in_order_and_in_reverse():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     session.time()
 
@@ -165,7 +165,7 @@ def test_in_a_block_each_side_is_called_in_order_and_in_reverse():
         assert set(block) == set(NAMES)
 
 
-def test_both_calls_of_a_pair_get_the_same_fresh_contents_at_the_same_address():
+def test_paired_calls_get_the_same_fresh_values_at_the_same_address():
     session = Scripted.of(plan(8), steady(2e-3), steady(1e-3))
     session.time()
 
@@ -192,7 +192,7 @@ def test_every_timed_call_of_a_small_case_is_compared():
     assert times.checked == 8
 
 
-def test_the_outputs_of_a_call_are_read_where_its_own_side_said():
+def test_outputs_are_read_at_the_addresses_that_their_runner_reported():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     session.time()
 
@@ -204,7 +204,7 @@ def test_the_outputs_of_a_call_are_read_where_its_own_side_said():
     assert list(calls.values()) == [11, 11]
 
 
-def test_windows_of_the_candidates_inputs_are_looked_at_now_and_then():
+def test_sampled_windows_of_the_candidates_inputs_are_checked():
     session = Scripted.of(plan(60), steady(2e-3), steady(1e-3))
     session.time()
 
@@ -219,7 +219,7 @@ def test_windows_of_the_candidates_inputs_are_looked_at_now_and_then():
     assert 4096 - 256 < max(stop for _, stop in windows) <= 4096
 
 
-def test_inputs_that_a_reference_returns_views_of_are_not_looked_at():
+def test_inputs_that_the_reference_returns_views_of_are_not_checked():
     session = Scripted.of(plan(20), steady(2e-3), steady(1e-3))
     session.aliases = True
     session.time()
@@ -227,7 +227,7 @@ def test_inputs_that_a_reference_returns_views_of_are_not_looked_at():
     assert not any(fields["look"] for fields in session.logged("timed"))
 
 
-def test_what_the_comparison_says_is_kept():
+def test_the_result_of_a_comparison_is_kept():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     session.answer = {
         "mutated": ["input 0"],
@@ -242,14 +242,14 @@ def test_what_the_comparison_says_is_kept():
     assert times.alias
 
 
-def test_an_output_that_is_an_input_is_no_fault_where_the_reference_returns_one():
+def test_an_aliased_output_is_allowed_where_the_reference_returns_an_input():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     session.answer = {"mutated": [], "wrong": "", "message": "", "alias": True}
     session.aliases = True
     assert not session.time().alias
 
 
-def test_what_a_timed_call_says_of_its_outputs_must_fit():
+def test_reported_outputs_of_a_timed_call_must_have_the_expected_type():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     runner: Any = session.runners["candidate"]
     runner.said = runner.said.model_copy(update={"dtype": "float16"})
@@ -267,7 +267,7 @@ def test_the_stop_rule_sees_the_width_and_not_the_estimate():
     assert 8 < blocks[0] < 400
 
 
-def test_what_the_candidate_does_in_the_baselines_turn_is_noted():
+def test_candidate_cpu_time_during_baseline_calls_is_recorded():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     eager, candidate = (session.runners[name] for name in NAMES)
     eager.others, candidate.burns = [candidate], 1e-3  # type: ignore[attr-defined]
@@ -280,7 +280,7 @@ def scored(eager: Any, candidate: Any) -> Any:
     return compare(times, "eager", 0.0, (), official=False)
 
 
-def test_work_beside_a_call_beyond_the_baselines_is_charged_to_the_call():
+def test_untimed_cpu_beyond_the_baselines_is_charged_to_the_call():
     assert scored(steady(2e-3), steady(1e-3)).speedup == pytest.approx(2.0)
     # What the harness itself does there, and a little of its noise, costs nobody anything.
     usual = scored(steady(2e-3, 2e-4), steady(1e-3, 2e-4 + 1.9e-5))
@@ -292,7 +292,7 @@ def test_work_beside_a_call_beyond_the_baselines_is_charged_to_the_call():
         assert item.speedup == pytest.approx(2e-3 / (1e-3 + late))
 
 
-def test_work_beside_some_calls_is_charged_to_those():
+def test_untimed_cpu_of_some_calls_is_charged_to_those_calls():
     seldom = scored(steady(2e-3), lambda call: (1e-3, 1e-5 + (call % 2) * 1e-3))
     rows = seldom.raw_us
 
@@ -300,7 +300,7 @@ def test_work_beside_some_calls_is_charged_to_those():
     assert {ours for row in rows for ours in row[1:3]} == {1000.0, 2000.0}
 
 
-def test_the_quietest_baseline_says_what_is_usual_and_never_the_candidate():
+def test_the_baseline_with_least_untimed_cpu_sets_the_usual_amount():
     outside = {"eager": [0.0] * 8, "compile": [1e-3] * 8, "candidate": [1e-3 + 1e-5] * 8}
     times = CaseTimes("one", dict.fromkeys(outside, [1e-3] * 8), outside)
 
@@ -309,7 +309,7 @@ def test_the_quietest_baseline_says_what_is_usual_and_never_the_candidate():
     assert item.speedup == pytest.approx(0.5)
 
 
-def test_a_short_call_is_faster_only_beyond_what_may_be_hidden_beside_it():
+def test_a_short_call_is_faster_only_beyond_the_undetectable_work():
     times = Scripted.of(plan(), steady(1.05e-4), steady(1e-4)).time()
     item = compare(times, "eager", 0.0, (), official=False)
     assert is_short(times, "eager")
@@ -350,7 +350,7 @@ def noted(session: Scripted, opened: list[str]) -> Reopen:
 
 
 @pytest.mark.parametrize(("moved", "seconds"), [(16 << 20, 5e-4), (1 << 20, 2e-3)])
-def test_calls_that_stream_or_are_long_are_timed_in_several_pairs(moved, seconds):
+def test_memory_bound_or_long_calls_are_timed_in_several_replicates(moved, seconds):
     times, opened = timed_in_pairs(moved, seconds)
 
     assert opened == ["again"] * (PLANNED_REPLICATES - 1)
@@ -358,7 +358,7 @@ def test_calls_that_stream_or_are_long_are_timed_in_several_pairs(moved, seconds
     assert times.blocks == 40
 
 
-def test_pairs_that_disagree_are_followed_by_more():
+def test_replicates_that_disagree_are_followed_by_more():
     opened: list[str] = []
     uneven: Any = lambda _: (2e-3 * (1.15 if len(opened) % 2 else 1.0), 0.0)  # noqa: E731
     session = Scripted.of(plan(40), steady(2e-3), uneven)
@@ -370,19 +370,19 @@ def test_pairs_that_disagree_are_followed_by_more():
     )
 
 
-def test_others_are_timed_in_one():
+def test_short_or_compute_bound_calls_are_timed_in_one_replicate():
     for moved, seconds in ((1 << 20, 9e-4), (1 << 20, 1e-6)):
         times, opened = timed_in_pairs(moved, seconds)
         assert (times.replicate_starts, opened) == ([0], [])
 
 
-def test_without_a_way_to_open_others_there_is_one_pair():
+def test_without_a_reopen_function_there_is_one_replicate():
     session = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     session.moved = 16 << 20
     assert time_case(session, Case(name="one"), NAMES).replicate_starts == [0]
 
 
-def test_both_sides_are_alone_from_the_first_block_of_a_pair_to_its_last():
+def test_runners_may_start_no_process_from_first_to_last_block_of_a_replicate():
     session = Scripted.of(plan(6), lambda _: (1e-3, 0.0), lambda _: (1e-3, 0.0))
     time_case(session, Case(name="one"), NAMES)
 

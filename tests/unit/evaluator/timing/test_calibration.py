@@ -18,7 +18,7 @@ from tilewright.evaluator.timing.calibration import (
 SIGMAS = (0.03, 0.02, 0.01, 0.04)
 
 
-def test_what_is_written_is_read_for_its_device_alone(tmp_path):
+def test_a_calibration_is_read_for_its_own_device_only(tmp_path):
     home = tmp_path / "home"
     write_calibration(home, "this", SIGMAS)
     write_calibration(home, "that", (0.0,) * 4)
@@ -76,13 +76,13 @@ def test_a_damaged_file_is_written_anew(tmp_path, content):
         (1100.0, 8 << 20, 0.01),
     ],
 )
-def test_each_class_has_its_sigma(call_us, moved, sigma):
+def test_each_call_class_has_its_own_sigma(call_us, moved, sigma):
     given: Any = Calibration(SIGMAS, measured=True)
 
     assert given.sigma(call_us, moved) == sigma
 
 
-def test_a_gpu_has_two_numbers_and_no_others_are_taken(tmp_path):
+def test_a_gpu_calibration_has_exactly_two_numbers(tmp_path):
     write_calibration(tmp_path, "this", (0.04, 0.02))
     write_calibration(tmp_path, "that", (0.06, 0.03, 0.015))
     assert read_calibration(tmp_path, "this", on_gpu=True).sigmas == (0.04, 0.02)

@@ -49,13 +49,13 @@ def test_a_speed_up_is_the_ratio_of_calls():
     assert (item.case, item.baseline) == ("case", "eager")
 
 
-def test_a_row_is_reference_candidate_candidate_reference():
+def test_a_raw_row_is_reference_candidate_candidate_reference():
     item = compared(times([4e-3, 5e-3, 6e-3, 7e-3], [1e-3, 2e-3, 3e-3, 4e-3]))
 
     assert item.raw_us == ((4000.0, 1000.0, 2000.0, 5000.0), (6000.0, 3000.0, 4000.0, 7000.0))
 
 
-def test_each_baseline_has_a_comparison_of_its_own():
+def test_each_baseline_has_its_own_comparison():
     given_times = times([2e-3] * 8, [1e-3] * 8, compile=[5e-4] * 8)
 
     assert compared(given_times).speedup == pytest.approx(2.0)
@@ -84,7 +84,7 @@ def test_published_rules_charge_nothing_to_the_mean():
 
 
 @pytest.mark.parametrize("official", [False, True])
-def test_labels_and_traffic_travel_with_the_comparison(official):
+def test_a_comparison_keeps_labels_and_moved_bytes(official):
     given_times = times([1e-3] * 8, [1e-3] * 8)
     given_times.moved_bytes = 12345
     item = compare(given_times, "eager", 0.0, ("short",), official=official)
@@ -95,7 +95,7 @@ def test_labels_and_traffic_travel_with_the_comparison(official):
 # Work beside a call -------------------------------------------------------------------------------
 
 
-def test_work_beside_every_call_is_work():
+def test_untimed_cpu_of_every_call_is_charged():
     # It computes for 0.9 ms before it is released, and is done 0.1 ms after.
     item = compared(times([1e-3] * 40, [1e-4] * 40, outside=[BESIDE_S + 9e-4] * 40))
 
@@ -103,7 +103,7 @@ def test_work_beside_every_call_is_work():
 
 
 @pytest.mark.parametrize("share", [2, 3, 4, 10])
-def test_work_beside_some_calls_is_work_too(share):
+def test_untimed_cpu_of_a_few_calls_is_charged(share):
     hides = [call % share == 0 for call in range(40)]
     calls = [1e-4 if hidden else 1e-3 for hidden in hides]
     outside = [BESIDE_S + (9e-4 if hidden else 0.0) for hidden in hides]
@@ -112,7 +112,7 @@ def test_work_beside_some_calls_is_work_too(share):
     assert item.speedup == pytest.approx(1.0, abs=0.02)
 
 
-def test_what_is_charged_is_what_goes_beyond_the_baseline_and_the_allowance():
+def test_only_untimed_cpu_beyond_baseline_and_allowance_is_charged():
     limit = BESIDE_S + HIDEABLE_S
     outside = [-1.0, 0.0, BESIDE_S, limit, limit + 1e-6, limit + 1e-3, BESIDE_S, BESIDE_S]
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=outside)
@@ -133,7 +133,7 @@ def test_a_baseline_is_charged_like_the_candidate():
     assert charged_times(given_times, "eager") == pytest.approx([2e-3 + more for more in charged])
 
 
-def test_the_usual_is_the_least_of_the_baselines_and_never_the_candidates():
+def test_the_usual_untimed_cpu_is_the_least_of_the_baselines():
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[0.0] * 8, compile=[2e-3] * 8)
     given_times.outside["eager"] = [3e-3] * 8
 
@@ -143,7 +143,7 @@ def test_the_usual_is_the_least_of_the_baselines_and_never_the_candidates():
     )
 
 
-def test_the_order_of_the_sides_changes_no_charge():
+def test_the_order_of_the_runners_changes_no_charge():
     # Under the published rules the candidate is timed first.
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[5e-3] * 8)
     in_order = charged_times(given_times, "candidate")
@@ -153,7 +153,7 @@ def test_the_order_of_the_sides_changes_no_charge():
     assert in_order[0] > 5e-3
 
 
-def test_a_baseline_that_waits_in_its_calls_lowers_nothing_below_zero():
+def test_a_waiting_baseline_makes_no_charge_negative():
     # Less CPU than the call was long, so that its share beside the calls comes out negative.
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[0.0] * 8)
     given_times.outside["eager"] = [-1e-3] * 8
@@ -162,7 +162,7 @@ def test_a_baseline_that_waits_in_its_calls_lowers_nothing_below_zero():
     assert charged_times(given_times, "candidate") == pytest.approx([1e-3] * 8)
 
 
-def test_calls_in_which_a_baseline_waited_for_a_core_do_not_say_what_is_usual():
+def test_calls_in_which_a_baseline_waited_do_not_set_the_usual_amount():
     # On a busy machine its longer calls wait more often than the candidate's; both do the same.
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[-1e-3] + [1.2e-3] * 7)
     given_times.outside["eager"] = [-1e-3] * 5 + [1.2e-3] * 3
@@ -171,7 +171,7 @@ def test_calls_in_which_a_baseline_waited_for_a_core_do_not_say_what_is_usual():
     assert charged_times(given_times, "candidate") == given_times.totals["candidate"]
 
 
-def test_where_every_call_of_the_baselines_waited_nobody_is_accused_and_all_is_charged():
+def test_without_a_usable_baseline_call_all_is_charged_and_nothing_is_found():
     given_times = times([2e-2] * 8, [1e-3] * 8, outside=[1.2e-3] * 8)
     given_times.outside["eager"] = [-1e-3] * 7 + [0.0]
 
@@ -179,7 +179,7 @@ def test_where_every_call_of_the_baselines_waited_nobody_is_accused_and_all_is_c
     assert charged_times(given_times, "candidate") == pytest.approx([2.2e-3 - 1e-5] * 8)
 
 
-def test_what_one_baseline_cannot_tell_another_can():
+def test_a_second_baseline_sets_the_usual_amount_where_the_first_waits():
     given_times = times([2e-3] * 8, [1e-3] * 8, outside=[1.2e-3] * 8, compile=[2e-3] * 8)
     given_times.outside["eager"] = [-1e-3] * 8
 
@@ -191,7 +191,7 @@ def test_what_one_baseline_cannot_tell_another_can():
 
 
 @pytest.mark.parametrize(("call_s", "short"), [(0.99, True), (1.01, False)])
-def test_a_call_is_short_when_a_twentieth_of_it_could_be_hidden(call_s, short):
+def test_a_call_is_short_when_undetectable_work_is_five_percent_of_it(call_s, short):
     length = call_s * HIDEABLE_S / 0.05
 
     assert is_short(times([length] * 8, [1e-3] * 8), "eager") is short
@@ -209,7 +209,7 @@ def test_a_small_lead_in_short_calls_is_no_lead():
     assert compared(times([3e-3] * 8, [2.5e-3] * 8)).conclusion == "faster"
 
 
-def test_what_may_be_hidden_makes_nobody_slower():
+def test_undetectable_work_makes_no_candidate_slower():
     item = compared(times([2.5e-5] * 8, [3e-5] * 8))
 
     assert item.conclusion == "slower"
@@ -235,7 +235,7 @@ def test_a_constant_factor_is_found_exactly(calls, factor, sigma):
 
 
 @given(calls_between(1e-6, 2e-4), st.floats(0.1, 10.0), st.floats(0.0, 0.1))
-def test_for_short_calls_only_the_lower_end_allows_for_what_is_hidden(calls, factor, sigma):
+def test_for_short_calls_only_the_lower_end_allows_for_undetectable_work(calls, factor, sigma):
     ours = [call / factor for call in calls]
     item = compare(times(calls, ours), "eager", sigma, (), official=False)
 
@@ -247,7 +247,7 @@ def test_for_short_calls_only_the_lower_end_allows_for_what_is_hidden(calls, fac
 
 
 @given(calls_between(1e-3, 1.0))
-def test_swapping_the_sides_inverts_the_ratio(calls):
+def test_swapping_baseline_and_candidate_inverts_the_ratio(calls):
     other = calls[::-1]
     forth, back = compared(times(calls, other)), compared(times(other, calls))
 
@@ -256,7 +256,7 @@ def test_swapping_the_sides_inverts_the_ratio(calls):
 
 
 @given(calls_between(1e-3, 1.0), st.lists(st.floats(0.0, 1.0), min_size=24, max_size=24))
-def test_moving_work_out_of_calls_gains_at_most_what_can_be_hidden(calls, shares):
+def test_moving_work_out_of_calls_gains_at_most_the_undetectable_work(calls, shares):
     moved = [call * share for call, share in zip(calls, shares, strict=False)]
     kept = [max(call - work, 1e-9) for call, work in zip(calls, moved, strict=True)]
     outside = [BESIDE_S + work for work in moved]
@@ -281,7 +281,7 @@ def in_pairs(ratios: list[float], blocks: int = 6) -> CaseTimes:
     return made
 
 
-def test_each_pair_of_processes_has_one_voice():
+def test_each_replicate_has_equal_weight():
     item = compared(in_pairs([1.1, 1.2, 1.3, 1.4]))
 
     assert item.speedup == pytest.approx((1.1 * 1.2 * 1.3 * 1.4) ** 0.25)
@@ -289,7 +289,7 @@ def test_each_pair_of_processes_has_one_voice():
     assert item.blocks == 24
 
 
-def test_what_pairs_differ_by_shrinks_with_their_number():
+def test_process_variation_shrinks_with_the_number_of_replicates():
     one = compare(in_pairs([1.0]), "eager", 0.06, (), official=False)
     four = compare(in_pairs([1.0] * 4), "eager", 0.06, (), official=False)
 
@@ -299,7 +299,7 @@ def test_what_pairs_differ_by_shrinks_with_their_number():
     assert math.log(four.speedup_high) == pytest.approx(expected, rel=1e-3)
 
 
-def test_pairs_that_disagree_widen_the_interval():
+def test_replicates_that_disagree_widen_the_interval():
     item = compared(in_pairs([1.0, 1.0, 1.0, 1.4]))
 
     assert item.speedup == pytest.approx(1.4**0.25)
@@ -311,7 +311,7 @@ def test_pairs_that_disagree_widen_the_interval():
     assert compared(in_pairs([1.3, 1.3, 1.31, 1.3])).conclusion == "faster"
 
 
-def test_a_pair_that_is_cut_short_still_counts():
+def test_a_replicate_that_is_cut_short_still_counts():
     made = in_pairs([1.0, 1.0])
     made.totals["candidate"] += [2e-3] * 2
     made.totals["eager"] += [2e-3] * 2
@@ -320,5 +320,5 @@ def test_a_pair_that_is_cut_short_still_counts():
     assert compared(made).blocks_per_process == (6, 7)
 
 
-def test_without_pairs_on_record_there_was_one():
+def test_without_recorded_replicates_there_is_one():
     assert compared(times([2e-3] * 8, [1e-3] * 8)).blocks_per_process == (4,)

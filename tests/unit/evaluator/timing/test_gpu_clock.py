@@ -107,7 +107,7 @@ def court(seconds: float | None = 0.001) -> Any:
     return Court(seconds)
 
 
-def test_a_call_is_queued_before_the_gate_opens_and_read_before_it_is_asked_about():
+def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check():
     made = court()
     runner = ScriptedSide(made.log, self_reported_us=900.0)
     fields = made.fields_of(SimpleNamespace(slot_bytes=0), 0)
@@ -119,7 +119,7 @@ def test_a_call_is_queued_before_the_gate_opens_and_read_before_it_is_asked_abou
     assert (call.seconds, call.early, call.result.self_reported_us) == (0.001, False, 900.0)
 
 
-def test_who_waits_for_the_device_gets_an_open_gate_and_stands_still_while_it_is_read():
+def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
     made = court()
     runner = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
     assert gated_call(made, runner, KNOWN_KERNEL).early
@@ -129,7 +129,7 @@ def test_who_waits_for_the_device_gets_an_open_gate_and_stands_still_while_it_is
     ]
 
 
-def test_a_gate_that_is_open_from_the_start_is_nobodys_waiting():
+def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
     made = court()
     runner = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
     assert not gated_call(made, runner, KNOWN_KERNEL, ahead=False).early
@@ -144,7 +144,7 @@ def test_a_gate_that_is_open_from_the_start_is_nobodys_waiting():
         (None, {}),
     ],
 )
-def test_a_call_that_fails_ends_the_side_and_frees_the_judge(seconds, runner):
+def test_a_failing_call_ends_the_runner_and_frees_the_judge(seconds, runner):
     made = court(seconds)
     with pytest.raises(EvaluationEnded):
         gated_call(made, ScriptedSide(made.log, **runner), KNOWN_KERNEL)
@@ -152,7 +152,7 @@ def test_a_call_that_fails_ends_the_side_and_frees_the_judge(seconds, runner):
     assert not made.unanswered
 
 
-def test_the_constant_is_what_the_judge_sees_beyond_the_sides_own_events():
+def test_calibration_measures_judge_time_beyond_the_runners_own_events():
     made = court(0.000290)
     excess = calibrate(made, ScriptedSide(made.log, self_reported_us=10.0))
     assert excess == pytest.approx(0.000280)
@@ -160,7 +160,7 @@ def test_the_constant_is_what_the_judge_sees_beyond_the_sides_own_events():
     assert made.asked["gate"]["publish"] is None
 
 
-def test_a_time_has_the_constant_taken_off_and_is_never_nothing():
+def test_a_time_is_reduced_by_the_calibrated_constant_and_stays_positive():
     made = court(0.000290)
     runner = ScriptedSide(made.log, self_reported_us=1.0)
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
@@ -172,7 +172,7 @@ def test_a_time_has_the_constant_taken_off_and_is_never_nothing():
     assert CudaEventClock().warm_up(made, runner, sample, 0) == SHORTEST_S
 
 
-def test_the_published_rules_take_the_sides_own_events():
+def test_the_official_protocol_uses_the_runners_own_events():
     made = court(0.001)
     runner = ScriptedSide(made.log, self_reported_us=123.0)
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
@@ -180,7 +180,7 @@ def test_the_published_rules_take_the_sides_own_events():
     assert made.log[:2] == ["gate", "open"]
 
 
-def test_the_share_of_own_launches_is_asked_for_and_is_of_the_same_call():
+def test_the_share_of_own_launches_comes_from_the_same_call():
     made = court(0.000290)
     runner = ScriptedSide(made.log, self_reported_us=100.0, own_us=25.0)
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
@@ -212,7 +212,7 @@ def one_case(made: Any, times: CaseTimes) -> None:
     clock.settle(made, times, names, sample)
 
 
-def test_launches_are_counted_of_all_sides_on_one_core_where_a_baselines_take_long():
+def test_all_runners_use_one_core_where_a_baselines_launches_take_long():
     made, times = settled((2 * QUEUE_S, 0.0), seconds=3 * QUEUE_S)
     assert times.launching is True
     assert made.log[-2:] == [("on", (4,)), ("on", (4,))]
@@ -244,7 +244,7 @@ def test_launches_are_counted_of_all_sides_on_one_core_where_a_baselines_take_lo
         ((0.0, 2 * QUEUE_S), 3 * QUEUE_S),
     ],
 )
-def test_launches_are_ahead_of_all_other_calls(queued, seconds):
+def test_runners_keep_both_cores_where_launches_precede_the_gate(queued, seconds):
     made, times = settled(queued, seconds)
     assert times.launching is False
     assert made.log[:2] == [("on", (4, 5)), ("on", (4, 5))]
@@ -253,7 +253,7 @@ def test_launches_are_ahead_of_all_other_calls(queued, seconds):
 
 
 @pytest.mark.parametrize(("launching", "seen"), [(True, [0.25]), (False, [])])
-def test_what_a_candidate_uses_of_the_cpu_beside_counted_launches_is_noted(launching, seen):
+def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen):
     made, times = court(0.04), CaseTimes("one", launching=launching)
     names = ("eager", "candidate")
     made.runners = {name: ScriptedSide(made.log) for name in names}
@@ -282,12 +282,12 @@ def test_what_a_candidate_uses_of_the_cpu_beside_counted_launches_is_noted(launc
         (True, 0.005, [0.0], 1.299),
     ],
 )
-def test_a_baseline_that_was_slower_beside_the_candidate(launching, alone, used, share):
+def test_a_baseline_that_is_slower_next_to_the_candidate_is_recorded(launching, alone, used, share):
     times = CaseTimes("one", launching=launching, totals={"eager": [0.014]}, disturbed=used)
     assert taken_share(times, "eager", alone) == pytest.approx(share)
 
 
-def test_a_judge_is_told_all_that_it_looks_for_after_a_call():
+def test_the_clock_sends_every_field_that_the_judge_reads_after_a_call():
     read = set(re.findall(r'fields\["(\w+)"\]', inspect.getsource(Judge.timed)))
     assert {"sample", "addresses"} < read
     assert read <= {"sample", "runner", "base", "expect", "compare", *KEPT}

@@ -47,7 +47,7 @@ def scattered(times: CaseTimes) -> CaseTimes:
         (1, False, True, True),
     ],
 )
-def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profiled, past):
+def test_short_calls_are_not_timed_in_a_process_that_ran_other_work(pairs, judged, profiled, past):
     runner: Any = SimpleNamespace(judged=judged, profiled=profiled)
     assert has_prior_work(runner, pairs) is past
 
@@ -58,7 +58,7 @@ def test_short_calls_are_not_timed_in_a_process_with_a_past(pairs, judged, profi
     [(1.0, False), (1.06, True), (0.94, True), (1.4, False), (0.5, False), (1.02, True)],
 )
 @pytest.mark.parametrize(("pairs", "more"), [(1, 2), (2, 2), (2, 1)])
-def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, more, ratio, again):
+def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(pairs, more, ratio, again):
     request = SimpleNamespace(timing=TimingPlan(extra_replicates=more))
     session: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT, request=request)
     times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:pairs])
@@ -74,13 +74,13 @@ def test_on_a_device_a_difference_that_may_be_luck_is_looked_at_again(pairs, mor
 
 
 @pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])
-def test_a_doubt_that_claims_nothing_takes_as_many_pairs_as_are_named(starts, again):
+def test_a_re_check_that_supports_no_claim_takes_the_configured_replicates(starts, again):
     times = scattered(apart_by(0.02, starts))
     assert may_be_noise(times, "eager", 0.02)
     assert needs_replicate(times, "eager", 0.02, 1, 2) is again
 
 
-def test_no_more_pairs_are_made_than_an_interval_can_be_made_of():
+def test_replicates_stop_at_the_most_that_an_interval_can_use():
     claims = apart_by(0.04, list(range(MAX_REPLICATES - 1)))
     claims.totals = {name: calls * 2 for name, calls in claims.totals.items()}
     assert needs_replicate(claims, "eager", 0.03, 2, 8)
@@ -103,7 +103,7 @@ def test_no_more_pairs_are_made_than_an_interval_can_be_made_of():
         ([0], 0.12, 0.49, False),
     ],
 )
-def test_a_difference_may_be_luck_up_to_less_the_more_pairs_say_it(starts, sigma, shift, again):
+def test_the_noise_threshold_shrinks_with_more_agreeing_replicates(starts, sigma, shift, again):
     assert may_be_noise(apart_by(shift, starts), "eager", sigma) is again
 
 
@@ -121,26 +121,26 @@ def test_a_difference_may_be_luck_up_to_less_the_more_pairs_say_it(starts, sigma
         (0.08, 0.0301, True),
     ],
 )
-def test_a_difference_within_its_interval_is_looked_at_again_unless_it_is_little(
+def test_a_difference_within_its_interval_is_replicated_unless_it_is_small(
     sigma, shift, again
 ):
     assert may_be_noise(scattered(apart_by(shift, [0])), "eager", sigma) is again
 
 
-def test_two_processes_on_a_gpu_differ_by_a_time_and_a_share():
+def test_process_variation_on_a_gpu_is_a_fixed_time_and_a_share():
     assert GPU_DEFAULT.sigma(10.0, 0) == pytest.approx(math.hypot(0.035, 0.0085, 0.001))
     assert GPU_DEFAULT.sigma(5.0, 1 << 30) == pytest.approx(math.hypot(0.07, 0.0085, 0.001))
     assert GPU_DEFAULT.sigma(100.0, 0) == pytest.approx(math.hypot(0.0035, 0.0085, 0.001))
 
 
-def test_beyond_100_us_all_of_it_is_a_time_but_for_a_thousandth():
+def test_beyond_100_us_process_variation_is_a_fixed_time_and_a_thousandth():
     wanted = math.hypot(0.35 / 400, 0.85 / 400, 0.001)
     assert GPU_DEFAULT.sigma(400.0, 0) == pytest.approx(wanted)
     assert GPU_DEFAULT.sigma(4000.0, 0, 400.0) == pytest.approx(wanted, rel=0.05)
     assert GPU_DEFAULT.sigma(1e6, 0) == pytest.approx(0.001, rel=1e-3)
 
 
-def test_of_two_sides_the_shorter_has_most_of_the_luck():
+def test_the_shorter_call_has_most_of_the_process_variation():
     noise = 0.35 / math.sqrt(2)
     wanted = math.hypot(noise / 20, noise / 2, 0.0085, 0.001)
     assert GPU_DEFAULT.sigma(20.0, 0, 2.0) == pytest.approx(wanted)
@@ -153,7 +153,7 @@ def test_of_two_sides_the_shorter_has_most_of_the_luck():
 
 
 @pytest.mark.parametrize(("call_us", "pairs"), [(5.0, 2), (20.0, 2), (20.1, 1), (1e5, 1)])
-def test_short_calls_take_two_pairs_of_processes_on_a_gpu(call_us, pairs):
+def test_short_calls_take_two_replicates_on_a_gpu(call_us, pairs):
     assert planned_replicates(call_us, 1 << 30, on_gpu=True) == pairs
 
 
@@ -161,13 +161,13 @@ def half_of(found: Comparison) -> float:
     return math.log((found.speedup_high or 0) / (found.speedup_low or 0)) / 2
 
 
-def test_four_pairs_that_agree_rest_on_what_was_known():
+def test_four_agreeing_replicates_use_the_calibrated_sigma():
     found = compare(apart_by(0.0, [0, 2, 4, 6]), "eager", 0.02, (), official=False)
     # 2.201 is Student's t of 11 degrees of freedom, of which the pairs' agreement brings 3.
     assert half_of(found) == pytest.approx(2.201 * 0.02 * math.sqrt(8 / 11) / 2, rel=1e-3)
 
 
-def test_a_baseline_in_all_pairs_does_not_count_as_four():
+def test_one_baseline_process_in_four_replicates_counts_once():
     times = apart_by(0.0, [0, 2, 4, 6])
     own = half_of(compare(times, "eager", 0.02, (), official=False))
     times.processes = {"eager": {1}, "candidate": {2, 3, 4, 5}}

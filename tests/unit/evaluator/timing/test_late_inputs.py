@@ -7,7 +7,7 @@ import pytest
 from tests.unit.evaluator.timing.test_blocks import Scripted, plan, steady
 
 
-def test_a_part_of_large_inputs_comes_when_a_side_is_armed():
+def test_part_of_large_inputs_is_written_when_a_runner_is_ready():
     for size, hidden in ((1 << 16, False), (2 << 20, True)):
         evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
         evaluation.moved = size
@@ -23,7 +23,7 @@ def test_a_part_of_large_inputs_comes_when_a_side_is_armed():
 
 
 @pytest.mark.reads_settings
-def test_what_a_baseline_computed_is_kept_whether_it_is_compared_or_not():
+def test_baseline_outputs_are_kept_in_every_timed_call():
     evaluation = Scripted.of(plan(20), steady(2e-3), steady(1e-3))
     evaluation.output_bytes = 1 << 30
     evaluation.time()

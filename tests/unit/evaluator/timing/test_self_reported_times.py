@@ -35,7 +35,7 @@ def times(eager: float, candidate: float, *, eager_said: float, candidate_said: 
     )
 
 
-def test_honest_testimony_takes_the_devices_own_change_out():
+def test_honest_self_reported_times_remove_the_measurement_overhead():
     made = times(105, 55, eager_said=100, candidate_said=50)
     item = compare(made, "eager", 0.0, (), official=False)
     assert item.speedup == pytest.approx(2.0)
@@ -46,14 +46,14 @@ def test_honest_testimony_takes_the_devices_own_change_out():
     assert item.candidate.method == "cuda_events_trusted"
 
 
-def test_a_candidate_that_says_too_little_keeps_the_judges_figure():
+def test_an_implausibly_low_self_report_keeps_the_judges_time():
     made = times(105, 100, eager_said=100, candidate_said=50)
     assert corrected_times(made, "candidate") is made.totals["candidate"]
     item = compare(made, "eager", 0.0, (), official=False)
     assert item.speedup == pytest.approx(1.0)
 
 
-def test_a_candidate_may_not_say_much_less_than_a_baseline():
+def test_a_self_report_may_be_below_the_baselines_by_the_slack_only():
     just = 1 + SELF_REPORT_SLACK_S / US
     made = times(101, 101, eager_said=100, candidate_said=101 - just + 0.01)
     assert corrected_times(made, "candidate") is made.said["candidate"]
@@ -61,12 +61,12 @@ def test_a_candidate_may_not_say_much_less_than_a_baseline():
     assert corrected_times(made, "candidate") is made.totals["candidate"]
 
 
-def test_who_says_more_than_the_judge_is_not_believed_either():
+def test_a_self_report_above_the_judges_time_is_ignored():
     made = times(100, 100, eager_said=100, candidate_said=100 + SELF_REPORT_SLACK_S / US + 0.1)
     assert corrected_times(made, "candidate") is made.totals["candidate"]
 
 
-def test_a_baseline_is_believed_within_the_whole_band():
+def test_a_baselines_self_report_counts_within_the_whole_band():
     band = SELF_REPORT_BAND_S / US
     made = times(100, 100, eager_said=100 - band + 0.1, candidate_said=100)
     assert corrected_times(made, "eager") is made.said["eager"]
@@ -74,7 +74,7 @@ def test_a_baseline_is_believed_within_the_whole_band():
     assert corrected_times(made, "eager") is made.totals["eager"]
 
 
-def test_no_testimony_or_a_zero_in_it_leaves_the_judges_figures():
+def test_a_missing_or_zero_self_report_keeps_the_judges_times():
     made = times(100, 90, eager_said=100, candidate_said=90)
     made.said["candidate"][3] = 0.0
     assert corrected_times(made, "candidate") is made.totals["candidate"]
@@ -87,7 +87,7 @@ def test_no_testimony_or_a_zero_in_it_leaves_the_judges_figures():
     candidate=st.floats(5, 1e4),
     shares=st.tuples(st.floats(0.01, 2), st.floats(0.01, 2)),
 )
-def test_the_lower_end_is_never_above_what_the_judge_alone_says(eager, candidate, shares):
+def test_the_lower_end_is_never_above_that_of_the_judges_times_alone(eager, candidate, shares):
     made = times(
         eager, candidate, eager_said=eager * shares[0], candidate_said=candidate * shares[1]
     )
@@ -98,7 +98,7 @@ def test_the_lower_end_is_never_above_what_the_judge_alone_says(eager, candidate
     assert item.speedup_high >= alone.speedup_high * (1 - 1e-9)
 
 
-def test_a_device_hides_nothing_beside_a_call_and_short_calls_are_named():
+def test_a_gpu_has_no_undetectable_work_and_short_calls_are_labelled():
     made = times(SHORT_DEVICE_S / US - 1, 5, eager_said=10, candidate_said=5)
     assert undetectable_work_s(made) == 0.0
     assert is_short(made, "eager")
@@ -106,7 +106,7 @@ def test_a_device_hides_nothing_beside_a_call_and_short_calls_are_named():
     assert not is_short(made, "eager")
 
 
-def test_the_published_rules_are_named_by_their_own_clock():
+def test_the_official_protocol_names_its_own_clock():
     made = times(100, 50, eager_said=100, candidate_said=50)
     item = compare(made, "eager", 0.0, (), official=True)
     assert item.speedup == pytest.approx(2.0)

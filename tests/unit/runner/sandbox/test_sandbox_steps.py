@@ -64,7 +64,7 @@ def test_a_child_dies_with_its_parent():
     assert in_fork(step)
 
 
-def test_who_finds_another_parent_dies_at_once():
+def test_a_child_of_another_parent_exits_at_once():
     def step() -> int:
         child = os.fork()
         if child == 0:
@@ -75,7 +75,7 @@ def test_who_finds_another_parent_dies_at_once():
     assert in_fork(step) == 1
 
 
-def test_descriptors_are_closed_but_for_those_kept(tmp_path):
+def test_all_but_the_named_descriptors_are_closed(tmp_path):
     (tmp_path / "file").write_text("x")
 
     def step() -> tuple[str, str, str]:
@@ -96,7 +96,7 @@ def _is_pipe(fd: int) -> bool:
         return False
 
 
-def test_cores_and_their_refusal():
+def test_cpu_affinity_is_set_or_its_refusal_reported():
     core = min(os.sched_getaffinity(0))
 
     def step() -> tuple[str, set[int], str, str]:
@@ -125,7 +125,7 @@ def test_limits_are_set_and_never_raised():
     assert core[0] <= 1
 
 
-def test_pids_are_bounded_in_a_namespace_of_ones_own_only():
+def test_pid_max_is_set_only_in_an_own_namespace():
     assert hardening.limit_pids(5, own_namespace=False) == "pid_max: no PID namespace"
 
 
@@ -137,7 +137,7 @@ def test_a_process_offers_itself_to_the_oom_killer():
     assert in_fork(step) == ("", "1000")
 
 
-def test_another_uid_has_no_capability_and_reads_nothing_private(tmp_path):
+def test_a_separate_uid_has_no_capability_and_reads_no_private_file(tmp_path):
     private = tmp_path / "private"
     private.write_text("secret")
     private.chmod(0o600)
@@ -154,7 +154,7 @@ def test_another_uid_has_no_capability_and_reads_nothing_private(tmp_path):
     assert capabilities == ""
 
 
-def test_who_is_not_root_keeps_its_uid_and_says_so():
+def test_an_ordinary_user_keeps_its_uid_and_reports_it():
     def step() -> str:
         os.seteuid(UID)
         try:
@@ -191,7 +191,7 @@ def test_children_of_a_subreaper_are_killed_to_the_last():
     assert in_fork(step)
 
 
-def test_landlock_lets_through_what_its_rules_say(tmp_path):
+def test_landlock_allows_what_its_rules_state(tmp_path):
     (tmp_path / "file").write_text("x")
     rules = [(path, landlock.READ_AND_RUN) for path in (sys.prefix, sys.base_prefix, "/usr")]
     rules += [("/proc", landlock.READ), ("/nowhere", landlock.READ)]
@@ -218,7 +218,7 @@ def test_landlock_lets_through_what_its_rules_say(tmp_path):
     assert bool(reason) is (version < 6)
 
 
-def test_what_an_old_landlock_lacks_is_named():
+def test_features_missing_in_an_old_landlock_are_named():
     assert "TCP" in landlock._missing(3)
     assert landlock._missing(6) == ""
 
@@ -232,7 +232,7 @@ def test_seccomp_refuses_what_a_kernel_never_needs():
     assert in_fork(step) == ("", "")
 
 
-def test_a_memory_area_is_wiped_and_files_are_closed_without_the_modern_call(monkeypatch):
+def test_files_are_closed_on_a_kernel_without_close_range(monkeypatch):
     def step() -> str:
         fd = os.open("/dev/null", os.O_RDONLY)
         monkeypatch.setitem(syscalls._NUMBERS, "close_range", (9999, 9999))
@@ -255,7 +255,7 @@ def test_mount_flags_are_set_on_a_kernel_without_mount_setattr(monkeypatch, tmp_
     assert in_fork(step) == ("", "EROFS")
 
 
-def test_every_attack_gets_through_where_no_layer_is():
+def test_every_attack_succeeds_without_layers():
     def step() -> dict[str, str]:
         with selftests.bait() as bait:
             # Kept small: so many are forked and opened before the attack gives up.
@@ -274,7 +274,7 @@ def test_every_attack_gets_through_where_no_layer_is():
     assert open_layers == {*selftests._ATTACKS}
 
 
-def test_a_self_test_that_breaks_off_held_nothing():
+def test_an_aborted_self_test_reports_that_no_layer_holds():
     reader, writer = os.pipe()
     os.close(writer)
     try:
@@ -283,7 +283,7 @@ def test_a_self_test_that_breaks_off_held_nothing():
         os.close(reader)
 
 
-def test_a_daemon_that_outlives_its_sandbox_is_seen():
+def test_a_daemon_that_outlives_its_sandbox_is_detected():
     reader, writer = os.pipe()
     try:
         assert "outlived" in selftests.survivor(reader)
@@ -293,7 +293,7 @@ def test_a_daemon_that_outlives_its_sandbox_is_seen():
         os.close(reader)
 
 
-def test_the_payload_gives_up_what_its_layers_say():
+def test_the_payload_drops_the_privileges_that_its_layers_name():
     def step() -> dict[str, str]:
         box = init.Sandbox(WHOLE, lambda _: 0, 0, "no namespaces here")
         pipes = tuple(int(n) for n in os.listdir("/proc/self/fd") if _is_pipe(int(n)))

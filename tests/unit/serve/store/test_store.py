@@ -36,7 +36,7 @@ def waits(key, client="a", problem="p", priority=1, sequence=0):
     return Waiting(key, client, problem, priority, sequence)
 
 
-def test_the_same_work_is_one_task_whoever_asks_for_it(store):
+def test_identical_work_of_two_clients_is_one_task(store):
     first = store.submit(given_of("k", "a")).result()
     again = store.submit(given_of("k", "b")).result()
     assert first == again
@@ -45,7 +45,7 @@ def test_the_same_work_is_one_task_whoever_asks_for_it(store):
     assert not store.owns("c", "k")
 
 
-def test_a_name_stands_for_one_piece_of_work_of_one_client(store):
+def test_a_name_identifies_one_task_of_one_client(store):
     store.submit(given_of("k", "a", name="mine")).result()
     store.submit(given_of("k", "a", name="mine")).result()
     with pytest.raises(Conflict):
@@ -56,7 +56,7 @@ def test_a_name_stands_for_one_piece_of_work_of_one_client(store):
     assert store.task("other").client == "b"
 
 
-def test_what_one_may_not_have_is_no_reason_to_refuse_others(store):
+def test_a_conflict_does_not_refuse_other_tasks_of_its_transaction(store):
     store.submit(given_of("k", "a", name="mine")).result()
     futures = [store.submit(given_of(f"n{n}")) for n in range(50)]
     wrong = store.submit(given_of("other", "a", name="mine"))
@@ -66,7 +66,7 @@ def test_what_one_may_not_have_is_no_reason_to_refuse_others(store):
     assert len({future.result().key for future in futures}) == 100
 
 
-def test_what_was_accepted_is_there_after_a_restart_and_what_ran_waits_again(tmp_path):
+def test_accepted_tasks_survive_a_restart_and_running_ones_are_queued_again(tmp_path):
     first = Store(tmp_path / "tasks.db")
     for number in range(3):
         first.submit(given_of(f"k{number}")).result()
@@ -81,7 +81,7 @@ def test_what_was_accepted_is_there_after_a_restart_and_what_ran_waits_again(tmp
     assert second.counts() == {"queued": 2, "done": 1}
 
 
-def test_what_others_want_too_is_not_cancelled(store):
+def test_a_task_of_two_clients_ends_when_both_cancel(store):
     store.submit(given_of("k", "a")).result()
     store.submit(given_of("k", "b")).result()
     assert not store.cancel("a", "k").result()
@@ -93,7 +93,7 @@ def test_what_others_want_too_is_not_cancelled(store):
     assert store.submit(given_of("k", "a")).result().state == "queued"
 
 
-def test_pages_are_in_order_and_each_clients_own(store):
+def test_task_pages_are_in_order_and_per_client(store):
     for number in range(10):
         store.submit(given_of(f"k{number}", "ab"[number % 2])).result()
     first = store.page("a", None, 0, 3)
@@ -102,7 +102,7 @@ def test_pages_are_in_order_and_each_clients_own(store):
     assert len(store.page(None, "queued", 0, 100)) == 10
 
 
-def test_old_tasks_are_forgotten_with_their_names(store):
+def test_old_tasks_are_pruned_with_their_names(store):
     store.submit(given_of("k", name="mine")).result()
     store.submit(given_of("open")).result()
     store.finish("k", "correct", b"r").result()
@@ -118,7 +118,7 @@ def test_a_store_that_cannot_be_opened_is_named(tmp_path):
         Store(tmp_path / "file" / "tasks.db")
 
 
-def test_the_highest_priority_is_next_then_who_waited_longest_for_a_turn():
+def test_the_next_task_has_the_highest_priority_then_the_longest_wait():
     waiting = {
         "a": [waits("a1", "a", sequence=1), waits("a2", "a", sequence=2)],
         "b": [waits("b1", "b", sequence=3)],
@@ -131,13 +131,13 @@ def test_the_highest_priority_is_next_then_who_waited_longest_for_a_turn():
     assert choose({}, [], set()) is None
 
 
-def test_of_one_clients_tasks_a_warm_problem_is_next():
+def test_among_a_clients_tasks_a_cached_problem_is_next():
     own = [waits("a1", problem="x", sequence=1), waits("a2", problem="y", sequence=2)]
     assert choose({"a": own}, [], {"y"}).key == "a2"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.sampled_from("xyz"))))
-def test_everything_that_waits_is_served_once_and_priorities_hold(rows):
+def test_every_queued_task_is_chosen_once_in_priority_order(rows):
     waiting: dict[str, list[Waiting]] = {}
     for number, (client, priority, problem) in enumerate(rows):
         item = waits(str(number), client, problem, priority, number)
@@ -154,7 +154,7 @@ def test_everything_that_waits_is_served_once_and_priorities_hold(rows):
     assert [item.priority for item in served] == sorted((i.priority for i in served), reverse=True)
 
 
-def test_what_is_written_together_is_one_transaction(store):
+def test_writes_of_one_batch_are_one_transaction(store):
     """And a bug in one piece of work ends neither the others nor the thread that writes."""
     futures = [store.submit(given_of(f"k{n}")) for n in range(20)]
     wrong = store.submit(given_of("wrong", problem="\ud800"))
@@ -165,7 +165,7 @@ def test_what_is_written_together_is_one_transaction(store):
     assert store.task("wrong") is None
 
 
-def test_the_same_request_under_its_name_is_no_conflict_where_the_server_has_changed(store):
+def test_a_repeated_named_request_is_no_conflict_after_a_server_change(store):
     store.submit(given_of("k", name="mine", given="as sent")).result()
     store.submit(given_of("k2", name="mine", given="as sent")).result()
     assert store.named("a", "mine") == "k2"
@@ -173,7 +173,7 @@ def test_the_same_request_under_its_name_is_no_conflict_where_the_server_has_cha
         store.submit(given_of("k3", name="mine", given="something else")).result()
 
 
-def test_a_store_of_an_earlier_version_is_brought_up(tmp_path):
+def test_a_store_of_an_earlier_version_is_migrated(tmp_path):
     first = Store(tmp_path / "tasks.db")
     first.submit(given_of("k", name="mine")).result()
     first.close()
@@ -187,7 +187,7 @@ def test_a_store_of_an_earlier_version_is_brought_up(tmp_path):
     second.close()
 
 
-def test_nothing_is_accepted_once_the_file_is_gone(tmp_path, store):
+def test_no_task_is_accepted_once_the_store_file_is_deleted(tmp_path, store):
     store.submit(given_of("k")).result()
     (tmp_path / "tasks.db").unlink()
     assert not store.is_there()
@@ -195,7 +195,7 @@ def test_nothing_is_accepted_once_the_file_is_gone(tmp_path, store):
         store.submit(given_of("lost")).result()
 
 
-def test_a_caller_that_has_gone_does_not_end_the_writer(store):
+def test_a_cancelled_caller_does_not_end_the_writer_thread(store):
     blocked = threading.Event()
     store._done(lambda _: blocked.wait(5))
     gone = store.submit(given_of("gone"))
@@ -205,7 +205,7 @@ def test_a_caller_that_has_gone_does_not_end_the_writer(store):
     assert store.task("gone") is None
 
 
-def test_the_end_of_a_server_is_no_failure_of_a_task(tmp_path):
+def test_a_server_shutdown_is_no_failed_attempt_of_a_task(tmp_path):
     for _ in range(2 * ATTEMPTS):
         died = Store(tmp_path / "tasks.db")
         died.submit(given_of("k")).result()
@@ -214,13 +214,13 @@ def test_the_end_of_a_server_is_no_failure_of_a_task(tmp_path):
         died.close()
 
 
-def test_an_administrator_cancels_what_others_want(store):
+def test_an_administrator_cancels_tasks_of_other_clients(store):
     store.submit(given_of("k", "a")).result()
     assert store.cancel("root", "k", for_all=True).result()
     assert store.task("k").state == "cancelled"
 
 
-def test_who_no_longer_wants_it_may_use_its_name_again(store):
+def test_a_name_is_free_again_after_its_client_cancels(store):
     store.submit(given_of("k", "a", name="mine")).result()
     store.submit(given_of("k", "b")).result()
     assert not store.cancel("a", "k").result()
@@ -228,7 +228,7 @@ def test_who_no_longer_wants_it_may_use_its_name_again(store):
     assert store.named("a", "mine") == "other"
 
 
-def test_what_could_not_be_judged_is_judged_when_it_is_asked_for_again(store):
+def test_an_unjudged_task_is_judged_again_when_resubmitted(store):
     store.submit(given_of("k")).result()
     store.begin("k").result()
     store.finish("k", "unjudged", b"{}").result()
@@ -240,20 +240,20 @@ def test_what_could_not_be_judged_is_judged_when_it_is_asked_for_again(store):
     assert store.submit(given_of("k")).result().verdict == "failed"
 
 
-def test_who_joins_what_is_being_judged_moves_its_deadline_too(store):
+def test_a_second_client_extends_the_deadline_of_a_running_task(store):
     store.submit(given_of("k", deadline=time.time() + 1)).result()
     store.begin("k").result()
     assert store.submit(given_of("k", "b")).result().deadline is None
     assert store.task("k").deadline is None
 
 
-def test_who_is_passed_over_too_often_is_next():
+def test_a_task_that_was_skipped_too_often_is_next():
     own = [waits("old", problem="x"), waits("new", problem="y", sequence=1)]
     assert choose({"a": own}, [], {"y"}, {"old": MAX_SKIPS - 1}).key == "new"
     assert choose({"a": own}, [], {"y"}, {"old": MAX_SKIPS}).key == "old"
 
 
-def test_a_deadline_that_was_moved_meanwhile_ends_nothing(store):
+def test_an_extended_deadline_does_not_expire_the_task(store):
     late = time.time() - 1
     store.submit(given_of("k", deadline=late)).result()
     store.submit(given_of("gone", deadline=late)).result()
@@ -263,7 +263,7 @@ def test_a_deadline_that_was_moved_meanwhile_ends_nothing(store):
     assert (store.task("k").state, store.task("gone").state) == ("queued", "failed")
 
 
-def test_what_another_model_of_device_has_done_is_no_answer_to_who_asks_this_one(tmp_path):
+def test_a_result_of_another_device_model_is_not_reused(tmp_path):
     def opened(by):
         made = Store(tmp_path / "tasks.db", by)
         made.recover_interrupted().result()
