@@ -170,4 +170,4 @@ def test_a_new_node_gets_work_and_work_of_a_lost_node_is_repeated(nodes, cluster
     assert verdicts == ["correct"] * 2 + ["incorrect"]
     assert cluster.lost == 1
     assert [member["node"] for member in cluster.members()] != [first]
-    assert any("begins anew elsewhere" in line for line in said)
+    assert any("starts again elsewhere" in line for line in said)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Protocol, Self
 from urllib.parse import parse_qs
 
 from tilewright.config import LOCAL, RAY, Config
 from tilewright.errors import ConfigError
 from tilewright.evaluator.devices.devices import find_device
+from tilewright.executors.base import Executor
 from tilewright.executors.local import LocalExecutor
 from tilewright.executors.ray_executor import RayExecutor
 from tilewright.executors.remote import RemoteExecutor
-from tilewright.records import EvalReport, EvalRequest
 
 __all__ = [
     "Executor",
@@ -26,41 +23,6 @@ __all__ = [
 ]
 
 _leased: dict[str, RayExecutor] = {}
-
-
-class Executor(Protocol):
-    """Judges requests, several at once where it can. Lifetime: until `close`."""
-
-    def evaluate(
-        self,
-        request: EvalRequest,
-        progress: Callable[[str, dict[str, Any]], None],
-        *,
-        checks: tuple[str, ...] | None = None,
-    ) -> EvalReport:
-        """Judge one candidate.
-
-        Raises:
-            ProblemError: the problem cannot be used.
-            InfrastructureError: our side failed.
-        """
-
-    def close(self) -> None:
-        """Let evaluations under way finish."""
-
-    def kill(self) -> None:
-        """End them; who waits gets an error."""
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
 
 
 def open_executor(settings: Config, workers: int = 1) -> Executor:

@@ -1,4 +1,4 @@
-"""Evaluation on this machine, in supervisor processes of our own. Needs no torch here."""
+"""Evaluation on this machine, in supervisor processes. This module needs no torch."""
 
 from __future__ import annotations
 
@@ -7,45 +7,42 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tilewright import errors
+from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.problem_lint import Health
 from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, FrameError
 
-__all__ = ["LocalExecutor", "choose_assignment", "share_cores"]
+__all__ = ["LocalExecutor", "share_cores"]
 
 START_S = 60.0
-IDLE_S = 0.5
-MAX_KNOWN_PROBLEMS = 8
-"""How many judges a supervisor keeps on a GPU (`evaluator.host`)."""
+"""Seconds within which a supervisor must answer after its start."""
+STOP_S = 5.0
+"""Seconds that a supervisor has to end before it is killed."""
+POLL_S = 0.5
+"""Seconds between two calls of `idle` while a request waits for a supervisor."""
 MIN_CORES_PER_DEVICE = 2
-"""For each device: one that times, and one for all else."""
-MAX_PASSED_OVER = 16
-"""How often a request is passed over by others that came later."""
-Progress = Callable[[str, dict[str, Any]], None]
+"""Cores of a device: one times, one does everything else."""
 
 
-def _silent(event: str, fields: dict[str, Any]) -> None:
-    """Ignore progress."""
-
-
-class LocalExecutor:
+class LocalExecutor(WorkerPool["Supervisor"]):
     """Supervisors and everything below them. Lifetime: until `close`, or the end of this process.
 
-    Safe to use from several threads. As many evaluations as there are `workers` are under way at
-    once; each holds the device alone from its first to its last call there, so what overlaps is
-    reading, building and compiling. Several `devices` share the work, each with a part of the
-    cores: then a request goes to any of them, whatever it names itself. `cores` are all that may be
-    used, where others of this machine have leased the rest.
+    Safe to use from several threads. One evaluation holds a device from its first to its last call
+    there; others meanwhile read, build and compile.
+
+    Args:
+        home: folder of caches and calibration.
+        workers: evaluations that run at once.
+        devices: devices that share the work, each with a part of the cores. A request then runs
+            on any of them; without them it runs on the device that it names.
+        cores: cores to use if others have leased the rest.
     """
 
     def __init__(
@@ -58,108 +55,61 @@ class LocalExecutor:
     ) -> None:
         if workers < 1:
             raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
-        places = [
-            Slot(name, cores or part)
-            for name, part in zip(devices, share_cores(devices), strict=True)
-        ]
-        places = places or [Slot()]
+        super().__init__()
+        parts = zip(devices, share_cores(devices), strict=True)
+        places = [Slot(name, cores or part) for name, part in parts] or [Slot()]
         count = max(workers, len(places))
-        self._idle = [Supervisor(home, places[n % len(places)]) for n in range(count)]
-        self._all = tuple(self._idle)
-        self._waiting: list[_PendingRequest] = []
-        self._changed = threading.Condition()
-        self._over = False
+        self._all = tuple(Supervisor(home, places[n % len(places)]) for n in range(count))
 
     def evaluate(
         self,
         request: EvalRequest,
-        progress: Progress = _silent,
+        progress: Progress = ignore_progress,
         *,
         checks: tuple[str, ...] | None = None,
         idle: Callable[[], None] | None = None,
     ) -> EvalReport:
         """Judge one candidate and return the report.
 
-        `idle` is called now and then while nothing is told, also while others are judged first;
-        what it raises ends the evaluation.
+        `idle` is called at intervals, also while the request waits; what it raises ends the
+        evaluation.
 
         Raises:
-            TilewrightError: the problem cannot be used, or our side failed.
+            TilewrightError: the problem cannot be used, or tilewright itself failed.
         """
-        with self._acquire_supervisor(request, idle) as supervisor:
+        with self._acquired(_problem_of(request), POLL_S, idle) as supervisor:
             return supervisor.evaluate(request, progress, checks, idle)
 
-    def lint(self, request: EvalRequest, progress: Progress = _silent) -> Health:
-        """Find out which answers pass on a request's problem that do no work.
+    def lint(self, request: EvalRequest, progress: Progress = ignore_progress) -> Health:
+        """Find answers that pass on a request's problem and do no work.
 
         Raises:
-            TilewrightError: our side failed.
+            TilewrightError: tilewright itself failed.
         """
-        with self._acquire_supervisor(request) as supervisor:
+        with self._acquired(_problem_of(request), POLL_S) as supervisor:
             return supervisor.lint(request, progress)
 
     async def evaluate_async(
-        self, request: EvalRequest, progress: Progress = _silent
+        self, request: EvalRequest, progress: Progress = ignore_progress
     ) -> EvalReport:
         """Judge one candidate without blocking the event loop."""
         return await asyncio.to_thread(self.evaluate, request, progress)
 
-    @contextmanager
-    def _acquire_supervisor(
-        self, request: EvalRequest, idle: Callable[[], None] | None = None
-    ) -> Iterator[Supervisor]:
-        """Wait for a supervisor, best one that knows the problem: there its judge is warm."""
-        ticket = _PendingRequest(f"{request.device} {request.problem.digest()}")
-        with self._changed:
-            self._waiting.append(ticket)
-            self._dispatch()
-            try:
-                while not self._changed.wait_for(lambda: ticket.supervisor or self._over, IDLE_S):
-                    if idle is not None:
-                        idle()
-                if ticket.supervisor is None or self._over:
-                    raise errors.InfrastructureError("the executor was ended")
-            except BaseException:
-                self._give_up(ticket)
-                raise
-        chosen = ticket.supervisor
-        assert chosen is not None
-        try:
-            yield chosen
-        finally:
-            with self._changed:
-                self._idle.append(chosen)
-                self._dispatch()
+    def _candidates(self) -> tuple[Sequence[Supervisor], Sequence[int], Set[str]]:
+        """Return the idle supervisors of unused devices, else all idle ones, longest idle first.
 
-    def _dispatch(self) -> None:
-        """Give idle supervisors, who idled longest first, the requests that suit them best."""
-        while self._idle and self._waiting:
-            tickets = [(item.problem, item.passed) for item in self._waiting]
-            at_work = [item for item in self._all if item not in self._idle]
-            used = {item.place.device for item in at_work}
-            # A device that nobody uses is worth more than a judge that is warm.
-            free = [item for item in self._idle if item.place.device not in used]
-            known = [tuple(item.problems) for item in free or self._idle]
-            busy = set() if free else {name for item in at_work for name in item.problems}
-            suited = choose_assignment(tickets, known, busy)
-            if suited is None:
-                break
-            place, worker = suited
-            for earlier in self._waiting[:place]:
-                earlier.passed += 1
-            ticket, supervisor = self._waiting.pop(place), (free or self._idle)[worker]
-            self._idle.remove(supervisor)
-            supervisor.remember(ticket.problem)
-            ticket.supervisor = supervisor
-        # Whoever closes waits for something else than who evaluates.
-        self._changed.notify_all()
+        An unused device is worth more than a cached judge, so no request waits for a judge then.
+        """
+        running = [item for item in self._all if item.load]
+        idle = sorted((item for item in self._all if not item.load), key=lambda item: item.idle_at)
+        used = {item.place.device for item in running}
+        free = [item for item in idle if item.place.device not in used]
+        busy = set() if free else {name for item in running for name in item.cached}
+        chosen = free or idle
+        return chosen, [0] * len(chosen), busy
 
-    def _give_up(self, ticket: _PendingRequest) -> None:
-        if ticket in self._waiting:
-            self._waiting.remove(ticket)
-        if ticket.supervisor is not None:
-            self._idle.append(ticket.supervisor)
-            self._dispatch()
+    def _released(self, worker: Supervisor) -> None:
+        worker.idle_at = time.monotonic()
 
     @property
     def pid(self) -> int | None:
@@ -167,75 +117,30 @@ class LocalExecutor:
         return self._all[0].pid
 
     def close(self) -> None:
-        """Let evaluations under way finish, end the supervisors, and wait until they are gone."""
+        """Wait until running evaluations have finished, and end the supervisors."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self._idle) == len(self._all))
+            self._changed.wait_for(lambda: not any(item.load for item in self._all))
             for supervisor in self._all:
                 supervisor.stop()
 
     def kill(self) -> None:
-        """End the supervisors with whatever they are judging; who waits for it gets an error."""
+        """End the supervisors and their evaluations, whose callers get an error."""
         with self._changed:
-            # Who still waits begins nothing.
-            self._over = True
-            self._changed.notify_all()
+            self._kill()
         for supervisor in self._all:
             supervisor.abort()
 
-    def __enter__(self) -> Self:
-        """Return the executor itself."""
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
-
-
-def choose_assignment(
-    waiting: Sequence[tuple[str, int]], idle: Sequence[Sequence[str]], busy: Set[str]
-) -> tuple[int, int] | None:
-    """Return which request goes to which idle supervisor, as indices; `None`: better none yet.
-
-    `waiting` has the problem of each request, oldest first, and how often later ones were served
-    before it; `idle` the problems that each supervisor knows, who idled longest first; `busy` the
-    problems that are known to supervisors at work. First comes who was passed over too often, then
-    a request whose problem a supervisor knows, then one that nobody knows, then one of several
-    that wait for the same problem. A single one waits for who knows its problem: the device is
-    one's alone anyhow, and to make another judge for it takes longer.
-    """
-    late = next((i for i, (_, passed) in enumerate(waiting) if passed >= MAX_PASSED_OVER), None)
-    rows = [(late, waiting[late])] if late is not None else list(enumerate(waiting))
-    for place, (problem, _) in rows:
-        for worker, known in enumerate(idle):
-            if problem in known:
-                return place, worker
-    for place, (problem, _) in rows:
-        if problem not in busy:
-            # Who knows least has most room for another problem.
-            return place, min(range(len(idle)), key=lambda worker: len(idle[worker]))
-    if late is not None:
-        return late, 0
-    counts = Counter(problem for problem, _ in waiting)
-    several = (place for place, (problem, _) in enumerate(waiting) if counts[problem] > 1)
-    first = next(several, None)
-    return None if first is None else (first, 0)
-
-
-@dataclass(eq=False)
-class _PendingRequest:
-    """Who waits for a supervisor, and then has it."""
-
-    problem: str
-    passed: int = 0
-    supervisor: Supervisor | None = None
+def _problem_of(request: EvalRequest) -> str:
+    return f"{request.device} {request.problem.digest()}"
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a supervisor judges."""
+    """The device and the cores of a supervisor."""
 
     device: str | None = None
-    """`None`: on whichever device a request names."""
+    """`None`: the device that a request names."""
     cores: tuple[int, ...] = ()
     """Cores that the supervisor and its children may use; empty: all."""
 
@@ -250,20 +155,18 @@ def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
 
 
 class Supervisor:
-    """One supervisor process, started when it is first needed; it judges one after the other."""
+    """One supervisor process, started with its first request. It judges one request at a time."""
 
     def __init__(self, home: Path, place: Slot) -> None:
         self._home = home
         self.place = place
+        self.load = 0
+        self.idle_at = 0.0
+        """When it finished its last request, by the monotonic clock."""
+        self.cached: list[str] = []
+        """Device and digest of the problems that it judged last, the latest last."""
         self._channel: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self.problems: list[str] = []
-        """Device and digest of what was judged last, the latest last."""
-
-    def remember(self, problem: str) -> None:
-        """Note what it judges next."""
-        known = [item for item in self.problems if item != problem]
-        self.problems = [*known, problem][-MAX_KNOWN_PROBLEMS:]
 
     @property
     def pid(self) -> int | None:
@@ -275,23 +178,23 @@ class Supervisor:
         request: EvalRequest,
         progress: Progress,
         checks: tuple[str, ...] | None,
-        idle: Callable[[], None] | None = None,
+        idle: Callable[[], None] | None,
     ) -> EvalReport:
         """Judge one candidate, as `LocalExecutor.evaluate`."""
         fields = {"checks": None if checks is None else list(checks)}
-        return EvalReport.from_json(self._asked("evaluate", fields, request, progress, idle))
+        return EvalReport.from_json(self._call("evaluate", fields, request, progress, idle))
 
     def lint(self, request: EvalRequest, progress: Progress) -> Health:
-        """Look at a problem, as `LocalExecutor.lint`."""
-        return Health.from_json(self._asked("lint", {}, request, progress))
+        """Examine a problem, as `LocalExecutor.lint`."""
+        return Health.from_json(self._call("lint", {}, request, progress, None))
 
-    def _asked(
+    def _call(
         self,
         kind: str,
         fields: dict[str, Any],
         request: EvalRequest,
         progress: Progress,
-        idle: Callable[[], None] | None = None,
+        idle: Callable[[], None] | None,
     ) -> bytes:
         try:
             return self._exchange(kind, fields, request, progress, idle)
@@ -299,7 +202,7 @@ class Supervisor:
             self.stop()
             raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
         except BaseException as error:
-            # An interrupt leaves the exchange half done; the next one starts afresh.
+            # An interrupt leaves an exchange unfinished, so the next one needs another process.
             if not isinstance(error, errors.TilewrightError):
                 self.stop()
             raise
@@ -322,12 +225,11 @@ class Supervisor:
                 event = frame.fields.pop("event")
                 progress(event, frame.fields)
             elif frame.kind == "broken":
-                # It ends with its own error; the next evaluation starts another.
+                # The supervisor ends with its own error; the next request starts another.
                 self.stop()
                 raise errors.InfrastructureError(frame.fields["message"])
             elif frame.kind == "failed":
-                type_ = getattr(errors, frame.fields["type"], errors.InfrastructureError)
-                raise type_(frame.fields["message"])
+                raise failure(frame.fields)
             else:
                 return frame.body
 
@@ -339,7 +241,7 @@ class Supervisor:
             raise errors.ConfigError(
                 f"home {self._home}: cannot be made ({error.strerror}); set TILEWRIGHT_HOME"
             ) from error
-        # Without the folder that we stand in: a candidate there may be called like a module.
+        # -P: a candidate in the current folder may be named like a module.
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
         if self.place.cores:
@@ -348,7 +250,7 @@ class Supervisor:
             command,
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
-            # An interrupt of the terminal reaches us alone; we end the supervisor.
+            # The terminal's interrupt reaches this process alone, which ends the supervisor.
             process_group=0,
         )
         theirs.close()
@@ -358,10 +260,9 @@ class Supervisor:
         return channel
 
     def abort(self) -> None:
-        """End the process in the middle of an evaluation; whoever waits for it notices."""
+        """Kill the process and its children; a caller that waits for it gets an error."""
         process = self._process
         if process is not None:
-            # Its children end with it.
             process.kill()
 
     def stop(self) -> None:
@@ -371,7 +272,7 @@ class Supervisor:
             self._channel = None
         if self._process is not None:
             try:
-                self._process.wait(timeout=5.0)
+                self._process.wait(timeout=STOP_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

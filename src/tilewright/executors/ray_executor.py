@@ -1,91 +1,78 @@
-"""Evaluation on a Ray cluster: an actor for each leased device, wherever Ray finds one.
+"""Evaluation on a Ray cluster: one actor for each leased device.
 
-A device lease is a resource of Ray's. One more actor is asked for than is alive, always: Ray
-places it when a device is free, be it that a node has joined or that a lost one is back. So there
-is no list of nodes here, no heartbeat and no protocol for joining.
+The executor always requests one more actor than it has. Ray places that actor as soon as a device
+is free, also on a node that joins later. So the executor needs no list of nodes and no heartbeat.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tilewright import errors
 from tilewright._version import __version__
 from tilewright.executors import ray_api
-from tilewright.executors.scheduling import DeviceLoad, least_loaded, reject_reason
+from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
 from tilewright.records import EvalReport, EvalRequest
 
-__all__ = ["MAX_LOSSES", "RayExecutor"]
+__all__ = ["MAX_LOSSES", "RayExecutor", "reject_reason"]
 
 MAX_LOSSES = 3
-"""How often a request begins anew since the actor, or its node, that judged it was lost."""
-PER_DEVICE = {"cpu": 1, "cuda": 2}
-MAX_PASSED_OVER = 16
-MAX_KNOWN_PROBLEMS = 8
-LOOK_S = 1.0
-MODEL_S = 60.0
-SAY_S = 5.0
-GRACE_S = 15.0
-"""How long a request waits for a device that may be used while others have been refused."""
-Progress = Callable[[str, dict[str, Any]], None]
-
-
-def _silent(event: str, fields: dict[str, Any]) -> None:
-    """Ignore progress."""
+"""Times that a request starts again after its actor or node was lost."""
+WORKERS_PER_DEVICE = {"cpu": 1, "cuda": 2}
+"""Evaluations at once on a device. On a GPU the second prepares while the first is judged."""
+POLL_S = 1.0
+"""Seconds between two checks of a request that waits, and of an actor that is not placed yet."""
+DEVICE_WAIT_S = 60.0
+"""Seconds that `device_model` waits for the first device."""
+MESSAGE_INTERVAL_S = 5.0
+"""Seconds between two messages that a request still waits."""
+REFUSED_WAIT_S = 15.0
+"""Seconds that a request waits for a usable device after other devices were refused."""
 
 
 @dataclass(eq=False)
 class _DeviceActor:
-    """An actor that is alive and may judge."""
+    """A live actor that holds the lease of one device."""
 
     actor: Any
     about: dict[str, Any]
     load: int = 0
-    known: list[str] = field(default_factory=list)
+    cached: list[str] = field(default_factory=list)
 
     @property
     def where(self) -> str:
-        """Return how it is called in messages."""
+        """Return its name in messages."""
         return f"{self.about['device']} of {self.about['host']} ({self.about['address']})"
 
 
-@dataclass(eq=False)
-class _PendingRequest:
-    problem: str
-    passed: int = 0
-    member: _DeviceActor | None = None
+class _ActorLost(Exception):
+    """The actor and its evaluations are gone."""
 
 
-class _Lost(Exception):
-    """The actor is gone, with whatever it judged."""
-
-
-class RayExecutor:
+class RayExecutor(WorkerPool[_DeviceActor]):
     """Devices of a Ray cluster. Lifetime: until `close`. Safe to use from several threads.
 
-    A request whose actor is lost, since it or its node died, begins anew elsewhere, at most
-    `MAX_LOSSES` times. All devices are of one model, that of the first that was leased; others
-    are held and never used, and `refused` says so, as it does of nodes with another version.
+    All devices are of the model that was leased first. The executor holds a device of another
+    model, or of a node with another version, but never uses it; `refused` gives the reason.
 
     Args:
-        address: of the cluster, `auto` for the one that this machine is part of; `None` starts one
-            on this machine, which ends with the executor.
-        workers: evaluations for each device at once, of which one is on it; default: two for a GPU,
-            so that one is prepared while another is judged, and one for the two cores of a CPU.
-        device: `cpu`, or any name of a GPU: which of them is Ray's choice.
-        home: for a cluster of our own; the nodes of another have theirs.
-        patience_s: how long a request waits while there is no device at all; `None`: for ever.
-        accelerator: lease only this one, as Ray calls it (`H100`).
+        address: address of the cluster. `auto` is the cluster that this machine belongs to; `None`
+            starts one on this machine, which ends with the executor.
+        workers: evaluations at once on each device; default: `WORKERS_PER_DEVICE`.
+        device: `cpu`, or any name of a GPU: Ray chooses which one.
+        home: home folder for a cluster on this machine; other nodes have their own.
+        patience_s: seconds that a request waits while there is no device; `None`: without limit.
+        accelerator: lease only this model, by Ray's name for it (`H100`).
 
     Raises:
-        ConfigError: Ray is not installed, not reached, or of another version.
+        ConfigError: Ray is not installed, cannot be reached, or has another version.
     """
 
     def __init__(
@@ -98,59 +85,59 @@ class RayExecutor:
         patience_s: float | None = 300.0,
         accelerator: str | None = None,
     ) -> None:
+        super().__init__()
         self._device = device.partition(":")[0]
-        if self._device not in PER_DEVICE:
+        if self._device not in WORKERS_PER_DEVICE:
             raise errors.ConfigError(f"device {device!r} is unknown; known: cpu, cuda")
         self._owned = ray_api.connect(address)
-        self._workers = workers or PER_DEVICE[self._device]
+        self._workers = workers or WORKERS_PER_DEVICE[self._device]
         self._home = None if home is None or address is not None else str(home)
         self._patience_s = patience_s
         self._accelerator = accelerator
         self._numbers = itertools.count()
-        self._changed = threading.Condition()
         self._members: list[_DeviceActor] = []
         self._model: str | None = None
-        """Of the first device that was leased, also when it is gone."""
-        self._waiting: list[_PendingRequest] = []
+        """Model of the first leased device, also after that device is gone."""
         self._held: list[Any] = []
-        self._over = False
         self.refused: dict[str, str] = {}
-        """Why a device that was leased is not used, by device and node."""
+        """Reason for each leased device that is not used, by device and node."""
         self.lost = 0
-        """How many actors have died."""
+        """Number of actors that were lost."""
         self.trouble = ""
-        """Why the last actor that was asked for came to nothing, if it did."""
+        """Error of the last actor that could not be placed, if any."""
         self._recruiter = threading.Thread(target=self._recruit, daemon=True)
         self._recruiter.start()
 
     def evaluate(
         self,
         request: EvalRequest,
-        progress: Progress = _silent,
+        progress: Progress = ignore_progress,
         *,
         checks: tuple[str, ...] | None = None,
         idle: Callable[[], None] | None = None,
     ) -> EvalReport:
         """Judge one candidate and return the report.
 
-        `idle` is called now and then while nothing is told; what it raises ends the evaluation.
+        A request whose actor is lost starts again on another device, at most `MAX_LOSSES` times.
+        `idle` is called at intervals; what it raises ends the evaluation.
 
         Raises:
             ProblemError: the problem cannot be used.
             ConfigError: no device of the cluster may be used; the message says why.
-            InfrastructureError: our side failed, or was lost again and again.
+            InfrastructureError: tilewright itself failed, or the actor was lost too often.
         """
         lost: list[str] = []
         while len(lost) <= MAX_LOSSES:
-            with self._acquire_supervisor(request, progress, idle) as member:
+            waiting = self._while_waiting(progress, idle)
+            with self._acquired(request.problem.digest(), POLL_S, waiting) as member:
                 try:
                     return self._exchange(member, request, progress, checks, idle)
-                except _Lost as error:
+                except _ActorLost as error:
                     self._forget(member)
                     lost.append(f"{member.where}: {error}")
-            progress("waiting", {"message": f"{lost[-1]}; its work begins anew elsewhere"})
+            progress("waiting", {"message": f"{lost[-1]}; the request starts again elsewhere"})
         raise errors.InfrastructureError(
-            f"lost {len(lost)} times with what it judged on: {'; '.join(lost)}"
+            f"the device was lost {len(lost)} times during the evaluation: {'; '.join(lost)}"
         )
 
     def _exchange(
@@ -172,114 +159,64 @@ class RayExecutor:
                 elif kind == "still" and idle is not None:
                     idle()
         except ray_api.lost_errors() as error:
-            if self._over:
-                raise errors.InfrastructureError("the executor was ended") from error
-            raise _Lost(str(error).partition("\n")[0] or type(error).__name__) from error
+            if self._closed:
+                raise errors.InfrastructureError("the executor was closed") from error
+            raise _ActorLost(str(error).partition("\n")[0] or type(error).__name__) from error
         except BaseException:
-            # Whoever is told has had enough: the evaluation ends at its next step.
+            # The caller gives up, so the actor ends the evaluation at its next step.
             member.actor.drop.remote(number)
             raise
         if kind == "report":
             return EvalReport.from_json(fields["text"])
         if kind == "failed":
-            type_ = getattr(errors, fields["type"], errors.InfrastructureError)
-            raise type_(fields["message"])
+            raise failure(fields)
         raise errors.InfrastructureError(f"{member.where}: {fields.get('message', 'no answer')}")
 
-    @contextmanager
-    def _acquire_supervisor(
-        self, request: EvalRequest, progress: Progress, idle: Callable[[], None] | None = None
-    ) -> Iterator[_DeviceActor]:
-        """Wait for a place on a device, best one where the problem is known."""
-        ticket = _PendingRequest(request.problem.digest())
-        with self._changed:
-            self._waiting.append(ticket)
-            self._dispatch()
-        try:
-            self._await(ticket, progress, idle)
-        except BaseException:
-            with self._changed:
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                if ticket.member is not None:
-                    ticket.member.load -= 1
-                    self._dispatch()
-            raise
-        member = ticket.member
-        assert member is not None
-        try:
-            yield member
-        finally:
-            with self._changed:
-                member.load -= 1
-                self._dispatch()
+    def _while_waiting(
+        self, progress: Progress, idle: Callable[[], None] | None
+    ) -> Callable[[], None]:
+        """Return the call for each poll of a request that waits for a device.
 
-    def _await(
-        self, ticket: _PendingRequest, progress: Progress, idle: Callable[[], None] | None
-    ) -> None:
-        alone_since = time.monotonic()
-        said = time.monotonic()
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: ticket.member or self._over, LOOK_S)
-                if self._over:
-                    raise errors.InfrastructureError("the executor was ended")
-                if ticket.member is not None:
-                    return
-                alone, refused = not self._members, dict(self.refused)
+        That call raises `ConfigError` or `InfrastructureError` once no device is to be expected.
+        """
+        alone_since = reported = time.monotonic()
+
+        def on_poll() -> None:
+            nonlocal alone_since, reported
             if idle is not None:
                 idle()
+            with self._changed:
+                alone, refused = not self._members, dict(self.refused)
             now = time.monotonic()
-            alone_since = alone_since if alone else now
-            if self._patience_s is None:
+            if not alone or self._patience_s is None:
                 alone_since = now
-            elif refused and now - alone_since > GRACE_S:
+            elif refused and now - alone_since > REFUSED_WAIT_S:
                 raise errors.ConfigError(_explained(refused))
             elif now - alone_since > self._patience_s:
                 raise errors.InfrastructureError(_none_free(self._patience_s))
-            if now - said > SAY_S:
-                said = now
+            if now - reported > MESSAGE_INTERVAL_S:
+                reported = now
                 what = "any device" if alone else "a free device"
                 why = f" ({_explained(refused)})" if alone and refused else ""
                 progress("waiting", {"message": f"cluster: waiting for {what}{why}"})
 
-    def _dispatch(self) -> None:
-        """Give free places to who waits; called with the lock held."""
-        while self._waiting:
-            free = [member for member in self._members if member.load < self._workers]
-            if not free:
-                break
-            place = self._next(free)
-            for earlier in self._waiting[:place]:
-                earlier.passed += 1
-            ticket = self._waiting.pop(place)
-            rooms = [DeviceLoad(member.load, member.known) for member in free]
-            member = free[least_loaded(ticket.problem, rooms)]
-            member.load += 1
-            known = [item for item in member.known if item != ticket.problem]
-            member.known = [*known, ticket.problem][-MAX_KNOWN_PROBLEMS:]
-            ticket.member = member
-        self._changed.notify_all()
+        return on_poll
 
-    def _next(self, free: Sequence[_DeviceActor]) -> int:
-        """Return who is next: who was passed over too often, whose problem is warm, the oldest."""
-        if any(item.passed >= MAX_PASSED_OVER for item in self._waiting):
-            return next(i for i, item in enumerate(self._waiting) if item.passed >= MAX_PASSED_OVER)
-        least = min(member.load for member in free)
-        warm = {name for member in free if member.load == least for name in member.known}
-        return next((i for i, item in enumerate(self._waiting) if item.problem in warm), 0)
+    def _candidates(self) -> tuple[Sequence[_DeviceActor], Sequence[int], Set[str]]:
+        free = [member for member in self._members if member.load < self._workers]
+        return free, [member.load for member in free], frozenset()
 
     def _forget(self, member: _DeviceActor) -> None:
         with self._changed:
             if member in self._members:
                 self._members.remove(member)
                 self.lost += 1
-                # It may live yet, where the network alone failed; its lease must not stay with it.
+                # After a network failure the actor may live on; it must not keep its lease.
                 ray_api.kill(member.actor)
 
     def _recruit(self) -> None:
-        """Ask for one more device, again and again."""
-        while not self._over:
+        """Request one device after another until the executor is closed."""
+        while not self._closed:
             actor = ray_api.ask(self._device, self._workers, self._accelerator)
             try:
                 about = self._introduced(actor)
@@ -287,28 +224,29 @@ class RayExecutor:
                 ray_api.kill(actor)
                 with self._changed:
                     self.trouble = str(error)
-                    self._changed.wait_for(lambda: self._over, LOOK_S)
+                    self._changed.wait_for(lambda: self._closed, POLL_S)
                 continue
             if about is None:
                 ray_api.kill(actor)
                 return
             with self._changed:
+                name = f"{about['device']} of {about['host']}"
                 trouble = reject_reason(about, __version__, self._model)
                 if trouble:
-                    self.refused[f"{about['device']} of {about['host']}"] = trouble
-                    # Held, so that Ray places the next one elsewhere.
+                    self.refused[name] = trouble
+                    # The executor keeps the lease, so that Ray places the next actor elsewhere.
                     self._held.append(actor)
                 else:
-                    self.refused.pop(f"{about['device']} of {about['host']}", None)
+                    self.refused.pop(name, None)
                     self._model = about["model"]
                     self._members.append(_DeviceActor(actor, about))
                 self._dispatch()
 
     def _introduced(self, actor: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Ray's
-        """Wait until an actor is placed, for as long as that takes; `None`: we end."""
+        """Wait until an actor is placed, and return its description; `None`: we close."""
         asked = actor.about.remote(__version__, self._workers, self._home)
-        while not self._over:
-            found = ray_api.answer(asked, LOOK_S)
+        while not self._closed:
+            found = ray_api.answer(asked, POLL_S)
             if found is not None:
                 return dict(found)
         return None
@@ -317,31 +255,33 @@ class RayExecutor:
         """Return the model of the devices, once one is leased.
 
         Raises:
-            ConfigError: none may be used.
-            InfrastructureError: there is none in time.
+            ConfigError: no device may be used.
+            InfrastructureError: no device was leased in time.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._members or self.refused or self._over, MODEL_S)
+            self._changed.wait_for(
+                lambda: self._members or self.refused or self._closed, DEVICE_WAIT_S
+            )
             if not self._members and self.refused:
-                # Another may come yet.
-                self._changed.wait_for(lambda: self._members or self._over, GRACE_S)
+                # A usable device may follow a refused one.
+                self._changed.wait_for(lambda: self._members or self._closed, REFUSED_WAIT_S)
             if self._members:
                 return str(self._members[0].about["model"])
             if self.refused:
                 raise errors.ConfigError(_explained(self.refused))
-        raise errors.InfrastructureError(_none_free(MODEL_S))
+        raise errors.InfrastructureError(_none_free(DEVICE_WAIT_S))
 
     def room(self) -> int:
-        """Return how many evaluations may be under way at once, with the devices of now."""
+        """Return how many evaluations can run at once on the present devices."""
         return max(1, len(self._members)) * self._workers
 
     def members(self) -> list[dict[str, Any]]:
-        """Return what is leased: device, host, address, node, pid, versions, load."""
+        """Return the leased devices: device, host, address, node, pid, versions, load."""
         with self._changed:
             return [{**member.about, "load": member.load} for member in self._members]
 
     def close(self) -> None:
-        """Let evaluations under way finish, and give the devices back."""
+        """Wait until running evaluations have finished, and give the devices back."""
         with self._changed:
             self._changed.wait_for(lambda: not any(item.load for item in self._members))
         self.kill()
@@ -351,21 +291,35 @@ class RayExecutor:
             self._owned = False
 
     def kill(self) -> None:
-        """End the actors with whatever they judge; who waits for it gets an error."""
+        """End the actors and their evaluations, whose callers get an error."""
         with self._changed:
-            self._over = True
-            self._changed.notify_all()
+            self._kill()
             actors = [*self._held, *(member.actor for member in self._members)]
         for actor in actors:
             ray_api.kill(actor)
 
-    def __enter__(self) -> Self:
-        """Return the executor itself."""
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
+def reject_reason(about: Mapping[str, str], version: str, model: str | None) -> str:
+    """Return why a leased device may not be used; empty: it may be used.
+
+    Args:
+        about: the description that its actor sent.
+        version: the version of tilewright here.
+        model: the model of the devices in use, if there are any.
+    """
+    if about["trouble"]:
+        return about["trouble"]
+    if about["tilewright"] != version:
+        return f"tilewright {about['tilewright']} is there, {version} is here"
+    here = ".".join(map(str, sys.version_info[:2]))
+    if about["python"].rpartition(".")[0] != here:
+        return f"Python {about['python']} is there, {here} is here"
+    if model is not None and about["model"] != model:
+        return (
+            f"it is a {about['model']}, the others are {model}, and times of several models "
+            "do not compare; name one: ray:ADDRESS?accelerator=NAME"
+        )
+    return ""
 
 
 def _none_free(waited_s: float) -> str:

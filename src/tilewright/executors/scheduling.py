@@ -1,51 +1,98 @@
-"""Which device of a cluster suits a request, and which may be used at all; pure."""
+"""Affinity scheduling with a skip limit: which request starts next, and on which worker. Pure.
+
+The local executor, the Ray executor and the server's queue all use these functions.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-__all__ = ["DeviceLoad", "least_loaded", "reject_reason"]
+__all__ = [
+    "MAX_CACHED_PROBLEMS",
+    "MAX_SKIPS",
+    "WorkerLoad",
+    "assign",
+    "choose_worker",
+    "next_request",
+    "remembered",
+]
+
+MAX_SKIPS = 16
+"""Requests that may start before an older one; then the older one starts first.
+
+A larger value reuses cached judges more often, and lets a request wait longer.
+"""
+MAX_CACHED_PROBLEMS = 8
+"""Problems that a worker counts as cached: a supervisor keeps as many judges on a GPU."""
 
 
 @dataclass(frozen=True)
-class DeviceLoad:
-    """An actor with room for one more, as far as the choice depends on it."""
+class WorkerLoad:
+    """A worker that can take one more request."""
 
     load: int
-    known: Sequence[str]
-    """Problems whose judges are warm there."""
+    """Requests that it has already."""
+    cached: Sequence[str]
+    """Problems whose judge it keeps."""
 
 
-def least_loaded(problem: str, rooms: Sequence[DeviceLoad]) -> int:
-    """Return the index of the room that suits a problem best.
+def next_request(
+    waiting: Sequence[tuple[str, int]], cached: Set[str], busy: Set[str] = frozenset()
+) -> int | None:
+    """Return the index of the request that starts next, or `None` if all should wait.
 
-    Idle devices first, since a second request on a device mostly waits for the first; among
-    equals one that knows the problem, then one that knows least and so has most to learn.
+    The order is: (1) a request that was skipped `MAX_SKIPS` times; (2) one whose problem is cached;
+    (3) one whose problem is not busy; (4) one of several requests for the same problem. A single
+    request for a busy problem waits: a new judge takes longer to start than the busy one to end.
+
+    Args:
+        waiting: problem and number of skips of each request, oldest first.
+        cached: problems that an idle worker has cached.
+        busy: problems that only busy workers have cached.
+    """
+    counts = Counter(problem for problem, _ in waiting)
+    rules = (
+        lambda _, skips: skips >= MAX_SKIPS,
+        lambda problem, _: problem in cached,
+        lambda problem, _: problem not in busy,
+        lambda problem, _: counts[problem] > 1,
+    )
+    for rule in rules:
+        for index, row in enumerate(waiting):
+            if rule(*row):
+                return index
+    return None
+
+
+def choose_worker(problem: str, workers: Sequence[WorkerLoad]) -> int:
+    """Return the index of the worker that suits a problem best.
+
+    The least loaded worker comes first: a second request on a device mostly waits for the first.
+    Among equals comes one that has cached the problem, then the one with the fewest problems.
     """
     return min(
-        range(len(rooms)),
-        key=lambda i: (rooms[i].load, problem not in rooms[i].known, len(rooms[i].known), i),
+        range(len(workers)),
+        key=lambda i: (workers[i].load, problem not in workers[i].cached, len(workers[i].cached)),
     )
 
 
-def reject_reason(about: Mapping[str, str], version: str, model: str | None) -> str:
-    """Return why a leased device may not be used; empty: it may.
+def assign(
+    waiting: Sequence[tuple[str, int]],
+    workers: Sequence[WorkerLoad],
+    busy: Set[str] = frozenset(),
+) -> tuple[int, int] | None:
+    """Return the indices of the next request and of its worker, or `None` if all should wait.
 
-    `about` is what its actor says of itself, `version` ours of tilewright, `model` that of the
-    devices that are in use already, if there are any.
+    Only the least loaded workers count as cached; the arguments are those of `next_request`.
     """
-    if about["trouble"]:
-        return about["trouble"]
-    if about["tilewright"] != version:
-        return f"tilewright {about['tilewright']} is there, {version} is here"
-    here = ".".join(map(str, sys.version_info[:2]))
-    if about["python"].rpartition(".")[0] != here:
-        return f"Python {about['python']} is there, {here} is here"
-    if model is not None and about["model"] != model:
-        return (
-            f"it is a {about['model']}, the others are {model}, and times of several models "
-            "do not compare; name one: ray:ADDRESS?accelerator=NAME"
-        )
-    return ""
+    least = min(worker.load for worker in workers)
+    cached = {name for worker in workers if worker.load == least for name in worker.cached}
+    index = next_request(waiting, cached, busy)
+    return None if index is None else (index, choose_worker(waiting[index][0], workers))
+
+
+def remembered(cached: Sequence[str], problem: str) -> list[str]:
+    """Return a worker's cached problems after it took a request for one; the latest is last."""
+    return [*(name for name in cached if name != problem), problem][-MAX_CACHED_PROBLEMS:]

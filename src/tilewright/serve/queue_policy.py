@@ -1,4 +1,4 @@
-"""Tasks as the server keeps them, and which one is next: a pure function over waiting rows."""
+"""Order of the server's queue: priority, then fairness among clients, then cached judges. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from tilewright.executors.scheduling import next_request
+
 __all__ = ["PRIORITIES", "State", "Waiting", "choose"]
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 MAX_SCANNED = 64
-"""Queued tasks of a client that are searched for one whose problem has a warm judge."""
-MAX_SKIPS = 16
-"""Number of times that a task with a warm judge may overtake a client's oldest task."""
+"""Queued tasks of one client in which the server looks for a cached problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A task that waits, as far as its order depends on it."""
+    """The facts of a queued task that its order depends on."""
 
     key: str
     client: str
@@ -28,26 +28,25 @@ class Waiting:
     sequence: int
     """Order of acceptance."""
     deadline: float | None = None
-    """Until when it is wanted."""
+    """Time after which the task may not start any more."""
 
 
 def choose(
     waiting: Mapping[str, Sequence[Waiting]],
     turns: Sequence[str],
-    warm: Set[str],
-    passed: Mapping[str, int] = MappingProxyType({}),
+    running: Set[str],
+    skips: Mapping[str, int] = MappingProxyType({}),
 ) -> Waiting | None:
-    """Return the task that is next; `None` where nothing waits.
+    """Return the task that starts next, or `None` if no task waits.
 
-    The highest priority first; among clients that have such tasks, whose turn was longest ago;
-    of that client's, one whose problem is being judged already, for its judge is warm, then the
-    oldest; that one first when it was passed over too often.
+    Tasks of the highest priority come first. Among their clients comes the one that was served
+    longest ago; among its tasks `executors.scheduling.next_request` decides.
 
     Args:
-        waiting: each client's tasks, by priority and then age.
-        turns: clients, who was served longest ago first; those that are missing were never served.
-        warm: problems that are being judged.
-        passed: how often a client's oldest task was passed over, by its key.
+        waiting: tasks of each client, by priority and then age.
+        turns: clients in the order in which they were last served, the latest last.
+        running: problems of running tasks, whose judges are cached.
+        skips: how often each client's oldest task was skipped, by key.
     """
     heads = {client: tasks[0] for client, tasks in waiting.items() if tasks}
     if not heads:
@@ -59,6 +58,5 @@ def choose(
         key=lambda name: (served.get(name, -1), heads[name].sequence),
     )
     own = [task for task in waiting[client][:MAX_SCANNED] if task.priority == highest]
-    if passed.get(own[0].key, 0) >= MAX_SKIPS:
-        return own[0]
-    return next((task for task in own if task.problem in warm), own[0])
+    index = next_request([(task.problem, skips.get(task.key, 0)) for task in own], running)
+    return None if index is None else own[index]

@@ -14,26 +14,26 @@ from tilewright.cli.main import cli
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.executors.factory import is_cluster, open_executor
-from tilewright.executors.ray_executor import RayExecutor
+from tilewright.executors.ray_executor import RayExecutor, reject_reason
 from tilewright.executors.ray_worker import describe_device
 from tilewright.executors.remote import RemoteExecutor
-from tilewright.executors.scheduling import DeviceLoad, least_loaded, reject_reason
+from tilewright.executors.scheduling import WorkerLoad, choose_worker
 
-ROOMS = st.builds(DeviceLoad, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
+ROOMS = st.builds(WorkerLoad, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
 
 
 def test_an_idle_device_precedes_a_cached_one_and_that_the_others():
-    assert least_loaded("p", [DeviceLoad(1, ["p"]), DeviceLoad(0, [])]) == 1
-    assert least_loaded("p", [DeviceLoad(0, []), DeviceLoad(0, ["p", "q"])]) == 1
-    assert least_loaded("p", [DeviceLoad(0, ["q", "r"]), DeviceLoad(0, ["q"])]) == 1
+    assert choose_worker("p", [WorkerLoad(1, ["p"]), WorkerLoad(0, [])]) == 1
+    assert choose_worker("p", [WorkerLoad(0, []), WorkerLoad(0, ["p", "q"])]) == 1
+    assert choose_worker("p", [WorkerLoad(0, ["q", "r"]), WorkerLoad(0, ["q"])]) == 1
 
 
 @given(st.sampled_from("pqrs"), st.lists(ROOMS, min_size=1))
-def test_the_chosen_device_is_least_loaded_and_cached_where_possible(problem, rooms):
-    chosen = rooms[least_loaded(problem, rooms)]
+def test_the_chosen_device_is_choose_worker_and_cached_where_possible(problem, rooms):
+    chosen = rooms[choose_worker(problem, rooms)]
     idlest = [room for room in rooms if room.load == min(item.load for item in rooms)]
     assert chosen in idlest
-    assert (problem in chosen.known) == any(problem in room.known for room in idlest)
+    assert (problem in chosen.cached) == any(problem in room.cached for room in idlest)
 
 
 @pytest.mark.parametrize("name", ["ray", "ray:auto", "ray:host:6379", "ray://host:10001"])

@@ -1,4 +1,4 @@
-"""Which request goes to which supervisor, and who has a device alone."""
+"""Leases of devices, preforked processes, and the sharing of devices and cores."""
 
 import os
 import threading
@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests import sample_reports as reports
 from tilewright.cli import options
@@ -16,53 +14,9 @@ from tilewright.errors import ConfigError
 from tilewright.evaluator.devices.devices import CPU
 from tilewright.evaluator.processes.prefork import PreforkPool, open_lock, turn
 from tilewright.executors import factory
-from tilewright.executors.local import (
-    MAX_PASSED_OVER,
-    LocalExecutor,
-    Supervisor,
-    choose_assignment,
-    share_cores,
-)
+from tilewright.executors.local import LocalExecutor, Supervisor, share_cores
 from tilewright.records import Limits
 from tilewright.records.file_lock import try_lock
-
-
-def test_a_request_goes_to_a_supervisor_that_knows_its_problem():
-    assert choose_assignment([("a", 0), ("b", 0)], [("x",), ("b",)], set()) == (1, 1)
-
-
-def test_an_unknown_problem_goes_to_the_supervisor_that_knows_least():
-    assert choose_assignment([("a", 0), ("new", 0)], [("x", "y"), ("z",)], {"a"}) == (1, 1)
-
-
-def test_a_request_waits_for_its_busy_problem_unless_several_wait():
-    assert choose_assignment([("a", 0), ("b", 0)], [("x",)], {"a", "b"}) is None
-    assert choose_assignment([("a", 0), ("b", 0), ("b", 0)], [("x",)], {"a", "b"}) == (1, 0)
-
-
-def test_a_request_that_was_skipped_too_often_goes_first():
-    assert choose_assignment([("a", MAX_PASSED_OVER), ("b", 0)], [("b",)], {"a"}) == (0, 0)
-
-
-NAMES = st.sampled_from("abcdef")
-
-
-@given(
-    st.lists(st.tuples(NAMES, st.integers(0, MAX_PASSED_OVER)), min_size=1),
-    st.lists(st.lists(NAMES), min_size=1),
-    st.sets(NAMES),
-)
-def test_every_assignment_is_of_a_waiting_request_to_an_idle_supervisor(waiting, idle, busy):
-    suited = choose_assignment(waiting, idle, busy)
-    if suited is None:
-        # Who knows its problem is at work, and ends.
-        assert {problem for problem, _ in waiting} <= busy
-        return
-    place, worker = suited
-    assert 0 <= place < len(waiting)
-    assert 0 <= worker < len(idle)
-    late = [index for index, (_, passed) in enumerate(waiting) if passed >= MAX_PASSED_OVER]
-    assert not late or place == late[0]
 
 
 def test_no_supervisor_gets_the_turn_while_another_holds_the_lease():

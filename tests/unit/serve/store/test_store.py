@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from tests import sample_reports as reports
 from tilewright.errors import InfrastructureError
+from tilewright.executors.scheduling import MAX_SKIPS
 from tilewright.serve.dispatcher import ATTEMPTS
-from tilewright.serve.queue_policy import MAX_SKIPS, Waiting, choose
+from tilewright.serve.queue_policy import Waiting, choose
 from tilewright.serve.store.store import Conflict, Store, Submitted
 
 REQUEST = reports.request().to_json().encode()
