@@ -129,7 +129,7 @@ return { least: Math.min(...ratios), dark: paper < 0.2 };
 """
 
 
-def test_what_a_candidate_wrote_is_shown_and_not_run(browser, tmp_path):
+def test_candidate_text_is_shown_and_not_executed(browser, tmp_path):
     shown = opened(
         browser, page(document(gather([with_report(tmp_path / "run")]), "hostile")), tmp_path
     )
@@ -140,9 +140,7 @@ def test_what_a_candidate_wrote_is_shown_and_not_run(browser, tmp_path):
     assert shown.title == "hostile"
 
 
-def test_a_leaderboard_says_whose_each_candidate_is_and_notes_are_beside_verdicts(
-    browser, tmp_path
-):
+def test_a_leaderboard_names_runs_and_shows_notes_with_verdicts(browser, tmp_path):
     one, two = (a_run(tmp_path / name, turns(6), name=name) for name in ("first", "second"))
     annotate([two], "kernelbench/level1-0#0", "zeros \u202egnorw")
     page_ = opened(browser, page(document(gather([one, two]), "t")), tmp_path)
@@ -158,7 +156,7 @@ def test_a_leaderboard_says_whose_each_candidate_is_and_notes_are_beside_verdict
     assert "whose candidate it is explains" in page_.find_element("id", "headline").text
 
 
-def test_what_was_not_timed_has_no_speed_and_turns_have_their_curve(browser, tmp_path):
+def test_untimed_candidates_have_no_speedup_and_turns_have_a_curve(browser, tmp_path):
     untimed = turns(6, verdict="correct", speedup=None, low=None, high=None)
     text = page(document(gather([a_run(tmp_path / "untimed", untimed)]), "t"))
     cells = [
@@ -177,9 +175,7 @@ def test_what_was_not_timed_has_no_speed_and_turns_have_their_curve(browser, tmp
     assert "turn by turn" in opened(browser, text, tmp_path).find_element("id", "headline").text
 
 
-def test_problems_without_a_candidate_and_those_never_linted_are_said_where_there_are_some(
-    browser, tmp_path
-):
+def test_unanswered_and_unlinted_problems_are_mentioned_where_they_exist(browser, tmp_path):
     some = a_run(
         tmp_path / "some",
         turns(6),
@@ -220,7 +216,7 @@ def test_two_sources_are_compared_line_by_line(browser, tmp_path):
     assert {line.get_attribute("class") for line in lines} == {""}
 
 
-def test_verdicts_that_differ_are_counted_by_the_defect_and_failures_by_kind(browser, tmp_path):
+def test_flips_are_counted_by_defect_and_failures_by_kind(browser, tmp_path):
     official = EvalSummary(protocol="official", verdict="correct", speedup=2.0)
     reasons = ("values (a, nominal): at [0]: off", "values (a, timed): at [0]: off")
     strict = [EvalSummary(protocol="strict", verdict="incorrect", reason=why) for why in reasons]
@@ -235,7 +231,7 @@ def test_verdicts_that_differ_are_counted_by_the_defect_and_failures_by_kind(bro
     assert "4 incorrect: values" in shown.find_element("id", "kinds").text
 
 
-def test_the_first_table_is_there_within_a_second(browser, tmp_path):
+def test_the_first_table_appears_within_a_second(browser, tmp_path):
     shown = opened(browser, many(tmp_path), tmp_path)
     took = shown.execute_script(
         "const t = performance.getEntriesByType('navigation')[0];"
@@ -244,7 +240,7 @@ def test_the_first_table_is_there_within_a_second(browser, tmp_path):
     assert took < 1000
 
 
-def test_the_page_calls_faster_what_the_terminal_does(browser, tmp_path):
+def test_the_page_and_the_terminal_draw_the_same_conclusion(browser, tmp_path):
     shown = opened(browser, many(tmp_path), tmp_path)
     ends = [(1.1, 1.01, 1.2), (0.92, 0.84, 0.995), (1.1, 1.06, 1.14), (0.9, 0.87, 0.93)]
     ends += [(1.02, 1.001, 1.04), (1.02, 0.999, 1.04), (2.0, 1.2, 2.9), (1.0, 1.0, 1.0)]

@@ -86,7 +86,7 @@ def opened(browser: Any, number: int) -> str:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_turns_are_drawn_listed_and_opened(browser, viewer, size):
+def test_turns_are_plotted_listed_and_opened(browser, viewer, size):
     page = shown(browser, viewer.url, size)
     assert count(page, "#rows tbody tr") == count(page, "#tree circle") == 5
     wide = page.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
@@ -99,7 +99,7 @@ def test_turns_are_drawn_listed_and_opened(browser, viewer, size):
     assert "another version" not in text
 
 
-def test_what_a_model_wrote_is_text_and_never_markup(browser, viewer):
+def test_model_output_is_shown_as_text_and_never_as_markup(browser, viewer):
     page = shown(browser, viewer.url)
     assert HOSTILE.strip()[:20] in opened(page, 4)
     assert page.execute_script("return window.hacked") is None
@@ -115,7 +115,7 @@ def test_filters_show_what_is_marked(browser, viewer, mark, rows):
     assert count(page, "#rows tbody tr") == rows
 
 
-def test_new_turns_appear_while_a_run_goes_on(browser, viewer):
+def test_new_turns_appear_while_a_run_continues(browser, viewer):
     page = shown(browser, viewer.url)
     item = EvalSummary(protocol="strict", verdict="correct", speedup=9.0, low=8.0, high=10.0)
     ask = Ask(id=f"{PROBLEM}#0.5", problem=PROBLEM, turn=5)
@@ -127,7 +127,7 @@ def test_new_turns_appear_while_a_run_goes_on(browser, viewer):
         time.sleep(0.1)
 
 
-def test_a_file_works_from_disk_and_reads_in_the_dark(browser, tmp_path):
+def test_a_single_file_works_from_disk_and_in_dark_mode(browser, tmp_path):
     path = tmp_path / "view.html"
     path.write_text(exported(Turns(a_run(tmp_path / "run"))), encoding="utf-8")
     page = shown(browser, path.as_uri())
@@ -168,7 +168,7 @@ def asked(url: str, host: str | None = None) -> int:
         return error.code
 
 
-def test_the_server_answers_this_machine_alone_and_bad_questions_by_a_number(viewer):
+def test_the_server_answers_local_requests_only_and_refuses_bad_ones(viewer):
     port = viewer.server_address[1]
     assert viewer.server_address[0] == "127.0.0.1"
     assert asked(viewer.url) == 200

@@ -65,7 +65,7 @@ def test_every_exception_is_documented():
     assert not [name for name in sorted(ours) if name[0] != "_" and f"| `{name}` |" not in page]
 
 
-def test_the_tests_that_pages_name_are_there():
+def test_the_tests_that_pages_name_exist():
     functions = {
         node.name
         for path in python_files(under=ROOT / "tests")

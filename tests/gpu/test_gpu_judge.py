@@ -47,14 +47,14 @@ def test_a_delay_on_the_device_is_seen_in_full(local):
         assert 15 < item.candidate.median_us - item.reference.median_us < 25
 
 
-def test_coverage_is_between_nothing_and_all(local):
+def test_coverage_is_between_zero_and_one(local):
     problem, candidate = CASES["half its own"]
     report = local.evaluate(build_request(candidate, problem, settings_of("half its own")))
     assert report.profile is not None
     assert 0.2 < report.profile.coverage < 0.8
 
 
-def test_what_is_timed_in_several_pairs_is_compiled_once(tmp_path):
+def test_a_candidate_of_several_replicates_is_compiled_once(tmp_path):
     requests = dict(throughput.requests("several pairs"))
     with LocalExecutor(tmp_path) as fresh:
         report = fresh.evaluate(requests["softmax 4 x2"])
@@ -64,7 +64,7 @@ def test_what_is_timed_in_several_pairs_is_compiled_once(tmp_path):
     assert all(item.blocks >= 20 for item in report.comparisons)
 
 
-def test_what_a_call_allocates_is_aligned_behind_an_output_of_four_bytes(local):
+def test_allocations_after_a_four_byte_output_are_aligned(local):
     text = SOFTMAX.replace("torch.softmax(x, dim=-1)", "x.sum()")
     problem = parse_problem(text, "test", "work", "the test's problem")
     report = local.evaluate(build_request(ALIGNED, problem, settings_of("aligned")))

@@ -118,7 +118,9 @@ def test_a_failing_step_is_named_and_the_other_layers_hold(
 
 
 @needs_root
-def test_a_failed_pivot_root_leaves_the_host_mounts_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_pivot_root_leaves_the_host_mounts_unchanged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EINVAL, "the root is no mount")
 

@@ -24,7 +24,9 @@ ODD = (math.nan, math.inf, -math.inf, 0.0, 1e30)
     st.integers(1, 40),
     st.booleans(),
 )
-def test_stretches_say_what_the_whole_says(shape, seed, slips, odd, at_once, centred):
+def test_comparison_by_chunks_equals_comparison_of_the_whole(
+    shape, seed, slips, odd, at_once, centred
+):
     generator = torch.Generator().manual_seed(seed)
     oracle = torch.randn(shape, generator=generator, dtype=torch.float64)
     value, output = oracle.float(), oracle.float().clone()

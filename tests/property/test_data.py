@@ -101,7 +101,7 @@ def write(path, kind, rows):
 @pytest.mark.parametrize("kind", drkernel.FORMATS)
 @settings(max_examples=12)
 @given(data=st.data())
-def test_rows_of_drkernel_come_back_from_a_file_a_run_and_a_file(kind, suffix, data):
+def test_drkernel_rows_survive_import_and_export(kind, suffix, data):
     rows = data.draw(st.lists(ROWS[kind], min_size=1, max_size=4))
     with tempfile.TemporaryDirectory() as place:
         given_, made, run = (Path(place) / name for name in (f"a{suffix}", f"b{suffix}", "run"))
@@ -116,7 +116,7 @@ def test_rows_of_drkernel_come_back_from_a_file_a_run_and_a_file(kind, suffix, d
 
 @settings(max_examples=50)
 @given(rows=st.lists(COLDSTART, min_size=1, max_size=3), damage=st.data())
-def test_a_damaged_byte_costs_its_own_row(rows, damage):
+def test_a_damaged_byte_skips_its_own_row_only(rows, damage):
     lines = [json.dumps(row).encode() for row in rows]
     place = damage.draw(st.integers(0, len(lines) - 1))
     cut = damage.draw(st.integers(1, len(lines[place]) - 1))
@@ -141,7 +141,7 @@ JUNK = st.recursive(
 @pytest.mark.parametrize("kind", drkernel.FORMATS)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_an_odd_row_is_left_out_or_comes_back(kind, data):
+def test_an_unusual_row_is_left_out_or_survives(kind, data):
     row = data.draw(ROWS[kind])
     field = data.draw(st.sampled_from(sorted(row)))
     row = {**row, field: data.draw(JUNK)}
@@ -171,12 +171,12 @@ def test_canonical_text_is_a_fixed_point_and_has_no_comments(text):
 
 
 @given(text=PROGRAM)
-def test_a_comment_makes_no_other_program(text):
+def test_a_comment_does_not_change_the_canonical_program(text):
     assert canonical(f"# said\n{text}  # again\n") == canonical(text)
 
 
 @given(one=PROGRAM, other=PROGRAM)
-def test_similarity_is_a_share_and_has_no_direction(one, other):
+def test_similarity_is_symmetric_and_between_zero_and_one(one, other):
     found = similarity(sketch(one), sketch(other))
     assert 0.0 <= found <= 1.0
     assert found == similarity(sketch(other), sketch(one))

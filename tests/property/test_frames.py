@@ -59,7 +59,7 @@ def header(text: bytes) -> bytes:
 
 
 @given(st.text(), FIELDS, st.binary(max_size=3000), st.integers(0, MAX_FDS))
-def test_what_is_sent_arrives(kind, fields, body, fd_count):
+def test_a_sent_frame_arrives_unchanged(kind, fields, body, fd_count):
     receiver, raw = replicate()
     sender = Channel(raw)
     sent = [os.open("/dev/null", os.O_RDONLY) for _ in range(fd_count)]
@@ -92,7 +92,7 @@ def test_what_is_sent_arrives(kind, fields, body, fd_count):
 @example(header(b'{"kind": "x", "y": ' + b"9" * 5000 + b"}"))
 @example(header(b'\xff\xfe{"kind"'))
 @example(b"\x80\x04\x95K\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94.")
-def test_any_bytes_raise_only_what_is_promised(data):
+def test_arbitrary_bytes_raise_only_documented_errors(data):
     receiver, raw = replicate()
     raw.sendall(data)
     raw.close()
@@ -122,7 +122,7 @@ def test_a_header_is_read_or_refused(text):
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.binary(max_size=200))
-def test_pieces_of_any_size_make_the_same_frame(sizes, body):
+def test_fragments_of_any_size_make_the_same_frame(sizes, body):
     receiver, raw = replicate()
     data = encode("result", {"n": 1}, body)
 
@@ -168,7 +168,7 @@ def test_a_truncated_frame_waits_no_longer_than_the_deadline(cut):
     assert time.monotonic() - start < 2.0
 
 
-def test_a_deadline_in_the_past_is_over():
+def test_a_deadline_in_the_past_raises():
     receiver, raw = replicate()
     Channel(raw).send("late")
 
@@ -178,7 +178,7 @@ def test_a_deadline_in_the_past_is_over():
     receiver.close()
 
 
-def test_waiting_looks_up_and_what_that_raises_ends_the_wait():
+def test_the_callback_of_a_wait_can_end_it():
     receiver, raw = replicate()
     looks = []
 
@@ -193,7 +193,7 @@ def test_waiting_looks_up_and_what_that_raises_ends_the_wait():
     receiver.close()
 
 
-def test_waiting_without_a_deadline_ends_with_the_other_side():
+def test_waiting_without_a_deadline_ends_when_the_peer_closes():
     receiver, raw = replicate()
     threading.Timer(0.1, raw.close).start()
 
@@ -216,7 +216,7 @@ def test_a_reset_connection_is_a_closed_channel():
     receiver.close()
 
 
-def test_too_many_descriptors_are_refused_and_none_is_kept():
+def test_too_many_descriptors_are_refused_and_closed():
     receiver, raw = replicate()
     before = len(os.listdir("/proc/self/fd"))
     null = os.open("/dev/null", os.O_RDONLY)
@@ -233,7 +233,7 @@ def test_too_many_descriptors_are_refused_and_none_is_kept():
     receiver.close()
 
 
-def test_closing_closes_descriptors_that_nobody_took():
+def test_closing_a_channel_closes_unused_descriptors():
     receiver, raw = replicate()
     null = os.open("/dev/null", os.O_RDONLY)
     socket.send_fds(raw, [header(b"{}")], [null])
@@ -251,7 +251,7 @@ def test_closing_closes_descriptors_that_nobody_took():
 @pytest.mark.parametrize(
     "fields", [{"x": b"bytes"}, {"x": float("nan")}, {"x": {1, 2}}, {"x": "y" * MAX_HEADER_BYTES}]
 )
-def test_what_is_no_frame_is_never_sent(fields):
+def test_an_invalid_frame_is_never_sent(fields):
     sender, raw = replicate()
 
     with pytest.raises(FrameError):
@@ -270,7 +270,7 @@ def test_a_header_that_contains_itself_is_never_sent():
         encode("call", loop)
 
 
-def test_sending_to_nobody_is_a_closed_channel():
+def test_sending_to_a_closed_peer_raises():
     sender, raw = replicate()
     raw.close()
 
@@ -279,7 +279,7 @@ def test_sending_to_nobody_is_a_closed_channel():
     sender.close()
 
 
-def test_sending_to_one_who_does_not_read_ends_at_the_deadline():
+def test_sending_to_a_peer_that_does_not_read_ends_at_the_deadline():
     sender, raw = replicate()
 
     with pytest.raises(DeadlineExceeded):

@@ -214,7 +214,7 @@ def test_digests_differ_where_records_differ(first, second):
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60) | JSON.map(json.dumps))
-def test_no_text_raises_anything_but_a_record_error(text):
+def test_arbitrary_text_raises_only_a_record_error(text):
     for record in (EvalReport, EvalRequest, Candidate):
         with contextlib.suppress(RecordError):
             record.from_json(text)

@@ -30,7 +30,7 @@ ANYTHING = st.text(st.characters(exclude_categories=()), max_size=200)
 
 
 @given(ANYTHING | MARKUP, st.sampled_from(["softmax", "ModelNew", "", "a.*b["]))
-def test_no_text_raises_and_files_are_usable(text, entry):
+def test_arbitrary_text_never_raises_and_gives_usable_files(text, entry):
     parsed = parse_reply(text, entry)
 
     assert parsed.reason.isprintable() or "\0" in entry
@@ -180,7 +180,7 @@ def test_python_that_binds_a_named_kernel_is_loaded_first():
     assert [path for path, _ in _files(parse_reply(reply, "softmax"))] == ["model.py", "kernel.cpp"]
 
 
-def test_a_nameless_block_takes_the_named_ones_that_it_mentions():
+def test_an_unnamed_block_includes_the_named_blocks_that_it_mentions():
     main = CODE + "from helper import go\nload('m', ['src/kernel.cu'])\n"
     reply = (
         block("x = 1\n", "python unused.py")

@@ -65,7 +65,7 @@ def same(found, wanted, tolerance=1e-9):
 
 
 @given(TABLES, st.sampled_from([0.0, 0.5, 0.9, 1.0]))
-def test_returns_are_the_sums_that_they_say(table, gamma):
+def test_returns_are_discounted_sums(table, gamma):
     wanted = []
     for row in table:
         sums = []
@@ -81,7 +81,7 @@ def test_returns_are_the_sums_that_they_say(table, gamma):
 
 
 @given(TABLES)
-def test_an_unjudged_trajectory_has_no_return_at_all(table):
+def test_an_unjudged_trajectory_has_no_return(table):
     found = listed(discounted(masked(table), unjudged="trajectory"))
     for row, rewards in zip(found, table, strict=True):
         assert (None in rewards) == (row == [None] * len(row))
@@ -139,7 +139,7 @@ def test_the_advantages_of_a_group_sum_to_zero(members, name):
 
 
 @given(MEMBERS, st.floats(-1e6, 1e6))
-def test_a_constant_that_is_added_to_a_group_changes_nothing(members, shift):
+def test_adding_a_constant_to_a_group_does_not_change_advantages(members, shift):
     raised = [(None if value is None else value + shift, group) for value, group in members]
     for name in ("trloo", "grpo"):
         options = {"singleton_advantage": "none"}
@@ -149,7 +149,7 @@ def test_a_constant_that_is_added_to_a_group_changes_nothing(members, shift):
 
 
 @given(MEMBERS)
-def test_trloo_is_the_mean_baseline_without_its_shrinkage(members):
+def test_trloo_equals_the_mean_baseline_without_shrinkage(members):
     returns, group = table_of(members)
     trloo, grpo = leave_one_out(returns, group), group_mean(returns, group)
     count = torch.zeros(4).index_add(0, group, returns.known.float())[group].double()
@@ -159,7 +159,7 @@ def test_trloo_is_the_mean_baseline_without_its_shrinkage(members):
 
 
 @given(MEMBERS, NAMES, st.sampled_from([math.nan, math.inf, 7.0]))
-def test_what_is_not_known_is_not_read(members, name, filling):
+def test_values_of_unknown_entries_have_no_influence(members, name, filling):
     returns, group = table_of(members)
     filled = Masked(torch.where(returns.known, returns.values, filling), returns.known)
     one, other = ESTIMATORS[name](returns, group), ESTIMATORS[name](filled, group)
@@ -259,7 +259,9 @@ def test_more_coverage_never_drops_what_was_kept(shares, softness, seed):
 
 
 @given(st.integers(0, 2**40), st.text(max_size=9), st.integers(0, 99), st.integers(0, 99))
-def test_a_draw_is_a_function_of_its_name_in_the_unit_interval(seed, group, rollout, turn):
+def test_a_uniform_number_depends_on_its_name_and_lies_in_the_unit_interval(
+    seed, group, rollout, turn
+):
     value = uniform(seed, group, rollout, turn)
     assert 0.0 <= value < 1.0
     assert value == uniform(seed, group, rollout, turn)
@@ -267,7 +269,7 @@ def test_a_draw_is_a_function_of_its_name_in_the_unit_interval(seed, group, roll
 
 
 @given(TABLES)
-def test_relapses_are_what_a_loop_over_turns_finds(table):
+def test_regressions_are_those_that_a_loop_over_turns_finds(table):
     wanted = [
         [
             reward is None or reward > 0 or not any(past and past > 0 for past in row[:t])
@@ -279,7 +281,7 @@ def test_relapses_are_what_a_loop_over_turns_finds(table):
 
 
 @given(MEMBERS, st.integers(1, 3))
-def test_prompts_without_variance_are_what_a_loop_over_prompts_finds(members, least):
+def test_prompts_without_variance_are_those_that_a_loop_finds(members, least):
     last, prompts = table_of(members)
     wanted = []
     for _, group in members:

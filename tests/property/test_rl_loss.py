@@ -72,7 +72,7 @@ def test_loss_and_gradient_are_those_of_a_loop_over_tokens(drawn, aggregation):
 
 
 @given(losses(kinks=False))
-def test_the_gradient_is_a_quotient_of_differences(drawn):
+def test_the_gradient_agrees_with_finite_differences(drawn):
     now, before, tokens, gain = drawn
     assume(bool(tokens.any()))
     weights = weighted(tokens)
@@ -97,7 +97,7 @@ def test_the_loss_is_homogeneous_in_the_advantage(drawn, factor):
 
 
 @given(losses(), AGGREGATIONS, st.data())
-def test_an_engine_that_divides_as_it_likes_computes_our_loss(drawn, aggregation, data):
+def test_the_engine_normaliser_recovers_the_tilewright_loss(drawn, aggregation, data):
     now, before, tokens, gain = drawn
     assume(bool(tokens.any()))
     weights = weighted(tokens, aggregation)
@@ -109,7 +109,7 @@ def test_an_engine_that_divides_as_it_likes_computes_our_loss(drawn, aggregation
 
 
 @given(losses(), AGGREGATIONS, st.integers(1, 3))
-def test_pieces_of_a_batch_add_up(drawn, aggregation, size):
+def test_losses_of_micro_batches_add_up(drawn, aggregation, size):
     now, before, tokens, gain = drawn
     assume(bool(tokens.any()))
     weights = weighted(tokens, aggregation)

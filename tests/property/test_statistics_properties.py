@@ -75,7 +75,7 @@ def test_the_order_of_the_values_does_not_matter(values, level, chance):
 
 
 @given(BLOCKS)
-def test_swapping_the_sides_negates_every_ratio(blocks):
+def test_swapping_baseline_and_candidate_negates_every_log_ratio(blocks):
     swapped = [(second, first, fourth, third) for first, second, third, fourth in blocks]
 
     assert tuple(-ratio for ratio in paired_log_ratios(blocks)) == pytest.approx(
@@ -91,7 +91,7 @@ def test_a_slower_machine_changes_no_ratio(blocks, factor):
 
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=40), st.floats(0, 0.5), LEVELS)
-def test_swapping_the_sides_inverts_the_speedup_and_the_decision(logs, sigma, level):
+def test_swapping_baseline_and_candidate_inverts_speedup_and_conclusion(logs, sigma, level):
     one = speedup_interval(logs, sigma, level)
     other = speedup_interval([-ratio for ratio in logs], sigma, level)
 
@@ -116,7 +116,7 @@ def test_more_scatter_between_processes_never_narrows_a_speedup(logs, one, other
 
 
 @given(st.lists(SPEEDUPS, min_size=1, max_size=8))
-def test_the_mean_of_cases_lies_among_them_and_is_no_wider_than_the_widest(intervals):
+def test_the_mean_of_cases_lies_between_them_and_is_no_wider_than_the_widest(intervals):
     mean = geometric_mean_interval(intervals)
     widths = [math.log(each.high / each.low) for each in intervals]
 
@@ -143,7 +143,7 @@ def test_quantiles_rise_and_meet_the_median(values, one, other):
 
 
 @pytest.mark.parametrize("n", [20, 23, 40, 60])
-def test_the_interval_covers_the_true_median_as_often_as_it_says(n):
+def test_the_interval_covers_the_true_median_as_often_as_stated(n):
     chance = random.Random(n)
     logs = [[_noisy_log_ratio(chance) for _ in range(n)] for _ in range(1000)]
     covered = sum(low <= 0.0 <= high for low, high in map(bootstrap_median_interval, logs))
@@ -153,7 +153,7 @@ def test_the_interval_covers_the_true_median_as_often_as_it_says(n):
 
 
 @pytest.mark.parametrize("n", [20, 37])
-def test_a_planted_difference_is_covered_as_often(n):
+def test_a_planted_difference_is_covered_as_often_as_stated(n):
     chance = random.Random(1000 + n)
     planted = math.log(1.03)
     covered = 0

@@ -73,7 +73,7 @@ def run(folder, strategy, max_concurrency, **options):
 
 @settings(deadline=None, max_examples=40)
 @given(NAMES, st.integers(1, 3), st.integers(1, 2), st.integers(1, 5))
-def test_every_ask_is_told_once_and_shows_only_what_was_told_and_judged(
+def test_every_request_finishes_once_and_shows_only_finished_judged_turns(
     name, problems, samples, max_concurrency
 ):
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +93,7 @@ def test_every_ask_is_told_once_and_shows_only_what_was_told_and_judged(
 
 @settings(deadline=None, max_examples=60)
 @given(NAMES, st.integers(1, 3), st.integers(1, 4), st.integers(0, 40), st.integers(1, 4))
-def test_a_run_that_was_cut_anywhere_goes_on_with_the_same_asks(
+def test_a_run_that_was_cut_anywhere_resumes_with_the_same_requests(
     name, problems, max_concurrency, cut, then
 ):
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ BUDGETS = st.builds(
 
 @settings(deadline=None, max_examples=60)
 @given(NAMES, BUDGETS, st.integers(1, 5))
-def test_no_budget_is_exceeded_in_any_dimension(name, budget, max_concurrency):
+def test_no_dimension_of_the_budget_is_exceeded(name, budget, max_concurrency):
     most = Usage(turns=1, tokens=15, usd=1.0)
     purse = BudgetGuard(budget, (), lambda _: most, eval_timeout_s=10.0)
     with tempfile.TemporaryDirectory() as folder, EventLog(Path(folder)) as log:
@@ -151,7 +151,7 @@ def test_the_best_so_far_never_gets_worse(name, seed):
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 9))
-def test_room_is_shared_in_turn(members, turns, limit):
+def test_capacity_is_shared_round_robin(members, turns, limit):
     strategy = fresh("best_of_n", members, turns=turns)
     asked = list(itertools.chain.from_iterable(iter(lambda: strategy.ask(limit), [])))
     counts = [0] * members

@@ -34,7 +34,7 @@ def rows(count: int) -> str:
     return "".join(f"{json.dumps(line)}\n" for line in lines)
 
 
-def test_a_run_goes_on_where_its_limit_ended_it(run, judged):
+def test_a_run_resumes_where_its_limit_ended_it(run, judged):
     Path("rows.jsonl").write_text(rows(5) + '{"problem": "softm')
     first = run("bench", "softmax", "--candidates", "rows.jsonl", "--max-candidates", "2", "--json")
     assert first.exit_code == 0, first.stderr
@@ -56,7 +56,7 @@ def test_a_run_goes_on_where_its_limit_ended_it(run, judged):
 
 
 @pytest.mark.usefixtures("judged")
-def test_a_candidate_without_an_entry_point_fails_and_the_rest_goes_on(run):
+def test_a_candidate_without_an_entry_point_fails_and_the_run_continues(run):
     other = json.dumps({"problem": "softmax", "code": "def nobody(x):\n    return x\n"})
     Path("rows.jsonl").write_text(rows(1) + other + "\n")
     result = run("bench", "softmax", "--candidates", "rows.jsonl", "--json")
@@ -125,7 +125,7 @@ def test_a_set_is_imported_listed_and_shown(run):
     assert "Doubles." in run("problems", "show", "kernelbench/level1/2").stdout
 
 
-def test_a_run_of_many_is_told_from_one_report_and_from_a_models(run, tmp_path):
+def test_explain_and_resume_refuse_runs_of_another_kind(run, tmp_path):
     folder = a_run(tmp_path / "one", turns(2))
     said = run("explain", str(folder))
     assert said.exit_code == 6
@@ -138,7 +138,7 @@ def test_a_run_of_many_is_told_from_one_report_and_from_a_models(run, tmp_path):
     assert "candidates.jsonl: missing; without it this run cannot be resumed" in gone.stderr
 
 
-def test_a_damaged_line_is_named_by_view_and_the_rest_is_shown(run, tmp_path):
+def test_view_names_a_damaged_line_and_shows_the_rest(run, tmp_path):
     folder = a_run(tmp_path / "one", turns(2))
     whole = (folder / "events.jsonl").read_text().splitlines(keepends=True)
     (folder / "events.jsonl").write_text("".join([*whole[:2], '{"event": 1}\n', *whole[2:]]))
@@ -147,7 +147,7 @@ def test_a_damaged_line_is_named_by_view_and_the_rest_is_shown(run, tmp_path):
     assert "events.jsonl:3: " in seen.stderr
 
 
-def test_a_report_is_written_where_it_is_wanted(run, tmp_path):
+def test_a_report_is_written_to_the_requested_folder(run, tmp_path):
     folder = a_run(tmp_path / "one", turns(12))
     note = ("--annotate", "kernelbench/level1-0#0", "looks right")
     result = run("report", str(folder), "--out", "out", "--title", "mine", *note)
@@ -180,7 +180,7 @@ def test_a_limit_holds_with_several_workers(run, judged):
 
 
 @pytest.mark.usefixtures("judged")
-def test_what_is_no_text_is_said_and_empties_no_report(run):
+def test_an_undecodable_title_is_refused_and_keeps_the_old_report(run):
     Path("rows.jsonl").write_text(rows(1))
     made = run("bench", "softmax", "--candidates", "rows.jsonl", "--out", "r", "--json")
     folder = Path(json.loads(made.stdout)["run"])

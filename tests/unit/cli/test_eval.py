@@ -78,7 +78,7 @@ def test_every_verb_has_help(run, verb):
     assert run(verb, "--help").exit_code == 0
 
 
-def test_flags_that_stand_for_a_setting_name_it():
+def test_flags_that_stand_for_a_setting_name_that_setting():
     paths = {leaf.path for leaf in leaves()}
     named = {
         "baselines": "eval.baselines",
@@ -149,7 +149,7 @@ def test_a_replay_takes_nothing_else(run):
     refused(run("eval", "-", "-p", "add_relu", "--watch"), 2, "never saved again")
 
 
-def test_two_sides_of_one_name_are_refused(run, tmp_path):
+def test_two_baselines_of_one_name_are_refused(run, tmp_path):
     other = tmp_path / "other" / "fast.py"
     other.parent.mkdir()
     other.write_text(reports.SOURCE)
@@ -157,7 +157,7 @@ def test_two_sides_of_one_name_are_refused(run, tmp_path):
     refused(run("eval", "fast.py", "-p", "add_relu", *words), 2, "'fast'")
 
 
-def test_what_is_no_text_is_refused(run, tmp_path):
+def test_a_candidate_that_is_not_utf8_is_refused(run, tmp_path):
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe\x00")
     refused(run("eval", "bytes.py", "-p", "add_relu"), 2, "cannot be read as text")
     refused(run("eval", "-", "-p", "add_relu", stdin=b"\xff\xfe\x00"), 2, "cannot be read as text")
@@ -222,7 +222,7 @@ def test_flags_reach_the_request_and_the_run_folder(run, judged, tmp_path):
         ("speedup >= 1.4", 1),
     ],
 )
-def test_the_bar_is_held_against_the_lower_end(run, judged, bar, code):
+def test_min_speedup_is_compared_with_the_lower_end(run, judged, bar, code):
     judged(reports.correct())
     result = run("eval", "fast.py", "-p", "add_relu", "--min-speedup", bar)
     assert result.exit_code == code
@@ -230,7 +230,7 @@ def test_the_bar_is_held_against_the_lower_end(run, judged, bar, code):
 
 
 @pytest.mark.reads_settings
-def test_a_bar_is_missed_without_a_number_and_never_hides_unjudged(run, judged):
+def test_min_speedup_is_missed_without_a_speedup_and_never_hides_unjudged(run, judged):
     judged(reports.report())
     assert run("eval", "fast.py", "-p", "add_relu", "--min-speedup", "speedup>=0.1").exit_code == 1
     judged(reports.unjudged())
@@ -251,7 +251,7 @@ def test_a_bar_is_missed_without_a_number_and_never_hides_unjudged(run, judged):
         "speedup 1",
     ],
 )
-def test_bars_that_are_none(text):
+def test_an_invalid_min_speedup_is_refused(text):
     with pytest.raises(ConfigError):
         parse_bar(text)
 
@@ -341,7 +341,7 @@ def test_damaged_and_newer_records_are_refused_by_name(run, tmp_path, verb):
     refused(run(*verb, str(path)), 6)
 
 
-def test_work_that_was_stored_is_answered_and_said_so(run, monkeypatch):
+def test_a_reused_report_is_announced(run, monkeypatch):
     monkeypatch.setattr("tilewright.api.evaluate_request", lambda *_: reports.correct())
     result = run("eval", "fast.py", "-p", "add_relu", "--reuse")
     assert result.exit_code == 0
@@ -366,7 +366,7 @@ def test_explain_lists_every_check_and_writes_a_script(run, tmp_path):
     refused(run("explain", str(tmp_path / "runs")), 6, "holds several", folder.name)
 
 
-def test_problems(run, tmp_path):
+def test_problems_list_show_and_new(run, tmp_path):
     listed = json.loads(run("problems", "list", "--json").stdout)
     assert len(listed) >= 12
     assert "add_relu" in run("problems", "list").stdout
@@ -380,7 +380,7 @@ def test_problems(run, tmp_path):
     assert (tmp_path / "mine" / "problem.py").read_bytes() == before
 
 
-def test_elsewhere_one_line_says_what_works(run, monkeypatch):
+def test_on_other_systems_one_line_lists_the_usable_commands(run, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     result = run("problems", "list")
     assert result.exit_code == 0
@@ -388,6 +388,6 @@ def test_elsewhere_one_line_says_what_works(run, monkeypatch):
     refused(run("eval", "fast.py", "-p", "add_relu"), 4, "judging needs Linux")
 
 
-def test_without_torch_judging_says_how_to_get_it(run, monkeypatch):
+def test_without_torch_judging_names_the_package_to_install(run, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     refused(run("eval", "fast.py", "-p", "add_relu"), 4, "pip install 'tilewright[judge]'")

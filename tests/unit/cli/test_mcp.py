@@ -26,14 +26,14 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-def test_a_workspace_judges_where_it_was_told_to(run):
+def test_a_workspace_keeps_its_executor(run):
     done = run("--problem", "softmax", "--init", "desk", "--executor", "http://127.0.0.1:1")
     assert done.exit_code == 0, done.stderr
     (server,) = json.loads(Path("desk/.mcp.json").read_text())["mcpServers"].values()
     assert server["args"][-2:] == ["--executor", "http://127.0.0.1:1"]
 
 
-def test_a_workspace_tells_the_agent_and_its_client(run, tmp_path):
+def test_a_workspace_holds_instructions_and_client_configuration(run, tmp_path):
     done = run("--problem", "softmax", "--init", "desk", "--device", "cpu", "--set", "home=here")
     assert done.exit_code == 0, done.stderr
     assert done.stdout == ""
@@ -71,7 +71,7 @@ def test_paths_hold_wherever_the_client_starts_the_server(run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["SKILL.md", ".mcp.json"])
-def test_nothing_is_overwritten(run, name):
+def test_init_overwrites_no_file(run, name):
     Path("desk").mkdir()
     Path("desk", name).write_text("mine")
     done = run("--problem", "softmax", "--init", "desk")
@@ -90,14 +90,14 @@ def test_nothing_is_overwritten(run, name):
         (("--problem", "softmax", "--init", "/dev/null/desk"), 2, "cannot be written"),
     ],
 )
-def test_what_cannot_be_served_gets_no_workspace(run, words, code, said):
+def test_an_unusable_problem_gets_no_workspace(run, words, code, said):
     done = run(*words)
     assert (done.exit_code, done.stdout) == (code, "")
     assert said in done.stderr
     assert not Path("desk").exists()
 
 
-def test_without_the_package_it_says_what_to_install(run, monkeypatch):
+def test_without_the_mcp_package_the_command_names_it(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = run("--problem", "softmax")
     assert done.exit_code == 2

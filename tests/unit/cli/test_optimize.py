@@ -44,7 +44,7 @@ def invoke(*words):
         (["view", "."], 6, "no event log"),
     ],
 )
-def test_bad_input_is_one_line_and_its_code(words, code, says, tmp_path, monkeypatch):
+def test_bad_input_is_one_line_and_an_exit_code(words, code, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = invoke(*words)
     assert result.exit_code == code, result.output
@@ -72,7 +72,7 @@ def test_view_prints_turns_and_writes_a_page(tmp_path):
     assert target.stat().st_size < 8_000_000
 
 
-def test_a_winner_that_no_longer_holds_is_named_with_the_reason(capsys):
+def test_a_best_candidate_that_fails_its_re_check_is_named_with_the_reason(capsys):
     winner = {"file": "w.py", "verdict": "rejected", "speedup": None, "reason": "it burned CPU"}
     _say_end({"winners": {"p": winner}, "ended_for": None}, Path("runs/r"))
 

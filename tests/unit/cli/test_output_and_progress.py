@@ -13,14 +13,14 @@ from tilewright.cli.output import one_line, printable
 from tilewright.cli.progress import Progress, describe
 
 
-def test_lines():
+def test_text_becomes_one_printable_line():
     assert one_line("a\n  b\n\nc") == "a; b; c"
     text = "a bug: Traceback (most recent call last):\n  File x\nKeyError: 1\n"
     assert one_line(text) == "a bug: KeyError: 1"
     assert printable("a\tb\n\x1b[2J\u202e") == "a\tb\n\\x1b[2J\\x202e"
 
 
-def test_progress_is_plain_where_there_is_no_terminal(capsys, monkeypatch):
+def test_progress_is_plain_text_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr("tilewright.cli.progress.FIRST_LINE_S", 0.05)
     with Progress("it") as progress:
         progress("sample", {"case": "tiny", "variation": "scale\x1b"})
@@ -82,7 +82,7 @@ def test_a_terminal_shows_a_bar_and_lines_that_stay(monkeypatch):
     assert "tilewright: one is done" in text
 
 
-def test_a_save_is_seen_once_it_is_complete(tmp_path, monkeypatch):
+def test_a_saved_file_is_noticed_once_it_is_complete(tmp_path, monkeypatch):
     monkeypatch.setattr(eval_verb, "POLL_INTERVAL_S", 0.001)
     file = tmp_path / "a.py"
     file.write_text("1")

@@ -22,7 +22,7 @@ def next_of(result) -> list[str]:
     return last.removeprefix("tilewright: next: tilewright ").split()
 
 
-def test_what_comes_next_works_whatever_a_revision_is_called(run, tmp_path):
+def test_suggested_commands_work_for_any_revision_name(run, tmp_path):
     a_clone(tmp_path / "clone")
     for revision in ("main", "refs/pr/1", "../../x"):
         made = run("problems", "import", "kernelbench", "--from", "clone", "--revision", revision)
@@ -34,7 +34,7 @@ def test_what_comes_next_works_whatever_a_revision_is_called(run, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clone", "home"]
 
 
-def test_what_stands_in_a_folder_or_a_file_of_rows_is_listed_and_the_rest_named(run, tmp_path):
+def test_problems_of_a_folder_or_file_are_listed_and_unusable_ones_named(run, tmp_path):
     Path("plain").mkdir()
     Path("plain/one.py").write_text(MODEL.format(number=1))
     Path("plain/two.py").write_text("x = 1\n")
@@ -48,7 +48,7 @@ def test_what_stands_in_a_folder_or_a_file_of_rows_is_listed_and_the_rest_named(
         assert only["kind"] == "module"
 
 
-def test_columns_that_may_be_long_go_on_in_the_next_line():
+def test_long_columns_are_wrapped():
     made = table("problem", "weak", "memory", "notes", wrap=(1,))
     made.add_row("kernelbench/level1-19", ", ".join(["skipped parameters"] * 6), "98.3 MB", "n")
     text = to_text(made, width=60)
@@ -57,7 +57,7 @@ def test_columns_that_may_be_long_go_on_in_the_next_line():
     assert "".join(text.split()).count("skipped") + text.count("paramet") >= 6
 
 
-def test_names_that_files_give_are_cut(run):
+def test_long_problem_names_are_cut(run):
     gold = Path("kernelbenchx", "Math")
     gold.mkdir(parents=True)
     (gold / "gelu_std.py").write_text(f'"""{"d" * 5000}"""\n{GOLD}')
@@ -84,7 +84,7 @@ def test_an_address_that_no_file_can_have_is_one_line(run, address):
     assert len(result.stderr) < 2100
 
 
-def test_the_linter_says_nothing_of_the_devices_of_others(run):
+def test_the_linter_refuses_a_remote_executor(run):
     result = run("problems", "lint", "softmax", "--set", "executor=http://somewhere:1")
     assert result.exit_code == 2
     assert "on this machine only, and the executor is http://somewhere:1" in result.stderr

@@ -64,11 +64,11 @@ isolation  2 of 3 layers active; not: landlock (Function not implemented)
     ],
     ids=["correct", "incorrect", "rejected"],
 )
-def test_report(report, golden):
+def test_a_report_is_rendered_as_its_golden_text(report, golden):
     assert to_text(report_view(report)) == golden
 
 
-def test_what_a_candidate_wrote_cannot_move_the_cursor_or_colour():
+def test_candidate_text_cannot_move_the_cursor_or_change_colour():
     view = explain_view(reports.incorrect(), [], "None.")
     text = to_text(view)
     assert "\x1b" not in text
@@ -90,11 +90,11 @@ def test_what_a_candidate_wrote_cannot_move_the_cursor_or_colour():
         (1.3, None, None, "1.30x, no interval"),
     ],
 )
-def test_speed(speedup, low, high, shown):
+def test_a_speedup_is_shown_with_its_interval(speedup, low, high, shown):
     assert speed_text(speedup, low, high) == shown
 
 
-def test_a_factor_is_never_shown_where_the_interval_includes_one():
+def test_no_speedup_is_shown_where_the_interval_includes_one():
     for low in (0.5, 0.97, 0.999, 1.0):
         for high in (1.0, 1.001, 1.2, 3.0):
             assert not re.search(r"\dx", speed_text((low * high) ** 0.5, low, high))
@@ -103,7 +103,7 @@ def test_a_factor_is_never_shown_where_the_interval_includes_one():
 @pytest.mark.parametrize(
     ("microseconds", "shown"), [(0.25, "0.25 us"), (999, "999 us"), (1500, "1.5 ms"), (2e6, "2 s")]
 )
-def test_times(microseconds, shown):
+def test_times_are_shown_in_readable_units(microseconds, shown):
     assert short_time(microseconds) == shown
 
 
@@ -122,12 +122,12 @@ def test_reasons_are_one_short_line():
     assert reason(long).endswith("...")
 
 
-def test_speed_of_untimed_and_wrong_candidates():
+def test_an_untimed_or_wrong_candidate_shows_no_speedup():
     assert speed_of(reports.report()) == "not timed"
     assert speed_of(reports.incorrect()) == ""
 
 
-def test_verdict_table():
+def test_the_verdict_table_is_rendered_as_its_golden_text():
     rows = [
         Row("fused", "softmax", "correct", "1.42x [1.40, 1.44]", "", as_expected=True),
         Row("decoy", "softmax", "correct", "", "it got through", as_expected=False),
@@ -139,7 +139,7 @@ def test_verdict_table():
     )
 
 
-def test_explain_shows_everything():
+def test_explain_shows_every_part_of_a_report():
     report = reports.correct()
     finding = reports.rejected().findings[0]
     checks = [
@@ -160,7 +160,7 @@ def test_explain_shows_everything():
         assert wanted in text
 
 
-def test_spread():
+def test_the_spread_shows_quantiles_of_both_runners():
     spread = spread_of(reports.comparison("tiny", 2.0, 0.1, us=100.0))
     assert spread is not None
     assert spread.blocks == 20
@@ -171,7 +171,7 @@ def test_spread():
     assert spread_of(bare) is None
 
 
-def test_doctor_says_what_is_missing_and_how_to_get_it():
+def test_doctor_lists_missing_items_and_how_to_get_them():
     from tilewright.cli.doctor import doctor_view
 
     items = [Item("torch", True, "2.9.0"), Item("g++", False, "none", "C++", "apt install g++")]
@@ -202,12 +202,12 @@ def on_a_gpu():
     )
 
 
-def test_a_gpus_report_is_held_against_its_ceilings():
+def test_a_gpu_report_shows_its_roofline_fraction():
     text = to_text(report_view(on_a_gpu()))
     assert "roofline     large: 80%, limited by memory; a Python caller waits 4 ms" in text
 
 
-def test_explain_says_what_limits_and_which_kernels_ran():
+def test_explain_names_the_bottleneck_and_the_kernels():
     text = " ".join(to_text(explain_view(on_a_gpu(), [], "None.")).split())
     assert "Roofline" in text
     assert "4 GB must be moved, which takes 1 ms" in text

@@ -78,7 +78,7 @@ def leave_no_module():
 
 
 @pytest.mark.parametrize("name", [*bundled_names(), GOLDEN])
-def test_the_script_draws_and_expects_what_the_judge_does(name, tmp_path):
+def test_the_script_has_the_inputs_and_expected_outputs_of_the_judge(name, tmp_path):
     from tilewright.evaluator.judge import inputs, reference, weights
 
     report = wrong(name)
@@ -125,7 +125,7 @@ def test_the_script_draws_and_expects_what_the_judge_does(name, tmp_path):
 
 
 @pytest.mark.parametrize("language", ["torch", "triton", "cpp"])
-def test_the_script_is_python_that_names_nothing_of_ours_and_nothing_twice(language):
+def test_the_script_imports_no_tilewright_and_defines_no_name_twice(language):
     script, _ = reproducer(wrong("softmax", language))
     tree = ast.parse(script)
     names = Counter(
@@ -143,7 +143,7 @@ def test_the_script_is_python_that_names_nothing_of_ours_and_nothing_twice(langu
     assert ("TRITON_INTERPRET" in script.split("PROBLEM")[0]) == (language == "triton")
 
 
-def test_what_is_copied_in_keeps_everything_but_the_head():
+def test_copied_modules_lose_only_their_header():
     text = inlined("evaluator/judge/weights.py")
     assert "def resample(" in text
     assert "import torch" not in text
@@ -163,7 +163,7 @@ def test_a_docstring_stays_readable():
     assert quoted('"""A problem."""\n') == "r'''\"\"\"A problem.\"\"\"\n'''"
 
 
-def test_the_first_failing_draw_is_the_last_call():
+def test_the_first_failing_sample_is_the_last_call():
     report = wrong("add_relu")
     plan = plan_of(report)
     assert plan.failing == len(plan.calls) - 1 == plan.compared_from
@@ -173,7 +173,7 @@ def test_the_first_failing_draw_is_the_last_call():
     assert plan_of(report).failing == 0
 
 
-def test_hidden_sizes_are_drawn_again():
+def test_hidden_sizes_are_reproduced():
     report = wrong("add_relu")
     seed = str(derive(reports.SEED, "inputs", "hidden 2", "nominal", 0))
     hidden = reports.case("hidden 2", result="fail", seed=seed)
@@ -181,7 +181,7 @@ def test_hidden_sizes_are_drawn_again():
     assert set(plan.calls[0].params) == {"rows", "cols"}
 
 
-def test_a_candidate_that_failed_without_an_answer_gets_the_calls_that_were_to_come():
+def test_a_candidate_that_failed_without_an_answer_gets_the_remaining_calls():
     outcome = Failed(stage="correctness", reason="crash", message="killed by SIGSEGV")
     report = reports.report(outcome, cases=(reports.case("tiny"),))
     plan = plan_of(report)
@@ -192,7 +192,7 @@ def test_a_candidate_that_failed_without_an_answer_gets_the_calls_that_were_to_c
     assert plan_of(reports.failed()).calls == []
 
 
-def test_timed_calls_are_made_again_up_to_the_case_that_was_wrong():
+def test_timed_calls_are_repeated_up_to_the_wrong_case():
     outcome = Incorrect(kind="values", case="medium, timed", message="wrong")
     done = reports.comparison("tiny", 1.0, 0.1)
     report = reports.report(outcome, cases=(reports.case("tiny"),), comparisons=(done,))
@@ -203,7 +203,7 @@ def test_timed_calls_are_made_again_up_to_the_case_that_was_wrong():
     assert plan.compared_from == 1
 
 
-def test_there_is_no_script_where_nothing_can_be_shown():
+def test_correct_unjudged_and_rejected_candidates_get_no_script():
     for name, why in {
         "correct": "the candidate is correct",
         "unjudged": "nothing was judged",
@@ -212,7 +212,7 @@ def test_there_is_no_script_where_nothing_can_be_shown():
         assert reproducer(getattr(reports, name)()) == ("", why)
 
 
-def test_an_address_comes_twice_in_a_row_and_then_is_drawn():
+def test_an_input_address_is_used_twice_and_then_changes():
     slots = Slots(reports.SEED)
     first = slots.take("tiny", "nominal", 0)
     assert slots.take("tiny", "scale", 0) == first

@@ -36,7 +36,7 @@ def test_the_reference_is_its_own_candidate():
     assert self_request("mlp", Config()).candidate.entry == "Model"
 
 
-def test_samples_come_from_the_raw_blocks_alone():
+def test_samples_come_from_the_raw_blocks_only():
     (tiny, large) = samples_of(reports.correct())
     assert (tiny.case, large.case) == ("tiny", "large")
     assert large.log_ratio == pytest.approx(0.69, abs=0.1)
@@ -44,7 +44,7 @@ def test_samples_come_from_the_raw_blocks_alone():
     assert samples_of(reports.incorrect()) == []
 
 
-def test_sigma_is_found_again():
+def test_calibration_recovers_a_known_sigma():
     normal = random.Random(7).gauss
     samples = [sample(normal(0, 0.03)) for _ in range(2000)]
     sigmas, counts = calibrated(samples)
@@ -53,7 +53,7 @@ def test_sigma_is_found_again():
     assert sigmas[:2] == DEFAULT.sigmas[:2]
 
 
-def test_what_the_blocks_show_themselves_is_taken_out():
+def test_variation_within_a_process_is_removed_from_sigma():
     normal = random.Random(7).gauss
     samples = [sample(normal(0, 0.05), within=0.04) for _ in range(2000)]
     assert calibrated(samples)[0][2] == pytest.approx(0.03, rel=0.15)
@@ -61,12 +61,12 @@ def test_what_the_blocks_show_themselves_is_taken_out():
     assert calibrated(quiet)[0][2] == MIN_SIGMA
 
 
-def test_classes_are_those_of_the_evaluator():
+def test_calibration_uses_the_call_classes_of_the_evaluator():
     samples = [sample(0.01, call_us=limit) for limit in (100.0, 1000.0) for _ in range(6)]
     assert calibrated(samples)[1] == (6, 6, 0, 0)
 
 
-def test_on_a_gpu_a_time_and_a_share_are_found_again():
+def test_gpu_calibration_recovers_a_known_time_and_share():
     chance = random.Random(7)
     samples = []
     for _ in range(4000):
@@ -79,7 +79,7 @@ def test_on_a_gpu_a_time_and_a_share_are_found_again():
     assert counts == (4000, 4000)
 
 
-def test_a_gpu_of_which_too_little_is_known_keeps_its_defaults():
+def test_gpu_calibration_without_enough_samples_keeps_the_defaults():
     assert calibrated([], on_gpu=True) == (GPU_DEFAULT.sigmas, (0, 0))
     long = [sample(0.05, call_us=500.0)] * 6
     sigmas, counts = calibrated(long, on_gpu=True)
@@ -87,7 +87,7 @@ def test_a_gpu_of_which_too_little_is_known_keeps_its_defaults():
     assert sigmas[1] > GPU_DEFAULT.sigmas[1]
 
 
-def test_noise():
+def test_doctor_reports_measured_noise():
     assert scatter_of([]) is None
     assert not noise_item(None).ok
     quiet = scatter_of([sample(0.01), sample(-0.02), sample(0.0)])
@@ -101,7 +101,7 @@ def test_noise():
     assert item.get
 
 
-def test_everything_missing_says_what_for_and_how(tmp_path, monkeypatch):
+def test_every_missing_item_names_its_use_and_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setenv("PATH", "")
     items = {item.name: item for item in tool_items(tmp_path / "home")}
@@ -111,11 +111,11 @@ def test_everything_missing_says_what_for_and_how(tmp_path, monkeypatch):
         assert item.ok or (item.enables and item.get)
 
 
-def test_every_layer_has_its_remedy():
+def test_every_isolation_layer_has_a_remedy():
     assert set(LAYERS) == set(ISOLATION_LAYERS)
 
 
-def test_each_pair_of_processes_is_a_sample_of_its_own():
+def test_each_process_replicate_is_its_own_sample():
     report = reports.correct()
     item = report.comparisons[-1]
     whole = len(item.raw_us)

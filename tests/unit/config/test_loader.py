@@ -29,7 +29,7 @@ def test_without_anything_the_defaults_hold():
     assert load(environ={}).eval == Config().eval
 
 
-def test_a_file_changes_only_what_it_names(write):
+def test_a_file_changes_only_the_settings_that_it_names(write):
     loaded = load(write("eval:\n  timing: {max_s: 5}\n"), environ={})
     assert loaded.eval.timing.max_s == 5.0
     assert loaded.eval.timing.min_blocks == Config().eval.timing.min_blocks
@@ -164,18 +164,18 @@ def test_a_dumped_tree_loads_again(write):
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_any_override_is_understood_or_a_config_error(path, value):
+def test_any_override_loads_or_raises_a_config_error(path, value):
     with contextlib.suppress(ConfigError):
         load(overrides=[f"{path}={value}"], environ={})
 
 
 @given(st.sampled_from([leaf.path for leaf in leaves()]), st.text(max_size=40))
-def test_any_value_is_understood_or_a_config_error(path, value):
+def test_any_value_loads_or_raises_a_config_error(path, value):
     with contextlib.suppress(ConfigError):
         load(overrides=[f"{path}={value}"], environ={})
 
 
-def test_leaves_are_the_tree():
+def test_leaves_list_every_setting_of_the_tree():
     paths = [leaf.path for leaf in leaves()]
     assert len(paths) == len(set(paths))
     assert {"home", "eval.protocol", "eval.limits.memory_bytes"} <= set(paths)

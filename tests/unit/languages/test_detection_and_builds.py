@@ -94,7 +94,7 @@ def test_a_folder_is_recognised_by_its_files(texts, expected):
     assert expected == detect(files(**texts))
 
 
-def test_every_bundled_candidate_says_what_it_is():
+def test_every_bundled_candidate_is_detected_as_its_language():
     paths = sorted(BUNDLED.glob("*/candidates/*.*"))
     assert paths
     for path in paths:
@@ -102,7 +102,7 @@ def test_every_bundled_candidate_says_what_it_is():
         assert path.name.partition("_")[0] == detect([file]), path
 
 
-def test_a_forced_language_is_taken_where_the_file_can_be_it():
+def test_a_forced_language_is_used_where_the_file_allows_it():
     assert detect(files(kernel_py=PLAIN), forced="triton") == "triton"
     assert detect(files(kernel_cpp=ABI), forced="cuda") == "cuda"
 
@@ -116,7 +116,7 @@ def test_a_forced_language_is_taken_where_the_file_can_be_it():
         ({}, None, "at least one file"),
     ],
 )
-def test_a_candidate_of_no_language_is_a_slip_of_the_user(texts, forced, message):
+def test_a_candidate_of_no_known_language_is_a_config_error(texts, forced, message):
     with pytest.raises(ConfigError, match=message):
         detect(files(**texts), forced)
 
@@ -142,11 +142,11 @@ def test_python_that_does_not_parse_is_a_result(text, message, forced):
     assert static_features(given).unparseable[0].startswith("broken.py: ")
 
 
-def test_odd_escapes_of_a_candidate_warn_nobody():
+def test_invalid_escapes_of_a_candidate_give_no_warning():
     assert detect(files(kernel_py=r"x = '\d \8'")) == "torch"
 
 
-def test_a_plug_in_language_is_asked_in_its_place():
+def test_a_plug_in_language_is_detected_by_its_priority():
     class Halide:
         name, suffixes, loader = "halide", (".hl",), "python"
 
@@ -200,7 +200,7 @@ def test_a_file_without_the_entry_point_is_refused(text):
         find_entry(files(kernel_py=text), "torch", "softmax")
 
 
-def test_the_refusal_lists_what_there_is_and_what_to_do():
+def test_a_missing_entry_point_lists_the_defined_names_and_the_option():
     text = "".join(f"def f{number}(): ...\n" for number in range(20)) + "_hidden = 1"
     with pytest.raises(ConfigError, match=r"it defines f0, f1, f10, .*, \.\.\.; name the .*--ent"):
         find_entry(files(kernel_py=text), "torch", "softmax")
@@ -208,7 +208,7 @@ def test_the_refusal_lists_what_there_is_and_what_to_do():
         find_entry((), "torch", "softmax")
 
 
-def test_a_forced_entry_point_goes_before_all():
+def test_a_forced_entry_point_takes_precedence():
     given = files(kernel_py="class ModelNew: ...\ndef mine(): ...")
 
     assert find_entry(given, "torch", "softmax", "mine") == "mine"
@@ -216,7 +216,7 @@ def test_a_forced_entry_point_goes_before_all():
         find_entry(given, "torch", "softmax", "yours")
 
 
-def test_names_of_star_imported_siblings_count():
+def test_names_of_star_imported_files_count_as_defined():
     given = (
         SourceFile(path="main.py", text="from impl import *\nfrom .pack import *"),
         SourceFile(path="impl.py", text="from main import *\ndef softmax(): ..."),
@@ -297,7 +297,7 @@ def test_a_c_abi_kernel_is_built_as_the_reference_says():
     assert plan.units == ("kernel.cpp",)
 
 
-def test_a_lone_cuda_file_is_built_for_the_device():
+def test_a_single_cuda_file_is_built_for_the_device():
     plan = CUDA.plan(candidate("cuda", kernel_cu=ABI, host_cpp=""))
 
     assert "c_abi" == plan.kind == plan.loader

@@ -208,7 +208,7 @@ def test_kernels_and_how_they_are_used():
         "try:\n    import triton\nexcept ImportError:\n    triton = None",
     ],
 )
-def test_honest_source_shows_nothing(text):
+def test_honest_source_has_no_suspicious_fact(text):
     features = static_features(files(kernel_py=text))
     empty = StaticFeatures(
         imports=features.imports,
@@ -219,7 +219,7 @@ def test_honest_source_shows_nothing(text):
     assert empty == features
 
 
-def test_comments_and_strings_of_native_source_show_nothing():
+def test_comments_and_strings_of_native_source_are_ignored():
     text = '// at::mm(a) asm\n/* cublasSgemm( */ f("std::thread at::mm(a)"); char c = \'"\';'
 
     assert StaticFeatures() == static_features(files(kernel_cpp=text))
@@ -232,7 +232,7 @@ def test_imports_are_listed():
     assert expected == static_features(files(kernel_py=text)).imports
 
 
-def test_facts_name_their_place_and_are_bounded():
+def test_facts_name_file_and_line_and_are_bounded():
     text = "exec(a)\n" * (MAX_SIGHTINGS + 5)
     features = static_features(files(one_py="\nexec(a); exec(b)", two_py=text))
 

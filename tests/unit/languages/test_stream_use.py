@@ -46,12 +46,12 @@ def court(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcess
         ("torch.linalg.solve(a, b)\n", True),
     ],
 )
-def test_streams_are_known_by_words(text, several):
+def test_stream_use_is_recognised_from_the_source(text, several):
     files = (SourceFile(path="a.py", text="import torch\n"), SourceFile(path="b.py", text=text))
     assert names_streams(files) is several
 
 
 @pytest.mark.parametrize(("more", "several"), [("", []), ("# on a side stream\n", ["runner"])])
-def test_who_may_use_several_streams_gets_a_process_that_can(court, more, several):
+def test_a_candidate_of_several_streams_gets_a_runner_with_all_queues(court, more, several):
     assert court.judge(a_request(PROBLEM, HONEST + more)).verdict == "correct"
     assert court.streams == several

@@ -14,7 +14,7 @@ REWARDS = [2.0, 1.9, 0, 0.5, 1.2, 0]
     ("choose", "places"),
     [(last_w, [3, 4, 5]), (top_w, [0, 1, 4]), (best_window, [0, 1, 2]), (vanilla, list(range(6)))],
 )
-def test_what_is_shown_of_six_turns(choose, places):
+def test_each_context_shows_its_turns_of_six(choose, places):
     assert choose(REWARDS, 3) == places
 
 
@@ -23,7 +23,7 @@ def test_of_equal_rewards_top_w_shows_the_newest_and_best_window_the_earliest():
     assert best_window([1.0, 1.0, 1.0, 1.0], 2) == [0, 1]
 
 
-def test_the_released_settings_amount_to_fourteen_turns():
+def test_the_released_settings_show_fourteen_turns():
     assert turns_of(user_turns=5, iterations=10, remain=4) == 14
 
 
@@ -31,7 +31,7 @@ REWARD = st.one_of(st.none(), st.floats(0, 4))
 
 
 @given(st.sampled_from(sorted(CONTEXTS)), st.lists(REWARD, max_size=20), st.integers(1, 6))
-def test_an_unjudged_turn_is_never_shown_and_order_is_that_of_time(name, rewards, w):
+def test_unjudged_turns_are_never_shown_and_the_order_is_chronological(name, rewards, w):
     places = CONTEXTS[name](rewards, w)
     assert places == sorted(set(places))
     assert all(rewards[place] is not None for place in places)
@@ -41,13 +41,13 @@ def test_an_unjudged_turn_is_never_shown_and_order_is_that_of_time(name, rewards
 
 
 @given(st.lists(st.floats(0, 4), min_size=1, max_size=20), st.integers(1, 6))
-def test_top_w_shows_the_largest_rewards_there_are(rewards, w):
+def test_top_w_shows_the_largest_rewards(rewards, w):
     shown = sorted(rewards[place] for place in top_w(rewards, w))
     assert shown == sorted(rewards)[-w:]
 
 
 @given(st.lists(st.floats(0, 4), min_size=1, max_size=20), st.integers(1, 6))
-def test_no_window_has_a_larger_sum_than_the_one_that_is_shown(rewards, w):
+def test_best_window_shows_the_window_with_the_largest_sum(rewards, w):
     places = best_window(rewards, w)
     sums = [sum(rewards[s : s + len(places)]) for s in range(len(rewards) - len(places) + 1)]
     assert sum(rewards[place] for place in places) == max(sums)

@@ -51,7 +51,7 @@ def told(folder: Path) -> list[str]:
     return [event.turn.ask.id for event in read_events(folder) if isinstance(event, TurnFinished)]
 
 
-def test_every_ask_is_told_once_and_logged_in_order(tmp_path):
+def test_every_request_finishes_once_and_is_logged_in_order(tmp_path):
     folder = folder_of(tmp_path, 7)
     with EventLog(folder) as log:
         made = list(drive(resume(folder).strategy, turn, log, max_concurrency=3))
@@ -67,7 +67,7 @@ def test_every_ask_is_told_once_and_logged_in_order(tmp_path):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 4), st.data())
-def test_a_run_cut_off_anywhere_ends_as_if_it_had_not_been(tmp_path_factory, count, width, data):
+def test_a_run_cut_off_anywhere_resumes_to_the_same_end(tmp_path_factory, count, width, data):
     folder = folder_of(tmp_path_factory.mktemp("run"), count)
     with EventLog(folder) as log:
         list(drive(resume(folder).strategy, turn, log, max_concurrency=width))
@@ -91,7 +91,7 @@ def test_a_run_cut_off_anywhere_ends_as_if_it_had_not_been(tmp_path_factory, cou
     assert len(played) == len(set(played))
 
 
-def test_a_strategy_that_asks_something_else_is_not_resumed(tmp_path):
+def test_a_strategy_that_requests_other_turns_is_not_resumed(tmp_path):
     folder = folder_of(tmp_path, 3)
     with EventLog(folder) as log:
         list(drive(resume(folder).strategy, turn, log, max_concurrency=1))
@@ -99,7 +99,7 @@ def test_a_strategy_that_asks_something_else_is_not_resumed(tmp_path):
         replay(FixedList(asks(3)[::-1]), read_events(folder))
 
 
-def test_who_fails_stops_the_others_and_keeps_what_ended(tmp_path):
+def test_a_failure_stops_other_turns_and_keeps_finished_ones(tmp_path):
     folder, stopped = folder_of(tmp_path, 6), threading.Event()
 
     def play(ask: Ask) -> Turn:
@@ -165,20 +165,20 @@ def judged(tmp_path: Path, bench: Bench) -> EvalSummary:
     return evaluator.evaluate(asks(1)[0], reports.request())[0]
 
 
-def test_a_judgement_says_in_short_what_the_report_holds(tmp_path):
+def test_a_summary_holds_the_main_fields_of_its_report(tmp_path):
     made = judged(tmp_path, Bench())
     assert (made.verdict, made.speedup, made.low, made.high) == ("correct", 1.42, 1.36, 1.47)
     assert made.labels == ("library_call",)
     assert json.loads((tmp_path / made.report).read_text())["verdict"] == "correct"
 
 
-def test_what_was_judged_before_a_kill_is_not_judged_again(tmp_path):
+def test_work_that_was_judged_before_a_kill_is_not_repeated(tmp_path):
     first, second = Bench(), Bench()
     assert judged(tmp_path, first) == judged(tmp_path, second)
     assert (first.calls, second.calls) == (1, 0)
 
 
-def test_other_work_under_the_same_id_is_judged(tmp_path):
+def test_different_work_under_the_same_id_is_judged(tmp_path):
     judged(tmp_path, Bench())
     candidate = reports.request().candidate
     files = (SourceFile(path="fast.py", text="another"),)
@@ -190,7 +190,7 @@ def test_other_work_under_the_same_id_is_judged(tmp_path):
     assert bench.calls == 1
 
 
-def test_only_our_own_failures_are_repeated(tmp_path):
+def test_only_infrastructure_failures_are_retried(tmp_path):
     lost = InfrastructureError("the supervisor was lost")
     bench = Bench(*[lost] * RETRIES)
     assert judged(tmp_path, bench).verdict == "correct"
@@ -202,13 +202,13 @@ def test_only_our_own_failures_are_repeated(tmp_path):
     assert made.report == ""
 
 
-def test_a_failure_that_stays_is_unjudged_and_never_a_zero(tmp_path):
+def test_a_lasting_infrastructure_failure_is_unjudged(tmp_path):
     bench = Bench(*[InfrastructureError("no room")] * (RETRIES + 1))
     made = judged(tmp_path, bench)
     assert (made.verdict, made.speedup) == ("unjudged", None)
 
 
-def test_a_run_that_ends_repeats_nothing(tmp_path):
+def test_an_ending_run_retries_nothing(tmp_path):
     bench = Bench(*[InfrastructureError("no room")] * (RETRIES + 1))
     judge = AnswerEvaluator(tmp_path, bench, retry_delay_s=60.0)
     judge.stop()
@@ -218,7 +218,7 @@ def test_a_run_that_ends_repeats_nothing(tmp_path):
     assert bench.calls == 0
 
 
-def test_a_machine_that_is_broken_ends_the_run_and_uses_up_nothing(tmp_path):
+def test_a_broken_machine_ends_the_run_without_spending_budget(tmp_path):
     bench = Bench(*[InfrastructureError("quarantined")] * 99)
     judge = AnswerEvaluator(tmp_path, bench, retry_delay_s=0.0)
     for _ in range(MAX_LOST_EVALUATIONS - 1):
@@ -227,14 +227,14 @@ def test_a_machine_that_is_broken_ends_the_run_and_uses_up_nothing(tmp_path):
         judge.evaluate(asks(1)[0], reports.request())
 
 
-def test_two_cannot_work_on_one_run(tmp_path):
+def test_two_processes_cannot_write_one_run(tmp_path):
     folder = folder_of(tmp_path, 1)
     with EventLog(folder), pytest.raises(ConfigError, match="another process works on this run"):
         EventLog(folder)
     EventLog(folder).close()
 
 
-def test_ends_of_lines_that_json_does_not_know_are_part_of_a_source(tmp_path):
+def test_unicode_line_separators_stay_part_of_a_source(tmp_path):
     problem = find_problem("softmax")
     odd = problem.source.model_copy(update={"text": problem.source.text + "# \u2028 \x85\n"})
     made = problem.model_copy(update={"source": odd})
@@ -242,7 +242,7 @@ def test_ends_of_lines_that_json_does_not_know_are_part_of_a_source(tmp_path):
     assert resume(tmp_path).problems == [made]
 
 
-def test_what_was_unjudged_by_our_own_failure_is_judged_again_and_counts_once(tmp_path):
+def test_turns_lost_to_infrastructure_failures_are_repeated_and_count_once(tmp_path):
     folder = folder_of(tmp_path, 3)
 
     def lost(ask: Ask) -> Turn:
@@ -265,7 +265,7 @@ def test_what_was_unjudged_by_our_own_failure_is_judged_again_and_counts_once(tm
     assert resume(folder).waiting == []
 
 
-def test_a_log_that_grew_since_it_was_read_is_not_gone_on_with(tmp_path):
+def test_a_log_that_grew_since_it_was_read_is_not_resumed(tmp_path):
     folder = folder_of(tmp_path, 3)
     ours, theirs = resume(folder), resume(folder)
     with EventLog(folder, theirs.log_bytes) as log:
@@ -284,7 +284,7 @@ def test_a_damaged_problem_is_named_by_file_and_line(tmp_path):
         resume(folder)
 
 
-def test_what_ended_beside_the_turn_at_which_somebody_stopped_is_on_the_disk(tmp_path):
+def test_turns_that_end_with_the_last_read_one_are_on_disk(tmp_path):
     folder, together = folder_of(tmp_path, 6), threading.Barrier(3)
 
     def play(ask: Ask) -> Turn:

@@ -34,7 +34,7 @@ def read(where: Path | str, problems: list[Problem]) -> tuple[dict[str, str], li
     return {ask.id: files[0].text for ask, files in answers.sources.items()}, answers.skipped
 
 
-def test_a_run_folder_of_kernelbench(tmp_path, problems):
+def test_a_kernelbench_run_folder_is_read_as_answers(tmp_path, problems):
     folder = tmp_path / "run"
     folder.mkdir()
     for number, sample in ((12, 0), (12, 3), (2, 0)):
@@ -54,7 +54,7 @@ def test_a_run_folder_of_kernelbench(tmp_path, problems):
     assert "level_3_problem_9_sample_0_kernel.py: no problem of this run" in skipped[0]
 
 
-def test_files_and_folders_by_the_names_of_problems(tmp_path, problems):
+def test_files_and_folders_are_matched_to_problems_by_name(tmp_path, problems):
     folder = tmp_path / "mine"
     (folder / "level2-1").mkdir(parents=True)
     (folder / "level2-1" / "main.py").write_text("folder")
@@ -79,7 +79,7 @@ ROWS: list[Any] = [
 ]
 
 
-def test_lines_of_json_by_any_of_their_names(tmp_path, problems):
+def test_json_lines_are_read_under_any_field_name(tmp_path, problems):
     path = tmp_path / "rows.jsonl"
     lines = [json.dumps(row) for row in ROWS]
     path.write_text("\n".join([*lines[:2], '{"problem": "level2-1", "co', *lines[2:]]))
@@ -95,7 +95,7 @@ def test_lines_of_json_by_any_of_their_names(tmp_path, problems):
         assert any(f"rows.jsonl:{number}" in line and says in line for line in skipped), skipped
 
 
-def test_parquet(tmp_path, problems):
+def test_parquet_rows_are_read_as_answers(tmp_path, problems):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -117,7 +117,7 @@ def test_parquet_without_its_package_says_what_to_install(tmp_path, problems, mo
         read(tmp_path / "rows.parquet", problems)
 
 
-def test_a_run_of_ours(tmp_path, problems):
+def test_a_tilewright_run_is_read_as_answers(tmp_path, problems):
     asked = Ask(id="kernelbench/level1-2#3", problem="kernelbench/level1-2", sample=3)
     kept = EvalSummary(protocol="strict", verdict="correct", report="reports/a.json")
     lost = EvalSummary(protocol="strict", verdict="unjudged")
@@ -151,7 +151,7 @@ def test_one_file_answers_one_problem(tmp_path, problems):
         read(path, problems)
 
 
-def test_nothing_there_is_said_so(tmp_path, problems):
+def test_a_missing_or_empty_source_is_a_config_error(tmp_path, problems):
     with pytest.raises(ConfigError, match="or write `reference`"):
         read(tmp_path / "no", problems)
     (tmp_path / "empty").mkdir()
@@ -181,7 +181,7 @@ def test_a_run_of_several_turns_gives_the_last_answer_of_each_trajectory(tmp_pat
     assert read(run, problems) == ({"kernelbench/level1-2#0": "# 1"}, [])
 
 
-def test_a_report_of_another_version_is_named_and_the_rest_goes_on(tmp_path, problems):
+def test_a_report_of_another_version_is_named_and_the_rest_is_read(tmp_path, problems):
     asked = [
         Ask(id=f"kernelbench/level1-{n}#0", problem=f"kernelbench/level1-{n}") for n in (2, 12)
     ]
@@ -222,7 +222,7 @@ def test_a_run_of_eval_is_one_candidate(tmp_path):
         ({"original_python_code": "other"}, "called its reference"),
     ],
 )
-def test_a_row_that_is_no_candidate_is_named_and_the_rest_goes_on(tmp_path, problems, row, says):
+def test_a_row_without_a_candidate_is_named_and_the_rest_is_read(tmp_path, problems, row, says):
     good = {"level": 1, "problem_id": 2.0, "code": "good", "sample": 0}
     named = {} if "original_python_code" in row else {"problem": "level1-2"}
     path = tmp_path / "rows.jsonl"
@@ -240,7 +240,7 @@ def test_a_task_may_be_named_by_its_group_and_name(tmp_path, problems):
     assert read(path, of_x) == ({"kernelbenchx/Math/add#0": "x = 1"}, [])
 
 
-def test_who_is_no_candidate_failed_by_the_rule_of_its_problem(problems):
+def test_an_invalid_candidate_fails_with_the_tolerance_of_its_problem(problems):
     settings = config.load(overrides=("eval.protocol=official",), environ={})
     tight = problems[0].model_copy(update={"tolerance": 1e-4})
     for problem, tolerance in ((tight, 1e-4), (problems[0], None)):
@@ -293,7 +293,7 @@ def test_a_conversation_answers_the_problem_whose_reference_it_shows(tmp_path, p
         {"problem_id": 7, "code": "x"},
     ],
 )
-def test_an_answer_to_another_problem_is_none_to_the_only_one(tmp_path, problems, row):
+def test_an_answer_to_an_unknown_problem_is_skipped(tmp_path, problems, row):
     path = tmp_path / "rows.jsonl"
     path.write_text(f"{json.dumps(row)}\n{json.dumps({'code': 'mine'})}\n")
     found, skipped = read(path, problems[:1])
@@ -301,7 +301,7 @@ def test_an_answer_to_another_problem_is_none_to_the_only_one(tmp_path, problems
     assert "rows.jsonl:1: no problem of this run is called" in skipped[0]
 
 
-def test_what_a_trajectory_says_last_is_no_answer(tmp_path, problems):
+def test_a_last_turn_without_code_is_no_answer(tmp_path, problems):
     name = "kernelbench/level1-2"
     asks = Ask(id="0", problem=name), Ask(id="1", problem=name, turn=1, role="say")
     kept = EvalSummary(protocol="strict", verdict="correct", report="reports/0.json")
@@ -312,7 +312,7 @@ def test_what_a_trajectory_says_last_is_no_answer(tmp_path, problems):
     assert found == {f"{name}#0": reports.correct().request.candidate.files[0].text}
 
 
-def test_a_folder_with_a_pipe_and_a_link_out_of_it(tmp_path, problems):
+def test_pipes_and_links_out_of_a_folder_are_skipped(tmp_path, problems):
     folder = tmp_path / "mine"
     folder.mkdir()
     os.mkfifo(folder / "level1-2.py")
@@ -325,7 +325,7 @@ def test_a_folder_with_a_pipe_and_a_link_out_of_it(tmp_path, problems):
     assert any("a link out of the folder" in line for line in skipped)
 
 
-def test_half_of_a_surrogate_pair_becomes_a_question_mark(tmp_path, problems):
+def test_a_lone_surrogate_becomes_a_question_mark(tmp_path, problems):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"problem": "level1-2", "code": "# \ud800"}))
     assert read(path, problems) == ({"kernelbench/level1-2#0": "# ?"}, [])

@@ -47,29 +47,29 @@ def texts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", sorted(f"{p}-{n}" for p in FEEDBACK for n in SEEN))
-def test_feedback_is_as_it_was(name):
+def test_feedback_equals_its_golden_text(name):
     assert (GOLDEN / f"{name}.txt").read_text(encoding="utf-8") == texts()[name]
 
 
 @pytest.mark.parametrize("name", sorted(texts()))
-def test_nothing_reveals_seeds_tolerances_or_folders(name):
+def test_feedback_reveals_no_seed_tolerance_or_folder(name):
     text = texts()[name]
     for secret in ("0123456789abcdef", "/tmp/", "/usr/", "allowed one", "tolerance", "float64"):
         assert secret not in text
     assert ("reward" in text) == name.startswith("released_code")
 
 
-def test_a_reply_without_code_is_told_what_is_missing():
+def test_feedback_to_a_reply_without_code_names_what_is_missing():
     said = EvalSummary(protocol="strict", verdict="failed", reason="there is no code block")
     assert "there is no code block" in feedback(Seen(said, None, 0.0), "tilewright", 1200)
 
 
 @given(st.sampled_from(sorted(SEEN)), st.sampled_from(sorted(FEEDBACK)), st.integers(25, 2000))
-def test_no_feedback_is_longer_than_its_budget(name, preset, tokens):
+def test_feedback_stays_within_its_token_budget(name, preset, tokens):
     assert len(feedback(seen(name, preset), preset, tokens)) <= tokens * CHARACTERS_PER_TOKEN
 
 
-def test_of_a_long_traceback_beginning_and_end_are_kept():
+def test_a_long_traceback_keeps_its_beginning_and_end():
     message = "ValueError: first\n" + "frame\n" * 5000 + "last line"
     report = reports.report(Failed(stage="load", reason="exception", message=message))
     judgement = summary_of_report(report, "", 1.0)
@@ -78,7 +78,7 @@ def test_of_a_long_traceback_beginning_and_end_are_kept():
     assert text.endswith("last line")
 
 
-def test_the_verdict_is_the_last_thing_to_be_left_out():
+def test_the_verdict_is_cut_last():
     assert feedback(seen("correct"), "tilewright", 40).startswith("Verdict: correct.")
 
 
@@ -92,7 +92,7 @@ def test_the_verdict_is_the_last_thing_to_be_left_out():
         ("key deadbeefdeadbeef01", "key [...]"),
     ],
 )
-def test_what_is_redacted(text, wanted):
+def test_paths_and_secrets_are_redacted(text, wanted):
     assert redacted(text) == wanted
 
 

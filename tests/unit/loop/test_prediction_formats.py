@@ -58,14 +58,14 @@ def read(
         ("Of integers", "half", "t/half"),
     ],
 )
-def test_an_instruction_tells_the_problem(tmp_path, problems, about, wrapper, found):
+def test_an_instruction_identifies_its_problem(tmp_path, problems, about, wrapper, found):
     asked = ASKED.format(about=about, wrapper=wrapper)
     for row in ({"instruction": asked, "predict": "x = 1", "label": ""}, {"prompt": asked}):
         sources, skipped = read(tmp_path, problems, {"predict": "x = 1", **row})
         assert (sources, skipped) == ({f"tritonbench/{found}#0": "x = 1"}, [])
 
 
-def test_an_instruction_for_another_problem_is_not_for_the_only_one(tmp_path, problems):
+def test_an_instruction_for_an_unknown_problem_is_skipped(tmp_path, problems):
     asked = ASKED.format(about="Takes roots.", wrapper="root")
     for some in (problems, problems[:1]):
         sources, (skipped,) = read(tmp_path, some, {"instruction": asked, "predict": "x = 1"})
@@ -73,7 +73,7 @@ def test_an_instruction_for_another_problem_is_not_for_the_only_one(tmp_path, pr
         assert "no problem of this run is called 'root'" in skipped
 
 
-def test_a_label_is_the_gold_of_its_problem(tmp_path, problems):
+def test_a_label_identifies_the_problem_by_its_gold_source(tmp_path, problems):
     label = "\ndef half(x):\n    return x / 2  # G<|im_end|>\n"
     twin = "def twin(x):\n    return x / 2  # G"
     rows = [
@@ -105,7 +105,7 @@ def test_a_prediction_is_taken_out_of_its_fence(tmp_path, problems, text, code):
     assert list(sources.values()) == [code]
 
 
-def test_of_several_blocks_kernelbenchx_takes_the_first(tmp_path, problems):
+def test_kernelbenchx_predictions_use_the_first_code_block(tmp_path, problems):
     (problem,) = (item for item in problems if item.id.endswith("/sum"))
     problem = problem.model_copy(update={"id": "kernelbenchx/Math/sum", "description": "Sums up."})
     asked = ASKED.format(about="Sums up.", wrapper="sum")
@@ -114,6 +114,6 @@ def test_of_several_blocks_kernelbenchx_takes_the_first(tmp_path, problems):
     assert sources == {"kernelbenchx/Math/sum#0": "x = 1\n"}
 
 
-def test_other_fields_are_taken_as_they_are(tmp_path, problems):
+def test_code_fields_are_used_unchanged(tmp_path, problems):
     sources, _ = read(tmp_path, problems, {"file": "sum.py", "code": "```python\nx = 1\n```"})
     assert list(sources.values()) == ["```python\nx = 1\n```"]

@@ -74,7 +74,7 @@ def test_an_opening_shows_the_reference_and_what_to_define():
     assert "@triton.jit" in text
 
 
-def test_a_prompt_shows_earlier_turns_without_what_was_thought_aloud():
+def test_a_prompt_shows_earlier_turns_without_their_reasoning():
     reply = Reply(text="<think>secret plan</think>my code", reasoning="more")
     shown = Turn(ask=Ask(id="a", problem="p"), reply=reply, feedback="Verdict: failed.")
     messages = conversation(PROBLEM, None, [shown], "Mind the tails.")
@@ -107,7 +107,7 @@ def test_a_reply_without_code_is_a_failed_candidate_and_nothing_is_judged(tmp_pa
     assert bench.calls == 0
 
 
-def test_a_run_is_a_recording(tmp_path):
+def test_a_run_can_be_replayed_as_a_recording(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     _, turns = play(tmp_path / "one", lambda _, ask: f"{ask.turn}{CODE}")
@@ -134,14 +134,14 @@ def test_a_recording_of_another_prompt_warns_once_or_is_refused(tmp_path):
             assert len(said) == 1
 
 
-def test_what_was_not_recorded_is_named(tmp_path):
+def test_a_turn_that_was_not_recorded_is_named(tmp_path):
     play(tmp_path, lambda *_: CODE)
     policy = Recorded(tmp_path)
     with pytest.raises(PolicyError, match="turn 9 was recorded"):
         policy.answer((), Ask(id="x", problem=PROBLEM.id, turn=9))
 
 
-def test_a_run_that_was_cut_asks_the_rest_with_the_same_prompts(tmp_path):
+def test_a_resumed_run_sends_the_remaining_prompts_unchanged(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
     cut.mkdir()
@@ -156,13 +156,13 @@ def test_a_run_that_was_cut_asks_the_rest_with_the_same_prompts(tmp_path):
     assert [turn.ask for turn in again] == [turn.ask for turn in turns]
 
 
-def test_a_run_with_other_settings_is_not_gone_on_with(tmp_path):
+def test_a_run_with_other_settings_is_not_resumed(tmp_path):
     play(tmp_path, lambda *_: CODE, limit=2)
     with pytest.raises(RecordError, match="cannot be resumed"):
         play(tmp_path, lambda *_: CODE, "loop.strategy=best_of_n")
 
 
-def test_an_episode_is_stepped_through_and_masks_what_was_not_judged(tmp_path):
+def test_an_episode_steps_through_turns_and_masks_unjudged_ones(tmp_path):
     environment = environment_of(tmp_path, reports.unjudged(), reports.incorrect())
     with pytest.raises(RuntimeError, match="reset"):
         asyncio.run(environment.step(CODE))
@@ -175,7 +175,7 @@ def test_an_episode_is_stepped_through_and_masks_what_was_not_judged(tmp_path):
     assert len(steps[-1].messages) == 7
 
 
-def test_a_candidate_is_measured_once_more_without_asking_anybody(tmp_path):
+def test_a_candidate_is_measured_again_without_calling_the_model(tmp_path):
     environment = environment_of(tmp_path)
     before = environment.evaluate_reply(Ask(id="a", problem=PROBLEM.id), PROBLEM, Reply(text=CODE))
     player = RolloutWorker(
@@ -185,7 +185,7 @@ def test_a_candidate_is_measured_once_more_without_asking_anybody(tmp_path):
     assert (turn.ask.id, turn.judgements[0].verdict) == ("b", "correct")
 
 
-def test_words_are_asked_for_and_not_judged(tmp_path):
+def test_a_turn_for_text_only_is_not_judged(tmp_path):
     bench = Bench()
     environment = Environment(settings_of(), AnswerEvaluator(tmp_path, bench))
     policy = Scripted(lambda messages, _: messages[-1].text[-5:])
@@ -195,7 +195,7 @@ def test_words_are_asked_for_and_not_judged(tmp_path):
     assert (turn.reply.text, turn.judgements, bench.calls) == ("Why?!"[-5:], (), 0)
 
 
-def test_a_prompt_cannot_show_what_was_not_told(tmp_path):
+def test_a_prompt_cannot_show_an_unfinished_turn(tmp_path):
     player = RolloutWorker(
         environment_of(tmp_path), Scripted(lambda *_: CODE), {PROBLEM.id: PROBLEM}, {}
     )
@@ -211,7 +211,7 @@ def test_the_best_is_correct_and_of_equal_ones_the_first(tmp_path):
     assert len(session.history.turns) == 3
 
 
-def test_a_script_that_is_missing_or_wrong_is_an_error_of_the_model(tmp_path):
+def test_a_missing_or_wrong_script_is_a_policy_error(tmp_path):
     for text, wanted in ((None, "FileNotFound"), ("1/0", "ZeroDivision"), ("x = 1", "no function")):
         path = tmp_path / "policy.py"
         if text is not None:
@@ -220,14 +220,14 @@ def test_a_script_that_is_missing_or_wrong_is_an_error_of_the_model(tmp_path):
             choose_policy(f"scripted:{path}", load(environ={}).model)
 
 
-def test_wall_time_admits_nothing_once_it_is_over():
+def test_no_request_is_admitted_after_the_wall_time_budget():
     purse = BudgetGuard(Budget(), (), lambda _: Usage(turns=1), eval_timeout_s=1.0, wall_s=0.0)
     assert not purse.reserve(Ask(id="a", problem="p"))
     assert purse.lacking == "wall_s"
 
 
 @pytest.mark.parametrize("name", ["softmax", "conv_relu_pool"])
-def test_a_winner_runs_by_itself(name, capsys):
+def test_a_best_candidate_runs_standalone(name, capsys):
     problem = find_problem(name)
     if problem.kind == "module":
         text = problem.source.text + f"\n\n{problem.entry} = Model\n"
@@ -241,7 +241,7 @@ def test_a_winner_runs_by_itself(name, capsys):
     assert capsys.readouterr().out.startswith("agrees; reference ")
 
 
-def test_a_turn_reads_back_as_it_was_written():
+def test_a_turn_survives_its_json():
     reply = Reply(text="x", tokens=(1, 2), logprobs=(-0.5, -1.0))
     turn = Turn(ask=Ask(id="a", problem="p", shown_turns=("b",)), reply=reply, feedback="f")
     assert Turn.model_validate(json.loads(turn.to_json())) == turn
@@ -264,7 +264,7 @@ class Choosy:
         return Reply(text=CODE)
 
 
-def test_a_request_that_is_refused_is_an_unjudged_turn_and_the_others_go_on(tmp_path):
+def test_a_refused_request_is_an_unjudged_turn_and_the_run_continues(tmp_path):
     _, turns = play(tmp_path, Choosy(1, None))
     assert [turn.judgements[0].verdict for turn in turns] == ["correct", "unjudged", "correct"]
     assert "too long" in turns[1].judgements[0].reason
@@ -272,7 +272,7 @@ def test_a_request_that_is_refused_is_an_unjudged_turn_and_the_others_go_on(tmp_
     assert turns[2].ask.shown_turns == (turns[0].ask.id,)
 
 
-def test_what_was_answered_when_a_model_fails_is_on_the_disk(tmp_path):
+def test_finished_turns_are_on_disk_when_a_model_fails(tmp_path):
     settings = settings_of("loop.strategy=best_of_n", "loop.turns=8")
     session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
     environment = environment_of(tmp_path, settings=settings)
@@ -289,7 +289,7 @@ def test_what_was_answered_when_a_model_fails_is_on_the_disk(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["half \ud800 a pair", "\udfff"])
-def test_halves_of_characters_are_no_reason_to_end(tmp_path, text):
+def test_lone_surrogates_in_a_reply_do_not_end_the_run(tmp_path, text):
     _, turns = play(tmp_path, lambda *_: f"{text}\n{CODE}")
     assert [turn.judgements[0].verdict for turn in turns] == ["correct"] * 3
 
@@ -297,7 +297,7 @@ def test_halves_of_characters_are_no_reason_to_end(tmp_path, text):
 @pytest.mark.parametrize(
     "names", [("x" * 300 + ".py", "b.py"), ("m.py", "m.py/x.py"), ("m.py", "m.py")]
 )
-def test_files_that_cannot_lie_together_are_the_replys_own_doing(names):
+def test_conflicting_file_names_of_a_reply_still_make_a_candidate(names):
     text = CODE.replace("```python", f"```python {names[0]}")
     text += f"\n```python {names[1]}\nimport softmax\n```"
     files = parse_reply(text, "softmax").files
@@ -305,7 +305,7 @@ def test_files_that_cannot_lie_together_are_the_replys_own_doing(names):
     Candidate(language="torch", files=files, entry="softmax")
 
 
-def test_episodes_of_one_run_keep_their_reports_apart(tmp_path):
+def test_episodes_of_one_run_have_separate_reports(tmp_path):
     judge = AnswerEvaluator(tmp_path, Bench(), retry_delay_s=0.0)
 
     async def episode():

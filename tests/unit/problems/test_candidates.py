@@ -8,7 +8,7 @@ from tilewright.errors import ConfigError
 from tilewright.problems.candidates import read_files
 
 
-def test_links_are_followed_within_the_folder_alone(tmp_path):
+def test_links_are_followed_only_within_the_folder(tmp_path):
     secret = tmp_path / "secret.py"
     secret.write_text("KEY = 1\n")
     folder = tmp_path / "candidate"

@@ -87,7 +87,7 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
-def test_all_levels_are_fetched_and_a_revision_that_is_not_there_is_named(endpoint, tmp_path):
+def test_all_levels_are_fetched_and_a_missing_revision_is_named(endpoint, tmp_path):
     # A process of its own: the package reads its environment when it is imported.
     environment = {
         **os.environ,

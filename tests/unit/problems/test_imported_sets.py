@@ -70,7 +70,7 @@ def test_kernelbench_is_read_from_a_clone(tmp_path):
     assert {(item.tolerance, item.revision) for item in again.problems} == {(1e-2, "v0")}
 
 
-def test_what_cannot_be_read_is_named_by_file_and_line_and_the_rest_goes_on(tmp_path):
+def test_unreadable_rows_are_named_by_file_and_line_and_the_rest_is_read(tmp_path):
     path = rows(
         tmp_path / "rows.jsonl",
         row(1, 1),
@@ -123,14 +123,14 @@ def test_an_imported_set_has_addresses(tmp_path):
         ("nobench/level1", "neither a file nor a bundled problem"),
     ],
 )
-def test_a_wrong_address_says_what_there_is(tmp_path, address, says):
+def test_a_wrong_address_lists_the_known_ones(tmp_path, address, says):
     found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), "main")
     write_set(tmp_path, "kernelbench", "main", found)
     with pytest.raises(ProblemError, match=says):
         find_one(address, tmp_path)
 
 
-def test_two_revisions_are_told_apart(tmp_path):
+def test_two_revisions_are_distinguished(tmp_path):
     for revision in ("v0", "main"):
         found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), revision)
         write_set(tmp_path, "kernelbench", revision, found)
@@ -140,7 +140,7 @@ def test_two_revisions_are_told_apart(tmp_path):
 
 
 @pytest.mark.parametrize("revision", ["../../x", "a/b", "refs/pr/1", "..", "a@b", "%2F", "v 1"])
-def test_whatever_a_revision_is_called_it_is_found_below_home(tmp_path, revision):
+def test_a_revision_of_any_name_is_stored_under_home(tmp_path, revision):
     home = tmp_path / "one" / "home"
     found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), revision)
     written = write_set(home, "kernelbench", revision, found)
@@ -155,7 +155,7 @@ def test_whatever_a_revision_is_called_it_is_found_below_home(tmp_path, revision
     ["a\nb", "\0", "\udcff", "x" * 300, "\U0001f600" * 30],
     ids=["two lines", "a NUL", "no UTF-8", "long", "long when quoted"],
 )
-def test_what_no_file_can_be_called_is_no_revision(tmp_path, revision):
+def test_a_revision_that_fits_no_file_name_is_refused(tmp_path, revision):
     found = problem_set("kernelbench").read(a_clone(tmp_path / "clone"), "main")
     with pytest.raises(ProblemError, match="--revision"):
         write_set(tmp_path, "kernelbench", revision, found)
@@ -194,7 +194,7 @@ def test_a_folder_of_problem_files_is_a_set(tmp_path, monkeypatch):
         find_problems("empty", tmp_path)
 
 
-def test_a_folder_does_not_hide_what_is_called_like_it(tmp_path, monkeypatch):
+def test_a_local_folder_does_not_hide_a_problem_of_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("softmax", "kernelbench"):
         Path(name).mkdir()
@@ -219,7 +219,7 @@ def test_bundled_problems_and_files_have_addresses_too(tmp_path):
         find_problems(str(path), tmp_path)
 
 
-def test_an_empty_import_keeps_nothing(tmp_path):
+def test_an_empty_import_writes_nothing(tmp_path):
     with pytest.raises(ProblemError, match=r"rows\.jsonl:3"):
         write_set(tmp_path, "kernelbench", "x", Found(skipped=["rows.jsonl:3: not JSON"]))
     assert imported(tmp_path) == []
@@ -228,12 +228,12 @@ def test_an_empty_import_keeps_nothing(tmp_path):
             problem_set(name).read(tmp_path, "x")
 
 
-def test_without_the_package_or_the_network_the_hub_says_which_path_to_give(tmp_path):
+def test_without_package_or_network_the_hub_names_the_path_option(tmp_path):
     with pytest.raises((ConfigError, ProblemError), match="--from PATH"):
         hub.fetch(Hub("nobody/nothing", "main"), "main", tmp_path)
 
 
-def test_kernelbenchx_is_read_with_its_categories(tmp_path):
+def test_kernelbenchx_is_read_with_categories(tmp_path):
     gold = tmp_path / "data" / "kernelbenchx" / "Activation"
     gold.mkdir(parents=True)
     (tmp_path / "utils").mkdir()

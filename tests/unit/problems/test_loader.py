@@ -118,7 +118,7 @@ def test_names_may_be_bound_in_any_way():
         ("CASES = ", "OTHER = ", "CASES must be a list of dicts with at least one case"),
     ],
 )
-def test_what_is_wrong_is_named(old, new, message):
+def test_the_error_of_a_problem_file_is_named(old, new, message):
     assert old in FUNCTION
 
     with pytest.raises(ProblemError, match=r"^file\.py") as caught:
@@ -145,7 +145,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=30).map("".join))
-def test_no_text_does_worse_than_be_refused(text):
+def test_arbitrary_text_is_read_or_refused(text):
     try:
         problem = parse(f"CASES = [{{'n': 1}}]\n{text}")
     except ProblemError as error:
@@ -182,7 +182,7 @@ def test_bundled_problems_are_found_by_name():
 
 
 @pytest.mark.parametrize("address", ["nothing", "bundled/nothing", "", "../softmax", "/nowhere"])
-def test_an_unknown_address_lists_what_there_is(address):
+def test_an_unknown_address_lists_the_bundled_problems(address):
     with pytest.raises(ProblemError, match="bundled: add_relu, "):
         find_problem(address)
 
@@ -256,7 +256,7 @@ def test_a_literal_that_no_record_can_hold_is_refused(literal):
         parse_problem(text, "p", "p", "p.py")
 
 
-def test_a_file_whose_name_is_no_text_is_refused(tmp_path):
+def test_a_file_name_that_is_not_utf8_is_refused(tmp_path):
     path = tmp_path / os.fsdecode(b"p\xff.py")
     path.write_text(FUNCTION)
     with pytest.raises(ProblemError, match="not UTF-8; rename it"):

@@ -63,7 +63,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, "", "{", '{"verdict": 1}', "[" * 100_000, "\udcff"])
-def test_what_is_no_report_is_refused_by_its_path(tmp_path, content):
+def test_a_file_that_is_no_report_is_refused_by_its_path(tmp_path, content):
     if content is not None:
         (tmp_path / "report.json").write_bytes(content.encode(errors="surrogateescape"))
 
@@ -73,7 +73,7 @@ def test_what_is_no_report_is_refused_by_its_path(tmp_path, content):
         read_report(tmp_path / "report.json")
 
 
-def test_the_key_of_work_leaves_out_the_seed_alone():
+def test_the_key_of_work_depends_on_everything_but_the_seed():
     seeded = REQUEST.model_copy(update={"seed": "1" * 32})
     key = work_key(REQUEST, HERE, "0.1.0")
 
@@ -84,7 +84,7 @@ def test_the_key_of_work_leaves_out_the_seed_alone():
     assert len({key, *keys, work_key(REQUEST, HERE, "0.2.0")}) == 4
 
 
-def test_what_is_remembered_is_found(tmp_path):
+def test_a_remembered_report_is_found(tmp_path):
     assert lookup(tmp_path, KEY) is None
     remember(tmp_path, KEY, report())
 
@@ -93,7 +93,7 @@ def test_what_is_remembered_is_found(tmp_path):
     assert [path.name for path in (tmp_path / "reports" / "ab").iterdir()] == [f"{KEY}.json"]
 
 
-def test_what_was_not_judged_is_not_remembered(tmp_path):
+def test_an_unjudged_report_is_not_remembered(tmp_path):
     remember(tmp_path, KEY, report(Unjudged(reason="no_device", message="m")))
 
     assert lookup(tmp_path, KEY) is None
@@ -107,7 +107,7 @@ def test_a_damaged_entry_counts_as_absent(tmp_path, content):
     assert lookup(tmp_path, KEY) is None
 
 
-def test_a_store_that_cannot_be_written_says_so(tmp_path):
+def test_a_report_cache_that_cannot_be_written_raises(tmp_path):
     (tmp_path / "reports").write_text("")
 
     with pytest.raises(OSError, match="reports"):

@@ -74,7 +74,7 @@ def test_a_source_file_has_a_plain_relative_path(name):
         SourceFile(path=name, text="")
 
 
-def test_a_record_is_frozen_and_closed():
+def test_a_record_is_frozen_and_refuses_unknown_fields():
     with pytest.raises(ValidationError, match="frozen"):
         CANDIDATE.entry = "other"  # type: ignore[misc]
     with pytest.raises(ValidationError, match="Extra inputs"):
@@ -179,7 +179,7 @@ def test_damaged_text_is_refused(text):
         EvalReport.from_json(text)
 
 
-def test_bytes_that_are_no_text_are_refused():
+def test_bytes_that_are_not_utf8_are_refused():
     with pytest.raises(errors.RecordError):
         EvalReport.from_json(b"\xff\xfe\x00")
 

@@ -71,7 +71,7 @@ def test_findings_and_labels_of_old_turns_have_their_present_names():
     assert made.turn.judgements[0].labels == ("not_timed", "short_call")
 
 
-def test_a_damaged_report_of_version_1_is_refused_and_says_where():
+def test_a_damaged_report_of_version_1_is_refused_with_its_field():
     document = json.loads((VERSION_1 / "eval_correct.json").read_text(encoding="utf-8"))
     document["comparisons"][0]["candidate"]["median_us"] = "soon"
 
@@ -79,7 +79,7 @@ def test_a_damaged_report_of_version_1_is_refused_and_says_where():
         EvalReport.from_json(json.dumps(document))
 
 
-def test_a_report_that_holds_an_old_and_a_new_name_keeps_its_defect():
+def test_an_unknown_field_of_a_version_1_report_is_refused():
     document = json.loads((VERSION_1 / "eval_correct.json").read_text(encoding="utf-8"))
     document["unheard_of"] = 1
 
@@ -88,7 +88,7 @@ def test_a_report_that_holds_an_old_and_a_new_name_keeps_its_defect():
         EvalReport.from_json(json.dumps(document))
 
 
-def test_no_old_name_is_a_present_one():
+def test_no_old_name_is_also_a_new_name():
     for names in FIELDS.values():
         assert not set(names) & set(names.values())
     for fields in VALUES.values():

@@ -96,7 +96,7 @@ def test_groups_are_levels_and_categories():
     assert group_of("bundled/softmax") == group_of("softmax") == ""
 
 
-def test_the_numbers_count_what_was_judged_and_say_what_was_not():
+def test_the_numbers_count_judged_candidates_and_name_the_rest():
     summary = summary_of(turns(60))
     strict = summary["protocols"]["strict"]
     assert strict["verdicts"] == {
@@ -112,14 +112,14 @@ def test_the_numbers_count_what_was_judged_and_say_what_was_not():
     assert summary["flips"] == []
 
 
-def test_nothing_judged_has_no_numbers():
+def test_a_run_without_judged_candidates_has_no_numbers():
     summary = summary_of(turns(6, verdict="unjudged", speedup=None, low=None, high=None))
     assert summary["protocols"]["strict"]["judged"] == 0
     assert "fast_p" not in summary["protocols"]["strict"]
     assert summary_of([])["protocols"] == {}
 
 
-def test_a_flip_says_why_the_stricter_one_says_no():
+def test_a_flip_names_the_reason_of_the_stricter_protocol():
     made = Turn(
         ask=Ask(id="a#0", problem="a"),
         judgements=(
@@ -132,7 +132,7 @@ def test_a_flip_says_why_the_stricter_one_says_no():
     assert (flip["ask"], flip["cause"], flip["why"]) == ("a#0", "", "input_mutation")
 
 
-def test_what_a_candidate_wrote_stays_data(tmp_path):
+def test_candidate_text_stays_data_in_the_page(tmp_path):
     text = page(document(gather([with_report(tmp_path / "run")]), HOSTILE))
     assert HOSTILE not in text
     assert text.count("</script>") == 2
@@ -143,14 +143,14 @@ def test_what_a_candidate_wrote_stays_data(tmp_path):
     assert "https://" not in text
 
 
-def test_a_spreadsheet_runs_nothing_either(tmp_path):
+def test_candidate_text_is_no_formula_in_a_spreadsheet(tmp_path):
     gathered = gather([with_report(tmp_path / "run", "=HYPERLINK(1)")])
     (row,) = csv.DictReader(io.StringIO(as_csv(gathered)))
     assert (row["run"], row["reason"]) == ("'=HYPERLINK(1)", "'=HYPERLINK(1)")
     assert "\\|" in as_markdown(gather([a_run(tmp_path / "b", turns(6), name="a|b")]), "t")
 
 
-def test_each_line_of_the_csv_says_how_to_judge_it_again(tmp_path):
+def test_each_csv_line_has_the_command_that_repeats_it(tmp_path):
     run = with_report(tmp_path / "a run")
     (row,) = csv.DictReader(io.StringIO(as_csv(gather([run]))))
     assert shlex.split(row["again"])[:3] == ["tilewright", "eval", "--from-report"]
@@ -168,14 +168,14 @@ def test_several_runs_make_a_leaderboard_of_the_same_problems_protocols_and_devi
             gather([one, third])
 
 
-def test_problems_that_are_only_called_alike_make_no_leaderboard(tmp_path):
+def test_different_problems_of_one_name_make_no_leaderboard(tmp_path):
     one, two = a_run(tmp_path / "1", turns(6)), a_run(tmp_path / "2", turns(6))
     (two / "problems.jsonl").write_text('{"another": "revision"}\n')
     with pytest.raises(ConfigError, match="called alike and are not the same"):
         gather([one, two])
 
 
-def test_a_persons_judgement_stands_beside_the_verdict(tmp_path):
+def test_an_annotation_is_shown_with_its_verdict(tmp_path):
     run = a_run(tmp_path / "1", turns(6))
     annotate([run], "kernelbench/level3-2#0", "the reference is wrong here")
     annotate([run, run], "kernelbench/level1-0#0", "fine")
@@ -247,7 +247,7 @@ def test_flips_are_counted_by_kind_and_few_are_listed(tmp_path):
     assert "200 more are in report.csv." in as_markdown(gathered, "t")
 
 
-def test_the_whole_are_few_and_the_odd_ones_come_first(tmp_path):
+def test_few_reports_are_kept_whole_and_unusual_ones_come_first(tmp_path):
     run = tmp_path / "1"
     made = [
         Turn(
@@ -272,7 +272,7 @@ def test_the_whole_are_few_and_the_odd_ones_come_first(tmp_path):
     assert len(gather([run], full=True).whole) == MAX_WHOLE_REPORTS * 2
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path):
+def test_unreadable_lines_are_named_and_the_rest_is_shown(tmp_path):
     run = a_run(tmp_path / "run", turns(6, report="reports/a.json"))
     (run / "reports").mkdir()
     text = sample_reports.correct().to_json()
@@ -287,7 +287,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path):
     assert any("a.json: " in line and "schema version 7" in line for line in gathered.skipped)
 
 
-def test_a_leaderboard_leaves_out_what_any_of_its_runs_knows_to_be_weak(tmp_path):
+def test_a_leaderboard_leaves_out_problems_that_any_run_marks_as_weak(tmp_path):
     weak = {"kernelbench/level1-0": ("zeros",)}
     one = a_run(tmp_path / "one", turns(12))
     two = a_run(tmp_path / "two", turns(12), unsound_problems=weak)
@@ -296,14 +296,14 @@ def test_a_leaderboard_leaves_out_what_any_of_its_runs_knows_to_be_weak(tmp_path
         assert run.summary["protocols"]["official"]["weak_left_out"] == 0
 
 
-def test_runs_of_one_name_are_told_apart_and_protocols_may_be_in_any_order(tmp_path):
+def test_runs_of_one_name_are_distinguished_in_any_protocol_order(tmp_path):
     one = a_run(tmp_path / "one", turns(6))
     two = a_run(tmp_path / "two", turns(6), protocols=("official", "strict"))
     names = [run["name"] for run in document(gather([one, two]), "t")["runs"]]
     assert names == [f"somebody ({one})", f"somebody ({two})"]
 
 
-def test_a_run_that_is_not_over_says_so(tmp_path):
+def test_an_unfinished_run_shows_how_much_is_left(tmp_path):
     run = a_run(tmp_path / "one", turns(2))
     (run / "candidates.jsonl").write_text("{}\n" * 5)
     assert document(gather([run]), "t")["runs"][0]["left"] == 3

@@ -36,7 +36,7 @@ def test_a_problem_without_a_candidate_counts_as_not_correct(tmp_path):
     assert (run.left, run.summary["unanswered"]) == (3, 6)
 
 
-def test_what_is_right_and_was_not_timed_is_not_said_to_be_slow(tmp_path):
+def test_untimed_correct_candidates_are_not_reported_as_slow(tmp_path):
     made = turns(6, verdict="correct", speedup=None, low=None, high=None)
     gathered = gather([a_run(tmp_path / "run", [*made, *turns(12)[10:]], name="somebody")])
     numbers = gathered.runs[0].summary["protocols"]["strict"]
@@ -47,7 +47,7 @@ def test_what_is_right_and_was_not_timed_is_not_said_to_be_slow(tmp_path):
     assert "last turn of each trajectory: correct 57.1%\n" in text
 
 
-def test_who_is_slowest_and_who_is_fastest_is_among_those_in_full(tmp_path):
+def test_the_slowest_and_fastest_candidates_are_kept_whole(tmp_path):
     speeds = {700: 0.001, 701: 55.0}
     made = [
         Turn(
@@ -79,7 +79,7 @@ def test_who_is_slowest_and_who_is_fastest_is_among_those_in_full(tmp_path):
     assert len(_kept(runs[1], shown, 500)) <= 500
 
 
-def test_curves_and_whose_it_is_stand_in_the_page(tmp_path):
+def test_learning_curves_and_explained_deviance_are_in_the_page(tmp_path):
     made = [
         turn.model_copy(update={"ask": turn.ask.model_copy(update={"turn": n % 2})})
         for n, turn in enumerate(turns(12))

@@ -42,14 +42,14 @@ def test_golden_returns(rewards, gamma, wanted):
     near(discounted(masked([rewards]), gamma=gamma), [wanted])
 
 
-def test_an_unjudged_turn_takes_the_earlier_ones_along_or_the_whole_trajectory():
+def test_an_unjudged_turn_excludes_earlier_turns_or_the_trajectory():
     rewards = masked([[1.0, None, 2.0], [1.0, 1.0, 1.0]])
     near(discounted(rewards), [[None, None, 2.0], [3.0, 2.0, 1.0]])
     near(discounted(rewards, unjudged="trajectory"), [[None] * 3, [3.0, 2.0, 1.0]])
     assert of_trajectories(rewards).known.tolist() == [False, True]
 
 
-def test_an_absent_turn_has_no_return_and_takes_none_away():
+def test_an_absent_turn_has_no_return_and_excludes_no_other():
     rewards = masked([[1.0, 2.0, None], [None, 4.0, 1.0]])
     present = torch.tensor([[True, True, False], [False, True, True]])
     near(discounted(rewards, present), [[3.0, 2.0, None], [None, 5.0, 1.0]])
@@ -64,7 +64,7 @@ def test_a_trajectory_without_turns_has_no_return():
     assert not discounted(masked([[None, None]]), nothing).known.any()
 
 
-def test_returns_refuse_what_makes_no_sense():
+def test_returns_refuse_invalid_arguments():
     rewards = masked([[1.0, 2.0]])
     with pytest.raises(ConfigError, match="gamma"):
         discounted(rewards, gamma=1.5)
@@ -76,7 +76,7 @@ def test_returns_refuse_what_makes_no_sense():
         discounted(Masked(torch.ones(2), torch.ones(2, dtype=torch.bool)))
 
 
-def test_known_values_are_numbers():
+def test_a_known_value_must_be_a_number():
     known = torch.tensor([True, False])
     Masked(torch.tensor([1.0, math.nan]), known)
     with pytest.raises(RecordError, match="finite"):
@@ -124,7 +124,7 @@ def test_grpo_over_the_standard_deviation(ddof):
 @pytest.mark.parametrize(
     ("singleton_advantage", "wanted"), [("return", 2.0), ("zero", 0.0), ("none", None)]
 )
-def test_who_is_alone(singleton_advantage, wanted):
+def test_a_group_of_one_gets_the_configured_advantage(singleton_advantage, wanted):
     table, group = one_group([2.0, None])
     for found in (
         leave_one_out(table, group, singleton_advantage=singleton_advantage),
@@ -145,7 +145,7 @@ def test_a_prompt_that_is_drawn_twice_makes_two_groups_and_so_does_each_turn():
     assert listed(leave_one_out(returns, groups)) == [[2.0, -4.0], [9.0, 9.0], [-2.0, 4.0]]
 
 
-def test_advantages_refuse_what_makes_no_sense():
+def test_advantages_refuse_invalid_arguments():
     table, group = one_group([1.0, 2.0])
     with pytest.raises(RecordError, match="integers"):
         leave_one_out(table, group.to(torch.float32))

@@ -57,7 +57,7 @@ def test_row_weights_of_each_aggregation():
         assert weights.tolist() == pytest.approx(wanted), aggregation
 
 
-def test_rows_that_fill_up_a_batch_count_nowhere():
+def test_padding_rows_count_nowhere():
     padded = torch.tensor([2, 3, 1, 0, 0])
     for aggregation in ("seq-mean-token-sum", "seq-mean-token-mean", "token-mean"):
         for denominator in ("kept", "all"):
@@ -67,7 +67,7 @@ def test_rows_that_fill_up_a_batch_count_nowhere():
             assert weights[3:].tolist() == [0.0, 0.0]
 
 
-def test_row_weights_refuse_what_makes_no_sense():
+def test_row_weights_refuse_invalid_arguments():
     for options in (
         {"scale": 0.0},
         {"denominator": "planned"},
@@ -101,11 +101,11 @@ def test_clips_and_dual_clip(ratio, advantage, wanted):
     assert loss_of(ratio, advantage) == pytest.approx(wanted)
 
 
-def test_without_dual_clip_a_bad_token_costs_what_its_ratio_says():
+def test_without_dual_clip_the_loss_grows_with_the_ratio():
     assert loss_of(4.0, -2.0, dual_clip=None) == pytest.approx(8.0)
 
 
-def test_dual_clip_is_the_largest_ratio_of_other_packages():
+def test_dual_clip_equals_the_ratio_limit_of_other_packages():
     """TRL's delta caps the ratio first: the same, where it lies above the upper clip."""
     for ratio in (0.1, 0.8, 1.0, 1.28, 2.0, 3.0, 7.0):
         for advantage in (-2.0, 0.0, 1.5):
@@ -115,7 +115,7 @@ def test_dual_clip_is_the_largest_ratio_of_other_packages():
             assert loss_of(ratio, advantage) == pytest.approx(wanted)
 
 
-def test_no_gradient_is_lost_to_overflow_or_leaks_through_masks():
+def test_gradients_survive_overflow_and_do_not_leak_through_masks():
     now = torch.tensor([[300.0, math.nan, 0.5]], dtype=torch.float64, requires_grad=True)
     before = torch.tensor([[0.0, math.nan, 0.5]], dtype=torch.float64)
     tokens = torch.tensor([[True, False, True]])
@@ -144,7 +144,7 @@ def test_an_engines_normaliser_cancels():
         assert each.sum().item() == pytest.approx(wanted.item(), rel=1e-12)
 
 
-def test_the_loss_refuses_what_makes_no_sense():
+def test_the_loss_refuses_invalid_arguments():
     now = torch.zeros(3, 3)
     for options in ({"clip_low": -0.1}, {"clip_low": 1.5}, {"clip_high": -1.0}, {"dual_clip": 1.0}):
         with pytest.raises(ConfigError, match="clip"):

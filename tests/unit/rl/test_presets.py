@@ -131,7 +131,7 @@ def test_the_estimator_of_the_paper():
     assert found.weights.tolist() == [[1 / 4000] * 2] * 2
 
 
-def test_what_rejection_drops_stays_in_the_baseline_and_leaves_the_denominator():
+def test_rejected_rows_stay_in_the_baseline_and_leave_the_denominator():
     turns = batch([[2.0, 3.0], [0.0, 1.0]], coverage=[[1.0, 0.1], [1.0, 1.0]])
     found = rows(turns, small(PAPER), shift=1.0)
     assert found.advantages.tolist() == [[4.0, 2.0], [-4.0, -2.0]]
@@ -148,7 +148,7 @@ def test_what_rejection_drops_stays_in_the_baseline_and_leaves_the_denominator()
     assert dropped.tolist() == [[False, True], [True, True]]
 
 
-def test_ours_divides_by_what_was_planned_and_learns_nothing_from_who_is_alone():
+def test_the_tilewright_preset_divides_by_planned_tokens_and_skips_groups_of_one():
     found = rows(batch([[2.0, 3.0], [None, 1.0]]), small(TILEWRIGHT))
     assert found.tokens.any(-1).tolist() == [[False, True], [False, True]]
     assert found.weights.tolist() == [[0.0, 1 / 4000]] * 2
@@ -156,7 +156,7 @@ def test_ours_divides_by_what_was_planned_and_learns_nothing_from_who_is_alone()
     assert listed(paper.advantages) == [[5.0, 2.0], [None, -2.0]]
 
 
-def test_the_filters_of_the_code_leave_loss_and_baseline():
+def test_filters_of_the_released_code_remove_rows_from_loss_and_baseline():
     rewards = [[1.0, 0.0], [1.0, 2.0], [0.0, 0.0], [0.0, 3.0]]
     found = estimate_turns(batch(rewards), with_section(RELEASED_CODE, "sampling", rollouts=4))
     assert found.filtered.tolist() == [[False, True], [False] * 2, [False] * 2, [False] * 2]
@@ -171,7 +171,7 @@ def test_the_filters_of_the_code_leave_loss_and_baseline():
     assert not lost.filtered.any()
 
 
-def test_an_unjudged_turn_takes_what_the_preset_says():
+def test_an_unjudged_turn_excludes_the_turns_that_the_preset_names():
     turns = batch([[1.0, None, 2.0], [1.0, 1.0, 1.0]])
     assert listed(estimate_turns(turns, PAPER).returns)[0] == [None, None, 2.0]
     released = with_section(RELEASED_CODE, "filters", zero_variance=False)
@@ -188,26 +188,26 @@ def test_an_unjudged_turn_takes_what_the_preset_says():
         ("reinforce", [[5.0, 3.0], [1.0, 1.0]]),
     ],
 )
-def test_every_estimator(estimator, wanted):
+def test_every_estimator_gives_its_known_advantages(estimator, wanted):
     chosen = with_section(PAPER, "advantage", estimator=estimator)
     found = estimate_turns(batch([[2.0, 3.0], [0.0, 1.0]]), chosen)
     assert listed(found.advantages) == wanted
 
 
-def test_rloo_leaves_out_whole_trajectories_that_were_not_judged_throughout():
+def test_rloo_leaves_out_trajectories_with_an_unjudged_turn():
     chosen = with_section(PAPER, "advantage", estimator="rloo")
     found = estimate_turns(batch([[2.0, 3.0], [0.0, 1.0], [None, 9.0]]), chosen)
     assert listed(found.advantages) == [[4.0, 4.0], [-4.0, -4.0], [None, None]]
 
 
-def test_a_token_mean_is_planned_in_tokens():
+def test_a_token_mean_divides_by_planned_tokens():
     chosen = with_section(small(TILEWRIGHT), "loss", aggregation="token-mean", scale=1.0)
     chosen = with_section(chosen, "sampling", reply_tokens=10)
     found = rows(batch([[2.0, 3.0], [0.0, 1.0]]), chosen)
     assert found.weights.tolist() == [[1 / 40] * 2] * 2
 
 
-def test_nothing_left_raises():
+def test_a_batch_without_remaining_rows_raises():
     turns = batch([[2.0, 3.0], [0.0, 1.0]], coverage=[[0.0, 0.0], [0.0, 0.0]])
     turns = Turns(
         turns.prompts,

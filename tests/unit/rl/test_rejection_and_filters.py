@@ -84,7 +84,7 @@ def test_the_arithmetic_mean_is_of_ratios():
     assert kept(pair, mean="geometric", level="trajectory") == [[False], [True]]
 
 
-def test_the_veto_looks_down_only_and_at_its_own_turn():
+def test_the_veto_uses_low_ratios_of_its_own_turn_only():
     down, up = math.log(9e-5), 11.0
     wide = {"low": 1e-9, "high": 1e9, "level": "trajectory"}
     assert kept([[[down, 0.0], [0.0]], [[up, 0.0], [0.0]]], **wide) == [[False, True], [True, True]]
@@ -96,7 +96,7 @@ def test_the_veto_looks_down_only_and_at_its_own_turn():
     ]
 
 
-def test_what_the_trainer_rules_out_is_rejected_and_what_is_no_number_raises():
+def test_impossible_tokens_are_rejected_and_invalid_numbers_raise():
     assert kept([[[-math.inf, 0.0]], [[0.0]]]) == [[False], [True]]
     for mean in ("geometric", "arithmetic"):
         assert kept([[[-math.inf]], [[0.0]]], mean=mean, min_ratio=None) == [[False], [True]]
@@ -118,7 +118,7 @@ def test_an_empty_batch_raises():
         reject(nothing, nothing, nothing.bool())
 
 
-def test_off_keeps_everything_and_settings_are_checked():
+def test_rejection_can_be_off_and_its_settings_are_checked():
     assert kept([[[5.0, -20.0]]], level="off") == [[True]]
     logs, generated = trajectories([[0.0]])
     for options in (
@@ -135,7 +135,7 @@ def test_off_keeps_everything_and_settings_are_checked():
         reject(logs, logs[:, :, :0], generated)
 
 
-def test_a_batch_larger_than_a_block_is_the_same():
+def test_a_batch_larger_than_a_block_gives_the_same_result():
     draw = torch.Generator().manual_seed(1)
     before = torch.randn(40, 2, 3000, generator=draw) * 1e-2
     generated = torch.rand(40, 2, 3000, generator=draw) < 0.5
@@ -155,7 +155,7 @@ def test_golden_chances_of_profiling(coverage, wanted):
     assert keep_chance(share, mode="off").item() == 1.0
 
 
-def test_golden_draw():
+def test_golden_uniform_number():
     assert uniform(0, "p3.0", 2, 1) == pytest.approx(0.37188172, abs=5e-9)
     assert uniforms(0, [("p3.0", 2), ("p4.0", 0)], 3)[0, 1].item() == uniform(0, "p3.0", 2, 1)
     assert uniforms(0, [], 3).shape == (0, 3)
@@ -199,7 +199,7 @@ def test_golden_rewards(correct, speedup, coverage, paper):
         EvalSummary(protocol="strict", verdict="unjudged"),
     ],
 )
-def test_a_presets_reward_is_the_rule_of_that_name(name, judgement):
+def test_the_reward_of_a_preset_is_the_rule_of_that_name(name, judgement):
     chosen = PRESETS[name].reward
     speed = judgement.speedup if chosen.speedup_estimate == "estimate" else judgement.low
     judged = judgement.verdict != "unjudged"
@@ -214,7 +214,7 @@ def test_a_presets_reward_is_the_rule_of_that_name(name, judgement):
     assert value == pytest.approx(REWARDS[name](judgement))
 
 
-def test_a_relapse_is_dropped_and_what_was_not_judged_is_none():
+def test_a_regressed_turn_is_dropped_and_unjudged_turns_are_no_regression():
     table = masked([[0.0, 1.0, 0.0, 2.0, -1.0], [None, 0.0, None, 1.0, None]])
     assert no_regress(table).tolist() == [[True, True, False, True, False], [True] * 5]
 
@@ -235,7 +235,7 @@ def test_prompts_without_variance_are_dropped():
         spread_prompts(table, prompts, least_std=-1.0)
 
 
-def test_the_last_reward_is_of_the_last_turn_that_is_there():
+def test_the_last_reward_is_of_the_last_present_turn():
     table = masked([[1.0, 2.0, None], [1.0, 2.0, None], [None, None, None]])
     present = torch.tensor([[True, True, False], [True, True, True], [False, False, False]])
     found = last_rewards(table, present)

@@ -62,7 +62,7 @@ def a_training(folder, batches):
     return folder
 
 
-def test_places_of_turns():
+def test_a_turn_id_gives_batch_group_sample_and_turn():
     ask = Ask(id="step00003/set/p.1#2.0", problem="set/p", sample=99)
     assert place_of(ask) == Place("step00003", "step00003/set/p.1", 2, 0)
     assert place_of(Ask(id="set/p#4.1", problem="set/p", sample=4, turn=1)) == Place(
@@ -90,7 +90,7 @@ def test_rewards_returns_and_advantages_are_those_of_the_preset(tmp_path):
 @pytest.mark.reads_settings
 @pytest.mark.parametrize("chosen", [PAPER, RELEASED_CODE, TILEWRIGHT], ids=lambda p: p.name)
 @pytest.mark.parametrize("item", [FAST, LAZY, WRONG, DECOY, LOST, said(), said("failed")])
-def test_a_replayed_reward_is_that_of_its_name(tmp_path, chosen, item):
+def test_a_replayed_reward_equals_the_rule_of_its_name(tmp_path, chosen, item):
     """`RewardSection` and the functions of `scoring.rewards` say the same."""
     a_training(tmp_path, {"step0": {"p.0": [[item], [FAST]]}})
     (batch,) = read_batches(tmp_path)
@@ -98,7 +98,7 @@ def test_a_replayed_reward_is_that_of_its_name(tmp_path, chosen, item):
     assert found["reward"] == pytest.approx(REWARDS[chosen.name](item))
 
 
-def test_masks_say_why_a_turn_is_out(tmp_path):
+def test_masks_name_the_reason_of_each_excluded_turn(tmp_path):
     turns = [[FAST, LOST, FAST], [WRONG, LAZY, FAST], [FAST, FAST, None]]
     a_training(tmp_path, {"step00000": {"p.0": turns}, "score00000": {"p.0": [[FAST]]}})
     (batch,) = read_batches(tmp_path)
@@ -127,7 +127,7 @@ def test_groups_are_of_a_batch_and_an_occurrence(tmp_path):
     assert values == pytest.approx([3.9, -3.9, 0.0, 0.0])
 
 
-def test_a_view_without_checks_pays_what_was_measured(tmp_path):
+def test_rewards_without_checks_use_the_measured_speedup(tmp_path):
     assert without_checks(DECOY).speedup == 9.0
     assert without_checks(WRONG) is WRONG
     a_training(tmp_path, {"step0": {"p.0": [[DECOY], [WRONG]]}})
@@ -154,7 +154,7 @@ def test_a_rejected_report_keeps_its_measured_speed():
     assert measured(reports.rejected()) is None
 
 
-def test_a_log_of_earlier_has_it_in_its_reports(tmp_path):
+def test_an_older_log_takes_the_measured_speedup_from_its_reports(tmp_path):
     script = (a_decoy(), reports.incorrect())
     play(tmp_path, lambda *_: CODE, "loop.turns=1", "loop.samples=2", script=script)
     log = tmp_path / "events.jsonl"
@@ -171,7 +171,7 @@ def invoke(*words):
     return CliRunner().invoke(cli, ["train", "replay", *map(str, words)])
 
 
-def test_the_verb_compares_presets(tmp_path):
+def test_the_replay_command_compares_presets(tmp_path):
     a_training(tmp_path, {"step0": {"p.0": [[FAST, WRONG], [WRONG, LAZY]]}})
     result = invoke(tmp_path)
     assert result.exit_code == 0, result.output
@@ -185,7 +185,7 @@ def test_the_verb_compares_presets(tmp_path):
     assert len(found["presets"]["paper"]["batches"][0]["by_turn"]) == 2
 
 
-def test_the_seed_is_that_of_the_training(tmp_path):
+def test_the_replay_uses_the_seed_of_the_training(tmp_path):
     a_training(tmp_path, {"step0": {"p.0": [[FAST]]}})
     (tmp_path / "run.yaml").write_text("seed: 11\n")
     assert json.loads(invoke(tmp_path, "--json").stdout)["seed"] == 11
@@ -203,11 +203,11 @@ def test_a_dry_run_prints_formulas_and_masks(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", BEGUN.model_dump_json() + "\n"])
-def test_what_is_no_run_is_said(tmp_path, content):
+def test_a_folder_without_a_run_has_its_exit_code(tmp_path, content):
     (tmp_path / "events.jsonl").write_text(content)
     assert invoke(tmp_path).exit_code == 6
     assert invoke(tmp_path / "nowhere").exit_code == 6
 
 
-def test_the_settings_of_rewards_default_to_ours():
+def test_the_default_reward_is_tilewright():
     assert load(environ={}).reward.name == "tilewright"

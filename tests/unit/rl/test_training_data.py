@@ -34,7 +34,7 @@ def turn_of(ask, verdict="failed"):
     return Turn(ask=ask, judgements=(EvalSummary(protocol="strict", verdict=verdict),))
 
 
-def test_problems_are_drawn_all_before_any_comes_again():
+def test_every_problem_is_drawn_before_any_repeats():
     names = ["a", "b", "c", "d", "e"]
     drawn = [name for step in range(5) for name in drawn_problems(names, 3, step, seed=1)]
     assert [sorted(drawn[start : start + 5]) for start in (0, 5, 10)] == [names] * 3
@@ -58,7 +58,7 @@ def lockstep(turns=2, shown=lambda _, earlier: tuple(earlier)):
     return LockstepStrategy(trajectories_of("step00000", ["a", "b"], 2, 0), turns, shown)
 
 
-def test_no_turn_is_asked_for_before_all_of_the_turn_before_are_told():
+def test_a_turn_is_requested_after_all_of_the_previous_turn_finished():
     strategy = lockstep()
     first = strategy.ask(3) + strategy.ask(10)
     assert [ask.turn for ask in first] == [0] * 4
@@ -73,7 +73,7 @@ def test_no_turn_is_asked_for_before_all_of_the_turn_before_are_told():
     assert strategy.ask(10) == []
 
 
-def test_who_has_no_room_is_absent_from_then_on():
+def test_a_trajectory_without_token_capacity_is_absent_from_then_on():
     strategy = lockstep(3, lambda problem, earlier: None if problem == "a" and earlier else ())
     for count in (4, 2, 2):
         asks = strategy.ask(10)
@@ -83,7 +83,7 @@ def test_who_has_no_room_is_absent_from_then_on():
     assert strategy.ask(10) == []
 
 
-def test_a_batch_is_replayed_whatever_the_order_in_which_it_was_told():
+def test_a_batch_is_replayed_in_any_order_of_finishing():
     strategy = lockstep()
     asks = strategy.ask(4)
     events = [
@@ -157,7 +157,7 @@ def test_a_prompt_drops_whole_oldest_turns_and_keeps_the_problem(tmp_path, conte
                 assert typist.decode(sample.reply) == turn.reply.text
 
 
-def test_a_problem_without_room_for_one_answer_leaves_nothing(tmp_path):
+def test_a_problem_without_tokens_for_a_reply_is_a_config_error(tmp_path):
     world = SynthWorld()
     with EventLog(tmp_path) as log:
         rollouts = Rollouts(
@@ -174,7 +174,7 @@ SAMPLES = {
 }
 
 
-def test_samples_come_back_as_they_were(tmp_path):
+def test_samples_survive_their_file(tmp_path):
     path = tmp_path / "rollouts" / "step00000.0.safetensors"
     write_samples(path, SAMPLES)
     assert read_samples(path) == SAMPLES
@@ -185,7 +185,7 @@ def test_samples_come_back_as_they_were(tmp_path):
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=60), st.integers(1, 12))
-def test_every_row_is_in_one_piece(lengths, most):
+def test_every_row_is_in_exactly_one_micro_batch(lengths, most):
     cut = pieces(lengths, most)
     assert sorted(row for piece in cut for row in piece) == list(range(len(lengths)))
     assert 1 <= len(cut) <= min(most, len(lengths))
@@ -193,7 +193,7 @@ def test_every_row_is_in_one_piece(lengths, most):
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=7), st.integers(1, 4))
-def test_no_cut_of_rows_by_length_has_a_smaller_largest_piece(lengths, most):
+def test_rows_are_split_into_the_smallest_largest_micro_batch(lengths, most):
     order = sorted(lengths, reverse=True)
     others = []
     for count in range(min(most, len(order))):
@@ -219,7 +219,7 @@ def test_the_reward_of_a_preset_is_the_rule_of_its_name(name, said):
     assert reward_of(said, PRESETS[name].reward) == pytest.approx(REWARDS[name](said))
 
 
-def test_rows_carry_their_groups_and_places():
+def test_rows_carry_their_groups_and_positions():
     batch = played(
         [["correct", "unjudged"], ["failed", None], ["rejected", "correct"]] * 2, groups=2
     )
@@ -244,7 +244,7 @@ def test_rows_carry_their_groups_and_places():
     assert whole[1, 1].abs().sum() == 0
 
 
-def test_the_figures_of_a_batch():
+def test_the_metrics_of_a_batch():
     batch = played(
         [["correct", "correct"], ["failed", "rejected"], ["unjudged", None], ["correct", "failed"]],
         groups=1,
@@ -304,14 +304,14 @@ def test_a_wrong_setting_is_named(tmp_path, override, words):
     assert words in str(error.value)
 
 
-def test_the_settings_of_other_verbs_come_from_their_places_too(tmp_path, monkeypatch):
+def test_evaluation_settings_come_from_their_usual_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_HOME", str(tmp_path / "home"))
     found = load_training(write_toy(tmp_path), ["settings.loop.max_concurrency=7"])
     assert found.settings.home == tmp_path / "home"
     assert found.settings.loop.max_concurrency == 7
 
 
-def test_the_command_refuses_what_makes_no_sense(tmp_path, capsys):
+def test_the_train_command_refuses_contradictory_options(tmp_path, capsys):
     for arguments, words in (
         (["train", "rl"], "train needs a CONFIG"),
         (["train", "rl", "x", "--resume", "y"], "leave out CONFIG and --out"),
@@ -322,7 +322,7 @@ def test_the_command_refuses_what_makes_no_sense(tmp_path, capsys):
         assert words in capsys.readouterr().err
 
 
-def test_the_world_of_the_toy_says_what_it_has():
+def test_the_synthetic_world_lists_its_problems():
     world = SynthWorld()
     assert [problem.id for problem in world.problems("synth/3")] == [
         "synth/0",
@@ -337,7 +337,7 @@ def test_the_world_of_the_toy_says_what_it_has():
     )
 
 
-def test_what_is_held_out_is_not_trained_on(tmp_path):
+def test_held_out_problems_are_not_trained_on(tmp_path):
     config = toy(tmp_path, "data.problems=synth/6")
     with pytest.raises(
         ConfigError, match=r"data\.held_out has synth/5, whose reference is that of"

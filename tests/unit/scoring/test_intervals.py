@@ -76,7 +76,7 @@ def test_the_interval_of_two_values_follows_the_formula():
     assert bootstrap_median_interval([1.0, 0.0], level=0.4) == (0.5, 0.5)
 
 
-def test_where_the_percentile_meets_a_step_both_neighbours_count():
+def test_a_percentile_on_a_step_averages_both_neighbours():
     assert bootstrap_median_interval([0.0, 1.0], level=0.5) == (0.25, 0.75)
 
 
@@ -93,18 +93,18 @@ def test_the_interval_of_one_value_has_no_width():
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_an_interval_of_almost_certainty_is_the_whole_range(n):
+def test_an_interval_of_nearly_full_confidence_is_the_whole_range(n):
     assert (0.0, n - 1.0) == bootstrap_median_interval(range(n), level=1.0 - 1e-15)
 
 
-def test_one_wild_value_does_not_move_the_interval():
+def test_one_outlier_does_not_move_the_interval():
     calm = [float(value) for value in range(40)]
 
     assert bootstrap_median_interval(calm) == bootstrap_median_interval([*calm[:-1], 1e9])
 
 
 @pytest.mark.parametrize("count", [59, 60, 2001, 2000])
-def test_the_distribution_is_complete(count):
+def test_the_bootstrap_distribution_sums_to_one(count):
     from tilewright.scoring.bootstrap import _median_outcomes
 
     assert pytest.approx(sum(chance for *_, chance in _median_outcomes(count)), abs=1e-9) == 1.0
@@ -124,7 +124,7 @@ def test_errors_combine_in_quadrature():
 
 
 @pytest.mark.parametrize("widths", [(-1.0, 0.0), (0.0, -1.0), (math.nan, 0.0), (0.0, math.inf)])
-def test_widths_that_are_none_are_refused(widths):
+def test_invalid_widths_are_refused(widths):
     with pytest.raises(ValueError, match="combine"):
         combine(*widths)
 
@@ -143,7 +143,7 @@ def test_the_scatter_between_processes_widens_a_speedup():
     assert math.exp(-1.959964 * 0.01) == pytest.approx(interval.low)
 
 
-def test_each_side_keeps_its_own_width():
+def test_the_lower_and_upper_widths_are_independent():
     logs = [0.0] * 30 + [0.5] * 28
     low, high = bootstrap_median_interval(logs)
     interval = speedup_interval(logs, 0.1)
@@ -174,7 +174,7 @@ def test_a_ratio_beyond_floats_is_refused(logs):
         (2.0, 1.5, 2.6, "faster"),
     ],
 )
-def test_a_claim_needs_the_whole_interval_on_one_side(middle, low, high, expected):
+def test_a_conclusion_needs_the_whole_interval_on_one_side_of_one(middle, low, high, expected):
     assert expected == decide(Interval(middle, low, high))
 
 
@@ -237,12 +237,12 @@ def test_an_impossible_count_is_refused(successes, trials):
         lambda: paired_log_ratios([]),
     ],
 )
-def test_nothing_has_no_statistics(call):
+def test_statistics_of_no_values_are_refused(call):
     with pytest.raises(ValueError, match="were given"):
         call()
 
 
-def test_values_that_are_no_numbers_are_refused():
+def test_values_that_are_not_finite_are_refused():
     with pytest.raises(ValueError, match="not finite"):
         median([1.0, math.nan])
     with pytest.raises(ValueError, match="not finite"):

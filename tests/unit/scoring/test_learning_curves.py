@@ -22,7 +22,7 @@ TURNS = [
 ]
 
 
-def test_a_row_is_of_its_turn_and_of_the_best_so_far():
+def test_a_row_describes_its_turn_and_the_best_so_far():
     first, second, third = curves(TURNS)
     assert (first["judged"], first["correct"]) == (2, 0.5)
     assert first["best_fast_p"]["1.2"] == 0.5
@@ -42,7 +42,7 @@ def test_a_history_that_was_never_right_counts_as_not_correct():
     assert (row["correct"], row["best_correct"]) == (0.0, 0.0)
 
 
-def test_dr_kernels_score_is_of_published_rules_alone():
+def test_dr_kernels_score_uses_official_judgements_only():
     assert drkernel(TURNS) is None
     official = [
         turn("a", 0, speedup=2.0, protocol="official"),
@@ -59,5 +59,5 @@ def test_dr_kernels_score_is_of_published_rules_alone():
     assert found["best"]["fast@2"] == pytest.approx(0.5)
 
 
-def test_dr_kernels_score_leaves_out_what_was_compared_by_another_tolerance():
+def test_dr_kernels_score_leaves_out_other_tolerances():
     assert drkernel([turn("a", 0, speedup=2.0, protocol="official", tolerance=1e-4)]) is None

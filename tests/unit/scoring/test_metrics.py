@@ -52,13 +52,13 @@ def test_the_published_fixture():
     assert ratio_of_sums([1, 10], [2, 5]) == pytest.approx(11 / 7)
 
 
-def test_who_fails_on_one_size_has_no_speed_up():
+def test_a_failure_on_one_size_gives_no_speedup():
     assert ratio_of_sums([1, 10], [2, None]) is None
     with pytest.raises(ValueError, match="2 times"):
         ratio_of_sums([1, 10], [2])
 
 
-def test_what_was_not_timed_is_right_and_not_fast():
+def test_an_untimed_correct_candidate_is_right_and_not_fast():
     untimed = [Score(True), FAIL]
     assert fast_p(untimed, 0) == 0.5
     assert fast_p(untimed, 0.5) == 0.0
@@ -71,7 +71,7 @@ def test_what_was_not_timed_is_right_and_not_fast():
     assert amsr([Score(True)]) is None
 
 
-def test_only_a_whole_interval_above_is_believed():
+def test_only_an_interval_entirely_above_counts_as_faster():
     scores = [Score(True, 1.3, 1.1), Score(True, 1.3, 0.9), Score(True, 1.3), FAIL]
     assert fast_p(scores, 1) == 0.75
     assert fast_p_believed(scores, 1) == 0.25
@@ -84,13 +84,13 @@ def test_hacks_are_counted_among_all():
 @pytest.mark.parametrize(
     "metric", [fast_p_believed, fast_p, fast_p_at_least], ids=lambda item: item.__name__
 )
-def test_nothing_has_no_share(metric):
+def test_a_share_of_no_scores_is_refused(metric):
     with pytest.raises(ValueError, match="no scores"):
         metric([], 1)
 
 
 @given(SCORES, st.floats(0, 10), st.floats(0, 10))
-def test_a_higher_bar_is_cleared_by_no_more(scores, a, b):
+def test_a_higher_threshold_is_passed_by_no_more(scores, a, b):
     low, high = sorted((a, b))
     for metric in (fast_p, fast_p_at_least, fast_p_believed):
         assert metric(scores, high) <= metric(scores, low)
@@ -120,7 +120,7 @@ def test_the_best_so_far_never_gets_worse(turns):
     assert all(item is None or item.ok for item in best)
 
 
-def test_a_grouping_explains_all_or_nothing():
+def test_explained_deviance_is_one_or_zero_at_the_extremes():
     outcomes = [True, True, False, False]
     assert explained_deviance(outcomes, ["a", "a", "b", "b"]) == pytest.approx(1.0)
     assert explained_deviance(outcomes, ["a", "b", "a", "b"]) == pytest.approx(0.0)
@@ -136,7 +136,7 @@ def test_explained_deviance_is_a_share(pairs):
     assert -1e-9 <= explained_deviance(outcomes, groups) <= 1 + 1e-9
 
 
-def test_problems_are_drawn_not_samples():
+def test_the_bootstrap_resamples_problems_and_not_samples():
     assert bootstrap_interval([(100, 100), (0, 100)]) == (0.0, 1.0)
     many = [(fast_p([item], 1), 1) for item in FIXTURE * 40]
     low, high = bootstrap_interval(many)

@@ -23,14 +23,14 @@ def pairs(count: int, between: float, within: float, seed: int) -> list[list[flo
     return found
 
 
-def test_one_pair_is_judged_by_its_own_interval():
+def test_one_replicate_is_judged_by_its_own_interval():
     (group,) = pairs(1, 0.01, 0.01, 1)
     assert pairs_interval([group], 0.02) == speedup_interval(group, 0.02)
 
 
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("between", [0.005, 0.02, 0.04, 0.1])
-def test_the_truth_is_inside_about_as_often_as_promised(count, between):
+def test_the_interval_covers_the_truth_as_often_as_stated(count, between):
     runs, sigma = 600, 0.02
     inside = 0
     for seed in range(runs):
@@ -42,7 +42,7 @@ def test_the_truth_is_inside_about_as_often_as_promised(count, between):
     assert inside / runs >= least
 
 
-def test_pairs_far_apart_are_not_outvoted_by_what_was_known():
+def test_replicates_far_apart_outweigh_the_calibrated_sigma():
     spread = [[0.10] * 6, [-0.10] * 6, [0.08] * 6, [-0.08] * 6]
     seen = math.sqrt(4 / 3 * (0.1**2 + 0.08**2) / 2)
     found = pairs_interval(spread, 0.01)
@@ -50,7 +50,7 @@ def test_pairs_far_apart_are_not_outvoted_by_what_was_known():
     assert math.log(found.high) == pytest.approx(2.571 * known / 2, rel=1e-3)
 
 
-def test_pairs_that_differ_widen_the_interval_and_those_that_agree_do_not():
+def test_only_replicates_that_differ_widen_the_interval():
     apart = pairs_interval([[0.05] * 6, [-0.05] * 6, [0.04] * 6, [-0.04] * 6], 0.01)
     agreed = pairs_interval([[0.0] * 6] * 4, 0.01)
     assert math.log(apart.high / apart.low) > 3 * math.log(agreed.high / agreed.low)
@@ -58,6 +58,6 @@ def test_pairs_that_differ_widen_the_interval_and_those_that_agree_do_not():
 
 
 @pytest.mark.parametrize("count", [0, 11])
-def test_no_pairs_and_too_many_are_refused(count):
+def test_zero_or_too_many_replicates_are_refused(count):
     with pytest.raises(ValueError, match="pairs"):
         pairs_interval([[0.0, 0.0]] * count, 0.01)

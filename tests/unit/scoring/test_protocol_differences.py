@@ -38,20 +38,20 @@ def wrong(kind: str, case: str, message: str = "at [3]: expected 1, got 2") -> E
         ("default, nominal", "dtype", "the published comparison does not look at the form"),
     ],
 )
-def test_what_published_rules_let_pass_has_its_defect(case, kind, cause):
+def test_a_candidate_that_only_official_rules_accept_has_its_defect(case, kind, cause):
     strict = wrong(kind, case)
     assert kind_of(strict) == kind
     assert cause_of("kernelbench/level1-1", RIGHT, strict).startswith(cause)
 
 
 @pytest.mark.parametrize("code", BY_FINDING)
-def test_a_finding_has_the_defect_that_it_is_there_for(code):
+def test_each_finding_code_has_its_defect(code):
     note = Finding(check="c", code="proc_access", summary="s")
     found = Finding(check="c", code=code, summary="s", weight="decisive")
     assert cause_of("p", RIGHT, judged(Rejected(findings=(note, found)))) == BY_FINDING[code]
 
 
-def test_what_published_rules_refuse_has_its_defect():
+def test_a_candidate_that_only_official_rules_refuse_has_its_defect():
     strict = RIGHT.model_copy(update={"protocol": "strict"})
     no = wrong("values", "default, nominal")
     assert cause_of("kernelbenchx/Quantization/bmm_w8a8", no, strict).startswith("K2: ")
@@ -59,7 +59,7 @@ def test_what_published_rules_refuse_has_its_defect():
     assert cause_of("p", wrong("shape", "default, nominal"), strict) == ""
 
 
-def test_a_failure_is_of_the_kind_that_its_stage_and_reason_say():
+def test_the_kind_of_a_failure_follows_its_stage_and_reason():
     failed = judged(Failed(stage="load", reason="timeout", message="no answer: 6 s"))
     assert kind_of(failed) == "timeout in load"
     assert cause_of("p", RIGHT, failed).startswith("it failed under one protocol alone")

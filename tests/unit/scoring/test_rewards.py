@@ -13,7 +13,7 @@ def judgement(verdict="correct", **fields):
 @pytest.mark.parametrize(
     ("speedup", "coverage", "wanted"), [(1.0, 0.0, 2.0), (2.08, 0.8615, 3.9415), (5.0, 1.0, 5.0)]
 )
-def test_the_papers_reward_and_half_of_it_in_the_released_code(speedup, coverage, wanted):
+def test_the_released_codes_reward_is_half_of_the_papers(speedup, coverage, wanted):
     item = judgement(speedup=speedup, coverage=coverage)
     assert paper(item) == pytest.approx(wanted)
     assert released_code(item) == pytest.approx(wanted / 2)
@@ -21,20 +21,20 @@ def test_the_papers_reward_and_half_of_it_in_the_released_code(speedup, coverage
 
 @pytest.mark.parametrize("verdict", ["incorrect", "failed", "rejected"])
 @pytest.mark.parametrize("name", sorted(REWARDS))
-def test_what_is_not_correct_earns_nothing(name, verdict):
+def test_an_incorrect_candidate_has_a_reward_of_zero(name, verdict):
     assert REWARDS[name](judgement(verdict)) == 0.0
 
 
 @pytest.mark.parametrize("name", sorted(REWARDS))
-def test_what_could_not_be_judged_has_no_reward(name):
+def test_an_unjudged_candidate_has_no_reward(name):
     assert REWARDS[name](judgement("unjudged")) is None
 
 
-def test_search_is_paid_without_end():
+def test_the_speed_reward_has_no_upper_limit():
     assert speed(judgement(speedup=9.0, low=8.0, high=10.0)) == 9.0
 
 
-def test_ours_pays_for_what_is_sure_and_for_no_luck():
+def test_the_tilewright_reward_uses_the_lower_end_of_the_interval():
     assert tilewright(judgement(speedup=2.0, low=1.5, high=2.5)) == 2.5
     assert tilewright(judgement(speedup=9.0, low=8.0, high=10.0)) == 4.0
     assert tilewright(judgement()) == 1.0

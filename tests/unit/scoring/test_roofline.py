@@ -56,23 +56,23 @@ def report(made: Work, candidate: Timing, reference: Timing, **changes: Any) -> 
     return correct().model_copy(update=fields)
 
 
-def test_what_moves_more_than_it_computes_is_limited_by_memory():
+def test_a_case_that_moves_more_than_it_computes_is_limited_by_memory():
     least, limit = least_us(work(flops=1_000_000), CEILINGS)
     assert (limit, least) == ("memory", pytest.approx(10.0))
 
 
-def test_what_computes_longer_than_it_moves_is_limited_by_its_precision():
+def test_a_case_that_computes_longer_than_it_moves_is_limited_by_compute():
     assert least_us(work(flops=8_000_000_000), CEILINGS) == (pytest.approx(20.0), "compute")
     slow = work(flops=8_000_000_000, precision="fp32")
     assert least_us(slow, CEILINGS) == (pytest.approx(160.0), "compute")
 
 
-def test_what_cannot_be_counted_is_held_against_memory():
+def test_work_without_an_operation_count_is_limited_by_memory():
     assert least_us(work(flops=None), CEILINGS) == (pytest.approx(10.0), "memory")
 
 
 @given(st.integers(1, 10**12), st.integers(0, 10**15), st.sampled_from(["fp32", "tf32", "fp16"]))
-def test_more_work_never_takes_less(moved, flops, precision):
+def test_more_work_never_takes_less_time(moved, flops, precision):
     some = work(moved_bytes=moved, flops=flops, precision=precision)
     more = work(moved_bytes=2 * moved, flops=2 * flops, precision=precision)
     assert least_us(more, CEILINGS)[0] == pytest.approx(2 * least_us(some, CEILINGS)[0])
@@ -86,20 +86,20 @@ def test_shares_are_of_the_least_time():
     assert light.flops_per_s is None
 
 
-def test_without_ceilings_or_times_nothing_is_said():
+def test_without_ceilings_or_times_there_is_no_roofline():
     assert lights(report(work(), timing(1.0), timing(1.0), ceilings=None)) == []
     assert lights(report(work(), timing(1.0), timing(1.0), comparisons=())) == []
     assert advice(report(work(case="other"), timing(1.0), timing(1.0), comparisons=())) == []
 
 
-def test_it_says_what_limits_and_what_is_left():
+def test_the_advice_names_the_limit_and_the_possible_gain():
     (said,) = advice(report(work(), timing(20.0), timing(40.0)))
     assert "limited by memory. 40 MB must be moved, which takes 10 us at the 4 TB/s" in said
     assert "50% of that speed (the baseline: 25%)" in said
     assert "2x faster" in said
 
 
-def test_near_the_ceiling_little_is_left_and_above_it_caches_helped():
+def test_near_the_ceiling_little_gain_is_left_and_above_it_caches_helped():
     assert advice(report(work(), timing(11.0), timing(40.0)))[0].endswith("Little is left to win.")
     assert "Caches helped" in advice(report(work(), timing(8.0), timing(40.0)))[0]
 
@@ -110,7 +110,7 @@ def test_compute_is_named_with_its_precision():
     assert "400 TFLOP/s of tf32" in said
 
 
-def test_waiting_in_python_batches_and_memory_are_worth_a_word_when_they_cost():
+def test_costly_python_latency_batches_and_memory_are_mentioned():
     calm = timing(20.0, call_latency_us=30.0, back_to_back_us=19.0, peak_bytes=20_000_000)
     assert len(advice(report(work(), calm, timing(40.0)))) == 1
     wasteful = timing(20.0, call_latency_us=90.0, back_to_back_us=9.0, peak_bytes=60_000_000)
@@ -121,7 +121,7 @@ def test_waiting_in_python_batches_and_memory_are_worth_a_word_when_they_cost():
     assert "at least 20 us" in said
 
 
-def test_who_else_does_the_work_is_named_with_its_share():
+def test_device_time_outside_own_launches_is_reported_with_its_share():
     profile = Profile(
         case="main", launches=2, self_reported_share=0.4, suppressed_share=0.3, coverage=0.3
     )
@@ -132,7 +132,7 @@ def test_who_else_does_the_work_is_named_with_its_share():
 @pytest.mark.parametrize(
     ("reasons", "held"), [(["power cap"], True), (["idle"], False), (None, False)]
 )
-def test_a_device_that_was_held_back_is_named(reasons, held):
+def test_a_throttled_device_is_named(reasons, held):
     made = report(work(), timing(20.0), timing(40.0))
     host = {**made.environment.host, "after timing": {"reasons": reasons}}
     where = made.environment.model_copy(update={"host": host})
@@ -143,12 +143,12 @@ def test_a_device_that_was_held_back_is_named(reasons, held):
 @pytest.mark.parametrize(
     ("value", "shown"), [(4.4e12, "4.4 TB"), (1500, "1.5 kB"), (12, "12 B"), (2.5e6, "2.5 MB")]
 )
-def test_numbers_are_short(value, shown):
+def test_numbers_are_rendered_briefly(value, shown):
     assert engineering(value, "B") == shown
 
 
 @pytest.mark.parametrize(("said", "moved"), [(None, 60), (12, 12)])
-def test_what_a_problem_says_of_its_traffic_stands_above_what_is_counted(said, moved):
+def test_declared_bytes_take_precedence_over_counted_bytes(said, moved):
     found = {"inputs": 10, "weights": 20, "outputs": 30, "moved": said}
     session = SimpleNamespace(work=[])
     record_workload(session, "main", {**found, "precision": "fp32", "flops": 1, "peak": 0})

@@ -13,7 +13,7 @@ from tilewright.scoring.bootstrap import bootstrap_median_interval
 from tilewright.scoring.intervals import proportion_interval, speedup_interval
 
 
-def test_the_t_quantiles_are_those_of_scipy():
+def test_t_quantiles_equal_those_of_scipy():
     table = process_replicates.STUDENT_95
 
     assert len(table) == 15
@@ -21,7 +21,7 @@ def test_the_t_quantiles_are_those_of_scipy():
         assert quantile == pytest.approx(stats.t.ppf(0.975, freedom), abs=0.0005)
 
 
-def test_the_normal_quantiles_are_those_of_scipy():
+def test_normal_quantiles_equal_those_of_scipy():
     wide = speedup_interval([0.0] * 20, 0.01)
 
     assert pytest.approx(stats.norm.ppf(0.975), abs=1e-6) == process_replicates.NORMAL_95
@@ -30,7 +30,7 @@ def test_the_normal_quantiles_are_those_of_scipy():
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 @pytest.mark.parametrize(("successes", "trials"), [(0, 1), (0, 20), (3, 7), (50, 100), (20, 20)])
-def test_the_interval_of_a_proportion_is_the_wilson_interval_of_scipy(successes, trials, level):
+def test_the_proportion_interval_equals_the_wilson_interval_of_scipy(successes, trials, level):
     found = proportion_interval(successes, trials, level)
 
     result = stats.binomtest(successes, trials)
@@ -40,7 +40,7 @@ def test_the_interval_of_a_proportion_is_the_wilson_interval_of_scipy(successes,
 
 
 @pytest.mark.parametrize("count", [10, 11, 40, 41])
-def test_the_interval_of_the_median_is_near_the_resampled_interval_of_scipy(count):
+def test_the_median_interval_is_near_the_bootstrap_interval_of_scipy(count):
     rng = random.Random(count)
     values = sorted(rng.gauss(0.0, 1.0) for _ in range(count))
 

@@ -24,18 +24,18 @@ def strict(turns, **more):
     return summary_of(turns, **more)["protocols"]["strict"]
 
 
-def test_what_a_trajectory_says_after_its_answer_takes_no_answer_away():
+def test_a_later_turn_without_code_does_not_remove_an_answer():
     said = Turn(ask=Ask(id="a.1", problem="a", turn=1, role="say"))
     found = strict([turn("a", 0), said])
     assert (found["counted"], found["correct"]) == (1, 1)
 
 
-def test_a_weak_problem_without_a_candidate_is_left_out_too():
+def test_a_weak_problem_without_a_candidate_is_left_out():
     found = strict([turn("a", 0)], weak=["b"], unanswered=["b"])
     assert (found["counted"], found["unanswered"], found["weak_left_out"]) == (1, 0, 1)
 
 
-def test_beside_weak_problems_alone_those_without_a_candidate_count(tmp_path):
+def test_unanswered_problems_count_where_all_answered_ones_are_weak(tmp_path):
     found = summary_of([turn("a", 0)], weak=["a"], unanswered=["b"])
     numbers = found["protocols"]["strict"]
     assert (numbers["judged"], numbers["counted"], numbers["correct"]) == (0, 1, 0)
@@ -52,7 +52,7 @@ def test_beside_weak_problems_alone_those_without_a_candidate_count(tmp_path):
     assert "| strict | 0 | 1 | 0.0% |" in as_markdown(gather([run]), "t")
 
 
-def test_whose_it_is_explains_nothing_where_only_a_weak_problem_differs():
+def test_the_run_explains_no_deviance_where_only_a_weak_problem_differs():
     one = [turn("a", 0), turn("b", 0), turn("c", 0, "failed")]
     two = [turn("a", 0, "failed"), turn("b", 0), turn("c", 0, "failed")]
     runs = {"one": one, "two": two}
@@ -62,7 +62,7 @@ def test_whose_it_is_explains_nothing_where_only_a_weak_problem_differs():
     assert lacking["strict"] == pytest.approx(0)
 
 
-def test_turn_by_turn_leaves_out_what_the_headline_does(tmp_path):
+def test_learning_curves_leave_out_the_same_problems_as_the_headline(tmp_path):
     turns = [turn("a", 0, "failed"), turn("b", 0, "failed"), turn("a", 1, speedup=5.0)]
     turns.append(turn("b", 1, "failed"))
     assert curves(turns)[1]["correct"] == 0.5
@@ -78,7 +78,7 @@ def test_turn_by_turn_leaves_out_what_the_headline_does(tmp_path):
     assert [run["curves"][1]["judged"] for run in shown["runs"]] == [1, 1]
 
 
-def test_an_amsr_lies_in_its_interval_where_some_of_what_is_right_was_not_timed():
+def test_the_amsr_lies_in_its_interval_with_untimed_correct_candidates():
     wrong = Score(ok=False)
     groups = [[Score(ok=True), wrong, wrong, wrong], [Score(ok=True, speedup=2.0)]]
     groups.append([Score(ok=True, speedup=2.0)])
@@ -89,14 +89,14 @@ def test_an_amsr_lies_in_its_interval_where_some_of_what_is_right_was_not_timed(
     assert amsr_values(groups) == [[0.0] * 3, [2.0], [2.0]]
 
 
-def test_what_was_rejected_though_right_adds_no_speed():
+def test_a_rejected_candidate_adds_no_speedup():
     rejected = Score(ok=False, speedup=9.0, rejected=True)
     slow = Score(ok=True, speedup=0.5)
     assert (amsr([rejected, slow]), mean_with_zeros([rejected, slow])) == (0.0, 0.25)
     assert amsr_values([[Score(ok=True)], [rejected]]) == [[], []]
 
 
-def test_what_people_say_has_to_be_text(tmp_path: Path):
+def test_annotations_must_be_valid_utf8(tmp_path: Path):
     run = a_run(tmp_path / "run", [turn("a", 0)])
     (run / ANNOTATIONS).write_text('"a": "\\ud800"\n')
     with pytest.raises(RecordError, match="UTF-8"):

@@ -77,7 +77,7 @@ def test_order_one_costs_where_the_tile_is_small():
 
 
 @given(PROGRAMS)
-def test_a_program_survives_its_text_and_the_parser_of_replies(program):
+def test_a_program_survives_its_text_and_the_reply_parser(program):
     assert parse(render(program)) == program
     (file,) = parse_reply(render(program), ENTRY).files
     assert parse(file.text) == program
@@ -85,7 +85,7 @@ def test_a_program_survives_its_text_and_the_parser_of_replies(program):
 
 
 @given(PROGRAMS)
-def test_a_judgement_says_what_the_formulas_say(program):
+def test_a_judgement_follows_the_formulas(program):
     found = judge(render(program))
     assert found.speedup == found.low == found.high == speedup_of(program)
     assert (found.verdict == "correct") == (found.speedup is not None)
@@ -103,7 +103,7 @@ def test_a_judgement_says_what_the_formulas_say(program):
         ({"fuse": 6, "vec": 2}, "correct", ""),
     ],
 )
-def test_gates(change, verdict, says):
+def test_each_gate_gives_its_verdict(change, verdict, says):
     found = judge(render(REFERENCE._replace(**change)))
     assert found.verdict == verdict
     assert says in found.reason
@@ -132,14 +132,14 @@ def test_a_bad_text_is_a_failed_judgement(text, says):
 @given(st.text() | st.text(alphabet="# tile_mnk:1624\r\n"))
 @example("# vec: " + " " * 100_000 + "x")
 @example("# vec:\u0664")
-def test_no_text_raises(text):
+def test_arbitrary_text_never_raises(text):
     assert isinstance(parse(text), Unreadable)
     assert judge(text).verdict == "failed"
     assert judge(GOOD + text).verdict in ("correct", "failed")
 
 
 @given(PROGRAMS)
-def test_moves_are_one_notch_in_one_field_and_lead_back(program):
+def test_moves_change_one_field_by_one_level_and_are_reversible(program):
     near = moves(program)
     assert len(set(near)) == len(near)
     ends = sum(
@@ -159,7 +159,7 @@ def test_moves_are_one_notch_in_one_field_and_lead_back(program):
 
 
 @given(PROGRAMS, PROGRAMS, st.integers(0, 2**32), st.integers(0, 99))
-def test_a_unit_move_goes_on_from_what_is_shown_last(first, last, seed, number):
+def test_a_unit_move_continues_from_the_last_shown_program(first, last, seed, number):
     write = UnitMove(seed)
     reply = write(shown(render(first), render(last)), ask(number))
     assert parse(reply) in moves(last)
@@ -167,7 +167,7 @@ def test_a_unit_move_goes_on_from_what_is_shown_last(first, last, seed, number):
 
 
 @pytest.mark.parametrize("messages", [[], shown(), shown(GOOD.replace("vec", "vac"))])
-def test_a_unit_move_goes_on_from_the_reference_where_no_program_is_shown(messages):
+def test_a_unit_move_starts_at_the_reference_without_a_shown_program(messages):
     assert parse(UnitMove(0)(messages, ask())) in moves(REFERENCE)
 
 
@@ -196,7 +196,7 @@ def test_a_proposer_is_a_script_whose_replies_depend_on_seed_and_ask_alone(propo
     assert replies != [proposer(4)(shown(), ask(n)) for n in range(40)]
 
 
-def test_there_are_as_many_programs_as_there_should_be():
+def test_the_number_of_programs_is_the_product_of_the_levels():
     found = list(programs())
     assert len(set(found)) == len(found) == math.prod(map(len, LEVELS.values())) == 144_000
 
@@ -213,7 +213,7 @@ def test_closed_forms_follow_from_one_more_step(steps, chance):
 
 @pytest.mark.parametrize("keeps_best", [False, True])
 @pytest.mark.parametrize(("steps", "chance"), [(3, 0.5), (5, 0.5), (5, 0.3)])
-def test_climbs_take_as_long_as_the_closed_form_says(steps, chance, keeps_best):
+def test_climbs_take_as_long_as_the_closed_form(steps, chance, keeps_best):
     ladder, draw = Ladder(steps, chance), random.Random(7)
     tries = [ladder.climb(draw, keeps_best=keeps_best) for _ in range(1_000)]
     wanted = ladder.best_keeping_mean() if keeps_best else ladder.sequential_mean()
@@ -222,6 +222,6 @@ def test_climbs_take_as_long_as_the_closed_form_says(steps, chance, keeps_best):
 
 
 @pytest.mark.parametrize(("steps", "chance"), [(0, 0.5), (3, 0.0), (3, 1.0), (3, math.nan)])
-def test_a_ladder_that_cannot_be_climbed_is_refused(steps, chance):
+def test_an_impossible_ladder_is_refused(steps, chance):
     with pytest.raises(ValueError, match="ladder"):
         Ladder(steps, chance)

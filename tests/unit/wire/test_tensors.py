@@ -28,7 +28,7 @@ def test_a_view_lies_inside_its_arena(change, message):
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_every_dtype_crosses_the_wall(name):
+def test_every_dtype_survives_shared_memory(name):
     value = torch.ones(2, 3, dtype=DTYPES[name]).T
     layout = Layout()
     tree = layout.describe({"v": (value, [None, True, 3, 2.5, float("inf"), "s", value.dtype])})
@@ -42,6 +42,6 @@ def test_every_dtype_crosses_the_wall(name):
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, torch.eye(2).to_sparse(), 1j])
-def test_what_cannot_cross_the_wall_is_refused(value):
+def test_unsupported_values_are_refused(value):
     with pytest.raises(LayoutError):
         Layout().describe([value])

@@ -121,9 +121,7 @@ def test_the_noise_threshold_shrinks_with_more_agreeing_replicates(starts, sigma
         (0.08, 0.0301, True),
     ],
 )
-def test_a_difference_within_its_interval_is_replicated_unless_it_is_small(
-    sigma, shift, again
-):
+def test_a_difference_within_its_interval_is_replicated_unless_it_is_small(sigma, shift, again):
     assert may_be_noise(scattered(apart_by(shift, [0])), "eager", sigma) is again
 
 

@@ -146,7 +146,7 @@ def model(monkeypatch):
 
 
 @pytest.mark.reads_settings
-def test_a_reply_has_its_text_its_tokens_and_its_price(serve, model):
+def test_a_reply_has_text_tokens_and_price(serve, model):
     server = serve(says(answer("```python\n```", reasoning_content="let me think")))
     policy = model(server, usd_per_million_in=1.0, usd_per_million_out=10.0, seed=5)
     reply = policy.answer(PROMPT, ASK)
@@ -162,14 +162,14 @@ def test_a_reply_has_its_text_its_tokens_and_its_price(serve, model):
 
 @pytest.mark.parametrize("step", [fails(429), fails(500), fails(503), broken_json, no_choice,
                                   cut_off])  # fmt: skip
-def test_what_may_pass_is_asked_again(serve, model, step):
+def test_a_transient_error_is_retried(serve, model, step):
     server = serve(step, step, says(answer()))
     assert model(server).answer(PROMPT, ASK).text == "hello"
     assert len(server.asked) == 3
 
 
 @pytest.mark.parametrize("step", [fails(429), broken_json, no_choice, cut_off])
-def test_what_does_not_pass_is_an_error_that_names_model_and_ask(serve, model, step):
+def test_a_lasting_error_names_model_and_turn(serve, model, step):
     server = serve(step)
     with pytest.raises(PolicyError, match=r"some-model, p#2\.3") as caught:
         model(server, retries=2).answer(PROMPT, ASK)
@@ -178,26 +178,26 @@ def test_what_does_not_pass_is_an_error_that_names_model_and_ask(serve, model, s
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
-def test_what_is_wrong_with_a_request_is_said_at_once(serve, model, status):
+def test_a_refused_request_is_not_retried(serve, model, status):
     server = serve(fails(status))
     with pytest.raises(PolicyError, match=f"HTTP {status}"):
         model(server).answer(PROMPT, ASK)
     assert len(server.asked) == 1
 
 
-def test_a_server_says_how_long_to_wait(serve, model):
+def test_the_retry_after_header_is_respected(serve, model):
     server = serve(fails(429, [("retry-after", "0.3")]), says(answer()))
     start = time.monotonic()
     model(server).answer(PROMPT, ASK)
     assert time.monotonic() - start >= 0.3
 
 
-def test_a_server_that_hangs_is_asked_again(serve, model):
+def test_a_server_that_does_not_answer_is_retried(serve, model):
     server = serve(slow(answer("late"), 1.0), says(answer("in time")))
     assert model(server, timeout_s=0.2).answer(PROMPT, ASK).text == "in time"
 
 
-def test_no_more_requests_are_under_way_than_were_allowed(serve, model):
+def test_concurrent_requests_stay_within_the_limit(serve, model):
     server = serve(slow(answer(), 0.05))
     policy = model(server, concurrency=2)
     threads = [threading.Thread(target=policy.answer, args=(PROMPT, ASK)) for _ in range(8)]
@@ -209,7 +209,7 @@ def test_no_more_requests_are_under_way_than_were_allowed(serve, model):
     assert server.most_at_once <= 2
 
 
-def test_requests_keep_their_distance(serve, model):
+def test_requests_keep_the_configured_interval(serve, model):
     server = serve(says(answer()))
     policy = model(server, requests_per_minute=600)
     start = time.monotonic()
@@ -226,25 +226,25 @@ def test_a_reply_without_content_is_an_empty_one(serve, model):
     assert reply.prompt_tokens > 0
 
 
-def test_without_a_key_and_without_a_server_nothing_is_begun(monkeypatch):
+def test_a_missing_api_key_is_a_config_error(monkeypatch):
     monkeypatch.delenv("SOME_KEY", raising=False)
     with pytest.raises(ConfigError, match="SOME_KEY is empty"):
         Chat("some-model", ModelSection(key_variable="SOME_KEY"))
 
 
-def test_a_server_of_ones_own_needs_no_key(serve, monkeypatch):
+def test_a_self_hosted_server_needs_no_api_key(serve, monkeypatch):
     monkeypatch.delenv("SOME_KEY", raising=False)
     section = ModelSection(base_url=serve(says(answer())).url, key_variable="SOME_KEY")
     assert Chat("some-model", section).answer(PROMPT, ASK).text == "hello"
 
 
-def test_what_a_reply_may_cost_is_known_before_it_is_asked_for(serve, model):
+def test_the_maximum_cost_of_a_reply_is_known_in_advance(serve, model):
     policy = model(serve(says(answer())), max_tokens=100, usd_per_million_out=10.0)
     most = policy.max_cost(50)
     assert (most.tokens, most.usd) == (150, pytest.approx(100 * 10 / 1e6))
 
 
-def test_a_prompts_digest_knows_who_said_what():
+def test_a_prompt_digest_depends_on_the_roles():
     one = digest_of((Message(role="user", text="a"), Message(role="assistant", text="b")))
     two = digest_of((Message(role="assistant", text="a"), Message(role="user", text="b")))
     assert one != two
@@ -258,7 +258,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("message", ODD)
-def test_an_odd_message_is_text_or_asked_for_again(serve, model, message):
+def test_an_unusual_message_becomes_text_or_is_retried(serve, model, message):
     document = answer()
     document["choices"][0]["message"] |= message
     server = serve(says(document), says(answer("hello")))
@@ -267,14 +267,14 @@ def test_an_odd_message_is_text_or_asked_for_again(serve, model, message):
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": -1}, {"prompt_tokens": "x"}, [], 7])
-def test_odd_figures_end_nothing(serve, model, usage):
+def test_invalid_usage_numbers_do_not_end_the_run(serve, model, usage):
     document = answer()
     document["usage"] = usage
     server = serve(says(document), says(answer("hello")))
     assert model(server).answer(PROMPT, ASK).text == "hello"
 
 
-def test_a_key_that_a_server_repeats_is_not_shown(serve, model):
+def test_an_api_key_repeated_by_a_server_is_not_shown(serve, model):
     server = serve(says({"error": {"message": f"bad key {SECRET}"}}, 401))
     with pytest.raises(PolicyError) as caught:
         model(server).answer(PROMPT, ASK)
@@ -283,7 +283,7 @@ def test_a_key_that_a_server_repeats_is_not_shown(serve, model):
 
 
 @pytest.mark.parametrize("step", [slow(answer(), 20.0), fails(503)])
-def test_a_run_that_ends_waits_for_no_server(serve, model, step):
+def test_an_ending_run_does_not_wait_for_the_server(serve, model, step):
     policy = model(serve(step), retry_delay_s=30.0)
     threading.Timer(0.3, policy.close).start()
     start = time.monotonic()

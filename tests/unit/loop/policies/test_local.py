@@ -41,7 +41,7 @@ def ask(sample=0, turn=0):
     return Ask(id=f"p#{sample}.{turn}", problem="p", sample=sample, turn=turn)
 
 
-def test_a_reply_has_its_tokens_and_their_log_probabilities(model):
+def test_a_reply_has_tokens_and_log_probabilities(model):
     reply = model(seed=3).answer(PROMPT, ask())
     assert 0 < len(reply.tokens) == len(reply.logprobs) == reply.reply_tokens <= 12
     assert all(-20 < value <= 0 for value in reply.logprobs)
@@ -49,14 +49,14 @@ def test_a_reply_has_its_tokens_and_their_log_probabilities(model):
     assert reply.prompt_tokens > 5
 
 
-def test_a_seed_repeats_a_reply_and_another_turn_gets_another_one(model):
+def test_a_seed_repeats_a_reply_and_differs_between_turns(model):
     policy = model(seed=3)
     one, again, other = (policy.answer(PROMPT, ask(turn=n)) for n in (0, 0, 1))
     assert one.tokens == again.tokens
     assert one.tokens != other.tokens
 
 
-def test_an_untrained_model_is_about_as_unsure_as_it_can_be(model):
+def test_an_untrained_model_has_nearly_uniform_log_probabilities(model):
     policy = model(max_tokens=40)
     logprobs = [v for n in range(4) for v in policy.answer(PROMPT, ask(turn=n)).logprobs]
     assert sum(logprobs) / len(logprobs) == pytest.approx(-math.log(300), abs=1.0)
@@ -68,7 +68,7 @@ def test_without_temperature_the_likeliest_token_is_taken(model):
     assert len(replies) == 1
 
 
-def test_what_waits_is_answered_together_each_by_its_own_prompt(model):
+def test_waiting_prompts_are_answered_in_one_batch(model):
     policy = model(temperature=0.0)
     prompts = [(Message(role="user", text="word " * n),) for n in range(1, 9)]
     alone = [policy.answer(prompt, ask()) for prompt in prompts]
@@ -86,6 +86,6 @@ def test_what_waits_is_answered_together_each_by_its_own_prompt(model):
     assert [reply.tokens[0] for reply in together] == [reply.tokens[0] for reply in alone]
 
 
-def test_a_folder_without_a_model_is_an_error_of_the_model(tmp_path):
+def test_a_folder_without_a_model_is_a_policy_error(tmp_path):
     with pytest.raises(PolicyError, match=str(tmp_path)):
         choose_policy(f"local:{tmp_path}", ModelSection())

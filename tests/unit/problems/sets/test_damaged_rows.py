@@ -62,7 +62,7 @@ def a_row(number: int) -> bytes:
         (b"[1, 2]", "not an object"),
     ],
 )
-def test_a_damaged_line_costs_itself_alone(tmp_path, line, says):
+def test_only_the_damaged_line_is_skipped(tmp_path, line, says):
     for lines, place in (((a_row(1), line, a_row(3)), 2), ((line, a_row(1), a_row(3)), 1)):
         found = read(tmp_path / "rows.jsonl", *lines)
         assert [item.id for item in found.problems] == [
@@ -74,7 +74,7 @@ def test_a_damaged_line_costs_itself_alone(tmp_path, line, says):
         assert len(named) < 400
 
 
-def test_a_mark_at_the_begin_of_a_file_loses_nothing(tmp_path):
+def test_a_byte_order_mark_is_ignored(tmp_path):
     found = read(tmp_path / "rows.jsonl", b"\xef\xbb\xbf" + a_row(1), a_row(2))
     assert (len(found.problems), found.skipped) == (2, [])
     array = b"\xef\xbb\xbf[" + a_row(1) + b",\n" + a_row(2) + b"]"
@@ -82,7 +82,7 @@ def test_a_mark_at_the_begin_of_a_file_loses_nothing(tmp_path):
     assert (len(found.problems), found.skipped) == (2, [])
 
 
-def test_a_damaged_array_is_named_and_a_damaged_row_in_it_costs_itself_alone(tmp_path):
+def test_a_damaged_array_is_named_and_of_its_rows_only_damaged_ones_are_skipped(tmp_path):
     path, skipped = tmp_path / "rows.json", list[str]()
     path.write_bytes(b'[{"a": 1},\n{"a": "\xe9"},\n[2],\n{"a": 3}]')
     assert [found for _, found in json_rows(path, skipped)] == [{"a": 1}, {"a": 3}]
@@ -93,7 +93,7 @@ def test_a_damaged_array_is_named_and_a_damaged_row_in_it_costs_itself_alone(tmp
             list(json_rows(path, []))
 
 
-def test_thresholds_that_are_none_are_named(tmp_path):
+def test_invalid_thresholds_are_named(tmp_path):
     gold = tmp_path / "kernelbenchx" / "Activation"
     gold.mkdir(parents=True)
     right = {"cosine_sim": 0.95, "l1_relative": 0.05, "rmse": 0.1}
@@ -115,7 +115,7 @@ def test_thresholds_that_are_none_are_named(tmp_path):
         assert part in said
 
 
-def test_rows_are_read_from_parquet_too(tmp_path):
+def test_rows_are_read_from_parquet(tmp_path):
     from pyarrow import Table, parquet
 
     path = tmp_path / "rows.parquet"
@@ -131,7 +131,7 @@ def test_rows_are_read_from_parquet_too(tmp_path):
     assert len(left_out) == 3
 
 
-def test_parquet_as_the_dataset_holds_it_is_a_file_for_each_level(tmp_path):
+def test_a_parquet_dataset_has_one_file_per_level(tmp_path):
     from pyarrow import Table, parquet
 
     (tmp_path / "data").mkdir()
@@ -144,7 +144,7 @@ def test_parquet_as_the_dataset_holds_it_is_a_file_for_each_level(tmp_path):
     assert "level_9.parquet: not parquet" in found.skipped[0]
 
 
-def test_a_damaged_stretch_of_parquet_costs_itself_alone(tmp_path):
+def test_only_the_damaged_row_group_of_parquet_is_skipped(tmp_path):
     from pyarrow import Table, parquet
 
     path, skipped = tmp_path / "rows.parquet", list[str]()

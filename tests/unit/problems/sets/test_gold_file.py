@@ -49,7 +49,7 @@ def drawn(problem: Problem) -> list[list[Any]]:
     return [space["inputs"](dict(case.params), None) for case in problem.cases]
 
 
-def test_a_gold_file_is_its_implementation_and_its_tests():
+def test_a_gold_file_is_split_into_implementation_and_tests():
     gold, tests = split_gold(GOLD, "gelu.py")
     assert gold.endswith("* scale")
     assert tests.startswith("def test_gelu_std")
@@ -106,7 +106,7 @@ def test_a_call_that_the_operator_refuses_is_no_case():
         drawn(problem_of(hopeless, "x/root", "root.py"))
 
 
-def test_arguments_that_go_by_name_alone_stand_last():
+def test_keyword_only_arguments_come_last():
     problem = problem_of(ROUNDED, "x/divided", "divided.py")
     # Not `out`: no call of the tests gives it.
     assert problem.keyword_args == ("mode",)
@@ -117,7 +117,7 @@ def test_arguments_that_go_by_name_alone_stand_last():
         problem_of(ROUNDED.replace("out=None", "**more"), "x/divided", "divided.py")
 
 
-def test_an_input_is_kept_as_it_was_before_the_call():
+def test_an_input_is_recorded_before_the_call():
     text = gold("up", "def up(x):\n    return x.add_(1)\n", "x = torch.zeros(2)", "up(x)", "up(x)")
     assert [x.tolist() for (x,) in drawn(problem_of(text, "x/up", "up.py"))] == [[0, 0], [1, 1]]
     # What a test makes of a parameter cannot be deep-copied.
@@ -138,7 +138,7 @@ def test_a_gold_file_that_cannot_be_used_is_named(text, says):
         problem_of(text, "x/y", "gelu.py")
 
 
-def test_a_gold_file_says_by_which_rule_it_is_scored():
+def test_a_gold_file_names_its_scoring_rule():
     def made(text: str, **options: object) -> Problem:
         return problem_of(text, "kernelbenchx/Activation/gelu", "gelu.py", **options)  # type: ignore[arg-type]
 

@@ -66,7 +66,7 @@ def test_calls_are_counted_as_often_as_loops_make_them(body, calls):
         "def again(x):\n    op(x)\n    again(x)\nagain(1)",
     ],
 )
-def test_where_no_bound_stands_in_the_file_there_is_none(body):
+def test_loops_without_a_literal_bound_count_as_infinite(body):
     assert count(body) == math.inf
 
 
@@ -75,7 +75,7 @@ def test_functions_and_literals_of_the_file_are_followed():
     assert count("for shape in SHAPES:\n    both(shape)", before) == 4
 
 
-def test_statements_that_use_what_the_tests_returned_go_too():
+def test_statements_that_use_test_results_are_removed():
     text = (
         "import torch\n"
         "torch.manual_seed(42)\n"
@@ -128,7 +128,7 @@ def test_arguments_are_passed_in_a_form_that_the_tests_use(tests, positional, ke
     assert (form.positional, form.keywords) == (positional, keywords)
 
 
-def test_who_takes_any_number_gets_all_that_are_given():
+def test_an_operator_of_any_number_of_arguments_gets_all():
     operator = ast.parse("def op(*xs, dim=0):\n    pass").body[0]
     assert isinstance(operator, ast.FunctionDef)
     form = form_of(ast.parse("op(1, 2)\nop(1, dim=1)"), operator)

@@ -137,17 +137,17 @@ def test_a_prompt_that_holds_a_benchmarks_reference():
         "        return torch.tanh(x)\n\n\ndef get_inputs():\n    return [torch.rand(4)]\n",
     ],
 )
-def test_another_problem_of_the_same_kind_is_none(text):
+def test_another_problem_of_the_same_kind_is_no_contamination(text):
     assert hows(text) == {}
 
 
-def test_source_that_cannot_be_followed_is_compared_as_text():
+def test_source_that_cannot_be_parsed_is_compared_as_text():
     deep = "x = " + "-" * 40_000 + "1"
     assert reference_digest(deep) == reference_digest(f"{deep}\n\n")
     assert canonical("def (") == "def ("
 
 
-def test_what_is_contaminated_is_left_out_and_said(tmp_path):
+def test_contaminated_rows_are_left_out_and_reported(tmp_path):
     bench, run = tmp_path / "bench.py", tmp_path / "run"
     bench.write_text(BENCH)
     run.mkdir()
@@ -164,7 +164,7 @@ def test_what_is_contaminated_is_left_out_and_said(tmp_path):
     assert {item["benchmark"] for item in said["matches"]} == {"bench"}
 
 
-def test_a_program_is_the_same_for_its_own_problem_alone():
+def test_programs_are_compared_within_their_own_problem():
     seen = Seen()
     assert seen.is_new("p", "x = 1  # one")
     assert not seen.is_new("p", "x = 1")

@@ -69,7 +69,7 @@ def coldstart(rounds=5, **more):
     return {**row, "messages": messages, **more}
 
 
-def test_a_row_of_a_turn_has_its_prompt_its_reply_and_every_reward(tmp_path):
+def test_a_turn_row_has_prompt_reply_and_every_reward(tmp_path):
     rows = exported(a_run(tmp_path / "run"), "turns")
     assert [row["verdict"] for row in rows] == ["incorrect", "unjudged", "correct"]
     assert rows[0]["prompt"] == [{"role": "user", "content": opening(PROBLEM, None)}]
@@ -90,13 +90,13 @@ def test_a_row_of_a_trajectory_is_one_conversation(tmp_path):
     assert [item["turn"] for item in row["turns"]] == [0, 2]
 
 
-def test_what_was_not_judged_is_learned_only_where_it_is_asked_for(tmp_path):
+def test_unjudged_turns_are_exported_only_on_request(tmp_path):
     run = a_run(tmp_path / "run")
     (row,) = exported(run, "sft", choice=Choice(verdicts=("unjudged",)))
     assert [item["weight"] for item in row["messages"]] == [0, 0, 0, 1]
 
 
-def test_each_turn_is_learned_once_in_the_context_in_which_it_was_written(tmp_path):
+def test_each_turn_is_exported_once_in_its_own_context(tmp_path):
     (tmp_path / "run").mkdir()
     play(
         tmp_path / "run",
@@ -129,7 +129,7 @@ def test_rows_are_written_and_filtered(tmp_path, suffix):
 @pytest.mark.parametrize(
     "words", [["--to", "rows.csv"], ["--to", "x.jsonl", "--format", "rl", "--verdict", "correct"]]
 )
-def test_what_cannot_be_written_is_said(tmp_path, words):
+def test_an_invalid_export_is_refused(tmp_path, words):
     result = CliRunner().invoke(cli, ["data", "export", str(a_run(tmp_path / "run")), *words])
     assert result.exit_code == 2
 
@@ -160,14 +160,14 @@ def test_conversations_become_a_run_without_a_verdict(tmp_path):
         coldstart(messages=None),
     ],
 )
-def test_a_row_that_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path, row):
+def test_an_unreadable_row_is_named_and_the_rest_is_imported(tmp_path, row):
     count, skipped = import_coldstart([row, coldstart()], tmp_path, "some.parquet")
     assert count == 5
     assert len(skipped) == 1
     assert skipped[0].startswith("some.parquet[0]: ")
 
 
-def test_the_verb_imports_parquet(tmp_path):
+def test_the_import_command_reads_parquet(tmp_path):
     import pyarrow
     from pyarrow import parquet
 
@@ -180,7 +180,7 @@ def test_the_verb_imports_parquet(tmp_path):
     assert len(Turns(run).rows) == 10
 
 
-def test_a_file_that_is_damaged_as_a_whole_is_named_and_the_next_one_is_read(tmp_path):
+def test_a_damaged_file_is_named_and_the_next_is_read(tmp_path):
     import pyarrow
     from pyarrow import parquet
 
@@ -202,7 +202,7 @@ def broken_off(path):
         raise RuntimeError
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
+def test_a_file_is_written_completely_or_not_at_all(tmp_path):
     for name in ("a.jsonl", "a.parquet", "folder"):
         with pytest.raises(RuntimeError):
             broken_off(tmp_path / name)
@@ -210,7 +210,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_what_fits_no_file_is_named(tmp_path, suffix):
+def test_a_row_that_cannot_be_written_is_named(tmp_path, suffix):
     left_out = []
     path = tmp_path / f"a{suffix}"
     with RowWriter(path, {"id": "string", "n": "int64"}, left_out.append) as writer:
@@ -222,7 +222,7 @@ def test_what_fits_no_file_is_named(tmp_path, suffix):
     assert left_out[0].startswith("two: ")
 
 
-def test_numbers_that_are_none_are_read_as_none(tmp_path):
+def test_nan_and_infinity_are_read_as_none(tmp_path):
     import pyarrow
     from pyarrow import parquet
 
@@ -234,7 +234,7 @@ def test_numbers_that_are_none_are_read_as_none(tmp_path):
         assert row == {"s": None, "in": {"deep": [None, 1.0]}}
 
 
-def test_a_file_that_is_not_there_is_an_error():
+def test_importing_a_missing_file_has_exit_code_2():
     assert CliRunner().invoke(cli, ["data", "import", "nowhere.parquet"]).exit_code == 2
 
 
@@ -265,7 +265,7 @@ def test_prompts_become_problems_and_rows_for_trl_and_verl(tmp_path):
     assert Problem.from_json(found[1]["problem"]).id == "rl/4"
 
 
-def test_problems_at_an_address_become_prompts(tmp_path):
+def test_problems_of_an_address_become_prompts(tmp_path):
     target = tmp_path / "rl.parquet"
     words = ["data", "export", "softmax", "--format", "rl", "--to", str(target), "--json"]
     result = CliRunner().invoke(cli, [*words, "--language", "triton"])
@@ -276,7 +276,7 @@ def test_problems_at_an_address_become_prompts(tmp_path):
     assert row["prompt"] == [{"role": "user", "content": opening(PROBLEM, "triton")}]
 
 
-def test_a_format_that_knows_no_functions_names_them(tmp_path):
+def test_a_format_without_functions_names_the_function_problems(tmp_path):
     words = [
         "data",
         "export",
@@ -291,7 +291,7 @@ def test_a_format_that_knows_no_functions_names_them(tmp_path):
     assert (tmp_path / "a.jsonl").read_text() == ""
 
 
-def test_ours_in_the_format_of_the_cold_start(tmp_path):
+def test_runs_are_exported_in_the_cold_start_format(tmp_path):
     path = tmp_path / "module.py"
     path.write_text(MODULE)
     run = tmp_path / "run"
@@ -344,7 +344,7 @@ def test_turns_are_chosen(tmp_path, choice, turns):
     assert [row["turn"] for row in rows] == turns
 
 
-def test_programs_that_came_before_are_left_out(tmp_path):
+def test_repeated_programs_are_left_out(tmp_path):
     run, target = tmp_path / "run", tmp_path / "rows.jsonl"
     run.mkdir()
     steps = "\n".join(f"    y{n} = x * {n} + y{n - 1}" for n in range(1, 30))

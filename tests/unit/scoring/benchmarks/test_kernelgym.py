@@ -67,7 +67,7 @@ def test_means_of_three_digits_are_divided():
         (Incorrect(kind="values", case="a", message="m"), "triton", False, False),
     ],
 )
-def test_only_a_triton_candidate_without_a_launch_is_a_decoy(
+def test_only_a_triton_candidate_without_a_launch_is_a_decoy_kernel(
     outcome, language, correct, unused_kernel
 ):
     found = by_kernelgym(judged(outcome, language, findings=getattr(outcome, "findings", ())))
@@ -89,11 +89,11 @@ def test_only_a_triton_candidate_without_a_launch_is_a_decoy(
         (Unjudged(reason="r", message="m"), ("failed", False, False, "UNJUDGED")),
     ],
 )  # fmt: skip
-def test_failures_have_its_words(outcome, wanted):
+def test_failures_have_kernelgym_status_and_code(outcome, wanted):
     found = by_kernelgym(judged(outcome))
     assert (found.status, found.compiled, found.correctness, found.code) == wanted
 
 
-def test_a_strict_report_is_no_ground_for_its_rules():
+def test_a_strict_report_cannot_be_judged_by_kernelgym_rules():
     with pytest.raises(ConfigError, match="official"):
         by_kernelgym(reports.report(Correct()))

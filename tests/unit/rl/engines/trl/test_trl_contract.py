@@ -116,7 +116,7 @@ def moved(model, by):
 
 @pytest.mark.parametrize("preset", ["paper", "released_code", "tilewright"])
 @pytest.mark.parametrize("aggregation", ["seq-mean-token-sum", "seq-mean-token-mean", "token-mean"])
-def test_trls_loss_is_our_own(folder, preset, aggregation):
+def test_the_trl_loss_equals_the_tilewright_loss(folder, preset, aggregation):
     overrides = [f"preset={preset}", f"overrides.loss.aggregation={aggregation}"]
     trainer = trainer_of(folder, *overrides, "overrides.loss.scale=1")
     pieces = trainer.batch(0)
@@ -133,7 +133,7 @@ def test_trls_loss_is_our_own(folder, preset, aggregation):
     assert float(theirs) == pytest.approx(float(wanted), abs=1e-6, rel=1e-5)
 
 
-def test_the_gradient_of_a_real_step_is_that_of_our_loss(folder):
+def test_the_gradient_of_a_step_is_that_of_the_tilewright_loss(folder):
     trainer = trainer_of(folder, "overrides.optimizer.steps=1", "overrides.loss.scale=0.01")
     twin = models.load_model(str(folder / "model"))
     grads, before = {}, {}
@@ -161,7 +161,7 @@ def test_the_gradient_of_a_real_step_is_that_of_our_loss(folder):
         torch.testing.assert_close(grad * norm, before[name].grad, atol=1e-4, rtol=1e-3)
 
 
-def test_no_row_is_lost_and_pieces_without_rows_weigh_nothing(folder):
+def test_no_row_is_lost_and_empty_micro_batches_have_no_weight(folder):
     trainer = trainer_of(folder, "machine.train_batch_size=1")
     count = trainer.args.gradient_accumulation_steps
     pieces = trainer.batch(0)
@@ -191,7 +191,7 @@ def test_mismatch_rejection_that_leaves_nothing_stops_with_a_reason(folder):
 
 
 @pytest.mark.reads_settings
-def test_the_reference_is_where_the_run_began(folder):
+def test_the_reference_model_is_the_initial_model(folder):
     for adapters in (None, "lora"):
         config = toy(folder, "model.lora.rank=2", "model.lora.targets=q_proj,v_proj")
         given = models.adapters(config.model.lora) if adapters else None
@@ -204,7 +204,7 @@ def test_the_reference_is_where_the_run_began(folder):
         assert trainer._learned.divergence > 1e-4
 
 
-def test_what_we_override_and_call_is_there():
+def test_the_trl_methods_that_the_trainer_uses_exist():
     def parameters(owner, name):
         return list(inspect.signature(getattr(owner, name)).parameters)
 
@@ -221,7 +221,7 @@ def test_what_we_override_and_call_is_there():
     assert trl.__version__.startswith("1.16.")
 
 
-def test_every_setting_that_the_estimator_depends_on_is_said(folder):
+def test_every_trl_setting_of_the_estimator_is_set_explicitly(folder):
     config = toy(folder)
     preset = config.estimator()
     args = rl_arguments(config, preset, folder / "run")
@@ -283,7 +283,7 @@ def test_the_sampler_agrees_with_the_trainer(folder):
     assert trainer.model.training
 
 
-def test_the_device_is_held_while_a_step_is_made_and_free_before_anybody_scores(folder):
+def test_the_device_lease_is_held_in_a_step_and_free_while_scoring(folder):
     trainer = trainer_of(folder, "overrides.optimizer.steps=2", lease="cpu")
     name = lease_name(find_device("cpu"), plan_cores(list(os.sched_getaffinity(0))))
     found = []
