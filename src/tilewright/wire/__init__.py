@@ -1,5 +1,6 @@
-"""The formats that trusted and untrusted processes share; the only code that both import.
+"""Formats that trusted and untrusted processes share: the only code of ours that both import.
 
-The runner may import nothing else of ours, so this package needs the standard library and torch
-alone, and only `tensors` and `cuda_driver` need torch or the driver.
+The supervisor, the judge and the runners are processes of their own. Every module here reads bytes
+that a runner may have forged, so each checks what it reads. A module needs the standard library
+alone; `tensors` and `cuda_driver` need torch too.
 """

@@ -1,8 +1,9 @@
-"""Device memory that two processes share, and words by which their streams wait for each other.
+"""Device memory that the judge and a runner share, and semaphores that order their streams.
 
-The judge allocates a block and exports a raw IPC handle; the contestant opens it. A stream can
-write a word of a shared block, and another process's stream can wait until it has a value, so
-that neither host is in the timed path and no event has to be opened by both.
+The judge allocates a block and exports a raw IPC handle; the runner opens it. A semaphore is a
+32-bit number in a shared block. One process has its stream write the number, and the stream of the
+other process waits for it. So no host is in the timed path, and no event is shared. The runner can
+write all of a block that it has opened: the judge believes no content of it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import torch
 
 __all__ = ["Block", "Driver"]
 
-GATE_SEMAPHORE, DONE_SEMAPHORE, SEMAPHORES_BYTES = 0, 256, 4096
-"""Offsets of the words at the head of a work block, and what is set aside for them, in bytes."""
-
-GRAIN = 2 << 20
-"""Blocks are whole multiples of this: a smaller one would share its mapping with others."""
-_GEQ = 0
-"""CU_STREAM_WAIT_VALUE_GEQ: wait until the word has reached the value."""
+GATE_SEMAPHORE = 0
+"""Offset in a work block, in bytes: the judge writes here to let a queued call start."""
+DONE_SEMAPHORE = 256
+"""Offset in a work block, in bytes: the runner writes here behind a call."""
+SEMAPHORES_BYTES = 4096
+"""Bytes at the head of a work block that hold semaphores alone: one page."""
+BLOCK_GRAIN_BYTES = 2 << 20
+"""Blocks are whole multiples of these bytes: CUDA maps a smaller one together with others."""
+_DEFAULT_FLAGS = 0
+"""To write: with a memory barrier before. To wait: until the value is at least the given one."""
 
 
 class _Handle(ctypes.Structure):
@@ -45,7 +49,7 @@ class Driver:
         """Call the driver.
 
         Raises:
-            RuntimeError: it did not answer with success; the message has the driver's word for it.
+            RuntimeError: the driver reports an error; the message has its name.
         """
         code = getattr(self._library, name)(*values)
         if code:
@@ -54,8 +58,8 @@ class Driver:
             raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
 
     def allocate(self, size: int) -> Block:
-        """Return a new block of at least `size` bytes, for sharing alone."""
-        size = -(-max(size, 1) // GRAIN) * GRAIN
+        """Return a new block of at least `size` bytes that other processes can open."""
+        size = -(-max(size, 1) // BLOCK_GRAIN_BYTES) * BLOCK_GRAIN_BYTES
         pointer = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
         return Block(pointer.value, size)
@@ -78,16 +82,16 @@ class Driver:
         return Block(pointer.value, size)
 
     def write_semaphore(self, stream: int, address: int, value: int) -> None:
-        """Have a stream write a 32-bit word once all before it is done."""
-        place, number = ctypes.c_uint64(address), ctypes.c_uint32(value)
-        handle = ctypes.c_void_p(stream)
-        self.call("cuStreamWriteValue32_v2", handle, place, number, ctypes.c_uint(0))
+        """Queue the write of a semaphore behind all work of a stream."""
+        self._queue("cuStreamWriteValue32_v2", stream, address, value)
 
     def await_semaphore(self, stream: int, address: int, value: int) -> None:
-        """Have a stream wait until a 32-bit word is at least `value` (modulo 2^32, by half)."""
+        """Queue a wait until a semaphore is at least `value` (modulo 2^32, by half)."""
+        self._queue("cuStreamWaitValue32_v2", stream, address, value)
+
+    def _queue(self, name: str, stream: int, address: int, value: int) -> None:
         place, number = ctypes.c_uint64(address), ctypes.c_uint32(value)
-        handle = ctypes.c_void_p(stream)
-        self.call("cuStreamWaitValue32_v2", handle, place, number, ctypes.c_uint(_GEQ))
+        self.call(name, ctypes.c_void_p(stream), place, number, ctypes.c_uint(_DEFAULT_FLAGS))
 
 
 class Block:
@@ -101,7 +105,7 @@ class Block:
 
     @classmethod
     def private(cls, size: int) -> Block:
-        """Return a block of torch's own memory, which nobody else can map."""
+        """Return a block of torch's own memory, which no other process can map."""
         owner = torch.empty(size, dtype=torch.uint8, device="cuda")
         return cls(owner.data_ptr(), size, owner)
 

@@ -1,17 +1,18 @@
-"""Frames: a length, a JSON header, raw bytes, and descriptors beside them. Never pickle.
+"""Frames over a socket: a length, a JSON header, raw bytes, and descriptors. Never pickle.
 
     4 bytes   length of the header, big-endian
     header    a JSON object; `kind` names the message, `body` is the number of bytes that follow
     body      raw bytes
 
-Whatever arrives that is not exactly this raises `FrameError`. The codec trusts nobody: it is
-used by both sides of the wall.
+Every process of an evaluation uses this codec, and trusts no byte that it receives: anything that
+is not exactly this format raises `FrameError`. The receiver checks the meaning of the fields.
 """
 
 from __future__ import annotations
 
 import array
 import json
+import os
 import socket
 import struct
 import time
@@ -20,17 +21,20 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 MAX_HEADER_BYTES = 1 << 20
+"""Bytes of a header: 1 MiB holds every message, and bounds what a hostile peer makes us parse."""
 MAX_BODY_BYTES = 1 << 26
+"""Bytes of a body: 64 MiB holds the libraries of a large extension."""
 MAX_FDS = 8
+"""Descriptors of a frame; the largest message of ours has three."""
 _LENGTH = struct.Struct(">I")
 
 
 class FrameError(Exception):
-    """What arrived is not a frame."""
+    """The received bytes are not a frame."""
 
 
 class ChannelClosed(Exception):
-    """The other side is gone; no further frame can arrive."""
+    """The peer has closed the channel; no further frame can arrive."""
 
 
 class DeadlineExceeded(Exception):
@@ -88,7 +92,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class Channel:
-    """Frames over a connected stream socket. The lifetime is the socket's."""
+    """Frames over a connected stream socket, which the channel owns."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -115,8 +119,8 @@ class Channel:
         """Send a frame; descriptors travel with its first byte.
 
         Raises:
-            ChannelClosed: the other side is gone.
-            DeadlineExceeded: the other side does not read.
+            ChannelClosed: the peer has closed the channel.
+            DeadlineExceeded: the peer does not read.
         """
         data = memoryview(encode(kind, fields or {}, body))
         self._sock.settimeout(timeout_s)
@@ -126,7 +130,7 @@ class Channel:
                 data = data[sent:]
             self._sock.sendall(data)
         except TimeoutError as error:
-            raise DeadlineExceeded(f"the other side does not read {kind!r}") from error
+            raise DeadlineExceeded(f"the peer does not read {kind!r}") from error
         except OSError as error:
             raise ChannelClosed(str(error)) from error
 
@@ -135,7 +139,8 @@ class Channel:
     ) -> Frame:
         """Return the next frame; `deadline` is on `time.monotonic`, in seconds.
 
-        `idle` is called every 50 ms while nothing arrives; what it raises ends the wait.
+        The channel calls `idle` every 50 ms while nothing arrives. An exception from it ends the
+        wait.
 
         Raises:
             FrameError, ChannelClosed, DeadlineExceeded
@@ -174,7 +179,7 @@ class Channel:
                 raise ChannelClosed(str(error)) from error
             self._take(ancillary)
             if not data:
-                raise ChannelClosed("the other side closed the channel")
+                raise ChannelClosed("the peer closed the channel")
             return data
 
     def _take(self, ancillary: list[tuple[int, int, bytes]]) -> None:
@@ -190,7 +195,5 @@ class Channel:
 
 
 def _close_all(fds: Sequence[int]) -> None:
-    import os
-
     for fd in fds:
         os.close(fd)

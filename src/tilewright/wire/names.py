@@ -1,4 +1,4 @@
-"""Names that processes on both sides of the sandbox use."""
+"""Names that the supervisor, the judge and the runners share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["COMPILED_BY_TRITON", "INPUT_VARIATIONS", "ISOLATION_LAYERS", "Isolat
 
 
 class IsolationLayer(StrEnum):
-    """One part of the sandbox, each tested by itself and reported as active or not."""
+    """One part of the sandbox, with a self-test; a report lists each as active or not."""
 
     PID_NAMESPACE = "pid_namespace"
     NAMESPACES = "ipc_uts_cgroup_namespaces"
@@ -37,4 +37,4 @@ INPUT_VARIATIONS = (
 )
 """Every way in which the judge varies an input sample; `nominal` is the problem's own sample."""
 COMPILED_BY_TRITON = "compiled by triton"
-"""Where a runner found a kernel's binary: Triton compiled it, and no cache held it."""
+"""Name of the build artifact that holds Triton's cache, as the compile process left it."""

@@ -1,4 +1,8 @@
-"""The supervisor's answers to a seccomp user notification: may this process start another one?"""
+"""Answers to seccomp user notifications: may a runner's process start another process?
+
+The supervisor answers while a runner is timed; a self-test of the sandbox answers for itself. The
+kernel vouches for the notification, so nothing in it comes from the untrusted process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ __all__ = ["answer"]
 _IOCTL_NOTIF_RECV = 0xC0502100
 _IOCTL_NOTIF_SEND = 0xC0182101
 _NOTIFICATION_BYTES = 80
-"""Size of `struct seccomp_notif`."""
+"""Bytes of `struct seccomp_notif`."""
 _FLAG_CONTINUE = 1
 """SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel carries the call out. See seccomp_unotify(2)."""
 

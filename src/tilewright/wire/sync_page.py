@@ -1,7 +1,8 @@
-"""Layout of the page of shared memory that starts a timed call and reports its end.
+"""Layout of the sync page: shared memory that starts a timed call and reports its end.
 
-The places are counted in 8-byte words. The three flags lie on cache lines of their own, so that a
-process that polls one flag does not slow down a write to another.
+The supervisor and a runner both map the page. The runner can write any value to any place at any
+time, so the supervisor reads each flag as a claim. Places count units of 8 bytes. Each of the three
+flags has its own cache line: a process that polls one flag does not slow a write to another.
 """
 
 from __future__ import annotations
@@ -15,4 +16,4 @@ READY = 8
 DONE = 16
 """The runner writes the number of the call here once the call has returned."""
 OUTPUTS = 64
-"""The runner writes here where the outputs lie; see `runner.host_memory`."""
+"""First of the places where the runner writes the address of each output of the call."""

@@ -1,12 +1,14 @@
-"""How tensors lie in shared memory: a tree of values in JSON, tensors as offsets into an arena.
+"""Layout of values in shared memory: a JSON tree, with tensors as offsets into an arena.
+
+The judge lays values out, and the runner builds its arguments from the tree.
 
     tensor   {"t": "tensor", "dtype": "float32", "shape": [2, 3], "stride": [3, 1], "offset": 64}
     others   {"t": "list" | "tuple", "v": [...]}, {"t": "dict", "v": [[key, tree], ...]},
              {"t": "value", "v": null | bool | int | float | str}, {"t": "float", "v": "nan"},
              {"t": "dtype", "v": "float32"}
 
-Offsets are in bytes and multiples of `ALIGNMENT`; between two tensors lies a gap of at least
-`GUARD_BYTES` that nobody may write.
+Offsets are in bytes and multiples of `ALIGNMENT`. A gap of at least `GUARD_BYTES` separates two
+tensors. No process may write it, so the judge sees writes beyond a tensor.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ import torch
 from tilewright.wire.cuda_driver import Block
 
 ALIGNMENT = 256
+"""Bytes: vector loads and tensor descriptors of CUDA need at most this alignment."""
 GUARD_BYTES = 256
+"""Bytes before, between and after tensors; a write beyond a tensor by one vector falls in them."""
 
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -100,10 +104,10 @@ class Layout:
         self.items: list[tuple[dict[str, Any], torch.Tensor]] = []
 
     def describe(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 - a tree of anything
-        """Return the JSON tree of `value`, reserving room for each of its tensors.
+        """Return the JSON tree of `value`, reserving memory for each of its tensors.
 
         Raises:
-            LayoutError: a value of a kind that cannot cross the wall.
+            LayoutError: no runner can be given a value of this kind.
         """
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
@@ -118,7 +122,7 @@ class Layout:
             return {"t": "float", "v": repr(value)}
         if value is None or isinstance(value, bool | int | str):
             return {"t": "value", "v": value}
-        raise LayoutError(f"a {type(value).__name__} cannot be handed to a contestant")
+        raise LayoutError(f"a {type(value).__name__} cannot be handed to a runner")
 
     def _tensor(self, value: torch.Tensor) -> dict[str, Any]:
         if value.layout != torch.strided or dtype_name(value.dtype) not in DTYPES:
