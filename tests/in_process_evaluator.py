@@ -45,7 +45,7 @@ MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
     "builder": build_main.main,
     "judge": judge.main,
 }
-write_files = main._write_files
+write_files = main.write_files
 PIDS = itertools.count(1)
 NO_CORE = 9999
 """A core that no machine of ours has: its lease is in nobody's way."""
@@ -179,7 +179,7 @@ class InProcessEvaluator(DeviceHost):
         self._thawed = threading.Semaphore(0)
         for module in (main, build_main):
             monkeypatch.setattr(module, "ROOT", str(home))
-            monkeypatch.setattr(module, "_write_files", self._write_files)
+            monkeypatch.setattr(module, "write_files", self._write_files)
         monkeypatch.setattr(os, "_exit", sys.exit)
         monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
         monkeypatch.setitem(sys.modules, "shim", shim)

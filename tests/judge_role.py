@@ -72,7 +72,7 @@ class JudgeRole:
 
     def put(self, *outputs: torch.Tensor) -> list[dict[str, Any]]:
         """Deliver outputs as a contestant does; return what it says of them."""
-        call = calls.Call(
+        call = calls.PreparedCall(
             args=(),
             grads=(),
             grad_outputs=(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
 import importlib.util
 import re
 import subprocess
@@ -96,13 +98,33 @@ def test_attacks_on_our_own_code_name_modules_that_exist():
     assert [item for item in sorted(named) if importlib.util.find_spec(item[1]) is None] == []
 
 
+def test_attacks_on_our_own_code_name_attributes_that_exist():
+    missing, seen = [], 0
+    for path in sorted((ROOT / "tests" / "corpus").rglob("*")):
+        if path.suffix not in (".py", ".cpp", ".cu"):
+            continue
+        text = path.read_text("utf-8")
+        for module, name in re.findall(r"^\s*import (tilewright[\w.]+) as (\w+)", text, re.M):
+            for chain in set(re.findall(rf"\b{name}((?:\.\w+)+)", text)):
+                seen += 1
+                try:
+                    functools.reduce(getattr, chain[1:].split("."), importlib.import_module(module))
+                except AttributeError:
+                    missing.append((path.name, module + chain))
+    assert seen >= 8
+    assert missing == []
+
+
 @pytest.mark.parametrize("name", ["page", "sequence", "call", "fields"])
 def test_attacks_that_search_frames_find_the_variables_of_a_timed_call(name):
     source = (SOURCE / "runner" / "host_memory.py").read_text("utf-8")
-    (timed,) = [
+    (memory,) = [
         node
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef) and node.name == "timed"
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name == "HostCallMemory"
+    ]
+    (timed,) = [
+        node for node in memory.body if isinstance(node, ast.FunctionDef) and node.name == "timed"
     ]
     stored = {node.id for node in ast.walk(timed) if isinstance(node, ast.Name)}
     assert name in stored | {argument.arg for argument in timed.args.args}

@@ -1,5 +1,6 @@
-"""The untrusted side of the wall: standard library, torch and triton only.
+"""Code of the untrusted processes: runners, builds and precompilation, and the forkserver.
 
-Nothing here imports the rest of tilewright, and the rest imports only the codec
-(`frames` and `tensors`). Everything else is reached by starting a process.
+The forkserver alone runs no foreign code. This package imports the standard library, torch, triton
+and `tilewright.wire`, since each import is attack surface and start-up time. The rest of tilewright
+imports nothing from here: it starts these processes and exchanges frames with them.
 """

@@ -1,8 +1,9 @@
-"""The builder: compiles a candidate's native code inside the sandbox, before any device lease.
+"""The build process: it compiles a candidate's native code in the sandbox, before a device lease.
 
-A C ABI source is compiled directly. An extension is built by importing the candidate's module,
-which calls torch's own `load_inline` or `load`; the shared libraries are read back as bytes and
-never loaded by anything of ours outside a contestant of the same candidate.
+This process runs foreign code and dies after one answer. It compiles a C ABI source directly. For
+an extension it imports the candidate's module, which calls torch's own `load_inline` or `load`.
+The answer holds the shared libraries as bytes. They are as untrusted as the source: only a runner
+of the same candidate loads them.
 """
 
 from __future__ import annotations
@@ -10,38 +11,61 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.runner.loaders import python
-from tilewright.runner.main import ROOT, _write_files, describe_error
-from tilewright.wire.frames import MAX_BODY_BYTES, Channel
+from tilewright.runner.main import ROOT, describe_error, write_files
+from tilewright.wire.frames import MAX_BODY_BYTES, Channel, Frame
 
-HEADER = os.path.join(os.path.dirname(python.__file__), "tilewright.h")
 EXTENSIONS = "/tmp/extensions"
-
-
-def main(sock: socket.socket, applied: dict[str, str]) -> None:
-    """Build what one frame asks for, answer with the libraries, and end."""
-    channel = Channel(sock)
-    channel.send("ready", {"applied": applied})
-    frame = channel.receive()
-    fields = frame.fields
-    try:
-        header = {"path": "tilewright.h", "size": len(fields["header"])}
-        paths = _write_files([*fields["files"], header], frame.body + fields["header"].encode())
-        channel.send("entering")
-        if fields["build"] == "c_abi":
-            artifacts = _compile(fields, paths)
-        else:
-            artifacts = _import(fields, paths)
-    except BaseException as error:  # noqa: BLE001 - whatever a build raises is data
-        channel.send("error", {"during": "build", **describe_error(error)})
-        return
-    _answer(channel, artifacts)
+"""Folder inside the sandbox in which torch builds extensions."""
+MAX_COMPILER_OUTPUT = 3500
+"""Characters of a compiler's messages that a report holds."""
 
 
 class BuildError(Exception):
-    """The compiler refused the source."""
+    """The compiler refused the source, or the result is too large to send."""
+
+
+def main(sock: socket.socket, applied: dict[str, str]) -> None:
+    """Build the candidate of one frame, answer with the libraries, and end."""
+    answer_once(sock, applied, "build", _build)
+
+
+def answer_once(
+    sock: socket.socket,
+    applied: dict[str, str],
+    stage: str,
+    build: Callable[[Frame, Channel], dict[str, bytes]],
+) -> None:
+    """Answer one frame with the artifacts that `build` returns, or with its error."""
+    channel = Channel(sock)
+    channel.send("ready", {"applied": applied})
+    frame = channel.receive()
+    try:
+        artifacts = build(frame, channel)
+    except BaseException as error:  # noqa: BLE001 - any exception of foreign code is an answer
+        channel.send("error", {"during": stage, **describe_error(error)})
+        return
+    sizes = {name: len(data) for name, data in artifacts.items()}
+    channel.send("built", {"artifacts": sizes}, b"".join(artifacts.values()))
+
+
+def _build(frame: Frame, channel: Channel) -> dict[str, bytes]:
+    fields = frame.fields
+    header = {"path": "tilewright.h", "size": len(fields["header"])}
+    paths = write_files([*fields["files"], header], frame.body + fields["header"].encode())
+    channel.send("entering")
+    libraries = _compile(fields, paths) if fields["build"] == "c_abi" else _import(fields, paths)
+    artifacts = {}
+    for name, path in libraries.items():
+        with open(path, "rb") as file:
+            artifacts[name] = file.read()
+    total = sum(map(len, artifacts.values()))
+    if total > MAX_BODY_BYTES:
+        raise BuildError(f"libraries of {total} bytes, at most {MAX_BODY_BYTES}")
+    return artifacts
 
 
 def _compile(fields: dict[str, Any], paths: dict[str, str]) -> dict[str, str]:
@@ -50,7 +74,8 @@ def _compile(fields: dict[str, Any], paths: dict[str, str]) -> dict[str, str]:
     command = [*fields["command"], "-I", ROOT, "-o", library, *sources]
     done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT)
     if done.returncode != 0:
-        raise BuildError(done.stderr.decode(errors="replace").replace(ROOT + "/", "")[:3500])
+        text = done.stderr.decode(errors="replace").replace(ROOT + "/", "")
+        raise BuildError(text[:MAX_COMPILER_OUTPUT])
     return {"kernel": library}
 
 
@@ -58,25 +83,6 @@ def _import(fields: dict[str, Any], paths: dict[str, str]) -> dict[str, str]:
     os.environ["TORCH_EXTENSIONS_DIR"] = EXTENSIONS
     os.makedirs(EXTENSIONS, exist_ok=True)
     python.import_file(paths[fields["files"][0]["path"]])
-    found: dict[str, str] = {}
-    for name in sorted(os.listdir(EXTENSIONS)):
-        library = os.path.join(EXTENSIONS, name, f"{name}.so")
-        if os.path.exists(library):
-            found[name] = library
-    return found
-
-
-def _answer(channel: Channel, artifacts: dict[str, str]) -> None:
-    bodies = []
-    for path in artifacts.values():
-        with open(path, "rb") as file:
-            bodies.append(file.read())
-    total = sum(len(body) for body in bodies)
-    if total > MAX_BODY_BYTES:
-        message = f"libraries of {total} bytes, at most {MAX_BODY_BYTES}"
-        channel.send(
-            "error", {"during": "build", "type": "BuildError", "message": message, "traceback": []}
-        )
-        return
-    sizes = {name: len(body) for name, body in zip(artifacts, bodies, strict=True)}
-    channel.send("built", {"artifacts": sizes}, b"".join(bodies))
+    names = sorted(os.listdir(EXTENSIONS))
+    libraries = {name: os.path.join(EXTENSIONS, name, f"{name}.so") for name in names}
+    return {name: path for name, path in libraries.items() if os.path.exists(path)}

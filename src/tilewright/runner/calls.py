@@ -1,13 +1,16 @@
 """One call of the candidate: arguments from the arena, the call, and where its outputs lie.
 
-The names used while the candidate runs are bound before its source is loaded, so that patching
-torch afterwards changes nothing here. It could change nothing of weight anyway: what is judged
-are the bytes that the judge reads from this process while it stands still.
+The runner process runs this code together with the candidate. The names that a call uses are bound
+before the candidate is loaded, so that an honest program which patches torch changes nothing here.
+A hostile one can change anything, and gains nothing: the judge compares bytes that it reads out of
+this process itself.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +27,22 @@ _seed_device = torch.cuda.manual_seed
 _set_precision = torch.set_float32_matmul_precision
 _randn = torch.randn
 _grad = torch.autograd.grad
+disable_gc, enable_gc = gc.disable, gc.enable
 
+Watch = AbstractContextManager[Any]
+"""A context around the implementation's work in an untimed call."""
+Answer = tuple[Any, list[Any], str]
+"""The output of a call, its leaves as the judge can read them, and a text for its structure."""
 
 MAX_OUTPUTS = 64
+"""Outputs of a call that are reported; the places of the sync page hold more."""
+MAX_DIMENSIONS = 32
+"""Sizes of a reported shape; no operator of torch makes more dimensions."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """What one call needs: arguments, and where gradients flow."""
+class PreparedCall:
+    """The arguments of one call, and where gradients flow."""
 
     args: tuple[Any, ...]
     grads: tuple[int, ...]
@@ -41,21 +52,21 @@ class Call:
     input_bytes: int
 
 
-def prepare(fields: dict[str, Any], inputs: Arena) -> Call:
-    """Build a call's arguments as views of the arena, or of its mirror."""
+def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
+    """Build a call's arguments as views of the arena, or of its private copy."""
     base = fields["base"]
-    # On processors with AVX-512 a process may be left in a state in which some operators take
-    # three times as long, by what ran in it before; a draw of 16 or more ends that for all sides.
+    # On processors with AVX-512, earlier work may leave a process in a state in which some
+    # operators take three times as long. 16 or more random numbers end that for every runner.
     _randn(16)
     # Here and not in `run`: seeding takes longer than a small kernel, and no clock runs yet.
     _seed(fields["forward_seed"])
     if isinstance(inputs, Block):
         _seed_device(fields["forward_seed"])
     else:
-        # A flag of the whole process, under which products may take another way: all sides begin
-        # a call with the same. Who wants another sets it within the call.
+        # This flag of the process changes how matrix products are computed. Every call begins with
+        # the same value; a candidate that needs another one sets it within the call.
         _set_precision("highest")
-    return Call(
+    return PreparedCall(
         args=tuple(build(fields["args"], inputs, base)),
         grads=tuple(fields.get("grads", ())),
         grad_outputs=tuple(build(fields["grad_outputs"], inputs, base))
@@ -67,7 +78,7 @@ def prepare(fields: dict[str, Any], inputs: Arena) -> Call:
 
 
 def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
-    """Return the leaves of an output and a word for its structure (`1`, `3`, `a,b`)."""
+    """Return the leaves of an output and a text for its structure (`1`, `3`, `a,b`)."""
     if isinstance(value, dict):
         return [value[key] for key in value], ",".join(str(key) for key in value)
     if isinstance(value, list | tuple):
@@ -78,7 +89,7 @@ def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
     return [value], "1"
 
 
-def run(function: Callable[..., Any], call: Call) -> Any:  # noqa: ANN401
+def run(function: Callable[..., Any], call: PreparedCall) -> Any:  # noqa: ANN401
     """Call `function`; with gradients, return its outputs followed by the gradients."""
     if not call.grads:
         with _no_grad():
@@ -95,16 +106,16 @@ def run(function: Callable[..., Any], call: Call) -> Any:  # noqa: ANN401
 
 
 def deliver(output: Any) -> tuple[list[Any], str]:  # noqa: ANN401
-    """Return an output's leaves as the judge can read them, dense, and a word for its structure.
+    """Return an output's leaves, dense as the judge reads them, and a text for its structure.
 
-    It is part of the call: who returns a view pays for what the caller would have to copy.
+    This is part of the call: a candidate that returns a view pays for the copy of its caller.
     """
     leaves, structure = flatten(output)
     return [_dense(leaf) if is_plain(leaf) else leaf for leaf in leaves[:MAX_OUTPUTS]], structure
 
 
 def is_plain(leaf: Any) -> bool:  # noqa: ANN401
-    """Tell whether a leaf is a strided tensor, and nothing that only behaves like one."""
+    """Tell whether a leaf is a strided tensor, and no object that only behaves like one."""
     kind = type(leaf)
     return (
         (kind is torch.Tensor or kind is torch.nn.Parameter)
@@ -121,26 +132,26 @@ def _dense(leaf: torch.Tensor) -> torch.Tensor:
 
 
 def addresses(leaves: list[Any]) -> list[int]:
-    """Return where each leaf's bytes lie; 0 for what is no plain tensor."""
+    """Return the address of each leaf's bytes; 0 for a leaf that is no plain tensor."""
     return [leaf.data_ptr() if is_plain(leaf) else 0 for leaf in leaves]
 
 
-def describe(leaves: list[Any], structure: str, call: Call) -> list[dict[str, Any]]:
-    """Return what each output is, by its own words; without `address` where it cannot be read."""
+def describe(leaves: list[Any], structure: str, call: PreparedCall) -> list[dict[str, Any]]:
+    """Return a self-reported description of each output; an unreadable one has no `address`."""
     described = [_describe_one(leaf, call) for leaf in leaves]
     if described:
         described[0]["structure"] = structure[:200]
     return described
 
 
-def _describe_one(leaf: Any, call: Call) -> dict[str, Any]:  # noqa: ANN401
+def _describe_one(leaf: Any, call: PreparedCall) -> dict[str, Any]:  # noqa: ANN401
     kind = type(leaf)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
         return {"type": f"{kind.__module__}.{kind.__qualname__}"[:200]}
     item: dict[str, Any] = {
         "type": "tensor",
         "dtype": dtype_name(leaf.dtype),
-        "shape": list(leaf.shape)[:32],
+        "shape": list(leaf.shape)[:MAX_DIMENSIONS],
         "device": str(leaf.device),
         "layout": str(leaf.layout).removeprefix("torch."),
     }
@@ -150,12 +161,12 @@ def _describe_one(leaf: Any, call: Call) -> dict[str, Any]:  # noqa: ANN401
     return item
 
 
-def mark_views(described: list[dict[str, Any]], output: Any, call: Call) -> None:  # noqa: ANN401
-    """Tell of outputs that were views of an input until they were made dense."""
+def mark_views(described: list[dict[str, Any]], output: Any, call: PreparedCall) -> None:  # noqa: ANN401
+    """Mark outputs that were views of an input before they were made dense."""
     for item, leaf in zip(described, flatten(output)[0], strict=False):
         if is_plain(leaf) and _is_input(leaf, call):
             item["alias"] = True
 
 
-def _is_input(leaf: torch.Tensor, call: Call) -> bool:
+def _is_input(leaf: torch.Tensor, call: PreparedCall) -> bool:
     return call.first_byte <= leaf.data_ptr() < call.first_byte + call.input_bytes

@@ -1,8 +1,10 @@
-"""The compiler: Triton kernels are compiled before any device lease, without a device.
+"""The compile process: it compiles a candidate's Triton kernels without a device.
 
-The candidate is called on tensors that have a shape and no contents (torch's fake tensors), and
-each of its launches is compiled instead of made. What cannot be run like that, because it looks at
-values or addresses, is compiled when it is first called.
+This process runs foreign code in the sandbox, before a device lease, and dies after one answer. It
+calls the candidate on torch's fake tensors, which have a shape and no values, and compiles each
+launch instead of making it. A candidate that reads values or addresses cannot run like that; the
+runner compiles its kernels at their first launch. The answer is Triton's cache, as untrusted as
+the source.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import tarfile
 from collections.abc import Callable
 from typing import Any
 
-# Here, in the forkserver: every child that makes a fake tensor would import it again.
+# Imported in the forkserver: each child that makes a fake tensor would import these again.
 import torch
 import torch._dynamo
 from torch._subclasses import fake_tensor
@@ -24,95 +26,91 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from tilewright.runner import calls
+from tilewright.runner.build_main import answer_once
 from tilewright.runner.launch_counter import CACHE, install_driver_stub
 from tilewright.runner.loaders import python
-from tilewright.runner.main import _write_files, describe_error
+from tilewright.runner.main import write_files
 from tilewright.wire.cuda_driver import Block
-from tilewright.wire.frames import MAX_BODY_BYTES, Channel
+from tilewright.wire.frames import MAX_BODY_BYTES, Channel, Frame
 from tilewright.wire.names import COMPILED_BY_TRITON
 from tilewright.wire.tensors import build
 
-UNBOUNDED = 1 << 62
+UNLIMITED_BYTES = 1 << 62
+"""Size of a fake block: more than any tensor of a call."""
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
-    """Compile what one frame asks for, answer with Triton's cache as one archive, and end."""
-    # No context is made: an evaluation may be under way on the device.
+    """Compile for the calls of one frame, answer with Triton's cache as one archive, and end."""
+    # No context: an evaluation may be under way on the device.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    channel = Channel(sock)
-    channel.send("ready", {"applied": applied})
-    frame = channel.receive()
-    fields = frame.fields
-    try:
-        paths = _write_files(fields["files"], frame.body)
-        sys.path[:0] = fields["import_paths"]
-        channel.send("entering")
-        # What it raises here it raises again on real tensors, where that is its verdict.
-        compiled: list[Any] = []
-        with contextlib.suppress(Exception):
-            _compile(fields, paths, compiled)
-        _build_launchers(compiled)
-        archive = _archived() if compiled else b""
-    except BaseException as error:  # noqa: BLE001 - whatever a candidate raises is data
-        channel.send("error", {"during": "compile", **describe_error(error)})
-        return
-    fits = 0 < len(archive) <= MAX_BODY_BYTES // 2
-    sizes = {COMPILED_BY_TRITON: len(archive)} if fits else {}
-    channel.send("built", {"artifacts": sizes}, archive if fits else b"")
+    answer_once(sock, applied, "compile", _precompile)
+
+
+def _precompile(frame: Frame, channel: Channel) -> dict[str, bytes]:
+    paths = write_files(frame.fields["files"], frame.body)
+    sys.path[:0] = frame.fields["import_paths"]
+    channel.send("entering")
+    compiled: list[Any] = []
+    # An error here comes again on real tensors, and is the candidate's verdict there.
+    with contextlib.suppress(Exception):
+        _compile(frame.fields, paths, compiled)
+    _build_launchers(compiled)
+    archive = _archived() if compiled else b""
+    return {COMPILED_BY_TRITON: archive} if 0 < len(archive) <= MAX_BODY_BYTES // 2 else {}
 
 
 def _compile(fields: dict[str, Any], paths: dict[str, str], compiled: list[Any]) -> None:
-    """Call the candidate on every call in `fields`; what its launches are goes to `compiled`."""
+    """Call the candidate as in `fields`; append each compiled launch to `compiled`."""
     _compile_launches(fields["arch"], compiled)
     module = python.import_file(paths[fields["files"][0]["path"]])
     function = python.entry_of(module, [fields["entry"]])
     with FakeTensorMode(shape_env=ShapeEnv()):
         if isinstance(function, type):
-            init = build(fields["init"], Unreal(), 0)
-            # Made there: a module of fake tensors cannot be moved.
+            init = build(fields["init"], FakeBlock(), 0)
+            # Constructed on the device: a module of fake tensors cannot be moved.
             with torch.device("cuda"):
                 function = function(**init) if isinstance(init, dict) else function(*init)
         for call in fields["calls"]:
-            # One that cannot be run like that says nothing of the others.
+            # The other calls may still succeed.
             with contextlib.suppress(Exception):
                 calls.run(function, _call_of(call))
 
 
-class Unreal(Block):
-    """Memory without contents."""
+class FakeBlock(Block):
+    """Device memory without values."""
 
     def __init__(self) -> None:
-        super().__init__(0, UNBOUNDED)
+        super().__init__(0, UNLIMITED_BYTES)
 
     def __len__(self) -> int:
-        """Return a size that everything fits."""
-        return UNBOUNDED
+        """Return a size that no tensor exceeds."""
+        return UNLIMITED_BYTES
 
     def elements(self, dtype: torch.dtype, count: int, offset: int) -> torch.Tensor:  # noqa: ARG002
-        """Return `count` elements without contents."""
+        """Return `count` elements without values."""
         return torch.empty(count, dtype=dtype, device="cuda")
 
 
-def _call_of(fields: dict[str, Any]) -> calls.Call:
+def _call_of(fields: dict[str, Any]) -> calls.PreparedCall:
     grads = tuple(fields["grads"])
-    return calls.Call(
-        args=tuple(build(fields["args"], Unreal(), 0)),
+    return calls.PreparedCall(
+        args=tuple(build(fields["args"], FakeBlock(), 0)),
         grads=grads,
-        grad_outputs=tuple(build(fields["grad_outputs"], Unreal(), 0)) if grads else (),
+        grad_outputs=tuple(build(fields["grad_outputs"], FakeBlock(), 0)) if grads else (),
         first_byte=0,
         input_bytes=0,
     )
 
 
 class Pointer:
-    """What Triton asks of a tensor when it compiles: a dtype, and how its address is aligned."""
+    """The parts of a tensor that Triton compiles for: its dtype, and its address's alignment."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.dtype = tensor.dtype
         self._tensor = tensor
 
     def data_ptr(self) -> int:
-        """Return an address that is aligned as fresh memory is."""
+        """Return an address with the alignment of fresh memory."""
         return 0
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
@@ -124,20 +122,20 @@ def _build_launchers(compiled: list[Any]) -> None:
     from triton.backends.nvidia import driver
 
     with contextlib.suppress(Exception):
-        # It is built first, and then does not find a device.
+        # This builds the extension first, and fails afterwards: there is no device.
         driver.CudaUtils()
     for kernel in compiled:
-        # Triton's own, and other ones in each version: what fails is built at the first launch.
+        # Internals of Triton, which change with its version. A runner builds the missing ones.
         with contextlib.suppress(Exception):
             driver.CudaLauncher(kernel.src, kernel.metadata)
 
 
 def _compile_launches(arch: int, kept: list[Any]) -> None:
-    """Have every launch compiled instead of made, and keep what came of it in `kept`."""
+    """Replace Triton's launch by a compilation, and append each result to `kept`."""
     from triton.runtime import jit
 
     install_driver_stub(arch, "cuda")
-    # It would make a context, for gradients, which no fake tensor needs here.
+    # The original creates a CUDA context, for gradients, which fake tensors do not need.
     vars(fake_tensor)["init_gpu_context"] = lambda *_: None
     torch.cuda.is_available = lambda: True
     torch.cuda.current_device = lambda: 0
@@ -158,7 +156,7 @@ def _pointer(value: Any) -> Any:  # noqa: ANN401
 
 
 def _not_tuned(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave out what autotuning chose: here it has timed the compiler."""
+    """Leave out the choices of autotuning: they come from times of the compiler."""
     return None if member.name.endswith(".autotune.json") else member
 
 

@@ -1,14 +1,15 @@
-"""The forkserver: torch and triton imported once; forks judges, contestants and builders.
+"""The forkserver process: it imports torch and triton once, and forks every other process.
 
-It runs no foreign code, no torch operation (a matmul here would hang every forked child), and has
-a single thread. One frame in, one fork out. It dies with its supervisor.
+It forks judges, runners and build processes, one for each frame of its supervisor, and dies with
+the supervisor. It runs no foreign code, so a fork starts from a trusted state. It owns nothing
+but its channel. It has a single thread and runs no torch operation: a matmul here would hang every
+forked child.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import gc
 import importlib
 import io
@@ -21,31 +22,31 @@ from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
+from tilewright.runner.sandbox import syscalls
 from tilewright.runner.sandbox.isolation import Confinement, fork_confined
 from tilewright.wire.frames import Channel, ChannelClosed, Frame
 from tilewright.wire.names import ISOLATION_LAYERS
 
-PR_SET_PDEATHSIG = 1
 PR_SET_THP_DISABLE = 41
 Role = Callable[[socket.socket, dict[str, str]], None]
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Import what the roles need, then fork on request until the supervisor is gone."""
+    """Import the modules of all roles, then fork on request until the supervisor is gone."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--role", action="append", default=[], metavar="NAME=MODULE")
     options = parser.parse_args(argv)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Small pages here, huge ones in the children: a child copies what it writes to, page by page.
-    _prctl(PR_SET_THP_DISABLE, 1)
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Small pages here, huge pages in the children: a child copies each page that it writes to.
+    _allow_huge_pages(False)
     if os.getppid() != options.parent:
         sys.exit("forkserver: the supervisor is gone already")
     channel = Channel(socket.socket(fileno=options.channel))
     roles = _load_roles(options.role)
     _import_triton()
-    _let_libraries_be()
+    _skip_library_finalizers()
     gc.collect()
     gc.freeze()
     channel.send("up", {"threads": len(os.listdir("/proc/self/task"))})
@@ -57,29 +58,27 @@ def main(argv: list[str] | None = None) -> None:
         pid = _fork(frame, roles)
         for fd in frame.fds:
             os.close(fd)
-        _reap()
+        _collect_ended()
         channel.send("forked", {"pid": pid})
 
 
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+def _allow_huge_pages(allowed: bool) -> None:
+    with contextlib.suppress(OSError):
+        syscalls.prctl(PR_SET_THP_DISABLE, 0 if allowed else 1)
 
 
 def _load_roles(entries: list[str]) -> dict[str, Role]:
-    """Import `NAME=MODULE` pairs; the module's `main` plays the role."""
-    roles: dict[str, Role] = {}
-    for entry in entries:
-        name, _, module = entry.partition("=")
-        roles[name] = importlib.import_module(module).main
-    return roles
+    """Import `NAME=MODULE` pairs; a child of role NAME runs `main` of the module."""
+    pairs = (entry.split("=", 1) for entry in entries)
+    return {name: importlib.import_module(module).main for name, module in pairs}
 
 
-def _let_libraries_be() -> None:
-    """Finalise nothing of what is imported here when a child ends: it shows nothing of it.
+def _skip_library_finalizers() -> None:
+    """Skip the finalizers of libraries when a child ends.
 
     torch would unregister each of its operators, which takes longer than many an evaluation.
     """
-    # There is no public list of them. Without this one children end as right, and later.
+    # The list is not public. Where it is missing, children end in the same way but later.
     for finalizer in list(getattr(weakref.finalize, "_registry", ())):
         finalizer.atexit = False
 
@@ -91,14 +90,14 @@ def _import_triton() -> None:
             importlib.import_module("triton.runtime.interpreter")
         else:
             with contextlib.suppress(Exception):
-                # Only sooner: a child does what is missing for itself.
+                # This saves time alone: a child prepares for itself what is missing.
                 _prepare_triton()
     except ImportError:
         return
 
 
 def _prepare_triton() -> None:
-    """Do once what every child would do at its first launch: hash the installation, look around."""
+    """Hash Triton's installation and find its libraries, as each first launch would do."""
     importlib.import_module("triton.runtime.cache").triton_key()
     for name in ("triton.backends.nvidia.driver", "triton.experimental.gluon.nvidia.hopper"):
         importlib.import_module(name)
@@ -107,22 +106,22 @@ def _prepare_triton() -> None:
 
 
 def _fork(frame: Frame, roles: dict[str, Role]) -> int:
-    """Fork a confined child that plays `role` on the first descriptor of the frame.
+    """Fork a sandboxed child that runs the frame's role on its first descriptor.
 
     Descriptors: channel, status pipe, output pipe.
     """
     channel_fd, status_fd, output_fd = frame.fds
-    play = roles[frame.fields["role"]]
+    run_role = roles[frame.fields["role"]]
 
     def payload(applied: dict[str, str]) -> int:
-        _prctl(PR_SET_THP_DISABLE, 0)
+        _allow_huge_pages(True)
         os.dup2(output_fd, 1)
         os.dup2(output_fd, 2)
         os.close(output_fd)
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # Most children are killed; what they printed before is kept line by line.
+            # Most children are killed; line buffering keeps the lines that they printed before.
             sys.stdout.reconfigure(line_buffering=True)
-        play(socket.socket(fileno=channel_fd), applied)
+        run_role(socket.socket(fileno=channel_fd), applied)
         return 0
 
     return fork_confined(
@@ -139,13 +138,13 @@ def _confinement(values: dict[str, Any], keep_fds: tuple[int, ...]) -> Confineme
         for name, value in values.items()
         if name in known
     }
-    wanted = values["layers"]
-    converted["layers"] = frozenset(ISOLATION_LAYERS if "all" in wanted else wanted)
+    layers = values["layers"]
+    converted["layers"] = frozenset(ISOLATION_LAYERS if "all" in layers else layers)
     return Confinement(**{**converted, "keep_fds": keep_fds})
 
 
-def _reap() -> None:
-    """Collect inits that have ended, so that none stays a zombie."""
+def _collect_ended() -> None:
+    """Wait for inits that have ended, so that none stays a zombie."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

@@ -1,24 +1,26 @@
-"""The contestant's memory on a device: what the judge owns, mapped, with a pool inside it.
+"""A runner's memory on a GPU: blocks that the judge owns, with an allocation pool inside one.
 
-The work block lies as: a page of words by which streams wait, room for outputs that lie elsewhere,
-and the pool in which calls allocate, so that the judge reads most outputs where they are.
+The runner process runs this code together with the candidate, which can change it and can write
+all of the mapped memory. The judge owns the input block and the work block. The work block holds
+a page of stream semaphores, a reserve for outputs that lie elsewhere, and a pool. Calls allocate
+in the pool, so that the judge reads most outputs in place. Times and sizes from here are
+self-reported.
 """
 
 from __future__ import annotations
 
 import ctypes
-import gc
 import math
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 
 from tilewright.runner import calls
 from tilewright.runner import main as runner_main
-from tilewright.runner.host_memory import await_release, map_sync_page
+from tilewright.runner.host_memory import CallMemory, await_release, map_sync_page
 from tilewright.wire.cuda_driver import (
     DONE_SEMAPHORE,
     GATE_SEMAPHORE,
@@ -30,10 +32,14 @@ from tilewright.wire.cuda_driver import (
 from tilewright.wire.frames import Channel, Frame
 from tilewright.wire.sync_page import DONE, OUTPUTS
 
-GRAIN = 512
-MAX_KERNELS, MAX_NAME = 64, 300
+OUTPUT_GRAIN_BYTES = 512
+"""Copied outputs begin at multiples of this, like allocations of torch."""
+MAX_KERNELS = 64
+"""Kernels in the answer to `trace`, the longest first."""
+MAX_KERNEL_NAME = 300
+"""Characters of a kernel's name in that answer."""
 KNOWN_KERNEL_CYCLES = 20_000
-_disable_gc, _enable_gc = gc.disable, gc.enable
+"""Clock cycles of the kernel that calibrates the judge's clock: about 10 us."""
 _synchronize = torch.cuda.synchronize
 _allocated, _peak = torch.cuda.memory_allocated, torch.cuda.max_memory_allocated
 _reset_peak = torch.cuda.reset_peak_memory_stats
@@ -43,25 +49,25 @@ _end_pool = _binding._cuda_endAllocateToPool
 _release_pool = _binding._cuda_releasePool
 
 
-class DeviceMemory:
+class GpuCallMemory(CallMemory[Block]):
     """Where calls on a GPU find their inputs and leave their outputs."""
 
     driver: Driver
 
     def __init__(self) -> None:
-        # What can be done while others are timed. What fails here fails again in `begin`.
+        super().__init__()
+        # This much is possible while others are timed. An error here comes again in `begin`.
         initialise()
-        self.arena: Block | None = None
         self.work = Block(0, 0)
         self.reserve = (0, 0)
-        """Offset and bytes, in the work block, of the room for outputs that lie elsewhere."""
-        self.page: memoryview | None = None
+        """Offset and bytes, in the work block, of the reserve for outputs that lie elsewhere."""
         self.pools: list[Any] = []
         self.routes = 0
+        """How many `begin_route` wait for their `end_route`."""
         self._events: list[torch.cuda.Event] = []
 
     def begin(self) -> None:
-        """Make the context of this process."""
+        """Create this process's CUDA context."""
         self.driver = Driver()
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
@@ -88,27 +94,20 @@ class DeviceMemory:
         _hook_graphs(self)
         _hook_empty_cache(self)
 
-    @property
-    def inputs(self) -> Block:
-        """Return the input block."""
-        if self.arena is None:
-            raise RuntimeError("no input block is mapped")
-        return self.arena
-
-    def copied(self) -> Block:
-        """Return private memory with the arena's contents, for a module to keep."""
+    def private_copy(self) -> Block:
+        """Return private memory with the arena's values, for a module to keep."""
         size = len(self.inputs)
         private = Block.private(size)
         source = self.inputs.elements(torch.uint8, size, 0)
         private.elements(torch.uint8, size, 0).copy_(source)
         return private
 
-    def place(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def to_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Move a module's weights to the device."""
         return function.to("cuda") if isinstance(function, torch.nn.Module) else function
 
     def known_kernel(self, *_: object) -> None:
-        """Do nothing for some microseconds: what the clock is calibrated with."""
+        """Do nothing for `KNOWN_KERNEL_CYCLES`."""
         torch.cuda._sleep(KNOWN_KERNEL_CYCLES)
 
     def mark(self) -> torch.cuda.Event:
@@ -118,12 +117,12 @@ class DeviceMemory:
         return event
 
     def begin_route(self) -> None:
-        """Let all allocations of this process fall into the pool."""
+        """Direct all allocations of this process into the pool."""
         _begin_pool(torch.cuda.current_device(), self.pools[0].id)
         self.routes += 1
 
     def end_route(self) -> None:
-        """Let them fall where torch would put them."""
+        """Direct allocations where torch would put them."""
         self.routes -= 1
         device = torch.cuda.current_device()
         _end_pool(device, self.pools[0].id)
@@ -132,17 +131,17 @@ class DeviceMemory:
     @contextmanager
     def unrouted(self) -> Iterator[None]:
         """Leave the pool for a while: torch empties no cache and captures no graph into it."""
-        worst_ratio = self.routes > 0
-        if worst_ratio:
+        routed = self.routes > 0
+        if routed:
             self.end_route()
         try:
             yield
         finally:
-            if worst_ratio:
+            if routed:
                 self.begin_route()
 
-    def shown(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Return copies of tensors in the work block, as far as there is room."""
+    def expose(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return copies of tensors in the work block, as far as its pool has capacity."""
         self.begin_route()
         try:
             copies = [value.to("cuda", copy=True) for value in values]
@@ -152,20 +151,20 @@ class DeviceMemory:
         return copies
 
     def _called(
-        self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
-    ) -> tuple[Any, list[Any], str]:
+        self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
+    ) -> calls.Answer:
         self.begin_route()
         try:
-            with watched:
+            with watch:
                 output = calls.run(function, call)
             leaves, structure = calls.deliver(output)
-            return output, self._is_inside(leaves), structure
+            return output, self._in_work_block(leaves), structure
         finally:
             if self.routes:
                 self.end_route()
 
-    def _is_inside(self, leaves: list[Any]) -> list[Any]:
-        """Copy what lies outside the work block into its reserve, as far as there is room."""
+    def _in_work_block(self, leaves: list[Any]) -> list[Any]:
+        """Copy leaves outside the work block into its reserve, as far as it has capacity."""
         placed, (offset, capacity) = [], self.reserve
         for leaf in leaves:
             if calls.is_plain(leaf) and leaf.device.type == "cuda" and not self._holds(leaf):
@@ -173,7 +172,7 @@ class DeviceMemory:
                 if size and size <= capacity:
                     flat = self.work.elements(leaf.dtype, leaf.numel(), offset)
                     leaf = flat.view(leaf.shape).copy_(leaf)
-                    used = -(-size // GRAIN) * GRAIN
+                    used = -(-size // OUTPUT_GRAIN_BYTES) * OUTPUT_GRAIN_BYTES
                     offset, capacity = offset + used, capacity - used
             placed.append(leaf)
         return placed
@@ -182,27 +181,25 @@ class DeviceMemory:
         return 0 <= leaf.data_ptr() - self.work.address < self.work.size
 
     def untimed(
-        self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
-    ) -> tuple[Any, list[Any], str]:
+        self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
+    ) -> calls.Answer:
         """Call; return the output, its leaves as the judge can read them, and its structure."""
-        answer = self._called(function, call, watched)
+        answer = self._called(function, call, watch)
         _synchronize()
         return answer
 
     def timed(
         self, function: Callable[..., Any], fields: dict[str, Any]
-    ) -> tuple[calls.Call, list[Any], str, float | None]:
-        """Queue a call behind the judge's gate, say that it is queued, and wait for its end.
+    ) -> tuple[calls.PreparedCall, list[Any], str, float | None]:
+        """Queue a call behind the judge's launch gate, report that, and wait for its end.
 
-        Returns microseconds by this process's own events too: testimony.
+        The time, in microseconds, comes from this process's own events and is self-reported.
         """
-        page = self.page
-        if page is None:
-            raise RuntimeError("no token page is mapped")
+        page = self.sync_page
         call = calls.prepare(fields, self.inputs)
         sequence, (begin, end) = fields["sequence"], self._events
         stream = torch.cuda.current_stream()
-        _disable_gc()
+        calls.disable_gc()
         self.driver.await_semaphore(
             stream.cuda_stream, self.work.address + GATE_SEMAPHORE, sequence
         )
@@ -217,41 +214,39 @@ class DeviceMemory:
         for place, address in enumerate(calls.addresses(leaves)):
             page[OUTPUTS + place] = address
         page[DONE] = sequence
-        _enable_gc()
+        calls.enable_gc()
         _synchronize()
         return call, leaves, structure, float(begin.elapsed_time(end)) * 1e3
 
     def waited(
         self, function: Callable[..., Any], fields: dict[str, Any]
-    ) -> tuple[calls.Call, list[Any], str, int]:
-        """Call when released, wait for the device, and raise the done token.
+    ) -> tuple[calls.PreparedCall, list[Any], str, int]:
+        """Call when released, wait for the device, and raise the done flag.
 
-        Returns the bytes that the call allocated at its peak too: testimony.
+        The last part of the answer is self-reported: the bytes that the call allocated at its peak.
         """
-        page = self.page
-        if page is None:
-            raise RuntimeError("no token page is mapped")
+        page = self.sync_page
         call = calls.prepare(fields, self.inputs)
         held = _allocated()
         _reset_peak()
         _synchronize()
-        _disable_gc()
+        calls.disable_gc()
         await_release(page, fields["sequence"], fields["wait_s"])
         _, leaves, structure = self._called(function, call, nullcontext())
         _synchronize()
         page[DONE] = fields["sequence"]
-        _enable_gc()
+        calls.enable_gc()
         return call, leaves, structure, max(_peak() - held, 0)
 
     def graph_pool(self) -> tuple[int, int]:
-        """Return a pool of its own, inside the work block, for one captured graph."""
+        """Return a new pool inside the work block, for one captured graph."""
         self.pools.append(torch.cuda.MemPool(self._allocator))
         pool: tuple[int, int] = self.pools[-1].id
         return pool
 
 
-def _hook_graphs(memory: DeviceMemory) -> None:
-    """Let graphs be captured outside the calls' pool, yet inside the judge's block."""
+def _hook_graphs(memory: GpuCallMemory) -> None:
+    """Make torch capture graphs outside the calls' pool, yet inside the judge's block."""
     graph: Any = torch.cuda.CUDAGraph
     begin, end = graph.capture_begin, graph.capture_end
 
@@ -269,7 +264,7 @@ def _hook_graphs(memory: DeviceMemory) -> None:
     graph.capture_begin, graph.capture_end = capture_begin, capture_end
 
 
-def _hook_empty_cache(memory: DeviceMemory) -> None:
+def _hook_empty_cache(memory: GpuCallMemory) -> None:
     module: Any = torch.cuda
     empty = module.empty_cache
 
@@ -281,21 +276,21 @@ def _hook_empty_cache(memory: DeviceMemory) -> None:
 
 
 class GpuRunnerProcess(runner_main.RunnerProcess):
-    """A contestant on a device."""
+    """A runner whose implementation computes on a GPU."""
 
     HANDLERS = (*runner_main.RunnerProcess.HANDLERS, "begin", "wait", "trace")
 
     def __init__(self, channel: Channel) -> None:
-        self.device = DeviceMemory()
+        self.device = GpuCallMemory()
         super().__init__(channel, self.device)
 
     def begin(self, frame: Frame) -> None:  # noqa: ARG002 - every handler gets one
-        """Open the device."""
+        """Open the device; the answer is `begun`."""
         self.device.begin()
-        self.channel.send("begun")
+        self.channel.send("device_open")
 
     def wait(self, frame: Frame) -> None:
-        """Answer one call as a Python caller makes it, who waits for the device."""
+        """Answer one call that waits for the device, as a Python caller does."""
         before, self.kept = self.launches.count, []
         call, self.kept, structure, peak = self.device.waited(self._loaded(), frame.fields)
         described = calls.describe(self.kept, structure, call)
@@ -311,7 +306,7 @@ class GpuRunnerProcess(runner_main.RunnerProcess):
         found: dict[str, list[float]] = {}
         for event in traced.events():
             if str(event.device_type).endswith("CUDA"):
-                found.setdefault(event.name[:MAX_NAME], []).append(float(event.device_time))
+                found.setdefault(event.name[:MAX_KERNEL_NAME], []).append(float(event.device_time))
         kernels = [
             {"name": name, "launches": len(times), "total_us": sum(times)}
             for name, times in sorted(found.items(), key=lambda item: -sum(item[1]))
@@ -320,5 +315,5 @@ class GpuRunnerProcess(runner_main.RunnerProcess):
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
-    """Serve frames as any contestant does, with inputs and outputs on the device."""
+    """Serve frames as `runner.main` does, with inputs and outputs on the device."""
     runner_main.main(sock, applied, GpuRunnerProcess)

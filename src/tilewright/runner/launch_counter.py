@@ -1,8 +1,9 @@
-"""The launch shim: counts or suppresses the candidate's own kernel launches, never by name.
+"""The launch counter: counts or suppresses the candidate's own kernel launches, never by name.
 
-Triton: every launch of a `@triton.jit` function passes one method of the launcher class, which is
-replaced here before the candidate is loaded. C ABI kernels and extensions are wrapped by their
-loader. What is counted here is testimony; the verdict needs the knock-out to agree with it.
+The runner process runs this code together with the candidate, which can change it. So its counts
+are self-reported: the verdict needs launch suppression in a fresh runner to agree with them. Every
+launch of a `@triton.jit` function passes one method of Triton, which this module replaces before
+the candidate is loaded. The loaders wrap C ABI kernels and extensions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 
 class Launches:
     """The number of own launches so far, and whether launches are suppressed."""
@@ -22,13 +25,13 @@ class Launches:
         self._mark: Callable[[], Any] | None = None
         self.suppress = suppress
         self.timed = False
-        """Whether the call is timed: then what a suppressed launch leaves need not be poisoned."""
+        """Whether the call is timed; a suppressed launch then need not overwrite its outputs."""
         self.spans: list[tuple[Any, Any]] | None = None
-        """Events around each own launch of a call on a device, where they are asked for."""
+        """Events around each own launch of a call on a device; `None`: no profile was requested."""
 
     @contextmanager
     def spanned(self, mark: Callable[[], Any] | None) -> Iterator[None]:
-        """Keep an event, made by `mark`, before and after each own launch in the block."""
+        """Record an event with `mark` before and after each own launch in the block."""
         self.spans, self._mark = ([], mark) if mark else (None, None)
         try:
             yield
@@ -36,13 +39,13 @@ class Launches:
             self._mark = None
 
     def span_us(self) -> float | None:
-        """Return the microseconds between the kept events, once the device has met them all."""
+        """Return the microseconds between the recorded events; the device has passed them all."""
         if self.spans is None:
             return None
         return sum(float(begin.elapsed_time(end)) * 1e3 for begin, end in self.spans)
 
     def measured(self, launch: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Make an own launch, between two events where they are asked for."""
+        """Make an own launch, between two events within a `spanned` block."""
         begin = self._mark() if self._mark else None
         result = launch(*args, **kwargs)
         if begin is not None and self.spans is not None and self._mark:
@@ -54,7 +57,7 @@ class Launches:
 
         def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             result = None if self.suppress else self.measured(launch, *args, **kwargs)
-            # Only now: a launch that raises has done no work, whatever catches it.
+            # After the launch: one that raises has done no work, whatever catches the error.
             self.count += 1
             return result
 
@@ -78,13 +81,22 @@ class Launches:
 
 
 CACHE = "/tmp/triton"
-"""Where Triton keeps what it compiled: private to each child (`TRITON_CACHE_DIR`)."""
+"""Triton's cache of compiled kernels (`TRITON_CACHE_DIR`), private to each process."""
+
+
+def poison(result: Any) -> None:  # noqa: ANN401
+    """Overwrite every tensor in `result` with NaN, or with a large number."""
+    if isinstance(result, torch.Tensor):
+        result.detach().fill_(float("nan") if result.is_floating_point() else 113)
+    elif isinstance(result, list | tuple):
+        for item in result:
+            poison(item)
 
 
 def unpack_cache(path: str) -> None:
-    """Put an archive of what was compiled ahead where Triton looks for it."""
+    """Unpack an archive of precompiled kernels into Triton's cache."""
     with tarfile.open(path) as archive:
-        # Pythons before 3.11.4 know no filter; it is the candidate's own sandbox either way.
+        # Python before 3.11.4 has no filter; the sandbox confines the archive in any case.
         known = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         archive.extractall(CACHE, **known)  # type: ignore[arg-type]
 
@@ -121,13 +133,9 @@ def install_driver_stub(arch: int, device: str) -> None:
             return 0
 
         def get_device_interface(self) -> Any:  # noqa: ANN401
-            import torch
-
             return getattr(torch, device)
 
         def get_active_torch_device(self) -> Any:  # noqa: ANN401
-            import torch
-
             return torch.device(device)
 
     driver.set_active(DriverStub())

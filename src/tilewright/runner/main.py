@@ -1,8 +1,9 @@
-"""The contestant: loads one candidate, answers calls in bytes, and ends.
+"""The untrusted runner process: it loads one implementation, answers calls, and ends.
 
-It is never believed. It receives inputs one call at a time, and the judge reads its outputs
-from its memory; everything it says beside that is testimony. It holds no reference, expected
-value, input seed, tolerance or number of trials.
+Nothing that this process sends is believed. It receives inputs one call at a time, and the judge
+reads the outputs out of its memory. Everything else in its answers is self-reported: descriptions
+of outputs, launch counts, operator counts, times. The process holds no reference, expected value,
+input seed, tolerance or number of trials. It owns the loaded implementation and its private memory.
 """
 
 from __future__ import annotations
@@ -16,61 +17,25 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from tilewright.runner import calls
-from tilewright.runner.host_memory import HostMemory
+from tilewright.runner.host_memory import CallMemory, HostCallMemory
 from tilewright.runner.launch_counter import Launches, unpack_cache
 from tilewright.runner.loaders import c_abi, python
 from tilewright.runner.operator_counts import OperatorCounts
 from tilewright.runner.sandbox import seccomp
 from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.wire.names import COMPILED_BY_TRITON
-from tilewright.wire.tensors import Arena, build
+from tilewright.wire.tensors import build
 
 ROOT = "/tmp/candidate"
+"""Folder inside the sandbox that holds the implementation's files."""
+MAX_MESSAGE, MAX_TRACEBACK_LINES = 4000, 12
+"""Characters of a reported error message; lines of its traceback."""
 _malloc_trim = ctypes.CDLL(None).malloc_trim
-
-
-class Memory(Protocol):
-    """Where calls find their inputs and leave their outputs."""
-
-    def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
-        """Map what the judge shares; return the answer and its descriptors."""
-
-    @property
-    def inputs(self) -> Arena:
-        """Return the input arena."""
-
-    def copied(self) -> Arena:
-        """Return private memory with the arena's contents."""
-
-    def place(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a loaded candidate where it computes."""
-
-    def shown(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Return dense tensors, or copies of them, where the judge can read them."""
-
-    @property
-    def mark(self) -> Callable[[], Any] | None:
-        """Return what makes an event at this place of the queue, where there is a queue."""
-
-    @property
-    def known_kernel(self) -> Callable[..., Any] | None:
-        """Return what the clock is calibrated with, where it needs that."""
-
-    def untimed(
-        self, function: Callable[..., Any], call: calls.Call, watched: AbstractContextManager[Any]
-    ) -> tuple[Any, list[Any], str]:
-        """Call; return the output, its leaves as the judge can read them, and its structure."""
-
-    def timed(
-        self, function: Callable[..., Any], fields: dict[str, Any]
-    ) -> tuple[calls.Call, list[Any], str, float | None]:
-        """Answer one timed call; return it, its leaves, structure, and testimony of its time."""
 
 
 class RunnerProcess:
@@ -79,27 +44,29 @@ class RunnerProcess:
     HANDLERS: tuple[str, ...] = (
         *("map", "load", "weights", "read_weights", "call", "arm", "suppress_launches", "exit"),
     )
+    """Kinds of frames, each the name of the method that answers it."""
 
-    def __init__(self, channel: Channel, memory: Memory | None = None) -> None:
+    def __init__(self, channel: Channel, memory: CallMemory[Any] | None = None) -> None:
         self.channel = channel
         self.function: Callable[..., Any] | None = None
-        self.memory: Memory = memory or HostMemory()
+        self.memory: CallMemory[Any] = memory or HostCallMemory()
         self.kept: list[Any] = []
-        """What the judge may be reading: outputs of the last call, or weights."""
+        """Tensors that the judge may be reading: outputs of the last call, or weights."""
         self.launches = Launches(suppress=False)
         self.expected: list[dict[str, Any]] = []
+        """Dtype and shape of each output, which a C ABI kernel needs before its call."""
 
     def map(self, frame: Frame) -> None:
-        """Map what the judge shares, anew or for the first time."""
+        """Map the memory that the judge shares."""
         answer, fds = self.memory.map(frame)
         self.channel.send("mapped", answer, fds=fds)
         for fd in (*frame.fds, *fds):
             os.close(fd)
 
     def load(self, frame: Frame) -> None:
-        """Write the files, say that the candidate is entered, and load it."""
+        """Write the files, report that foreign code is about to run, and load it."""
         fields = frame.fields
-        paths = _write_files(fields["files"], frame.body)
+        paths = write_files(fields["files"], frame.body)
         self.launches = Launches(suppress=fields["suppressed"])
         self.launches.hook_triton()
         sys.path[:0] = fields["import_paths"]
@@ -124,12 +91,12 @@ class RunnerProcess:
         entry = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
         function = entry
         if isinstance(entry, type):
-            init = build(fields["init"], self.memory.copied(), 0)
+            init = build(fields["init"], self.memory.private_copy(), 0)
             torch.manual_seed(fields["init_seed"])
             function = entry(**init) if isinstance(init, dict) else entry(*init)
             if isinstance(function, torch.nn.Module):
                 function.train(fields["mode"] == "train")
-        function = self.memory.place(function)
+        function = self.memory.to_device(function)
         if fields["keywords"]:
             function = python.by_name(function, fields["keywords"])
         if fields["compile"] is not None:
@@ -147,15 +114,15 @@ class RunnerProcess:
         self.channel.send("weights_loaded")
 
     def read_weights(self, frame: Frame) -> None:
-        """Say where the current weights lie, so that the judge can match values."""
+        """Report the addresses of the current weights, so that the judge can match values."""
         function = _uncompiled(self._loaded())
         state = function.state_dict() if isinstance(function, torch.nn.Module) else {}
         wanted = [state[name].detach().contiguous() for name in frame.fields["names"]]
-        self.kept = self.memory.shown(wanted)
+        self.kept = self.memory.expose(wanted)
         self.channel.send("weights_read", {"addresses": [value.data_ptr() for value in self.kept]})
 
     def call(self, frame: Frame) -> None:
-        """Answer one untimed call, with the operator census where it is asked for."""
+        """Answer one untimed call, with operator counts if the frame requests them."""
         fields = frame.fields
         self._expect(fields)
         self.launches.timed = False
@@ -169,10 +136,10 @@ class RunnerProcess:
         self._answer(described, before, operators.counts if operators else {})
 
     def arm(self, frame: Frame) -> None:
-        """Answer one timed call, of the candidate or, before one is loaded, of a known kernel."""
+        """Answer one timed call: of the implementation, or before that of a known kernel."""
         fields = frame.fields
         self._expect(fields)
-        # Not by its truth: a compiled module has none.
+        # Compared with None: the truth value of a compiled module is an error.
         function = self.memory.known_kernel if self.function is None else self.function
         if function is None:
             function = self._loaded()
@@ -198,16 +165,16 @@ class RunnerProcess:
         self.channel.send("result", answer)
 
     def suppress_launches(self, frame: Frame) -> None:  # noqa: ARG002
-        """Let own launches do nothing from now on."""
+        """Suppress the implementation's own launches from now on."""
         self.launches.suppress = True
         self.channel.send("run_suppressed")
 
     def exit(self, frame: Frame) -> None:  # noqa: ARG002
-        """Tear the candidate down as the end of a program would, say goodbye, and end.
+        """Tear the implementation down as the end of a program would, send `bye`, and end.
 
-        Its module is cleared, its destructors and exit handlers run, and the heap is walked, so
-        that corrupted memory is met here. Our own libraries are not finalised: that takes longer
-        than most evaluations and shows nothing of the candidate.
+        This clears its modules, runs its destructors and exit handlers, and walks the heap, so that
+        corrupted memory shows now. Our own libraries are not finalised: that takes longer than most
+        evaluations and shows nothing of the implementation.
         """
         self.function = None
         for name in [name for name, module in sys.modules.items() if _is_candidates(module)]:
@@ -232,7 +199,8 @@ class RunnerProcess:
         return self.function
 
 
-def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
+def write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
+    """Write files below `ROOT`, whose bytes follow one another in `body`; return their paths."""
     paths: dict[str, str] = {}
     start = 0
     for item in files:
@@ -246,7 +214,7 @@ def _write_files(files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
 
 
 def _uncompiled(function: Any) -> Any:  # noqa: ANN401
-    """Return the module inside one that torch compiles, which has its weights under their names."""
+    """Return the module inside a compiled one; it has the weights under their own names."""
     return getattr(function, "_orig_mod", function)
 
 
@@ -267,7 +235,7 @@ def _weights_of(function: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401
 def describe_error(error: BaseException) -> dict[str, Any]:
     """Return type, message and the candidate's own traceback, each cut to a bounded length."""
     try:
-        message = str(error)[:4000]
+        message = str(error)[:MAX_MESSAGE]
     except BaseException:  # noqa: BLE001 - the candidate's __str__ may raise anything
         message = "(its message cannot be shown)"
     try:
@@ -275,24 +243,24 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         own = [frame for frame in frames if frame.filename.startswith(ROOT)] or frames[-1:]
         lines = [
             f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}"[:300]
-            for frame in own[-12:]
+            for frame in own[-MAX_TRACEBACK_LINES:]
         ]
     except BaseException:  # noqa: BLE001 - so may anything that it patched
         lines = []
     return {"type": type(error).__name__[:200], "message": message, "traceback": lines}
 
 
-def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - anything may stand in sys.modules
+def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - sys.modules may hold any object
     """Tell whether a module was loaded from the candidate's own files."""
-    # Not `getattr`: a lazy module of some library would begin to load.
-    said = getattr(module, "__dict__", {}).get("__file__")
-    return isinstance(said, str) and said.startswith(ROOT)
+    # The dictionary, not `getattr` on the module: a lazy module of a library would begin to load.
+    path = getattr(module, "__dict__", {}).get("__file__")
+    return isinstance(path, str) and path.startswith(ROOT)
 
 
 def _install_spawn_guard(applied: dict[str, str]) -> tuple[int, ...]:
-    """Return what the supervisor is asked by before a process is started; note why there is none.
+    """Return the listener of the process-creation guard; note in `applied` why there is none.
 
-    The rest of the wall stands by itself; for this layer somebody must answer.
+    The kernel enforces the other isolation layers alone. For this one the supervisor must answer.
     """
     if applied.get("process_creation_guard") != "":
         return ()
@@ -308,14 +276,14 @@ def main(
     applied: dict[str, str],
     kind: Callable[[Channel], RunnerProcess] = RunnerProcess,
 ) -> None:
-    """Serve frames until told to exit; an exception of the candidate is an answer."""
+    """Answer frames until `exit`; an exception of the implementation is an answer."""
     channel = Channel(sock)
     applied = dict(applied)
     listeners = _install_spawn_guard(applied)
     channel.send("ready", {"applied": applied}, fds=listeners)
     for listener in listeners:
         os.close(listener)
-    # Here, so that a contestant which waits for its candidate has its device ready too.
+    # Before the first frame, so that a preforked runner already has its device.
     runner = kind(channel)
     handlers = {name: getattr(runner, name) for name in runner.HANDLERS}
     while True:
@@ -328,14 +296,13 @@ def main(
         except ChannelClosed:
             return
         except BaseException as error:
-            # Whatever a candidate raises, SystemExit too, is an answer. Once it is loaded this
-            # process is its own, so an error of the harness cannot be told apart; what fails
-            # before that is blamed on us by the supervisor, who knows when it was entered.
+            # Any exception of foreign code is an answer, SystemExit too. After `entering` an error
+            # of ours looks the same. The supervisor attributes an earlier one to tilewright.
             if frame.kind == "exit":
                 raise
-            said = {"during": frame.kind, **describe_error(error)}
+            report = {"during": frame.kind, **describe_error(error)}
             try:
-                channel.send("error", said)
+                channel.send("error", report)
             except FrameError:
-                # Escaped, it is longer than a frame may be.
-                channel.send("error", {**said, "message": "(too long)", "traceback": []})
+                # Escaped as JSON, it is longer than a frame may be.
+                channel.send("error", {**report, "message": "(too long)", "traceback": []})

@@ -1,4 +1,4 @@
-"""Which torch operators a call used: testimony for labels, never for a verdict alone."""
+"""Which torch operators a call used: self-reported, for labels, never for a verdict alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 MAX_NAMES = 64
+"""Operators that are counted by name; further names are left out of the answer."""
 
 
 class OperatorCounts(TorchDispatchMode):

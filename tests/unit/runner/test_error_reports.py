@@ -123,4 +123,4 @@ def test_a_timed_call_before_the_sync_page_is_an_error():
     error = said(bare.role.ask("arm", bare.fields(torch.ones(1), sequence=1, wait_s=0.1)))
     bare.close()
 
-    assert error.message == "no token page is mapped"
+    assert error.message == "no sync page is mapped"

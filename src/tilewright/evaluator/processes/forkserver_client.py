@@ -120,7 +120,7 @@ class Child:
         """Have a contestant open its GPU, and wait until it has."""
         if not self.begun:
             self.tell_to_begin()
-            self._first_words("begun", timeout_s)
+            self._first_words("device_open", timeout_s)
             self.begun = True
 
     def _first_words(self, kind: str, timeout_s: float) -> Frame:

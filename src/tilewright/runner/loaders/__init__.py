@@ -1,1 +1,1 @@
-"""How each kind of candidate is loaded, inside the contestant."""
+"""Loaders, one for each kind of candidate; the runner process calls them."""

@@ -1,4 +1,7 @@
-"""Load a shared library with the C ABI of `tilewright.h`: one function over tensor structs."""
+"""Load a shared library with the C ABI of `tilewright.h`: one function over tensor structs.
+
+The runner process runs this code together with the library, which can change it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tilewright.runner.launch_counter import Launches
+from tilewright.runner.launch_counter import Launches, poison
 from tilewright.wire.tensors import DTYPES
 
 _CODES = {
@@ -24,6 +27,7 @@ _CODES = {
     torch.bool: 9,
 }
 MAX_DIMENSIONS = 8
+"""Dimensions of a tensor; `tilewright.h` has arrays of this length."""
 
 
 class TensorStruct(ctypes.Structure):
@@ -65,7 +69,7 @@ def load(
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
     """Return a function of tensors that calls `entry` of the library at `path`.
 
-    `outputs` is shared with the caller, who replaces its items (`dtype`, `shape`) at each size.
+    The caller shares `outputs`, and replaces its items (`dtype`, `shape`) at each size.
     """
     function = getattr(ctypes.CDLL(path), entry)
     function.restype = ctypes.c_int
@@ -84,8 +88,7 @@ def load(
             if code != 0:
                 raise RuntimeError(f"{entry} returned {code}")
         elif not launches.timed:
-            for value in results:
-                value.fill_(float("nan") if value.is_floating_point() else 113)
+            poison(results)
         launches.count += 1
         return tuple(results)
 

@@ -1,4 +1,7 @@
-"""Load Python source: a module class, or a function; extensions come prebuilt."""
+"""Load Python source: a module class, or a function; extensions come prebuilt.
+
+The runner and the build processes run this code together with the candidate, which can change it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from tilewright.runner.launch_counter import Launches
+from tilewright.runner.launch_counter import Launches, poison
 
 
 class EntryMissing(Exception):
@@ -20,7 +23,7 @@ class EntryMissing(Exception):
 
 
 def import_file(path: str, name: str = "candidate") -> ModuleType:
-    """Execute a Python file as module `name`; its folder's files are importable beside it."""
+    """Execute a Python file as module `name`; it can import the files of its folder."""
     folder = os.path.dirname(path)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -54,8 +57,8 @@ def by_name(function: Callable[..., Any], names: Sequence[str]) -> Callable[...,
 def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
     """Make `load_inline` and `load` answer with the prebuilt libraries in `artifacts`.
 
-    `artifacts` maps an extension's name to the path of its shared library. A name that was not
-    built raises in the candidate, as a failed build would.
+    `artifacts` maps an extension's name to the path of its shared library. A missing name raises in
+    the candidate, as a failed build would.
     """
 
     def prebuilt(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
@@ -76,7 +79,7 @@ def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
 
 
 def _load_operators(path: str, launches: Launches) -> None:
-    """Load a library of `TORCH_LIBRARY` operators; those that it adds are the candidate's own."""
+    """Load a library of `TORCH_LIBRARY` operators, and count launches of those that it adds."""
     before = set(torch._C._dispatch_get_all_op_names())
     torch.ops.load_library(path)
     for name in {op.partition(".")[0] for op in torch._C._dispatch_get_all_op_names()} - {
@@ -88,7 +91,7 @@ def _load_operators(path: str, launches: Launches) -> None:
 
 
 class OperatorProxy:
-    """An own operator (or one overload of it) that is counted, or knocked out."""
+    """An own operator, or one overload of it, with counted or suppressed launches."""
 
     def __init__(self, operator: Any, launches: Launches) -> None:  # noqa: ANN401
         self._operator = operator
@@ -110,7 +113,7 @@ class OperatorProxy:
 
 
 class ExtensionProxy:
-    """An extension module whose functions are counted, or knocked out."""
+    """An extension module whose functions are counted, or suppressed."""
 
     def __init__(self, module: ModuleType, launches: Launches) -> None:
         self._module = module
@@ -127,10 +130,10 @@ class ExtensionProxy:
 
 
 def own_function(function: Callable[..., Any], launches: Launches) -> Callable[..., Any]:
-    """Return `function` counted; suppressed, its results are poisoned and its writes undone.
+    """Return `function` counted; suppressed, its results are overwritten and its writes undone.
 
-    What it would return is learned by running it once for each kind of arguments. From then on it
-    does not run, so that what its work takes can be seen by its absence.
+    Under suppression it runs once for each kind of arguments, which shows the form of its result.
+    From then on it does not run, so that the time without its work can be measured.
     """
     known: dict[Hashable, Callable[[Sequence[Any]], Any]] = {}
 
@@ -152,7 +155,7 @@ def own_function(function: Callable[..., Any], launches: Launches) -> Callable[.
             if not launches.timed:
                 poison(result)
         else:
-            # Raw addresses: what it would write there could not be undone.
+            # It gets raw addresses: its writes could not be undone.
             result = None
         launches.count += 1
         return result
@@ -161,7 +164,7 @@ def own_function(function: Callable[..., Any], launches: Launches) -> Callable[.
 
 
 def _kind(value: Any) -> Hashable:  # noqa: ANN401
-    """Return what a result's shape may depend on."""
+    """Return the properties of an argument that a result's shape may depend on."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.stride(), value.dtype, value.device
     if isinstance(value, list | tuple):
@@ -170,12 +173,12 @@ def _kind(value: Any) -> Hashable:  # noqa: ANN401
 
 
 def recipe(result: Any, args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:  # noqa: ANN401
-    """Return a function that makes something like `result` from other arguments, without work."""
+    """Return a function that makes a result of the same form from other arguments, without work."""
     for place, value in enumerate(args):
         if result is value and result is not None:
             return lambda args: args[place]
     if isinstance(result, torch.Tensor):
-        # Without values: it would keep the real ones where a candidate could find them.
+        # On the meta device: a copy with values would be one that a candidate could find.
         like = torch.empty_strided(result.shape, result.stride(), dtype=result.dtype, device="meta")
         device = result.device
         return lambda _: torch.empty_like(like, device=device)
@@ -184,13 +187,3 @@ def recipe(result: Any, args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]: 
         whole = tuple if isinstance(result, tuple) else list
         return lambda args: whole(item(args) for item in items)
     return lambda _: result
-
-
-def poison(result: Any) -> None:  # noqa: ANN401
-    """Overwrite every tensor in `result` with NaN, or with a large number."""
-    if isinstance(result, torch.Tensor):
-        value = float("nan") if result.is_floating_point() else 113
-        result.detach().fill_(value)
-    elif isinstance(result, list | tuple):
-        for item in result:
-            poison(item)

@@ -1,11 +1,12 @@
-"""The steps by which a process gives up what it holds: descriptors, limits, uid, environment.
+"""The steps by which a sandboxed process gives up descriptors, limits, uid and environment.
 
-Each step returns "" when it holds, or the reason why it does not, and never raises for a layer
-that this machine lacks.
+The init and the payload of a sandbox run these steps before any foreign code. A step returns "" on
+success, or the reason why this machine lacks its layer, and does not raise for that.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -15,11 +16,11 @@ from collections.abc import Iterable
 
 from tilewright.runner.sandbox import syscalls
 
-# The interpreter itself ignores these two, so that a write fails with OSError instead of a death.
+# The interpreter ignores these two, so that a write raises OSError instead of ending the process.
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
-# Numbers up to here are never given out again once the counter has passed them.
+# The kernel never reuses process ids up to this one.
 RESERVED_PIDS = 300
-# Since this release pid_max belongs to the PID namespace; before, writing it changes the host.
+# Since this release pid_max belongs to the PID namespace; a write before it changes the host.
 _PID_MAX_IS_OURS = (6, 14)
 
 
@@ -34,7 +35,7 @@ def reset_signals() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Be killed when the parent, of id `parent` here, ends; die at once if it has."""
+    """Have the kernel kill this process when `parent` ends; die at once if it has ended."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -67,9 +68,9 @@ def pin(cores: tuple[int, ...] | None) -> str:
 
 
 def limit_pids(processes: int, *, own_namespace: bool) -> str:
-    """Bound the processes of the caller's PID namespace, which binds root too.
+    """Limit the processes of the caller's PID namespace, root's included.
 
-    The kernel holds back the first 300 numbers, so up to that many more may exist at first.
+    The kernel reserves the first 300 ids, so up to that many more processes may exist at first.
     """
     if not own_namespace:
         return "pid_max: no PID namespace"
@@ -83,7 +84,7 @@ def limit_pids(processes: int, *, own_namespace: bool) -> str:
 
 
 def volunteer_for_oom() -> str:
-    """Be the first that the kernel kills when memory runs out."""
+    """Make this process the first that the kernel kills when memory runs out."""
     return _write("/proc/self/oom_score_adj", "1000")
 
 
@@ -100,9 +101,9 @@ def _write(path: str, text: str) -> str:
 
 
 def kill_children() -> None:
-    """Kill all that descends from the caller, a subreaper; return when nothing is left.
+    """Kill all descendants of the caller, a subreaper; return when none is left.
 
-    What a PID namespace does by itself; here a process that forks fast enough can outrun it.
+    The end of a PID namespace does this reliably. Here a process that forks fast enough can escape.
     """
     while True:
         try:
@@ -114,12 +115,12 @@ def kill_children() -> None:
             return
 
 
-def limit(bounds: dict[int, int]) -> str:
-    """Set soft and hard limits: resource number to value, lower ones kept."""
+def limit(limits: dict[int, int]) -> str:
+    """Set soft and hard limits: resource number to value. Lower limits stay."""
     missing = []
-    for which, wanted in bounds.items():
+    for which, largest in limits.items():
         _, hard = resource.getrlimit(which)
-        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        value = largest if hard == resource.RLIM_INFINITY else min(largest, hard)
         try:
             resource.setrlimit(which, (value, value))
         except (OSError, ValueError) as error:
@@ -128,7 +129,7 @@ def limit(bounds: dict[int, int]) -> str:
 
 
 def map_self(uid: int, gid: int) -> str:
-    """Give the caller's new user namespace the one user that it may have: its own."""
+    """Map the caller's own user, and no other, into its new user namespace."""
     problems = (
         _write("/proc/self/setgroups", "deny"),
         _write("/proc/self/uid_map", f"{uid} {uid} 1"),
@@ -138,14 +139,13 @@ def map_self(uid: int, gid: int) -> str:
 
 
 def become(uid: int) -> str:
-    """Become `uid` in the group of the same number, and no other, without capabilities.
+    """Become `uid` in the group of the same number alone, without capabilities.
 
-    It holds for all threads. Where it cannot be, the reason comes back and the capabilities go all
-    the same, but those of the calling thread only.
+    This holds for all threads. If it is impossible, only the calling thread loses its capabilities.
     """
     try:
         reason = _cannot_become(uid)
-        syscalls.bound_capabilities()
+        syscalls.empty_bounding_set()
         if not reason:
             os.setgroups([])
             os.setresgid(uid, uid, uid)
@@ -163,12 +163,12 @@ def _cannot_become(uid: int) -> str:
     if os.geteuid() != 0:
         return f"not root: uid {os.geteuid()} cannot become another"
     with open("/proc/self/uid_map", encoding="ascii") as file:
-        ranges = [[int(word) for word in line.split()] for line in file]
+        ranges = [[int(text) for text in line.split()] for line in file]
     if not any(first <= uid < first + count for first, _, count in ranges):
         return f"this user namespace has no uid {uid}"
     os.seteuid(uid)
     try:
-        # A Python under a mode-700 home cannot import its next module as another user.
+        # Another user cannot import modules of a Python below a home folder of mode 700.
         for folder in {sys.prefix, sys.base_prefix, os.path.dirname(os.__file__)}:
             os.scandir(folder).close()
     except OSError as error:
@@ -198,12 +198,12 @@ def replace_environment(variables: dict[str, str]) -> str:
 
 
 def _wipe(start: int, end: int, kept: set[str]) -> None:
-    """Zero the variables that the process was started with, but for those in `kept`.
+    """Zero the variables that the process was started with, except those in `kept`.
 
     Libraries may hold pointers to the values in `kept`, so these bytes stay.
     """
     here = start
-    for entry in syscalls.read_memory(start, end - start).split(b"\0"):
+    for entry in ctypes.string_at(start, end - start).split(b"\0"):
         if os.fsdecode(entry) not in kept:
-            syscalls.overwrite(here, min(len(entry), end - here))
+            ctypes.memset(here, 0, min(len(entry), end - here))
         here += len(entry) + 1

@@ -1,23 +1,25 @@
-"""The wall around a judge or a contestant: one call forks a process that can reach nothing.
+"""The sandbox around a judge, a runner or a build process: one call forks a confined process.
 
-`fork_confined` makes two processes:
+The forkserver calls `fork_confined`, which makes two processes:
 
-- an init of ours, PID 1 of new namespaces. It builds the mount view, forks the payload, holds no
-  descriptor but the status pipe from then on, and reaps. When the payload ends it writes the
-  payload's wait status to that pipe and exits, by which the kernel kills all that is left in the
-  namespace; once the init can be waited for, nothing of the sandbox runs. It dies with the
+- the init: trusted code, PID 1 of new namespaces. It builds the mount view, forks the payload,
+  keeps no descriptor but the status pipe, and waits for children. When the payload ends, the init
+  writes the payload's wait status to that pipe and exits. The kernel then kills every process that
+  is left in the namespace, before the caller can wait for the init. The init dies with the
   forkserver.
-- the payload, which gives up the rest (limits, capabilities, uid, Landlock, seccomp) and then runs
-  the caller's function.
+- the payload: it gives up the rest (limits, capabilities, uid, Landlock, seccomp) and then runs
+  the caller's function. Nothing that it sends from then on may be trusted.
 
-A layer that this machine lacks is left out with its reason and the others go on: whether to go on
-without it is for the supervisor to decide, who hears of it before any foreign code is sent.
+If this machine lacks a layer, the sandbox leaves it out, reports the reason, and applies the other
+layers. The supervisor reads the reasons before it sends foreign code, and decides whether to go on.
 
-The caller must have one thread. How the payload ends: the function returns a code, and the process
-ends at once (`os._exit`); it raises `SystemExit`, and the interpreter is finalised there, with exit
-handlers and destructors, as at the end of a program. Either way the frames of the forkserver that
-lie above never run again, so their `except` and `finally` clauses need no care; exit handlers that
-the forkserver registered do run in the second case.
+The caller must have one thread. The payload ends in one of two ways:
+
+- The function returns a code, and the process ends at once (`os._exit`).
+- The function raises `SystemExit`, and the interpreter is finalised there, with exit handlers and
+  destructors, as at the end of a program. Exit handlers of the forkserver run too.
+
+In both cases no frame of the forkserver runs again in the child, nor does its `finally` clause.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ __all__ = ["Confinement", "Main", "fork_confined", "probe"]
 def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> int:
     """Run `main` in a sandbox; return the id of its init.
 
-    `main` gets, for each of `ISOLATION_LAYERS`, "" when it is active, or why it is not; a reason
-    that begins with "partial: " tells what an active layer lacks here. When the payload has
-    ended, its wait status is written to `status_fd` in four bytes, little-endian and signed. The
-    pipe ends without them if the payload never started or the init was killed.
+    `main` gets a text for each of `ISOLATION_LAYERS`: "" for an active layer, else the reason. A
+    reason that begins with "partial: " names the parts that an active layer lacks here. When the
+    payload has ended, the init writes its wait status to `status_fd` in four bytes, little-endian
+    and signed. The pipe ends without them if the payload never started or the init was killed.
 
     Raises:
         OSError: nothing was forked.
@@ -52,9 +54,9 @@ def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> 
     ids = (os.geteuid(), os.getegid())
     caller = syscalls.open_self()
     try:
-        pid, flags, trouble = _clone(confinement)
+        pid, flags, refusal = _clone(confinement)
         if pid == 0:
-            init.Sandbox(confinement, main, flags, trouble).run(status_fd, caller, ids)
+            init.Sandbox(confinement, main, flags, refusal).run(status_fd, caller, ids)
     finally:
         if caller >= 0:
             os.close(caller)
@@ -62,9 +64,9 @@ def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> 
 
 
 def _clone(confinement: Confinement) -> tuple[int, int, str]:
-    """Fork the init into as many of the wanted namespaces as can be had.
+    """Fork the init into as many of the required namespaces as the kernel grants.
 
-    Returns its id (0 in the init), the namespaces, and why there are no more.
+    Returns its id (0 in the init), the namespaces, and the reason why others are missing.
     """
     wanted = 0
     for layer in confinement.layers & init.NAMESPACES.keys():
@@ -73,22 +75,22 @@ def _clone(confinement: Confinement) -> tuple[int, int, str]:
     fewer = wanted & (syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS)
     alone = (wanted, fewer) if os.geteuid() == 0 else ()
     attempts = (*alone, wanted | user, fewer | user if fewer else 0, 0)
-    trouble = ""
+    refusal = ""
     for flags in attempts:
         try:
-            return syscalls.clone(flags), flags, trouble
+            return syscalls.clone(flags), flags, refusal
         except OSError as error:
-            trouble = trouble or str(error)
-    raise OSError(f"no process can be forked: {trouble}")
+            refusal = refusal or str(error)
+    raise OSError(f"no process can be forked: {refusal}")
 
 
 def probe(confinement: Confinement) -> dict[str, str]:
     """Attack a sandbox of `confinement` from inside; return "" for each layer that held.
 
-    Otherwise what was missing when it was built, and which attack got through. The limit on
-    processes is tried with at most 16. Takes a tenth of a second, and
-    some seconds where root keeps its uid. For that time it sets an environment variable, listens
-    on a local port and keeps a temporary folder.
+    For another layer the text says what is missing, and which attack got through. The attack on
+    the limit of processes starts at most 16. All of it takes a tenth of a second, or some seconds
+    where root keeps its uid. Meanwhile the caller has a further environment variable, listens on a
+    local port and keeps a temporary folder.
 
     Raises:
         OSError: nothing was forked.

@@ -1,4 +1,7 @@
-"""Landlock: what the process may read, run and write, whatever the file modes say."""
+"""Landlock: the paths that a payload may read, run and write, whatever the file modes say.
+
+The payload of a sandbox restricts itself before any foreign code, and cannot undo it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ IOCTL_DEV = 1 << 15
 
 READ = READ_FILE | READ_DIR
 READ_AND_RUN = READ | EXECUTE
-# All that there is but running programs, making devices, and device controls.
+# All rights except running programs, making devices, and device controls.
 WRITE = 0x7FFF & ~(EXECUTE | MAKE_CHAR | MAKE_BLOCK)
 DEVICE = READ | WRITE_FILE | IOCTL_DEV
 _ON_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
@@ -47,20 +50,20 @@ def version() -> int:
 def restrict(rules: Iterable[tuple[str, int]]) -> str:
     """Confine the calling thread, and what it forks, to `rules`: paths and their rights.
 
-    No TCP, and no signal or abstract socket out of the sandbox, where the kernel can. A path that
-    does not exist gives nothing. Returns "", or what this kernel's Landlock cannot restrict.
+    Where the kernel can, this forbids TCP, and signals and abstract sockets out of the sandbox. A
+    path that does not exist grants nothing. Returns "", or what this kernel cannot restrict.
 
     Raises:
         OSError: nothing is restricted.
     """
     known = version()
     file_rights = (1 << _FS_BITS.get(known, 16)) - 1
-    words = [file_rights]
+    handled = [file_rights]
     if known >= 4:
-        words.append(_TCP_BIND_AND_CONNECT)
+        handled.append(_TCP_BIND_AND_CONNECT)
     if known >= 6:
-        words.append(_SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS)
-    attributes = struct.pack(f"={len(words)}Q", *words)
+        handled.append(_SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS)
+    attributes = struct.pack(f"={len(handled)}Q", *handled)
     ruleset = syscalls.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
     try:
         for path, rights in rules:
@@ -89,7 +92,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _missing(known: int) -> str:
-    """Say what version `known` does not restrict, or nothing."""
+    """Return a text with what version `known` does not restrict; empty: nothing."""
     gaps = [
         what
         for since, what in ((3, "truncation"), (4, "TCP"), (5, "device controls"), (6, "signals"))

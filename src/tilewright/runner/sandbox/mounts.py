@@ -1,7 +1,7 @@
 """The mount view: a root that holds an allow-list of the host's paths, and nothing else.
 
-It is built on a tmpfs that only the caller's mount namespace sees, so the host keeps no mount and
-no folder of it, however the process ends.
+The init of a sandbox builds it, before any foreign code, on a tmpfs of its own mount namespace. So
+the host keeps no mount and no folder of it, however the process ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewright.runner.sandbox.syscalls import (
     MS_REC,
 )
 
-# Present on every host, and covered only inside our own mount namespace.
+# A folder of every host; the tmpfs covers it inside our own mount namespace alone.
 STAGE = "/tmp"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 WRITABLE = ("/tmp", "/dev/shm")
@@ -38,21 +38,21 @@ _PROC_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", 
 
 @dataclass(frozen=True)
 class View:
-    """What the process shall see. Every path is absolute; one that the host lacks is left out.
+    """The paths that the process may see, all absolute. A path that the host lacks is left out.
 
-    A symbolic link is shown as one, so what it leads to must be listed too.
+    A symbolic link stays a link, so its target must be listed too.
     """
 
     read_only: tuple[str, ...]
     devices: tuple[str, ...]
     tmpfs_bytes: int
     own_proc: bool
-    """The process is in a PID namespace of its own, so that /proc can be mounted afresh."""
+    """Whether the process has a PID namespace of its own, so that it can mount a new /proc."""
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A host path, held open since before the stage covered it."""
+    """A host path, opened before the stage covers it."""
 
     target: str
     fd: int
@@ -63,8 +63,8 @@ class _Source:
 def build(view: View) -> None:
     """Make `view` the root of the caller, whose mount namespace must be its own.
 
-    The working directory is then "/". The root, every path of `read_only`, and in /proc what sets
-    the machine are read-only.
+    The working directory is then "/". The root, every path of `read_only`, and the machine's
+    settings in /proc are read-only.
 
     Raises:
         OSError: the caller still sees the host.
@@ -85,14 +85,14 @@ def build(view: View) -> None:
     finally:
         for source in sources:
             os.close(source.fd)
-    # The old root lies over the new one now; this uncovers it.
+    # The old root now covers the new one.
     syscalls.unmount(".")
     os.chdir("/")
     syscalls.restrict_mount("/", MS_RDONLY, recursive=False)
 
 
 def leave_host() -> None:
-    """Keep what the caller mounts from now on out of the host, and the other way round."""
+    """Separate later mounts of the caller from those of the host."""
     syscalls.mount("", "/", "", MS_REC | MS_PRIVATE)
 
 
@@ -168,8 +168,8 @@ def mount_own_proc(target: str) -> None:
 
 
 def _protect_proc(target: str) -> None:
-    # Not all of it is read-only: the CUDA driver names its threads by a write to /proc/self, and
-    # does not start without.
+    # Some of it stays writable: the CUDA driver writes the names of its threads to /proc/self, and
+    # does not start without that.
     for name in _PROC_SETTINGS:
         path = f"{target}/{name}"
         if os.path.exists(path):

@@ -1,4 +1,4 @@
-"""What a sandboxed process may have, and the layers that see to it."""
+"""The policy of a sandboxed process: the resources that it may have, and its isolation layers."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from dataclasses import dataclass, field
 from tilewright.wire.names import ISOLATION_LAYERS
 
 Main = Callable[[dict[str, str]], int]
+"""The payload's function: from the state of each layer to an exit code."""
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """What the payload may have."""
+    """The resources of a payload."""
 
     read_only: tuple[str, ...]
-    """Host paths that it sees at the same place, read-only; the rest of the host it does not.
-    A symbolic link is shown as one, so what it leads to must be listed too."""
+    """Host paths that it sees at the same place, read-only. It sees no other path of the host. A
+    symbolic link stays a link, so its target must be listed too."""
     writable_tmp_bytes: int
     """Size of its private /tmp, and again of its private /dev/shm."""
     uid: int
-    """What root becomes, user and group alike. Give each sandbox of a host its own."""
+    """User and group id that replaces root. Each sandbox of a host needs its own."""
     memory_bytes: int
-    """RLIMIT_DATA of each process: heap and private mappings, those of the forkserver included."""
+    """RLIMIT_DATA of each process: heap and private mappings, with those of the forkserver."""
     file_bytes: int
+    """Size of the largest file that it may write."""
     processes: int
     """Processes and threads of the sandbox."""
     descriptors: int
+    """Open descriptors of each process."""
     core: tuple[int, ...] | None
     """The CPU cores to run on."""
     environment: dict[str, str]
@@ -34,18 +37,18 @@ class Confinement:
     keep_fds: tuple[int, ...]
     """Descriptors that stay open. Of 0, 1 and 2, those not named lead to /dev/null."""
     layers: frozenset[str] = field(default=frozenset(ISOLATION_LAYERS))
-    """The layers that are wanted."""
+    """The required layers."""
     devices: tuple[str, ...] = ()
     """Device files (or folders of them) under /dev that it may use, beyond null, zero and so on."""
     skipped_pids: int = 0
-    """Process ids that are used up first: CUDA opens no memory of a process that has its own id,
-    as judge and contestant would, each the first in a namespace."""
+    """Process ids that the init uses up first. CUDA opens no memory of a process that has the same
+    id. Judge and runner would, each being the first in its namespace."""
 
     def __post_init__(self) -> None:
-        """Refuse names that are no layer, which would be off without a word.
+        """Refuse unknown layers, which would be off silently.
 
         Raises:
-            ValueError: there is one.
+            ValueError: a name is no isolation layer.
         """
         unknown = {*self.layers} - {*ISOLATION_LAYERS}
         if unknown:

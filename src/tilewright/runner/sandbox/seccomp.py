@@ -1,6 +1,8 @@
-"""The seccomp deny-list: calls that no kernel needs and that reach out of the sandbox.
+"""Seccomp: a deny-list of system calls, and the process-creation guard of a timed runner.
 
-A deny-list, since the CUDA driver uses a wide and changing set of calls. The filter is plain BPF.
+The payload installs the deny-list before any foreign code; the runner process installs the guard
+before it loads an implementation. No process can take a filter off. A deny-list, since the CUDA
+driver uses a wide and changing set of calls. The filters are plain BPF.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "ioperm": (173, None),
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
-    # scheduling, by which a candidate could slow its rival or the judge
+    # scheduling: a candidate could slow the baseline or the judge
     "sched_setaffinity": (203, 122),
     "sched_setscheduler": (144, 119),
     "sched_setparam": (142, 118),
@@ -109,7 +111,7 @@ _ENOSYS = 0x00050000 | errno.ENOSYS
 
 _SET_MODE_FILTER = 1
 _FLAG_TSYNC = 1
-# Without it, kernels before 5.16 turn speculation off for the process, which slows it.
+# Without this flag, kernels before 5.16 disable speculation, which slows the process.
 _FLAG_SPEC_ALLOW = 4
 _FLAG_LISTENER, _FLAG_TSYNC_ESRCH = 8, 16
 _GET_ACTION_AVAILABLE = 2
@@ -121,7 +123,7 @@ def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
 
 
 def _unless_equal(value: int, *then: bytes) -> list[bytes]:
-    """Return steps that run `then` when the loaded word is `value`, and skip it otherwise."""
+    """Return steps that run `then` when the loaded number is `value`, and skip it otherwise."""
     return [_step(_EQUAL, value, 0, len(then)), *then]
 
 
@@ -139,7 +141,7 @@ def program(machine: str) -> bytes:
         number = numbers[column]
         if number is not None:
             steps += _unless_equal(number, _step(_RETURN, _EPERM))
-    # A clone3 hides its flags behind a pointer; told it is missing, glibc falls back to clone.
+    # Flags of clone3 lie behind a pointer; ENOSYS makes glibc fall back to clone.
     steps += _unless_equal(_CLONE3[column], _step(_RETURN, _ENOSYS))
     steps += _unless_equal(
         _CLONE[column],
@@ -161,7 +163,7 @@ def program(machine: str) -> bytes:
 
 
 def _numbers_of(column: int) -> list[bytes]:
-    """Return steps that load the number of a call, and end calls of other machines."""
+    """Return steps that load the number of a call, and kill at a call of another architecture."""
     steps = [
         _step(_LOAD, _ARCH),
         _step(_EQUAL, _AUDIT_ARCH[column], 1, 0),
@@ -176,8 +178,8 @@ def _numbers_of(column: int) -> list[bytes]:
 def asking_program(machine: str) -> bytes:
     """Return the filter that asks its listener before a process, not a thread, is started.
 
-    It refuses timers: each takes ten times as long from whoever is on the core when it rings as it
-    took to set, also while the process that set it stands still.
+    It refuses timers. One that fires takes ten times as long from the process on that core as it
+    took to set. It also fires while its own process is stopped.
     """
     column = 0 if machine == "x86_64" else 1
     steps = _numbers_of(column)
@@ -198,7 +200,7 @@ def asking_program(machine: str) -> bytes:
 
 
 def can_listen() -> str:
-    """Return "" where the kernel can ask a listener (Linux 5.0).
+    """Return "" if the kernel has listeners for filters (Linux 5.0).
 
     Raises:
         OSError: it cannot.
@@ -209,9 +211,10 @@ def can_listen() -> str:
 
 
 def listen() -> int:
-    """Have whoever holds the returned descriptor asked before a process is started.
+    """Install the guard; return the descriptor whose holder must allow each new process.
 
-    For all threads, and all that they start. Without an answer who asks waits.
+    The guard covers all threads and all processes that they start. A process that forks waits for
+    the answer.
 
     Raises:
         OSError: the kernel knows no such filter (before 5.7), or refuses it.
@@ -222,14 +225,14 @@ def listen() -> int:
 
 
 def _header(code: bytes) -> tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]:
-    """Return what seccomp takes, and the memory that it points to."""
+    """Return the argument of seccomp, and the memory that it points to."""
     memory = ctypes.create_string_buffer(code, len(code))
     packed = struct.pack("@HP", len(code) // 8, ctypes.addressof(memory))
     return ctypes.create_string_buffer(packed, 16), memory
 
 
 def install() -> str:
-    """Put the filter on all threads of the process; it cannot be taken off.
+    """Install the deny-list on all threads of the process, for good.
 
     `PR_SET_NO_NEW_PRIVS` must be set. Returns "", or why threads are without it.
 

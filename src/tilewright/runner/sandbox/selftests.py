@@ -1,7 +1,7 @@
-"""Attacks on the sandbox from inside, one for each layer, by which a host learns what holds.
+"""Attacks on the sandbox from inside, one for each layer: they show which layers hold on a host.
 
-Each attack is one that its layer alone stops, so that it gets through when that layer is off
-however many others are on.
+The payload of a test sandbox runs them; `doctor` and the supervisor read the answers. No other
+layer stops an attack, so it gets through whenever its own layer is off.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Bait:
-    """Things of the host that the sandbox must not reach."""
+    """Objects of the host that the sandbox must not reach."""
 
     outside: str
-    """A file that everybody may read, outside the view."""
+    """A file outside the view that every user may read."""
     private: str
     """A file inside the view that root alone may read."""
     fd: int
@@ -54,12 +54,12 @@ class Bait:
     port: int
     """A TCP port on 127.0.0.1 that listens."""
     segment: int
-    """A System V segment that everybody may use, or -1."""
+    """A System V segment that every user may use, or -1."""
 
 
 @contextmanager
 def bait() -> Iterator[Bait]:
-    """Lay the bait, and clear it away."""
+    """Create the bait, and remove it at the end."""
     with ExitStack() as stack:
         folder = tempfile.mkdtemp(prefix="tilewright-selftest-")
         stack.callback(shutil.rmtree, folder)
@@ -106,7 +106,7 @@ def payload(bait: Bait, confinement: Confinement, results: int) -> Main:
         os.write(results, json.dumps(found).encode() + b"\n")
         os.close(results)
         if os.fork() == 0:
-            # A daemon, which a kill of the process group would miss.
+            # A daemon: a kill of the process group would miss it.
             os.setsid()
             time.sleep(_SURVIVOR_S)
             os._exit(0)
@@ -116,7 +116,7 @@ def payload(bait: Bait, confinement: Confinement, results: int) -> Main:
 
 
 def collect(results: int) -> dict[str, str]:
-    """Return what the payload wrote to `results`; a payload that broke off held nothing."""
+    """Return the texts that the payload wrote; after a broken-off payload no layer counts."""
     text = b""
     while not text.endswith(b"\n"):
         chunk = os.read(results, 65536)
@@ -128,7 +128,7 @@ def collect(results: int) -> dict[str, str]:
 
 
 def survivor(alive: int) -> str:
-    """Say whether a process of the sandbox outlived it: one that holds the other end of `alive`."""
+    """Return a text if a process of the sandbox outlived it and holds the other end of `alive`."""
     waiting = select.poll()
     waiting.register(alive, select.POLLIN)
     ended = waiting.poll(500)
@@ -193,7 +193,7 @@ def _limits(_: Bait, confinement: Confinement) -> str:
 
 
 def _opened(wanted: int) -> int:
-    """Return how many descriptors could be opened, at most `wanted`."""
+    """Return how many descriptors the process can open, at most `wanted`."""
     fds: list[int] = []
     try:
         while len(fds) < wanted:
@@ -207,9 +207,9 @@ def _opened(wanted: int) -> int:
 
 
 def _forked(allowed: int) -> int:
-    """Return how many children could be forked, and stop soon above `allowed`."""
+    """Return how many children the process can fork; stop soon above `allowed`."""
     children: list[int] = []
-    # Without a private uid only pid_max binds, which lets the reserved numbers through.
+    # Without a private uid pid_max is the only limit, and it allows the reserved ids.
     most = allowed + (hardening.RESERVED_PIDS if os.getuid() == 0 else 0)
     try:
         while len(children) < most:
@@ -255,7 +255,7 @@ def _landlock(_: Bait, __: Confinement) -> str:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o755))
         os.execv(path, [path])
     except OSError as error:
-        # An empty file is no program, which the kernel finds only if it may run it.
+        # The kernel finds that an empty file is no program only if Landlock lets it run.
         return "a program in /tmp can be run" if error.errno == errno.ENOEXEC else ""
     finally:
         with suppress(OSError):
@@ -307,7 +307,7 @@ _CALLS: dict[str, Callable[[], int]] = {
 
 
 def _process_creation_guard(_: Bait, confinement: Confinement) -> str:
-    """Start a process while somebody answers that none may be started."""
+    """Start a process while a listener refuses every process."""
     return _in_child(
         _fork_unasked if "process_creation_guard" not in confinement.layers else _fork_refused
     )
@@ -321,7 +321,7 @@ def _fork_unasked() -> str:
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    return "a process is started by who may start none"
+    return "a process was started although the guard forbids it"
 
 
 def _fork_refused() -> str:
@@ -333,14 +333,14 @@ def _fork_refused() -> str:
     try:
         listener = seccomp.listen()
     except OSError as error:
-        return f"nobody is asked: {error}"
+        return f"the guard has no listener: {error}"
     socket.send_fds(theirs, [b"."], [listener])
     os.close(listener)
     return _fork_unasked()
 
 
 def _in_child(attack: Callable[[], str]) -> str:
-    """Return what `attack` returns in a child, which it may spoil."""
+    """Return the answer of `attack` in a child, whose state it may change."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,6 +1,7 @@
 """The Linux calls that Python's standard library lacks, by number, for x86-64 and aarch64.
 
-Every wrapper either does what its docstring says or raises `OSError` with the kernel's reason.
+The processes of a sandbox call them before any foreign code. A wrapper raises `OSError` with the
+kernel's reason where the kernel refuses.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import select
 import signal
 import struct
 
-# A PyDLL keeps the interpreter's lock over the call, so a raw clone comes back holding it on
-# both sides.
+# A PyDLL keeps the interpreter's lock over the call, so parent and child of a raw clone hold it.
 _libc = ctypes.PyDLL(None, use_errno=True)
 
 MACHINE = platform.machine()
@@ -58,7 +58,7 @@ PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 
-# How /proc writes spaces and the like in a path.
+# Spaces and the like in the paths of /proc.
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
@@ -69,11 +69,11 @@ def _raise(code: int, what: str) -> None:
 
 
 def syscall(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
-    """Return what the kernel answers to the call `name`."""
+    """Return the kernel's answer to the call `name`."""
     if _COLUMN is None:
         raise OSError(errno.ENOSYS, f"{name}: no system call numbers for {MACHINE}")
-    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
-    result = int(_libc.syscall(ctypes.c_long(_NUMBERS[name][_COLUMN]), *words))
+    values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    result = int(_libc.syscall(ctypes.c_long(_NUMBERS[name][_COLUMN]), *values))
     if result < 0:
         _raise(ctypes.get_errno(), name)
     return result
@@ -82,16 +82,16 @@ def syscall(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) ->
 def clone(flags: int) -> int:
     """Fork into new namespaces; the child's id in the caller, 0 in the child.
 
-    Neither Python's nor glibc's fork handlers run, so the child may not start threads; what it
-    forks with `os.fork` may.
+    Neither Python's nor glibc's fork handlers run, so the child may not start threads. Processes
+    that it forks with `os.fork` may.
     """
     return syscall("clone", flags | signal.SIGCHLD, 0, 0, 0, 0)
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Return what prctl answers to `option`."""
+    """Return the answer of prctl to `option`."""
     padded = [*arguments, 0, 0, 0, 0][:4]
-    result = int(_libc.prctl(option, *(ctypes.c_ulong(word) for word in padded)))
+    result = int(_libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)))
     if result < 0:
         _raise(ctypes.get_errno(), f"prctl {option}")
     return result
@@ -100,13 +100,13 @@ def prctl(option: int, *arguments: int) -> int:
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Attach `source` at `target`."""
     encoded = [os.fsencode(text) for text in (source, target, kind)]
-    words = (ctypes.c_ulong(flags), os.fsencode(options) if options else None)
-    if _libc.mount(*encoded, *words) != 0:
+    data = os.fsencode(options) if options else None
+    if _libc.mount(*encoded, ctypes.c_ulong(flags), data) != 0:
         _raise(ctypes.get_errno(), f"mount {target}")
 
 
 def unmount(target: str) -> None:
-    """Detach what is mounted at `target`, and all that is mounted below it."""
+    """Detach the mount at `target`, and all mounts below it."""
     if _libc.umount2(os.fsencode(target), MNT_DETACH) != 0:
         _raise(ctypes.get_errno(), f"unmount {target}")
 
@@ -169,14 +169,14 @@ def open_self() -> int:
 
 
 def has_ended(pidfd: int) -> bool:
-    """Say whether the process of `pidfd` is gone."""
+    """Tell whether the process of `pidfd` has ended."""
     waiting = select.poll()
     waiting.register(pidfd, select.POLLIN)
     return bool(waiting.poll(0))
 
 
-def bound_capabilities() -> None:
-    """Empty the bounding set of the calling thread, if it may: no exec can then give any."""
+def empty_bounding_set() -> None:
+    """Empty the calling thread's bounding set, if it may: no exec can then add capabilities."""
     for number in range(64):
         try:
             prctl(PR_CAPBSET_DROP, number)
@@ -193,16 +193,6 @@ def drop_capabilities() -> None:
 def forget_variables() -> None:
     """Empty the C library's own table of environment variables."""
     _libc.clearenv()
-
-
-def overwrite(address: int, length: int) -> None:
-    """Fill `length` bytes of the caller's memory at `address` with zeros."""
-    ctypes.memset(address, 0, length)
-
-
-def read_memory(address: int, length: int) -> bytes:
-    """Return `length` bytes of the caller's memory at `address`."""
-    return ctypes.string_at(address, length)
 
 
 def exit_interpreter(code: int) -> None:
