@@ -83,7 +83,7 @@ def nodes(tmp_path_factory):
 
 def test_a_node_of_another_version_is_refused_by_name(nodes, monkeypatch):
     monkeypatch.setattr(clusters, "__version__", "0.0.0")
-    monkeypatch.setattr(clusters, "GRACE_S", 0.1)
+    monkeypatch.setattr(clusters, "REFUSED_WAIT_S", 0.1)
     with RayExecutor(nodes.address) as made:
         with pytest.raises(ConfigError, match=r"0\.0\.0 is here"):
             made.device_model()

@@ -13,6 +13,7 @@ from tilewright.errors import (
     ProblemError,
     RecordError,
 )
+from tilewright.executors.retrying import Backoff, retry
 from tilewright.records import (
     Correct,
     EvalReport,
@@ -95,15 +96,16 @@ class AnswerEvaluator:
         return summary_of_report(found, name, seconds), found
 
     def _judged(self, request: EvalRequest) -> EvalReport:
-        for attempt in range(RETRIES + 1):
+        def attempt() -> EvalReport:
             if self._over.is_set():
                 raise InfrastructureError("the run ends")
-            try:
-                return self._evaluate(request)
-            except InfrastructureError:
-                if attempt == RETRIES or self._over.wait(self._retry_delay_s * 2**attempt):
-                    raise
-        raise AssertionError("unreachable")
+            return self._evaluate(request)
+
+        def retry_after(error: Exception) -> float | None:
+            return 0.0 if isinstance(error, InfrastructureError) else None
+
+        backoff = Backoff(self._retry_delay_s, attempts=RETRIES + 1)
+        return retry(attempt, backoff, retry_after, self._over.wait)
 
 
 def _kept(path: Path, request: EvalRequest) -> EvalReport | None:

@@ -14,6 +14,7 @@ from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, ProblemError
 from tilewright.executors.factory import Executor, open_executor
+from tilewright.executors.retrying import Backoff, retry
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.answer_evaluator import MAX_REASON, summary_of_report
 from tilewright.loop.environment import requested, unusable, within_turn
@@ -43,6 +44,19 @@ class Scored:
     """`None` where there was no candidate, or nothing could be judged."""
 
 
+class _Unjudged(Exception):
+    """A reply could not be judged in one attempt."""
+
+    def __init__(self, judgement: EvalSummary, report: EvalReport | None) -> None:
+        super().__init__(judgement.reason)
+        self.judgement = judgement
+        self.report = report
+
+
+def _retry_after(error: Exception) -> float | None:
+    return 0.0 if isinstance(error, _Unjudged) else None
+
+
 class Scorer:
     """Judges replies and pays for them. Lifetime: until `close`. Safe to use from several threads.
 
@@ -64,18 +78,19 @@ class Scorer:
             InfrastructureError: it could not be judged, and the settings name no way out.
         """
         section = self._settings.reward
-        retry_delay_s, attempt = section.retry_delay_s, 0
-        while True:
-            judgement, report = self._judged(problem, reply)
-            if judgement.verdict != "unjudged":
-                seen = judgement if section.checks else without_checks(judgement)
-                return Scored(self._reward(seen), judgement, report)
-            if attempt == section.retries or self._over.wait(retry_delay_s):
-                break
-            attempt, retry_delay_s = attempt + 1, retry_delay_s * 2
+        backoff = Backoff(section.retry_delay_s, attempts=section.retries + 1)
+        try:
+            judgement, report = retry(
+                lambda: self._judged(problem, reply), backoff, _retry_after, self._over.wait
+            )
+        except _Unjudged as error:
+            judgement, report = error.judgement, error.report
+        else:
+            seen = judgement if section.checks else without_checks(judgement)
+            return Scored(self._reward(seen), judgement, report)
         if section.on_unjudged == "raise":
             raise InfrastructureError(
-                f"{problem.id}: a reply could not be judged in {attempt + 1} attempts: "
+                f"{problem.id}: a reply could not be judged in {backoff.failed} attempts: "
                 f"{judgement.reason}; it is nobody's zero, so set reward.on_unjudged if the "
                 "training should go on"
             )
@@ -98,6 +113,11 @@ class Scorer:
                     future.cancel()
 
     def _judged(self, problem: Problem, reply: str) -> tuple[EvalSummary, EvalReport | None]:
+        """Judge a reply once.
+
+        Raises:
+            _Unjudged: it could not be judged.
+        """
         protocol = self._settings.eval.protocol
         parsed = parse_reply(reply, problem.entry)
         if not parsed.files:
@@ -109,9 +129,13 @@ class Scorer:
             report = self._evaluated(request)
         except (InfrastructureError, ProblemError) as error:
             reason = cut(str(error), MAX_REASON)
-            return EvalSummary(protocol=protocol, verdict="unjudged", reason=reason), None
+            made = EvalSummary(protocol=protocol, verdict="unjudged", reason=reason)
+            raise _Unjudged(made, None) from error
         seconds = next((stage.wall_s for stage in report.stages if stage.name == "total"), 0.0)
-        return summary_of_report(report, "", seconds), report
+        summary = summary_of_report(report, "", seconds)
+        if summary.verdict == "unjudged":
+            raise _Unjudged(summary, report)
+        return summary, report
 
     def _evaluated(self, request: EvalRequest) -> EvalReport:
         checks = None

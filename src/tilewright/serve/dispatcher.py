@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tilewright.errors import InfrastructureError, ProblemError, RecordError
+from tilewright.executors.retrying import Backoff, retry
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.serve.queue_policy import Waiting, choose
 from tilewright.serve.store.store import Store, Task
@@ -328,16 +329,17 @@ class Dispatcher:
         Raises:
             _Ending: the server ends first.
         """
-        retry_delay_s = self._retry_delay_s
-        while True:
-            try:
-                return ask()
-            except InfrastructureError as error:
-                if self._ending:
-                    raise _Ending from error
-                self.store_errors += 1
-            self._pause(retry_delay_s)
-            retry_delay_s = min(2 * retry_delay_s, MAX_PAUSE_S)
+
+        def retry_after(error: Exception) -> float | None:
+            if not isinstance(error, InfrastructureError):
+                return None
+            if self._ending:
+                raise _Ending from error
+            self.store_errors += 1
+            return 0.0
+
+        backoff = Backoff(self._retry_delay_s, max_delay_s=MAX_PAUSE_S)
+        return retry(ask, backoff, retry_after, self._pause)
 
     def _pause(self, seconds: float) -> None:
         """Wait, unless the server ends."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.config import ModelSection, environment
 from tilewright.errors import ConfigError, PolicyError, ReplyRefused
+from tilewright.executors.retrying import Backoff, retry
 from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, estimated_tokens
 from tilewright.records.events import Ask, Reply
@@ -68,29 +69,39 @@ class Chat:
         Raises:
             PolicyError: it fails for good, or too often.
         """
-        pause, start = self._section.retry_delay_s, time.monotonic()
-        for attempt in range(self._section.retries + 1):
-            try:
-                with self._room:
-                    self._pace.wait()
-                    reply = self._unless_over(lambda: self._asked(messages, ask), ask)
-                return reply.model_copy(update={"seconds": time.monotonic() - start})
-            except self._openai.OpenAIError as error:
-                said = f"model {self.name}, {ask.id}: {self._said(error)}"
-                if getattr(error, "status_code", None) in REFUSED:
-                    raise ReplyRefused(said) from error
-                if attempt == self._section.retries or not _may_pass(error):
-                    raise PolicyError(said) from error
-                pause = max(pause, _told_to_wait(error))
-            except (json.JSONDecodeError, _Nonsense) as error:
-                if attempt == self._section.retries:
-                    raise PolicyError(
-                        f"model {self.name}, {ask.id}: the server's answer cannot be read: {error}"
-                    ) from error
-            if self._over.wait(min(pause, MAX_PAUSE_S)):
-                raise PolicyError(f"model {self.name}, {ask.id}: the run ends")
-            pause *= 2
-        raise AssertionError("unreachable")
+        section, start, name = self._section, time.monotonic(), f"model {self.name}, {ask.id}"
+
+        def attempt() -> Reply:
+            with self._room:
+                self._pace.wait()
+                return self._unless_over(lambda: self._asked(messages, ask), ask)
+
+        def sleep(delay_s: float) -> None:
+            if self._over.wait(delay_s):
+                raise PolicyError(f"{name}: the run ends")
+
+        attempts = section.retries + 1
+        backoff = Backoff(section.retry_delay_s, attempts=attempts, max_delay_s=MAX_PAUSE_S)
+        try:
+            reply = retry(attempt, backoff, self._retry_after, sleep)
+        except self._openai.OpenAIError as error:
+            refused = getattr(error, "status_code", None) in REFUSED
+            kind = ReplyRefused if refused else PolicyError
+            raise kind(f"{name}: {self._said(error)}") from error
+        except (json.JSONDecodeError, _Nonsense) as error:
+            raise PolicyError(f"{name}: the server's answer cannot be read: {error}") from error
+        return reply.model_copy(update={"seconds": time.monotonic() - start})
+
+    def _retry_after(self, error: Exception) -> float | None:
+        """Return the seconds before the same request may be sent again, or `None` for never."""
+        if isinstance(error, json.JSONDecodeError | _Nonsense):
+            return 0.0
+        if not isinstance(error, self._openai.OpenAIError):
+            return None
+        status = getattr(error, "status_code", None)
+        if status is None or status in RETRIED or status >= 500:
+            return _told_to_wait(error)
+        return None
 
     def _unless_over(self, call: Callable[[], Reply], ask: Ask) -> Reply:
         """Wait for a request in a thread of its own: a server that is silent cannot be woken."""
@@ -207,12 +218,6 @@ class _Nonsense(Exception):
 def _text_of(message: Any, name: str) -> str:  # noqa: ANN401 - their type
     value = getattr(message, name, None)
     return value if isinstance(value, str) else ""
-
-
-def _may_pass(error: Exception) -> bool:
-    """Tell whether the same request may be answered later."""
-    status = getattr(error, "status_code", None)
-    return status is None or status in RETRIED or status >= 500
 
 
 def _told_to_wait(error: Exception) -> float:

@@ -1,0 +1,72 @@
+"""Retries with a delay that doubles: one policy for the executors, the server, models and rewards.
+
+`Backoff` decides and never sleeps, so synchronous and asynchronous callers share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["Backoff", "retry"]
+
+Answer = TypeVar("Answer")
+
+
+class Backoff:
+    """Delays between the attempts of one call. Lifetime: the call.
+
+    Args:
+        delay_s: seconds after the first failed attempt; each later delay is twice as long.
+        attempts: attempts in total; `None`: without limit.
+        max_delay_s: upper limit of a delay.
+    """
+
+    def __init__(
+        self, delay_s: float, *, attempts: int | None = None, max_delay_s: float = math.inf
+    ) -> None:
+        self.failed = 0
+        """Attempts that have failed."""
+        self._delay_s = delay_s
+        self._attempts = attempts
+        self._max_delay_s = max_delay_s
+
+    def next_delay(self, at_least_s: float = 0.0) -> float | None:
+        """Return the seconds to wait after a failed attempt, or `None` after the last attempt.
+
+        `at_least_s` is a delay that a server asks for; later delays double from there.
+        """
+        self.failed += 1
+        if self._attempts is not None and self.failed >= self._attempts:
+            return None
+        delay_s = max(self._delay_s, at_least_s)
+        self._delay_s = 2 * delay_s
+        return min(delay_s, self._max_delay_s)
+
+
+def retry(
+    call: Callable[[], Answer],
+    backoff: Backoff,
+    retry_after: Callable[[Exception], float | None],
+    sleep: Callable[[float], object],
+) -> Answer:
+    """Return what a call returns, after as many attempts as it needs and `backoff` allows.
+
+    Args:
+        call: one attempt.
+        backoff: the delays between attempts.
+        retry_after: the least delay after an error in seconds; `None`: the error is final.
+        sleep: waits for a delay. A true result stops the retries, as `threading.Event.wait` does.
+
+    Raises:
+        Exception: the error of the last attempt.
+    """
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            at_least_s = retry_after(error)
+            delay_s = None if at_least_s is None else backoff.next_delay(at_least_s)
+            if delay_s is None or sleep(delay_s):
+                raise
