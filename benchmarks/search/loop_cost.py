@@ -95,11 +95,13 @@ def _play(
 
     known = {problem.id: problem for problem in problems}
     environment = Environment(settings, AnswerEvaluator(folder, evaluate))
-    player = RolloutWorker(environment, Scripted(_write), known, session.history.turns)
-    purse = BudgetGuard(budget_of(settings.loop), session.told, player.max_cost, eval_timeout_s=1.0)
+    player = RolloutWorker(environment, Scripted(_write), known, session.strategy.turns)
+    purse = BudgetGuard(
+        budget_of(settings.loop), session.finished, player.max_cost, eval_timeout_s=1.0
+    )
     with EventLog(folder) as log:
         for turn in drive(
-            session.history,
+            session.strategy,
             player.play,
             log,
             max_concurrency=IN_FLIGHT,

@@ -23,7 +23,7 @@ from tilewright.executors.factory import Executor, open_executor
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
 from tilewright.records.report_cache import lookup, remember, work_key
-from tilewright.registry import catalogue
+from tilewright.registry import selected_checks
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request"]
 
@@ -100,9 +100,7 @@ def evaluate_request(
         found = lookup(settings.home, key)
         if found is not None:
             return found
-    checks = None
-    if settings.plugins is not None:
-        checks = tuple(catalogue("checks", packages=settings.plugins))
+    checks = selected_checks(settings.plugins)
     report = _executor(settings).evaluate(request, progress or _silent, checks=checks)
     if key is not None:
         with contextlib.suppress(OSError):

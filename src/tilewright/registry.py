@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.errors import PluginError, boundary
 
-__all__ = ["KINDS", "OWN_PACKAGE", "Plugin", "catalogue", "load"]
+__all__ = ["KINDS", "OWN_PACKAGE", "Plugin", "catalogue", "load", "selected_checks"]
 
 KINDS = ("checks", "languages", "problem_sets", "strategies", "worlds")
 OWN_PACKAGE = "tilewright"
@@ -44,6 +44,11 @@ def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str
         PluginError: there is no such kind, or two plug-ins share one name.
     """
     return {name: plugin for name, (plugin, _) in _scan(kind, packages).items()}
+
+
+def selected_checks(packages: Collection[str] | None) -> tuple[str, ...] | None:
+    """Return the names of the checks that run under the setting `plugins`; `None`: all."""
+    return None if packages is None else tuple(catalogue("checks", packages=packages))
 
 
 def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> Any:  # noqa: ANN401 - any object

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,21 +14,29 @@ import click
 from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli.lint import known_health
-from tilewright.cli.optimize import asks_a_model, model_options, opened
+from tilewright.cli.optimize import MODEL_OPTIONS, asks_a_model, opened
 from tilewright.cli.options import (
-    device_flags,
+    DEVICE,
+    JSON,
+    OUT,
+    RESUME,
+    SETTINGS,
+    VERBOSE,
     load_settings,
     one_model,
-    out_option,
     ready_to_judge,
-    settings_options,
 )
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
 from tilewright.cli.renamed_options import RenamingCommand
-from tilewright.cli.render import show
+from tilewright.cli.render import show_result
 from tilewright.cli.render_bench import bench_view, turn_text
-from tilewright.cli.run_output import usable_home
+from tilewright.cli.run_output import (
+    check_resumed,
+    refuse_with_resume,
+    resume_hint,
+    usable_home,
+)
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.executors.factory import open_executor
@@ -45,7 +54,7 @@ from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn
 from tilewright.records.problem_lint import is_weak
 from tilewright.records.run_folder import create_run
-from tilewright.registry import catalogue
+from tilewright.registry import selected_checks
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.summary import summary_of
 
@@ -62,7 +71,7 @@ PROTOCOLS = ("strict", "official")
     help="A folder, JSON lines, parquet, a run, or `reference`: the reference of each problem as "
     "its candidate.",
 )
-@model_options
+@MODEL_OPTIONS
 @click.option(
     "--protocol", "protocols", metavar="LIST", help="strict (default), official, or strict,official"
 )
@@ -74,17 +83,15 @@ PROTOCOLS = ("strict", "official")
     show_default=True,
     help="Evaluations at the same time; a device times one of them at a time.",
 )
-@click.option("--resume", "resumed", metavar="RUN", help="Resume a run that was stopped.")
+@RESUME
 @click.option(
     "--max-candidates", type=click.IntRange(1), help="Most evaluations of this invocation."
 )
-@click.option(
-    "--device", metavar="NAME", help="cpu, cuda, cuda:N, or several with commas. (eval.device)"
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as one document.")
-@out_option
-@settings_options
-@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+@DEVICE
+@JSON
+@OUT
+@SETTINGS
+@VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Evaluate many candidates for the problems at an address, and score them.
 
@@ -95,36 +102,31 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """
     if given["model"] or asks_a_model(given["resumed"]):
         return _of_model(given)
-    sitting, settings = _resumed(given) if given["resumed"] else _begun(given)
+    run, settings = _resumed(given) if given["resumed"] else _begun(given)
     usable_home(settings)
-    start, judged = time.monotonic(), 0
-    before, total = len(sitting.told), len(sitting.sources)
+    start, count = time.monotonic(), 0
+    before, total = len(run.finished), len(run.sources)
     with (
-        EventLog(sitting.folder, sitting.log_bytes) as log,
+        EventLog(run.folder, run.log_bytes) as log,
         Progress("bench", verbose=given["verbose"]) as progress,
+        resume_hint(progress, "bench", run.folder),
     ):
         progress.reached(before, total)
-        turns = _turns(sitting, settings, log, given, progress)
-        try:
-            for judged, turn in enumerate(turns, start=1):
-                progress.reached(before + judged, total)
-                progress.note(f"{before + judged} of {total}, {turn_text(turn)}")
-        except BaseException:
-            progress.note(f"to resume: tilewright bench --resume {sitting.folder}")
-            raise
-    told = turns_of(read_events(sitting.folder))
-    summary = summary_of(told, sitting.begun.unsound_problems, _without_candidate(sitting))
-    if given["as_json"]:
-        document = {"run": str(sitting.folder), "left": total - len(told), **summary}
-        click.echo(json.dumps(document, indent=1))
-    else:
-        show(bench_view(summary))
-    print_line(f"{judged} judged in {time.monotonic() - start:.0f} s, {total - len(told)} left")
-    unjudged = sum(is_unjudged(turn) for turn in told)
+        for count, turn in enumerate(_turns(run, settings, log, given, progress), start=1):
+            progress.reached(before + count, total)
+            progress.note(f"{before + count} of {total}, {turn_text(turn)}")
+    turns = turns_of(read_events(run.folder))
+    summary = summary_of(turns, run.begun.unsound_problems, _without_candidate(run))
+    left = total - len(turns)
+    document = {"run": str(run.folder), "left": left, **summary}
+    show_result(given["as_json"], document, bench_view(summary))
+    print_line(f"{count} judged in {time.monotonic() - start:.0f} s, {left} left")
+    unjudged = sum(is_unjudged(turn) for turn in turns)
     if unjudged:
-        print_line(f"{unjudged} unjudged: tilewright bench --resume {sitting.folder} tries again")
-    verb = "report" if len(told) == total else "bench --resume"
-    print_line(f"run {sitting.folder}; next: tilewright {verb} {sitting.folder}")
+        print_line(f"{unjudged} unjudged: tilewright bench --resume {run.folder} tries again")
+    print_line(
+        f"run {run.folder}; next: tilewright {'bench --resume' if left else 'report'} {run.folder}"
+    )
     return 0
 
 
@@ -135,36 +137,27 @@ def _of_model(given: dict[str, Any]) -> int:
             "--model writes its own candidates, under one protocol: leave out --candidates, and "
             "give --set eval.protocol=official instead of --protocol"
         )
-    asked = {**given, "problem": given["problems"]}
-    session, settings, policy = opened(asked, "bench", _health)
+    run, settings, policy = opened({**given, "problem": given["problems"]}, "bench", _health)
     usable_home(settings)
-    ended, told, judged = SearchResult(), list(session.told), 0
-    with Progress("bench", verbose=given["verbose"]) as progress:
-        turns = play(session, settings, policy, progress, ended)
-        try:
-            for turn in turns:
-                told.append(turn)
-                judged += 1
-                progress.note(turn_text(turn))
-                if judged == given["max_candidates"]:
-                    turns.close()
-        except BaseException:
-            progress.note(f"to resume: tilewright bench --resume {session.folder}")
-            raise
-        finally:
-            policy.close()
+    ended, turns = SearchResult(), list(run.finished)
+    with (
+        Progress("bench", verbose=given["verbose"]) as progress,
+        closing(policy),
+        resume_hint(progress, "bench", run.folder),
+        closing(play(run, settings, policy, progress, ended)) as played,
+    ):
+        for turn in islice(played, given["max_candidates"]):
+            turns.append(turn)
+            progress.note(turn_text(turn))
     summary = {
-        **summary_of(told, session.begun.unsound_problems),
-        "curves": curves(told, session.begun.unsound_problems),
-        "spent": usage_of(told).model_dump(),
+        **summary_of(turns, run.begun.unsound_problems),
+        "curves": curves(turns, run.begun.unsound_problems),
+        "spent": usage_of(turns).model_dump(),
     }
-    if given["as_json"]:
-        click.echo(json.dumps({"run": str(session.folder), **summary}, indent=1))
-    else:
-        show(bench_view(summary))
+    show_result(given["as_json"], {"run": str(run.folder), **summary}, bench_view(summary))
     if ended.lacking:
         print_line(f"the budget of {ended.lacking} is used up")
-    print_line(f"run {session.folder}; next: tilewright report {session.folder}")
+    print_line(f"run {run.folder}; next: tilewright report {run.folder}")
     return 0
 
 
@@ -173,8 +166,7 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
         raise ConfigError(
             "bench needs PROBLEMS and --candidates WHERE or --model NAME, or --resume RUN"
         )
-    flags = {"runs": ("--out", given["out"]), **device_flags(given["device"])}
-    settings = load_settings(given["file"], given["overrides"], flags)
+    settings = load_settings(given)
     ready_to_judge(settings)
     protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))
     for name in protocols:
@@ -201,8 +193,8 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
     return begin(folder, begun, problems, answers.sources), settings
 
 
-def _without_candidate(sitting: BenchRun) -> set[str]:
-    return {item.id for item in sitting.problems} - {ask.problem for ask in sitting.sources}
+def _without_candidate(run: BenchRun) -> set[str]:
+    return {item.id for item in run.problems} - {ask.problem for ask in run.sources}
 
 
 def _health(problems: list[Problem], settings: Config, model: str) -> dict[str, Any]:
@@ -219,29 +211,22 @@ def _health(problems: list[Problem], settings: Config, model: str) -> dict[str, 
 
 
 def _resumed(given: dict[str, Any]) -> tuple[BenchRun, Config]:
-    for name in ("problems", "candidates", "protocols", "language", "device", "out", "file"):
-        if given[name]:
-            raise ConfigError(f"--resume keeps the settings of the run; leave out {name}")
+    fixed = ("problems", "candidates", "protocols", "language", "device", "out", "file")
+    refuse_with_resume(given, fixed)
     folder = Path(given["resumed"])
-    sitting = resume(folder)
-    settings = load_settings(str(folder / "run.yaml"), given["overrides"], {}, recorded=True)
+    run = resume(folder)
+    settings = load_settings(given, recorded=folder / "run.yaml")
     ready_to_judge(settings)
-    model = one_model(settings)
-    for name, then, now in (
-        ("device", sitting.begun.device, model),
-        ("version", sitting.begun.evaluator, __version__),
-    ):
-        if then != now:
-            raise ConfigError(f"{folder} was begun with {name} {then!r}, this is {now!r}")
-    return sitting, settings
+    check_resumed(folder, run.begun, one_model(settings))
+    return run, settings
 
 
 def _turns(
-    sitting: BenchRun, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
+    run: BenchRun, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
 ) -> Any:  # noqa: ANN401 - a generator, which the caller may close
     """Evaluate the remaining candidates. Running evaluations end with this generator."""
-    workers, lock, total = given["workers"], threading.Lock(), len(sitting.sources)
-    problems = {problem.id: problem for problem in sitting.problems}
+    workers, lock, total = given["workers"], threading.Lock(), len(run.sources)
+    problems = {problem.id: problem for problem in run.problems}
     devices = settings.eval.devices
     executor = open_executor(settings, workers)
     room = iter(range(total if given["max_candidates"] is None else given["max_candidates"]))
@@ -250,11 +235,9 @@ def _turns(
         with lock:
             progress(event, fields)
 
-    checks = None
-    if settings.plugins is not None:
-        checks = tuple(catalogue("checks", packages=settings.plugins))
+    checks = selected_checks(settings.plugins)
     judge = AnswerEvaluator(
-        sitting.folder, lambda request: executor.evaluate(request, shown, checks=checks)
+        run.folder, lambda request: executor.evaluate(request, shown, checks=checks)
     )
 
     def stop() -> None:
@@ -262,25 +245,25 @@ def _turns(
         executor.kill()
 
     def play(ask: Ask) -> Turn:
-        text = "\n".join(item.text for item in sitting.sources[ask])
+        text = "\n".join(item.text for item in run.sources[ask])
         judgements, _ = judged(
             judge,
             ask,
             problems[ask.problem],
-            sitting.sources[ask],
+            run.sources[ask],
             settings,
-            sitting.begun.protocols,
-            sitting.begun.language,
+            run.begun.protocols,
+            run.begun.language,
         )
         return Turn(ask=ask, source=digest_text(text), judgements=judgements)
 
     try:
         yield from drive(
-            sitting.strategy,
+            run.strategy,
             play,
             log,
             max_concurrency=max(workers, 2 * len(devices)),
-            waiting=sitting.waiting,
+            waiting=run.waiting,
             admit=lambda _: next(room, None) is not None,
             stop=stop,
         )

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from tilewright import config
-from tilewright.cli.options import load_settings, out_option, settings_options
+from tilewright.cli.options import JSON, LANGUAGE, OUT, SETTINGS, load_settings
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.renamed_options import RenamingCommand
@@ -76,19 +76,16 @@ def command() -> None:
               "FILE.held-out.")  # fmt: skip
 @click.option("--split-seed", type=int, default=0, show_default=True,
               help="Seed that chooses those problems.")  # fmt: skip
-@click.option("--language", metavar="NAME", help="Language of the candidates, for problems at an "
-              "address. (loop.language)")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one document.")
-@settings_options
+@LANGUAGE
+@JSON
+@SETTINGS
 def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options above
     """Write SOURCEs as rows of a data set.
 
     A SOURCE is a run. The formats rl, drkernel-rl and drkernel-validation hold problems and no
     turns; for them a SOURCE may also be an address of problems.
     """
-    settings = load_settings(
-        given["file"], given["overrides"], {"loop.language": ("--language", given["language"])}
-    )
+    settings = load_settings(given)
     choice = Choice(
         given["verdicts"], given["least"], given["include_labels"], given["exclude_labels"]
     )
@@ -164,15 +161,15 @@ def _document(plan: Plan, done: Exported) -> dict[str, Any]:
     show_default=True,
     help="Format of the rows.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one document.")
-@out_option
-@settings_options
+@JSON
+@OUT
+@SETTINGS
 def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options above
     """Convert the rows in FILEs (parquet or JSON lines) to a run. Nothing is evaluated.
 
     A row that cannot be read is skipped and named by its file and position.
     """
-    settings = load_settings(given["file"], given["overrides"], {"runs": ("--out", given["out"])})
+    settings = load_settings(given)
     for source in sources:
         if not Path(source).is_file():
             raise ConfigError(f"{source}: no such file")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -13,10 +12,10 @@ from typing import Any
 
 import click
 
-from tilewright.cli.options import load_settings, out_option, ready_to_judge, settings_options
+from tilewright.cli.options import JSON, OUT, SETTINGS, VERBOSE, load_settings, ready_to_judge
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
-from tilewright.cli.render import Row, rows_table, short_reason, show, speed_of
+from tilewright.cli.render import Row, rows_table, short_reason, show, show_result, speed_of
 from tilewright.cli.render_bench import turns_table
 from tilewright.cli.run_output import fresh_run, save, usable_home
 from tilewright.config import Config
@@ -73,28 +72,24 @@ def read_header(text: str) -> dict[str, str]:
 
 
 @click.command("demo")
-@click.option("--json", "as_json", is_flag=True, help="Print one document instead of the table.")
-@out_option
-@settings_options
-@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+@JSON
+@OUT
+@SETTINGS
+@VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Evaluate the bundled candidates: honest ones, wrong ones and hacks.
 
     Exits with 0 if every verdict is the one that the candidate's header expects.
     """
-    settings = load_settings(
-        given["file"], [*QUICK, *given["overrides"]], {"runs": ("--out", given["out"])}
-    )
+    settings = load_settings(given, first=QUICK)
     ready_to_judge(settings)
     usable_home(settings)
     start = time.monotonic()
     with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:
         rows = list(_judge_all(exhibits(DEMO), settings, folder, progress))
     right = sum(row.as_expected is not False for row in rows)
-    if given["as_json"]:
-        click.echo(json.dumps([asdict(row) for row in rows], indent=1))
-    else:
-        show(rows_table(rows))
+    show_result(given["as_json"], [asdict(row) for row in rows], rows_table(rows))
+    if not given["as_json"]:
         _show_recording()
     took = time.monotonic() - start
     print_line(f"{right} of {len(rows)} verdicts are as expected, in {took:.0f} s")
@@ -144,9 +139,9 @@ def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progr
         return Row(exhibit.name, exhibit.problem, "unjudged", "", why, as_expected=False)
     place = folder / exhibit.name
     place.mkdir()
-    trouble = save(place, report, settings.home)
-    if trouble is not None:
-        raise ConfigError(trouble)
+    unsaved = save(place, report, settings.home)
+    if unsaved is not None:
+        raise ConfigError(unsaved)
     return row_of(exhibit, report)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from typing import Any
@@ -12,10 +11,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tilewright.cli.cluster import cluster_items
-from tilewright.cli.options import load_settings, ready_to_judge, settings_options
+from tilewright.cli.options import JSON, SETTINGS, VERBOSE, load_settings, ready_to_judge
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
-from tilewright.cli.render import facts, show, table
+from tilewright.cli.render import facts, show_result, table
 from tilewright.cli.run_output import usable_home
 from tilewright.cli.self_comparison import (
     Sample,
@@ -58,9 +57,9 @@ QUICK = ("eval.timing.max_s=1.0",)
     metavar="N",
     help="Evaluations of each problem for --calibrate.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one document instead of the table.")
-@settings_options
-@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+@JSON
+@SETTINGS
+@VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """List the features of this machine, and how to get the missing ones.
 
@@ -68,10 +67,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
     Exits with 0 if this machine or cluster can judge candidates, else with 4.
     """
-    overrides = given["overrides"]
-    settings = load_settings(
-        given["file"], overrides if given["calibrate"] else [*QUICK, *overrides], {}
-    )
+    settings = load_settings(given, first=() if given["calibrate"] else QUICK)
     on_cluster = is_cluster(settings.executor)
     if on_cluster and given["calibrate"]:
         raise ConfigError(
@@ -90,12 +86,12 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     items.append(noise_item(scatter))
     if not on_cluster:
         items.append(_calibration_item(settings))
-    if given["as_json"]:
-        document = {"items": [asdict(item) for item in items], "calibration": calibration}
-        document["noise"] = None if scatter is None else asdict(scatter)
-        click.echo(json.dumps(document, indent=1))
-    else:
-        show(doctor_view(items))
+    document = {
+        "items": [asdict(item) for item in items],
+        "calibration": calibration,
+        "noise": None if scatter is None else asdict(scatter),
+    }
+    show_result(given["as_json"], document, doctor_view(items))
     print_line(f"next: {_next(trouble, settings)}")
     return InfrastructureError.exit_code if trouble else 0
 

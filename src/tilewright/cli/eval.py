@@ -13,11 +13,19 @@ from typing import Any, NoReturn
 import click
 
 from tilewright._version import __version__
-from tilewright.cli.options import load_settings, out_option, ready_to_judge, settings_options
+from tilewright.cli.options import (
+    JSON,
+    OUT,
+    SETTINGS,
+    VERBOSE,
+    load_settings,
+    ready_to_judge,
+    setting,
+)
 from tilewright.cli.output import print_error, print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.renamed_options import RenamingCommand
-from tilewright.cli.render import report_view, show, speed_of
+from tilewright.cli.render import report_view, show_result, speed_of
 from tilewright.cli.run_output import EXIT_CODES, fresh_run, save, usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError, TilewrightError
@@ -25,10 +33,24 @@ from tilewright.executors.factory import device_model
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.run_folder import read_report
 
-__all__ = ["Asked", "Bar", "command", "parse_bar"]
+__all__ = ["Bar", "command", "parse_bar"]
 
 POLL_INTERVAL_S = 0.3
 """Seconds between two looks at the files that --watch watches."""
+OF_THE_REPORT = {
+    "candidate": "CANDIDATE",
+    "problem": "--problem",
+    "language": "--language",
+    "entry": "--entry",
+    "baselines": "--baseline",
+    "protocol": "--protocol",
+    "python_paths": "--python-path",
+    "watch": "--watch",
+    "device": "--device",
+    "require_isolation": "--require-isolation",
+    "reuse": "--reuse",
+}
+"""Options that --from-report replaces by the content of the report, each with its flag."""
 _BAR = re.compile(r"(?:speedup\s*(?=>))?(>=|>|)\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
 
 
@@ -64,87 +86,28 @@ def parse_bar(text: str) -> Bar:
     return Bar(text=text.strip(), least=least, strict=match[1] == ">")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The arguments of the command line."""
+def _check(given: dict[str, Any]) -> None:
+    """Do nothing if the options agree with each other.
 
-    candidate: str | None
-    problem: str | None
-    language: str | None
-    entry: str | None
-    baselines: tuple[str, ...]
-    protocol: str | None
-    python_paths: tuple[str, ...]
-    watch: bool
-    min_speedup: str | None
-    device: str | None
-    require_isolation: tuple[str, ...]
-    as_json: bool
-    out: str | None
-    file: str | None
-    overrides: tuple[str, ...]
-    reuse: bool
-    from_report: str | None
-    verbose: bool
-
-    def settings(self) -> Config:
-        """Return the settings of this invocation.
-
-        Raises:
-            ConfigError: a setting is wrong.
-        """
-        return load_settings(
-            self.file,
-            self.overrides,
-            {
-                "eval.baselines": ("--baseline", self.baselines),
-                "eval.protocol": ("--protocol", self.protocol),
-                "eval.device": ("--device", self.device),
-                "eval.require_isolation": ("--require-isolation", self.require_isolation),
-                "eval.reuse": ("--reuse", self.reuse),
-                "runs": ("--out", self.out),
-            },
-        )
-
-    def check(self) -> None:
-        """Refuse flags that contradict each other.
-
-        Raises:
-            ConfigError: naming them.
-        """
-        if self.from_report is not None:
-            self._check_from_report()
-            return
-        if self.candidate is None:
-            raise ConfigError("name a candidate: a source file, a folder, or - for stdin")
-        if self.problem is None:
-            raise ConfigError("name a problem with --problem; `tilewright problems list` has some")
-        if self.watch and self.candidate == "-":
-            raise ConfigError("--watch and - contradict each other: stdin is never saved again")
-        if self.watch and self.as_json:
-            raise ConfigError("--watch and --json contradict each other: --json is one document")
-
-    def _check_from_report(self) -> None:
-        given = {
-            "CANDIDATE": self.candidate,
-            "--problem": self.problem,
-            "--language": self.language,
-            "--entry": self.entry,
-            "--baseline": self.baselines,
-            "--protocol": self.protocol,
-            "--python-path": self.python_paths,
-            "--watch": self.watch,
-            "--device": self.device,
-            "--require-isolation": self.require_isolation,
-            "--reuse": self.reuse,
-        }
-        given |= {f"--set {item}": True for item in self.overrides if item.startswith("eval.")}
-        wrong = [name for name, value in given.items() if value]
+    Raises:
+        ConfigError: they do not; the message names them.
+    """
+    if given["from_report"] is not None:
+        fixed = [f"--set {item}" for item in given["overrides"] if item.startswith("eval.")]
+        wrong = [*(flag for name, flag in OF_THE_REPORT.items() if given[name]), *fixed]
         if wrong:
             raise ConfigError(
                 f"--from-report and {', '.join(wrong)} contradict each other: the report "
                 "holds everything that is evaluated again"
             )
+    elif given["candidate"] is None:
+        raise ConfigError("name a candidate: a source file, a folder, or - for stdin")
+    elif given["problem"] is None:
+        raise ConfigError("name a problem with --problem; `tilewright problems list` shows some")
+    elif given["watch"] and given["candidate"] == "-":
+        raise ConfigError("--watch and - contradict each other: stdin is never saved again")
+    elif given["watch"] and given["as_json"]:
+        raise ConfigError("--watch and --json contradict each other: --json is one document")
 
 
 @click.command("eval", cls=RenamingCommand, verb="eval")
@@ -162,18 +125,20 @@ class Asked:
     metavar="NAME",
     help="Exported name of the candidate; default: ModelNew or the problem's.",
 )
-@click.option(
+@setting(
     "--baseline",
+    "eval.baselines",
+    "Baseline of the speed-up: eager, compile, max-autotune, or the path of a candidate. "
+    "Repeatable; the summary uses the first one.",
     "baselines",
     metavar="NAME",
     multiple=True,
-    help="Baseline of the speed-up: eager, compile, max-autotune, or the path of a candidate. "
-    "Repeatable; the summary uses the first one. (eval.baselines)",
 )
-@click.option(
+@setting(
     "--protocol",
+    "eval.protocol",
+    "Rules of measurement: ours, or those that the benchmark published.",
     type=click.Choice(["strict", "official"]),
-    help="Rules of measurement: ours, or those that the benchmark published. (eval.protocol)",
 )
 @click.option(
     "--python-path",
@@ -190,48 +155,43 @@ class Asked:
     metavar="X",
     help="Exit with 1 unless the lower end of the interval is at least X (or above X: '>X').",
 )
-@click.option(
-    "--device", metavar="NAME", help="Device that runs the candidate: cpu or cuda. (eval.device)"
-)
-@click.option(
+@setting("--device", "eval.device", "Device that runs the candidate: cpu or cuda.", metavar="NAME")
+@setting(
     "--require-isolation",
+    "eval.require_isolation",
+    "Isolation layer that must be active; `doctor` lists them. Repeatable.",
     metavar="NAME",
     multiple=True,
-    help="Isolation layer that must be active; `doctor` lists them. Repeatable. "
-    "(eval.require_isolation)",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the whole report as one document.")
-@out_option
-@settings_options
-@click.option(
-    "--reuse", is_flag=True, help="Return the stored report of an identical request. (eval.reuse)"
-)
+@JSON
+@OUT
+@SETTINGS
+@setting("--reuse", "eval.reuse", "Return the stored report of an identical request.", is_flag=True)
 @click.option(
     "--from-report",
     metavar="REPORT",
     help="Evaluate the request of a report (or run folder) again, on the same inputs.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+@VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge CANDIDATE (a file, a folder, or - for stdin) against a problem.
 
     Exits with 0 if CANDIDATE is correct, with 4 if it is unjudged, else with 1. It also exits with
     1 if the speed-up is below --min-speedup.
     """
-    asked = Asked(**given)
-    asked.check()
-    bar = None if asked.min_speedup is None else parse_bar(asked.min_speedup)
-    settings = asked.settings()
+    _check(given)
+    bar = None if given["min_speedup"] is None else parse_bar(given["min_speedup"])
+    settings = load_settings(given)
     ready_to_judge(settings)
-    if asked.from_report is not None:
-        return _judge_again(asked, settings, bar)
+    if given["from_report"] is not None:
+        return _judge_again(given, settings, bar)
     _check_bar(bar, settings)
-    if asked.watch:
-        _watch(asked, settings, bar)
-    return _judge(asked, settings, _request(asked, settings), bar)
+    if given["watch"]:
+        _watch(given, settings, bar)
+    return _judge(given, settings, _request(given, settings), bar)
 
 
-def _request(asked: Asked, settings: Config) -> EvalRequest:
+def _request(given: dict[str, Any], settings: Config) -> EvalRequest:
     """Build the request.
 
     Raises:
@@ -243,15 +203,15 @@ def _request(asked: Asked, settings: Config) -> EvalRequest:
     device_model(settings, settings.eval.device)
     try:
         return build_request(
-            asked.candidate or "",
-            asked.problem or "",
+            given["candidate"] or "",
+            given["problem"] or "",
             settings,
-            language=asked.language,
-            entry=asked.entry,
-            allow_imports=asked.python_paths,
+            language=given["language"],
+            entry=given["entry"],
+            allow_imports=given["python_paths"],
         )
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{asked.candidate}: cannot be read as text: {error}") from error
+        raise ConfigError(f"{given['candidate']}: cannot be read as text: {error}") from error
 
 
 def _check_bar(bar: Bar | None, settings: Config) -> None:
@@ -266,27 +226,24 @@ def _check_bar(bar: Bar | None, settings: Config) -> None:
         raise ConfigError("--min-speedup and eval.timing.enabled=false contradict each other")
 
 
-def _judge(asked: Asked, settings: Config, request: EvalRequest, bar: Bar | None) -> int:
+def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: Bar | None) -> int:
     """Judge, show and write; return the exit code."""
     from tilewright.api import evaluate_request
 
     usable_home(settings)
     with fresh_run(settings) as folder:
-        with Progress(verbose=asked.verbose) as progress:
+        with Progress(verbose=given["verbose"]) as progress:
             report = evaluate_request(request, settings, progress)
-        trouble = save(folder, report, settings.home)
-    if asked.as_json:
-        click.echo(report.to_json(indent=1))
-    else:
-        show(report_view(report))
+        error = save(folder, report, settings.home)
+    show_result(given["as_json"], report.model_dump(mode="json"), report_view(report))
     if settings.eval.reuse and progress.events == 0:
         print_line("answered from the store: an identical request was evaluated before (--reuse)")
     code = EXIT_CODES[report.verdict]
     if bar is not None and code == 0 and not bar.met(report.speedup_low):
         print_line(f"--min-speedup {bar.text!r} is missed: {_lower_end(report)}")
         code = 1
-    if trouble is not None:
-        raise ConfigError(trouble)
+    if error is not None:
+        raise ConfigError(error)
     print_line(f"run {folder}; next: tilewright explain {folder}")
     return code
 
@@ -297,13 +254,13 @@ def _lower_end(report: EvalReport) -> str:
     return f"the lower end of the interval is {report.speedup_low:.4g}"
 
 
-def _judge_again(asked: Asked, settings: Config, bar: Bar | None) -> int:
+def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> int:
     """Evaluate the request of a report again, under its seed.
 
     Raises:
         RecordError: there is no such report.
     """
-    recorded = read_report(Path(asked.from_report or ""))
+    recorded = read_report(Path(given["from_report"] or ""))
     request = recorded.request.model_copy(update={"seed": recorded.seed})
     section = settings.eval.model_copy(
         update={
@@ -322,19 +279,19 @@ def _judge_again(asked: Asked, settings: Config, bar: Bar | None) -> int:
     if recorded.evaluator != __version__:
         print_line(f"recorded by tilewright {recorded.evaluator}, evaluated again by {__version__}")
     print_line(f"seed {recorded.seed}; the recorded verdict is {recorded.verdict}")
-    return _judge(asked, settings, request, bar)
+    return _judge(given, settings, request, bar)
 
 
-def _watch(asked: Asked, settings: Config, bar: Bar | None) -> NoReturn:
+def _watch(given: dict[str, Any], settings: Config, bar: Bar | None) -> NoReturn:
     """Evaluate after each save, until an interrupt."""
-    where = Path(asked.candidate or "")
-    places = [where, *(Path(path) for path in (asked.problem or "",) if Path(path).exists())]
+    where = Path(given["candidate"] or "")
+    places = [where, *(Path(path) for path in (given["problem"] or "",) if Path(path).exists())]
     if not where.exists():
         raise ConfigError(f"{where}: no such file; --watch needs a file that exists")
     while True:
         before = saved(places)
         try:
-            _judge(asked, settings, _request(asked, settings), bar)
+            _judge(given, settings, _request(given, settings), bar)
         except TilewrightError as error:
             print_error(str(error))
         print_line(f"watching {where}; save it to evaluate it again, Ctrl-C to end")

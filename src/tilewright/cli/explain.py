@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import click
 
 from tilewright.api import evaluate_request
-from tilewright.cli.options import load_settings, settings_options
+from tilewright.cli.options import JSON, SETTINGS, load_settings
 from tilewright.cli.output import print_line
 from tilewright.cli.renamed_options import RenamingCommand
-from tilewright.cli.render import show
+from tilewright.cli.render import show_result
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.cli.reproduce import failing_case, reproducer
 from tilewright.config import Config
@@ -32,20 +31,18 @@ SCRIPT = "reproduce.py"
 
 @click.command("explain", cls=RenamingCommand, verb="explain")
 @click.argument("run")
-@click.option("--json", "as_json", is_flag=True, help="Print one document instead of the tables.")
+@JSON
 @click.option(
     "--profile", is_flag=True, help="Run the candidate once more on its GPU, and list its kernels."
 )
-@settings_options
-def command(
-    run: str, as_json: bool, profile: bool, file: str | None, overrides: tuple[str, ...]
-) -> int:
+@SETTINGS
+def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Explain the verdict in RUN, a run folder or a report file.
 
     If the candidate was incorrect or failed, reproduce.py is written to the folder of the report.
     That script holds the problem, the candidate and the seeds, and needs only torch.
     """
-    settings = load_settings(file, overrides, {})
+    settings = load_settings(given)
     path = Path(run)
     report = _read(path)
     if profile:
@@ -58,10 +55,8 @@ def command(
         # The report can be read without jinja2; only the script is missing.
         script, why_none, missing = "", str(error), error
     written = _write(path if path.is_dir() else path.parent, script) if script else None
-    if as_json:
-        click.echo(json.dumps(_document(path, report, checks, written), indent=1))
-    else:
-        show(explain_view(report, checks, _about(report, written, script, why_none)))
+    view = explain_view(report, checks, _about(report, written, script, why_none))
+    show_result(as_json, _document(path, report, checks, written), view)
     if missing is not None:
         raise missing
     print_line(f"run {path}; next: {_next(path, written)}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import RenderableType
@@ -13,16 +13,17 @@ from rich.text import Text
 
 from tilewright.api import build_request
 from tilewright.cli.options import (
-    device_flags,
+    DEVICE,
+    JSON,
+    SETTINGS,
     load_settings,
     one_model,
     ready_to_judge,
-    settings_options,
 )
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.progress import Progress
 from tilewright.cli.renamed_options import RenamingCommand
-from tilewright.cli.render import show, table
+from tilewright.cli.render import show_result, table
 from tilewright.cli.run_output import usable_home
 from tilewright.config import LOCAL, Config
 from tilewright.errors import ConfigError, RecordError
@@ -42,18 +43,11 @@ MAX_NAME = 100
 
 @click.command("lint", cls=RenamingCommand, verb="problems lint")
 @click.argument("address")
-@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
+@DEVICE
 @click.option("--relint", is_flag=True, help="Lint problems again that were linted before.")
-@click.option("--json", "as_json", is_flag=True, help="Print one document instead of a table.")
-@settings_options
-def command(
-    address: str,
-    device: str | None,
-    relint: bool,
-    as_json: bool,
-    file: str | None,
-    overrides: tuple[str, ...],
-) -> int:
+@JSON
+@SETTINGS
+def command(address: str, relint: bool, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Find problems at ADDRESS that accept answers which do no work.
 
     The linter tries zeros, ones, a constant, a copy of an input, another input's output and
@@ -64,7 +58,7 @@ def command(
     The columns memory and reference are those of the largest case. Memory is the peak of a call
     on a GPU, and the size of inputs and outputs on a CPU.
     """
-    settings = load_settings(file, overrides, device_flags(device))
+    settings = load_settings(given)
     if settings.executor != LOCAL:
         raise ConfigError(
             f"the linter runs on this machine only, and the executor is {settings.executor}: run "
@@ -76,14 +70,11 @@ def command(
     problems = find_problems(address, settings.home, skipped.append)
     print_skipped(skipped)
     found = dict(_healths(problems, settings, relint=relint))
-    if as_json:
-        rows = [
-            {**health.model_dump(mode="json"), "weak": _weak(problem, health)}
-            for problem, health in zip(problems, found.values(), strict=True)
-        ]
-        click.echo(json.dumps(rows, indent=1))
-    else:
-        show(_view(problems, found))
+    rows = [
+        {**health.model_dump(mode="json"), "weak": _weak(problem, health)}
+        for problem, health in zip(problems, found.values(), strict=True)
+    ]
+    show_result(as_json, rows, _view(problems, found))
     weak = [p.id for p in problems if is_weak(found[p.id], "strict")]
     failed = [health for health in found.values() if health.failed]
     print_line(

@@ -13,11 +13,14 @@ import click
 from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli.options import (
+    LANGUAGE,
+    OUT,
+    SETTINGS,
+    VERBOSE,
     load_settings,
     one_model,
-    out_option,
     ready_to_judge,
-    settings_options,
+    setting,
 )
 from tilewright.cli.output import print_line, printable
 from tilewright.cli.progress import LOUD, describe
@@ -28,7 +31,7 @@ from tilewright.executors.factory import open_executor
 from tilewright.problems.imported_sets import find_one
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.events import RunStarted
-from tilewright.registry import catalogue
+from tilewright.registry import selected_checks
 from tilewright.serve.agent_session import MODEL, AgentRun
 from tilewright.serve.mcp import load_sdk, serve
 from tilewright.serve.workspace import write_workspace
@@ -42,18 +45,18 @@ Shown = Callable[[str, dict[str, Any]], None]
 @click.option(
     "-p", "--problem", metavar="ADDRESS", help="A problem file, or the name of a bundled problem."
 )
-@click.option("--language", metavar="NAME", help="Ask for this language. (loop.language)")
-@click.option("--executor", metavar="URL", help="A `tilewright serve` that judges. (executor)")
-@click.option("--device", metavar="NAME", help="cpu, cuda or cuda:N. (eval.device)")
+@LANGUAGE
+@setting("--executor", "executor", "URL of a `tilewright serve` that judges.", metavar="URL")
+@setting("--device", "eval.device", "cpu, cuda or cuda:N.", metavar="NAME")
 @click.option(
     "--init",
     "workspace",
     metavar="DIR",
     help="Write SKILL.md and .mcp.json for an agent into DIR, and exit.",
 )
-@out_option
-@settings_options
-@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+@OUT
+@SETTINGS
+@VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Serve a problem to a coding agent: MCP on stdin and stdout.
 
@@ -62,13 +65,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """
     if not given["problem"]:
         raise ConfigError("name a problem with --problem; `tilewright problems list` has some")
-    flags = {
-        "runs": ("--out", given["out"]),
-        "eval.device": ("--device", given["device"]),
-        "executor": ("--executor", given["executor"]),
-        "loop.language": ("--language", given["language"]),
-    }
-    settings = load_settings(given["file"], given["overrides"], flags)
+    settings = load_settings(given)
     if given["workspace"] is not None:
         return _init(given, settings)
     ready_to_judge(settings)
@@ -89,9 +86,7 @@ def _serve(address: str, settings: Config, verbose: bool) -> None:
         evaluator=__version__,
         device=one_model(settings),
     )
-    checks = None
-    if settings.plugins is not None:
-        checks = tuple(catalogue("checks", packages=settings.plugins))
+    checks = selected_checks(settings.plugins)
     executor, on_progress = open_executor(settings), _progress_printer(verbose)
 
     def evaluate(request: EvalRequest) -> EvalReport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,31 @@ import click
 from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli.options import (
-    device_flags,
+    DEVICE,
+    JSON,
+    LANGUAGE,
+    OUT,
+    RESUME,
+    SETTINGS,
+    VERBOSE,
+    group,
     load_settings,
     one_model,
-    out_option,
     ready_to_judge,
-    settings_options,
+    setting,
 )
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
-from tilewright.cli.run_output import usable_home
+from tilewright.cli.run_output import (
+    check_resumed,
+    check_unchanged,
+    refuse_with_resume,
+    resume_hint,
+    usable_home,
+)
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.languages.python_template import require_templates
@@ -48,22 +61,8 @@ from tilewright.records.events import RequestsIssued, RunStarted, Turn
 from tilewright.records.run_folder import create_run
 from tilewright.scoring.report_text import speed_text
 
-__all__ = ["asks_a_model", "command", "model_options", "opened"]
+__all__ = ["MODEL_OPTIONS", "asks_a_model", "command", "opened"]
 
-FLAGS = {
-    "base_url": ("--base-url", "model.base_url"),
-    "strategy": ("--strategy", "loop.strategy"),
-    "turns": ("--turns", "loop.turns"),
-    "samples": ("--samples", "loop.samples"),
-    "language": ("--language", "loop.language"),
-    "max_concurrency": ("--max-concurrency", "loop.max_concurrency"),
-    "max_turns": ("--max-turns", "loop.max_turns"),
-    "max_tokens": ("--max-tokens", "loop.max_tokens"),
-    "max_device_s": ("--max-device-s", "loop.max_device_s"),
-    "max_wall_s": ("--max-wall-s", "loop.max_wall_s"),
-    "max_usd": ("--max-usd", "loop.max_usd"),
-    "out": ("--out", "runs"),
-}
 Health = Callable[[list[Problem], Config, str], dict[str, Any]]
 MAY_CHANGE = (
     *("home", "runs", "executor", "loop.max_", "loop.max_concurrency", "model.base_url"),
@@ -76,56 +75,37 @@ FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "langua
 """Options that a resumed run may not be given."""
 
 
-def model_options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
-    """Add the options about a model, its strategy and its budget."""
-    for option in (
-        click.option(
-            "--strict-recording", is_flag=True, help="Refuse a recording of other prompts."
-        ),
-        click.option("--max-usd", type=float, help="Most US dollars of a run. (loop.max_usd)"),
-        click.option(
-            "--max-wall-s", type=float, help="Most seconds of this invocation. (loop.max_wall_s)"
-        ),
-        click.option(
-            "--max-device-s", type=float, help="Most seconds of evaluations. (loop.max_device_s)"
-        ),
-        click.option(
-            "--max-tokens", type=int, help="Most tokens of prompts and replies. (loop.max_tokens)"
-        ),
-        click.option(
-            "--max-turns", type=int, help="Most turns over all trajectories. (loop.max_turns)"
-        ),
-        click.option(
-            "--max-concurrency",
-            type=int,
-            help="Most turns at the same time. (loop.max_concurrency)",
-        ),
-        click.option("--samples", type=int, help="Trajectories of each problem. (loop.samples)"),
-        click.option("--turns", type=int, help="Turns of each trajectory. (loop.turns)"),
-        click.option("--strategy", metavar="NAME", help="Search strategy. (loop.strategy)"),
-        click.option("--base-url", metavar="URL", help="URL of the model server. (model.base_url)"),
-        click.option(
-            "--model",
-            metavar="NAME",
-            help="Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
-        ),
-    ):
-        function = option(function)
-    return function
+MODEL_OPTIONS = group(
+    click.option(
+        "--model",
+        metavar="NAME",
+        help="Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
+    ),
+    setting("--base-url", "model.base_url", "URL of the model server.", metavar="URL"),
+    setting("--strategy", "loop.strategy", "Search strategy.", metavar="NAME"),
+    setting("--turns", "loop.turns", "Turns of each trajectory.", type=int),
+    setting("--samples", "loop.samples", "Trajectories of each problem.", type=int),
+    setting("--max-concurrency", "loop.max_concurrency", "Most turns at the same time.", type=int),
+    setting("--max-turns", "loop.max_turns", "Most turns over all trajectories.", type=int),
+    setting("--max-tokens", "loop.max_tokens", "Most tokens of prompts and replies.", type=int),
+    setting("--max-device-s", "loop.max_device_s", "Most seconds of evaluations.", type=float),
+    setting("--max-wall-s", "loop.max_wall_s", "Most seconds of this invocation.", type=float),
+    setting("--max-usd", "loop.max_usd", "Most US dollars of a run.", type=float),
+    click.option("--strict-recording", is_flag=True, help="Refuse a recording of other prompts."),
+)
+"""Options about a model, its strategy and its budget."""
 
 
 @click.command("optimize", cls=RenamingCommand, verb="optimize")
 @click.argument("problem", required=False, default="")
-@model_options
-@click.option("--language", metavar="NAME", help="Language of the candidates. (loop.language)")
-@click.option("--resume", "resumed", metavar="RUN", help="Resume a run that was stopped.")
-@click.option(
-    "--device", metavar="NAME", help="cpu, cuda, cuda:N, or several with commas. (eval.device)"
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one document.")
-@out_option
-@settings_options
-@click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
+@MODEL_OPTIONS
+@LANGUAGE
+@RESUME
+@DEVICE
+@JSON
+@OUT
+@SETTINGS
+@VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Let a model write candidates for PROBLEM and improve them.
 
@@ -133,31 +113,28 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     measured once more at the end and written to a file that runs on its own.
     """
     require_templates("the file of the best candidate")
-    session, settings, policy = opened(given, "optimize")
+    run, settings, policy = opened(given, "optimize")
     usable_home(settings)
     ended = SearchResult()
     score = score_of(settings.loop)
-    told, tally = list(session.told), Tally(session.told, score)
-    with Progress("optimize", verbose=given["verbose"]) as progress:
-        try:
-            for turn in play(session, settings, policy, progress, ended):
-                told.append(turn)
-                progress.note(tally.line(turn))
-            best = best_of(told, score)
-            crowned = {
-                name: remeasure_best(session, settings, turn, progress)
-                for name, turn in best.items()
-            }
-        except BaseException:
-            progress.note(f"to resume: tilewright optimize --resume {session.folder}")
-            raise
-        finally:
-            policy.close()
-    document = _document(session, told, crowned, ended)
+    turns, tally = list(run.finished), Tally(run.finished, score)
+    with (
+        Progress("optimize", verbose=given["verbose"]) as progress,
+        closing(policy),
+        resume_hint(progress, "optimize", run.folder),
+    ):
+        for turn in play(run, settings, policy, progress, ended):
+            turns.append(turn)
+            progress.note(tally.line(turn))
+        measured = {
+            name: remeasure_best(run, settings, turn, progress)
+            for name, turn in best_of(turns, score).items()
+        }
+    document = _document(run, turns, measured, ended)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
-    _say_end(document, session.folder)
-    return 0 if any(report.verdict == "correct" for _, report in crowned.values()) else 1
+    _print_end(document, run.folder)
+    return 0 if any(report.verdict == "correct" for _, report in measured.values()) else 1
 
 
 def opened(
@@ -172,7 +149,7 @@ def opened(
         return _resumed(given)
     if not given["problem"] or not given["model"]:
         raise ConfigError(f"{kind} needs a problem and --model NAME, or --resume RUN")
-    settings = load_settings(given["file"], given["overrides"], _flags(given))
+    settings = load_settings(given)
     ready_to_judge(settings)
     problems = find_problems(given["problem"], settings.home)
     policy, model = _policy(given["model"], settings, given), one_model(settings)
@@ -210,55 +187,19 @@ def asks_a_model(run: str | None) -> bool:
 
 
 def _resumed(given: dict[str, Any]) -> tuple[SearchRun, Config, Policy]:
-    for name in FIXED:
-        if given.get(name):
-            raise ConfigError(f"--resume keeps the settings of the run; leave out {name}")
+    refuse_with_resume(given, FIXED)
     folder = Path(given["resumed"])
     if not (folder / EVENTS).exists():
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
     # Report a log that is damaged from the start before other files of its folder.
     next(read_events(folder), None)
-    settings = load_settings(
-        str(folder / "run.yaml"), given["overrides"], _flags(given), recorded=True
-    )
+    settings = load_settings(given, recorded=folder / "run.yaml")
     ready_to_judge(settings)
-    _refuse_changes(folder, settings)
-    session = resume_session(folder, settings)
-    model = one_model(settings)
-    for name, then, now in (
-        ("device", session.begun.device, model),
-        ("version", session.begun.evaluator, __version__),
-    ):
-        if then != now:
-            raise ConfigError(f"{folder} was begun with {name} {then!r}, this is {now!r}")
-    return session, settings, _policy(session.begun.name, settings, given)
-
-
-def _refuse_changes(folder: Path, settings: Config) -> None:
-    """Refuse settings that contradict the log of a resumed run.
-
-    Raises:
-        ConfigError: a setting was changed; the message names it.
-    """
     before = config.load(folder / "run.yaml", recorded=True)
-    for leaf in config.leaves():
-        then, now = (_at(tree, leaf.path) for tree in (before, settings))
-        if then != now and not leaf.path.startswith(MAY_CHANGE):
-            raise ConfigError(
-                f"{folder} was begun with {leaf.path} {then!r}; a resumed run keeps it"
-            )
-
-
-def _at(settings: Config, path: str) -> object:
-    found: object = settings
-    for name in path.split("."):
-        found = getattr(found, name)
-    return found
-
-
-def _flags(given: dict[str, Any]) -> dict[str, tuple[str, object]]:
-    found = {path: (flag, given.get(name)) for name, (flag, path) in FLAGS.items()}
-    return {**found, **device_flags(given.get("device"))}
+    check_unchanged(folder, before, settings, MAY_CHANGE)
+    run = resume_session(folder, settings)
+    check_resumed(folder, run.begun, one_model(settings))
+    return run, settings, _policy(run.begun.name, settings, given)
 
 
 def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
@@ -275,7 +216,7 @@ def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
     if section.max_device_s is not None and section.max_device_s < section.eval_timeout_s:
         raise ConfigError(
             f"--max-device-s {section.max_device_s:g} is less than one turn may take "
-            f"(loop.eval_timeout_s {section.eval_timeout_s:g}): nothing could be judged"
+            f"(loop.eval_timeout_s {section.eval_timeout_s:g}): no turn could begin; raise it"
         )
     return policy
 
@@ -283,10 +224,10 @@ def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
 class Tally:
     """Usage and the best candidates so far. Lifetime: one invocation."""
 
-    def __init__(self, told: Sequence[Turn], score: Score) -> None:
+    def __init__(self, turns: Sequence[Turn], score: Score) -> None:
         self._score = score
-        self._spent = usage_of(told)
-        self._best = best_of(told, score)
+        self._spent = usage_of(turns)
+        self._best = best_of(turns, score)
 
     def line(self, turn: Turn) -> str:
         """Add a turn; return the line that shows it."""
@@ -305,9 +246,9 @@ class Tally:
 
 
 def _document(
-    session: SearchRun, told: list[Turn], crowned: dict[str, Any], ended: SearchResult
+    run: SearchRun, turns: list[Turn], measured: dict[str, Any], ended: SearchResult
 ) -> dict[str, Any]:
-    winners = {
+    best = {
         name: {
             "file": path,
             "verdict": report.verdict,
@@ -316,18 +257,18 @@ def _document(
             "speedup_low": report.speedup_low,
             "speedup_high": report.speedup_high,
         }
-        for name, (path, report) in crowned.items()
+        for name, (path, report) in measured.items()
     }
     return {
-        "run": str(session.folder),
-        "turns": len(told),
-        "spent": usage_of(told).model_dump(),
+        "run": str(run.folder),
+        "turns": len(turns),
+        "spent": usage_of(turns).model_dump(),
         "ended_for": ended.lacking or None,
-        "winners": winners,
+        "winners": best,
     }
 
 
-def _say_end(document: dict[str, Any], folder: Path) -> None:
+def _print_end(document: dict[str, Any], folder: Path) -> None:
     for name, item in document["winners"].items():
         text = f"{item['verdict']} ({item['reason']})" if item["reason"] else item["verdict"]
         if item["speedup"] is not None:

@@ -15,9 +15,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tilewright.cli.lint import command as lint_command
-from tilewright.cli.options import load_settings, settings_options
+from tilewright.cli.options import JSON, SETTINGS, load_settings
 from tilewright.cli.output import print_line, print_skipped, printable
-from tilewright.cli.render import facts, show, table
+from tilewright.cli.render import facts, show, show_result, table
 from tilewright.cli.run_output import usable_home
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
@@ -49,11 +49,11 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("address", default="bundled")
-@click.option("--json", "as_json", is_flag=True, help="Print one document instead of a table.")
-@settings_options
-def list_problems(address: str, as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
+@JSON
+@SETTINGS
+def list_problems(address: str, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """List the problems at ADDRESS: a set or a part of one; default: the bundled problems."""
-    settings = load_settings(file, overrides, {})
+    settings = load_settings(given)
     skipped: list[str] = []
     found = find_problems(address, settings.home, skipped.append)
     print_skipped(skipped)
@@ -92,18 +92,15 @@ def list_problems(address: str, as_json: bool, file: str | None, overrides: tupl
 
 @command.command("show")
 @click.argument("address")
-@click.option("--json", "as_json", is_flag=True, help="Print one document instead of the text.")
-@settings_options
-def show_problem(address: str, as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
+@JSON
+@SETTINGS
+def show_problem(address: str, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Show the problem at ADDRESS: a file, a folder, or a bundled or imported name."""
-    problem = find_one(address, load_settings(file, overrides, {}).home)
+    problem = find_one(address, load_settings(given).home)
     paths = candidates_of(problem)
-    if as_json:
-        document: dict[str, Any] = problem.model_dump(mode="json")
-        document |= {"about": about(problem), "candidates": [str(path) for path in paths]}
-        click.echo(json.dumps(document, indent=1))
-        return 0
-    show(problem_view(problem, paths))
+    document: dict[str, Any] = problem.model_dump(mode="json")
+    document |= {"about": about(problem), "candidates": [str(path) for path in paths]}
+    show_result(as_json, document, problem_view(problem, paths))
     candidate = paths[0] if paths else "CANDIDATE"
     print_line(f"next: tilewright eval {candidate} --problem {address}")
     return 0
@@ -122,20 +119,14 @@ command.add_command(lint_command)
     metavar="NAME",
     help="Revision of the Hub dataset, or a name for the content of PATH.",
 )
-@settings_options
-def import_set(
-    name: str,
-    source: str | None,
-    revision: str | None,
-    file: str | None,
-    overrides: tuple[str, ...],
-) -> int:
+@SETTINGS
+def import_set(name: str, source: str | None, revision: str | None, **given: Any) -> int:  # noqa: ANN401
     """Import the problem set NAME: from the Hub, or from PATH.
 
     The set is stored under `home`. Its problems then have the addresses NAME, NAME/GROUP and
     NAME/GROUP/3.
     """
-    home = usable_home(load_settings(file, overrides, {}))
+    home = usable_home(load_settings(given))
     chosen = problem_set(name)
     with tempfile.TemporaryDirectory() as folder:
         if source is not None:

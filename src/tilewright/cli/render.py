@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ __all__ = [
     "rows_table",
     "short_reason",
     "show",
+    "show_result",
     "speed_of",
     "to_text",
     "verdict_text",
@@ -73,6 +75,14 @@ def show(renderable: RenderableType) -> None:
         Console(highlight=False, markup=False).print(renderable)
     else:
         click.echo(to_text(renderable), nl=False)
+
+
+def show_result(as_json: bool, document: object, view: RenderableType) -> None:
+    """Print a JSON document, or the view of the same content."""
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+    else:
+        show(view)
 
 
 def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:

@@ -1,4 +1,4 @@
-"""`tilewright serve`: judge for other programs, over HTTP."""
+"""`tilewright serve`: judge candidates that other programs submit over HTTP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import click
 from click.core import ParameterSource
 
 from tilewright.cli.options import (
-    device_flags,
+    DEVICE,
+    JSON,
+    SETTINGS,
     load_settings,
     one_model,
     ready_to_judge,
-    settings_options,
+    setting,
 )
 from tilewright.cli.output import print_line
 from tilewright.cli.renamed_options import RenamingGroup
@@ -42,14 +44,22 @@ Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalRe
 
 
 @click.group("serve", cls=RenamingGroup, verb="serve", invoke_without_command=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8477, show_default=True)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address at which the server listens."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8477,
+    show_default=True,
+    help="Port of the server; 0: any free port.",
+)
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
     default=2,
     show_default=True,
-    help="How many are judged at once; one at a time is on a device.",
+    help="Evaluations at the same time; a device times one of them at a time.",
 )
 @click.option(
     "--executor",
@@ -59,44 +69,47 @@ Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalRe
 )
 @click.option(
     "--ray-address",
-    "ray_address",
     metavar="HOST:PORT",
-    help="Of that cluster, as `ray start --head` prints it; without it one is started here.",
+    help="Address of the cluster, as `ray start --head` prints it; default: start one here.",
 )
-@click.option("--device", metavar="NAME", help="cpu, cuda, cuda:N, or several. (eval.device)")
-@click.option(
+@DEVICE
+@setting(
     "--protocol",
+    "serve.protocol",
+    "Scoring rules of the KernelGYM endpoints.",
     type=click.Choice(["strict", "kernelgym"]),
-    help="By whose rules KernelGYM's door answers. (serve.protocol)",
 )
-@settings_options
+@SETTINGS
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - the options above
-    """Judge what other programs submit. What is accepted is on the disk, and is judged.
+    """Judge candidates that other programs submit over HTTP.
 
-    On the loopback address everybody on this machine may ask; anywhere else a token is wanted,
-    made by `token create`, sent as Bearer or as the password of http://x:TOKEN@host:port. A signal
-    ends it in order: it finishes what it is judging; what waits is kept for the next server.
+    The server stores every accepted task on disk, and judges it also after a restart. Clients on
+    this machine need no token while the server listens on a loopback address. On any other
+    address each client needs a token from `serve token create`. The client sends it as Bearer
+    token, or as the password in http://x:TOKEN@host:port.
+
+    A signal stops the server after the running evaluations. The next server continues with the
+    queued tasks.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context, given)
         return 0
-    flags = {
-        **device_flags(given["device"]),
-        "executor": ("--executor", _executor_of(given["where"], given["ray_address"])),
-        "serve.protocol": ("--protocol", given["protocol"]),
-    }
-    settings = load_settings(given["file"], given["overrides"], flags)
+    executor = _executor_of(given["where"], given["ray_address"])
+    settings = load_settings(given, {"executor": ("--executor", executor)})
     home = usable_home(settings) / "serve"
     ready_to_judge(settings)
     if settings.executor != LOCAL and not is_cluster(settings.executor):
-        raise ConfigError("executor: a server judges itself, or on a cluster; name no other server")
+        raise ConfigError(
+            f"executor {settings.executor}: a server judges on this machine or on a cluster, not "
+            "on another server; leave the setting out, or give --executor ray"
+        )
     host = given["host"]
     tokens = None if is_loopback(host) else Tokens(home)
     if tokens is not None and not tokens:
         raise ConfigError(
-            f"--host {host}: others reach that address, so a token is wanted, and there is none: "
-            "tilewright serve token create CLIENT"
+            f"--host {host}: other machines reach that address, so clients need a token, and "
+            "there is none: tilewright serve token create CLIENT"
         )
     _serve(settings, home, tokens, given)
     return 0
@@ -131,23 +144,23 @@ def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str,
 
 @dataclass(frozen=True)
 class Opened:
-    """Where the server judges."""
+    """The executor of a server, and how much it can do."""
 
     executor: Executor
     evaluate: Evaluate
     model: str
     max_running: int | Callable[[], int]
-    """How many tasks may be under way."""
+    """Most tasks that were handed to the executor."""
     workers: int | Callable[[], int]
-    """How many of them are judged at once."""
+    """Most evaluations at the same time."""
 
 
 def _opened(settings: Config, workers: int) -> Opened:
-    """Open this machine's devices, or a cluster's."""
+    """Open the devices of this machine, or those of a cluster."""
     if is_cluster(settings.executor):
-        # What was accepted waits for as long as there is no device.
+        # Accepted tasks stay queued while the cluster has no free device.
         cluster = open_cluster(settings, patience_s=None)
-        room = lambda: 2 * cluster.room()  # noqa: E731 - asked each time
+        room = lambda: 2 * cluster.room()  # noqa: E731 - called each time
         return Opened(cluster, _watched(cluster), cluster.device_model(), room, cluster.room)
     model, devices = one_model(settings), settings.eval.devices
     local = LocalExecutor(settings.home, workers, devices)
@@ -156,7 +169,7 @@ def _opened(settings: Config, workers: int) -> Opened:
 
 
 def _watched(executor: LocalExecutor | RayExecutor) -> Evaluate:
-    """Return how it evaluates, asking in each pause whether anybody wants the task still."""
+    """Return a function that evaluates, and emits a heartbeat while it waits for a device."""
     from tilewright.serve.dispatcher import HEARTBEAT
 
     def evaluate(
@@ -168,13 +181,13 @@ def _watched(executor: LocalExecutor | RayExecutor) -> Evaluate:
 
 
 def _executor_of(where: str | None, address: str | None) -> str | None:
-    """Return the setting `executor` that two flags stand for.
+    """Return the setting `executor` that the two flags give together.
 
     Raises:
-        ConfigError: an address of no cluster.
+        ConfigError: an address was given without `--executor ray`.
     """
     if address is not None and where != RAY:
-        raise ConfigError("--ray-address: of a Ray cluster; give --executor ray too")
+        raise ConfigError("--ray-address needs --executor ray")
     if address is None or address.startswith(f"{RAY}://"):
         return address or where
     return f"{RAY}:{address}"
@@ -194,22 +207,20 @@ def token() -> None:
     type=click.Choice(SCOPES),
     help="An action that the token allows; default: submit and read. Repeatable.",
 )
-@settings_options
-def create_token(
-    client: str, scopes: tuple[str, ...], file: str | None, overrides: tuple[str, ...]
-) -> int:
+@SETTINGS
+def create_token(client: str, scopes: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
     """Print a new token for CLIENT. It replaces an earlier one of that name."""
-    home = _token_home(file, overrides)
+    home = _token_home(given)
     click.echo(make_token(home, client, scopes or ("submit", "read")))
     return 0
 
 
 @token.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print one document instead of lines.")
-@settings_options
-def list_tokens(as_json: bool, file: str | None, overrides: tuple[str, ...]) -> int:
+@JSON
+@SETTINGS
+def list_tokens(as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Print the clients that have a token, and the scopes of each."""
-    found = listed_tokens(_token_home(file, overrides))
+    found = listed_tokens(_token_home(given))
     if as_json:
         click.echo(json.dumps(found))
         return 0
@@ -220,10 +231,10 @@ def list_tokens(as_json: bool, file: str | None, overrides: tuple[str, ...]) -> 
 
 @token.command("revoke")
 @click.argument("client")
-@settings_options
-def revoke(client: str, file: str | None, overrides: tuple[str, ...]) -> int:
+@SETTINGS
+def revoke(client: str, **given: Any) -> int:  # noqa: ANN401 - the options
     """Make the token of CLIENT invalid. A running server refuses it at once."""
-    revoke_token(_token_home(file, overrides), client)
+    revoke_token(_token_home(given), client)
     print_line(f"{client}: the token is revoked; a running server refuses it at once")
     return 0
 
@@ -239,5 +250,5 @@ def _refuse_options(context: click.Context, given: dict[str, Any]) -> None:
             raise ConfigError("serve token: give its options after the sub-command, none before")
 
 
-def _token_home(file: str | None, overrides: tuple[str, ...]) -> Path:
-    return usable_home(load_settings(file, overrides, {})) / "serve"
+def _token_home(given: dict[str, Any]) -> Path:
+    return usable_home(load_settings(given)) / "serve"

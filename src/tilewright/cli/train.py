@@ -12,10 +12,10 @@ import click
 
 from tilewright import config
 from tilewright._version import __version__
-from tilewright.cli.options import ready_to_judge
+from tilewright.cli.options import JSON, RESUME, group, ready_to_judge
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
-from tilewright.cli.run_output import usable_home
+from tilewright.cli.run_output import check_unchanged, resume_hint, usable_home
 from tilewright.cli.train_replay import command as replay
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records.event_log import EVENTS, EventLog
@@ -40,29 +40,26 @@ def command() -> None:
 command.add_command(replay)
 
 
-def _options(function: Any) -> Any:  # noqa: ANN401 - click's decorators
-    for option in (
-        click.argument("file", required=False, metavar="CONFIG"),
-        click.option("--resume", "resumed", metavar="RUN", help="Resume a run that was stopped."),
-        click.option(
-            "--out", metavar="DIR", help="Folder in which the run folder is made. (settings.runs)"
-        ),
-        click.option("--device", metavar="NAME", help="cpu or cuda. (machine.device)"),
-        click.option(
-            "--set",
-            "overrides",
-            metavar="PATH=VALUE",
-            multiple=True,
-            help="Set one setting, after the file, for example seed=1. Repeatable.",
-        ),
-        click.option("--json", "as_json", is_flag=True, help="Print the result as one document."),
-    ):
-        function = option(function)
-    return function
+OPTIONS = group(
+    click.argument("file", required=False, metavar="CONFIG"),
+    JSON,
+    click.option(
+        "--set",
+        "overrides",
+        metavar="PATH=VALUE",
+        multiple=True,
+        help="Set one setting, after the file, for example seed=1. Repeatable.",
+    ),
+    click.option("--device", metavar="NAME", help="cpu or cuda. (machine.device)"),
+    click.option(
+        "--out", metavar="DIR", help="Folder in which the run folder is made. (settings.runs)"
+    ),
+    RESUME,
+)
 
 
 @command.command("sft")
-@_options
+@OPTIONS
 def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Train a model on conversations (supervised fine-tuning), before any reward.
 
@@ -83,7 +80,7 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
         )
         with EventLog(folder) as log:
             log.append(begun)
-    with Progress("train sft") as progress, _Resumable(progress, "sft", folder):
+    with Progress("train sft") as progress, resume_hint(progress, "train sft", folder):
         document = engine.train_sft(settings, folder, progress.note)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
@@ -92,7 +89,7 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 @command.command("rl")
-@_options
+@OPTIONS
 def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Train a model on the verdicts of its own replies.
 
@@ -105,7 +102,7 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     if settings.world == EVALUATOR:
         ready_to_judge(settings.settings)
         usable_home(settings.settings)
-    with Progress("train rl") as progress, _Resumable(progress, "rl", folder):
+    with Progress("train rl") as progress, resume_hint(progress, "train rl", folder):
         document = engine.train_rl(settings, folder, progress.note, progress)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
@@ -114,22 +111,6 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
         f"next: tilewright view {folder}"
     )
     return 0
-
-
-class _Resumable:
-    """Prints how to resume a run that ends early. Lifetime: one invocation."""
-
-    def __init__(self, progress: Progress, verb: str, folder: Path) -> None:
-        self._progress = progress
-        self._line = f"to resume: tilewright train {verb} --resume {folder}"
-
-    def __enter__(self) -> None:
-        """Do nothing yet."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Print the line after an error."""
-        if kind is not None:
-            self._progress.note(self._line)
 
 
 def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
@@ -154,14 +135,7 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
         raise RecordError(f"{folder / EVENTS}: no event log can be read here")
     before = load_training(folder / "run.yaml", recorded=True)
     settings = load_training(folder / "run.yaml", overrides, recorded=True)
-    for leaf in config.leaves(TrainConfig):
-        then, now = before, settings
-        for name in leaf.path.split("."):
-            then, now = getattr(then, name), getattr(now, name)
-        if then != now and not leaf.path.startswith(MAY_CHANGE):
-            raise ConfigError(
-                f"{folder} was begun with {leaf.path} {then!r}; a resumed run keeps it"
-            )
+    check_unchanged(folder, before, settings, MAY_CHANGE)
     _installed(settings)
     return settings, folder
 

@@ -21,7 +21,7 @@ from tilewright.records import EvalReport, Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Turn
 from tilewright.records.run_folder import read_report
-from tilewright.registry import catalogue
+from tilewright.registry import selected_checks
 
 __all__ = ["SearchResult", "play", "remeasure_best"]
 
@@ -40,7 +40,7 @@ def _budget_guard(session: SearchRun, player: RolloutWorker, settings: Config) -
     section = settings.loop
     return BudgetGuard(
         budget_of(section),
-        session.told,
+        session.finished,
         player.max_cost,
         eval_timeout_s=section.eval_timeout_s,
         wall_s=section.max_wall_s,
@@ -58,9 +58,7 @@ def play(
     """
     section = settings.loop
     executor = open_executor(settings, min(section.max_concurrency, 4))
-    checks = None
-    if settings.plugins is not None:
-        checks = tuple(catalogue("checks", packages=settings.plugins))
+    checks = selected_checks(settings.plugins)
     lock = threading.Lock()
 
     def seen(event: str, fields: dict[str, object]) -> None:
@@ -72,7 +70,7 @@ def play(
     )
     environment = Environment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
-    player = RolloutWorker(environment, policy, problems, session.history.turns)
+    player = RolloutWorker(environment, policy, problems, session.strategy.turns)
     purse = _budget_guard(session, player, settings)
 
     def stop() -> None:
@@ -85,7 +83,7 @@ def play(
     try:
         with EventLog(session.folder, session.log_bytes) as log:
             for turn in drive(
-                session.history,
+                session.strategy,
                 player.play,
                 log,
                 max_concurrency=section.max_concurrency,
@@ -128,9 +126,7 @@ def remeasure_best(
     """
     problem: Problem = next(item for item in session.problems if item.id == best.ask.problem)
     first = read_report(session.folder / best.judgements[0].report)
-    checks = None
-    if settings.plugins is not None:
-        checks = tuple(catalogue("checks", packages=settings.plugins))
+    checks = selected_checks(settings.plugins)
     with open_executor(settings) as executor:
         request = build_request(first.request.candidate, problem, settings)
         report = executor.evaluate(request, shown, checks=checks)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 from tilewright.config import Config, LoopSection
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.budget import Budget
-from tilewright.loop.driver import replay
+from tilewright.loop.driver import Strategy, replay
 from tilewright.loop.rollout import RecordedHistory
 from tilewright.loop.strategies.base import Factory, Plan, Score
 from tilewright.loop.strategies.combined import RoundRobin
@@ -27,6 +27,7 @@ __all__ = [
     "CANDIDATES",
     "PROBLEMS",
     "BenchRun",
+    "RunState",
     "SearchRun",
     "begin",
     "begin_session",
@@ -44,64 +45,122 @@ __all__ = [
 PROBLEMS = "problems.jsonl"
 CANDIDATES = "candidates.jsonl"
 Sources = dict[Ask, tuple[SourceFile, ...]]
+Asking = TypeVar("Asking", bound=Strategy)
 
 
 @dataclass(frozen=True)
-class BenchRun:
-    """A run, begun or gone on with."""
+class RunState(Generic[Asking]):
+    """A run that was begun or resumed."""
 
     folder: Path
     begun: RunStarted
     problems: list[Problem]
-    sources: Sources
-    strategy: FixedList
-    told: list[Turn] = field(default_factory=list)
+    strategy: Asking
+    sources: Sources = field(default_factory=dict)
+    """The candidates, if they come from files."""
+    finished: list[Turn] = field(default_factory=list)
+    """Turns in the log, without those that will be judged again."""
     waiting: list[Ask] = field(default_factory=list)
-    """Asked, and never told since the run was killed meanwhile, or unjudged by our own failure."""
+    """Requests without a finished turn: the run was stopped before, or the turn was unjudged."""
     log_bytes: int | None = None
-    """The length of its log when it was read."""
+    """The length of the event log when it was read."""
+
+
+BenchRun = RunState[FixedList]
+"""A run whose candidates come from files."""
+SearchRun = RunState[RecordedHistory]
+"""A run in which a model writes the candidates."""
 
 
 def begin(folder: Path, begun: RunStarted, problems: list[Problem], sources: Sources) -> BenchRun:
-    """Write what a run is made of into its folder, and its first event.
+    """Write the problems, the candidates and the first event into the folder of a run.
 
     Raises:
         ConfigError: the folder cannot be written.
     """
+    rows = (
+        {"ask": ask.model_dump(), "files": [item.model_dump() for item in files]}
+        for ask, files in sources.items()
+    )
+    _write(folder / CANDIDATES, map(json.dumps, rows))
+    return _begun(RunState(folder, begun, problems, FixedList(list(sources)), sources))
+
+
+def begin_session(
+    folder: Path, begun: RunStarted, problems: Sequence[Problem], settings: Config
+) -> SearchRun:
+    """Write the problems and the first event into the folder of a run.
+
+    Raises:
+        ConfigError: the folder cannot be written, or an option of the strategy is wrong.
+    """
+    history = RecordedHistory(_strategy(problems, settings))
+    return _begun(RunState(folder, begun, list(problems), history))
+
+
+def _begun(run: RunState[Asking]) -> RunState[Asking]:
+    _write(run.folder / PROBLEMS, (problem.to_json() for problem in run.problems))
+    with EventLog(run.folder) as log:
+        log.append(run.begun)
+    return run
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
     try:
-        lines = "".join(f"{problem.to_json()}\n" for problem in problems)
-        (folder / PROBLEMS).write_text(lines, encoding="utf-8")
-        with open(folder / CANDIDATES, "w", encoding="utf-8") as file:
-            for ask, files in sources.items():
-                row = {"ask": ask.model_dump(), "files": [item.model_dump() for item in files]}
-                file.write(json.dumps(row) + "\n")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
-    with EventLog(folder) as log:
-        log.append(begun)
-    return BenchRun(folder, begun, problems, sources, FixedList(list(sources)))
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def resume(folder: Path) -> BenchRun:
-    """Go on with a run where its log ends.
+    """Return a run of `begin` as far as its log goes.
 
-    What stayed unjudged without a report, since our own side failed or the problem could not be
-    used then, waits to be judged again.
+    A turn without a report stayed unjudged because of an internal error or of its problem. It
+    waits to be judged again.
 
     Raises:
         RecordError: it is no run, or its files are damaged; the message names file and line.
     """
+    sources = Sources()
+
+    def strategy() -> FixedList:
+        sources.update(sources_of(folder))
+        return FixedList(list(sources))
+
+    run = _resumed(folder, strategy)
+    turns = turns_of(TurnFinished(turn=turn) for turn in run.finished)
+    again = [turn.ask for turn in turns if is_unjudged(turn)]
+    finished = [turn for turn in turns if not is_unjudged(turn)]
+    return replace(run, sources=sources, finished=finished, waiting=[*run.waiting, *again])
+
+
+def resume_session(folder: Path, settings: Config) -> SearchRun:
+    """Return a run of `begin_session` as far as its log goes, with the settings that it has.
+
+    Raises:
+        RecordError: it is no run, it is damaged, or its strategy would issue other requests now.
+    """
+    return _resumed(folder, lambda: RecordedHistory(_strategy(problems_of(folder), settings)))
+
+
+def _resumed(folder: Path, make: Callable[[], Asking]) -> RunState[Asking]:
     log_bytes = length_of(folder)
     events = list(read_events(folder))
     if not events or not isinstance(events[0], RunStarted):
-        raise RecordError(f"{folder}: its event log has no beginning")
-    problems, sources = problems_of(folder), sources_of(folder)
-    strategy = FixedList(list(sources))
+        raise RecordError(f"{folder}: the first line of its event log is missing")
+    strategy = make()
     waiting = replay(strategy, events)
-    turns = turns_of(events)
-    told = [turn for turn in turns if not is_unjudged(turn)]
-    waiting += [turn.ask for turn in turns if is_unjudged(turn)]
-    return BenchRun(folder, events[0], problems, sources, strategy, told, waiting, log_bytes)
+    finished = [event.turn for event in events if isinstance(event, TurnFinished)]
+    return RunState(
+        folder,
+        events[0],
+        problems_of(folder),
+        strategy,
+        finished=finished,
+        waiting=waiting,
+        log_bytes=log_bytes,
+    )
 
 
 def is_unjudged(turn: Turn) -> bool:
@@ -152,57 +211,6 @@ def lines_of(path: Path) -> list[str]:
         return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from error
-
-
-@dataclass(frozen=True)
-class SearchRun:
-    """A run, as far as it has come."""
-
-    folder: Path
-    begun: RunStarted
-    problems: list[Problem]
-    history: RecordedHistory
-    told: list[Turn] = field(default_factory=list)
-    waiting: list[Ask] = field(default_factory=list)
-    """Asked, and never told."""
-    log_bytes: int | None = None
-    """The length of its log when it was read."""
-
-
-def begin_session(
-    folder: Path, begun: RunStarted, problems: Sequence[Problem], settings: Config
-) -> SearchRun:
-    """Write what a run is made of into its folder, and its first event.
-
-    Raises:
-        ConfigError: the folder cannot be written, or an option of the strategy is wrong.
-    """
-    history = RecordedHistory(_strategy(problems, settings))
-    try:
-        lines = "".join(f"{problem.to_json()}\n" for problem in problems)
-        (folder / PROBLEMS).write_text(lines, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
-    with EventLog(folder) as log:
-        log.append(begun)
-    return SearchRun(folder, begun, list(problems), history)
-
-
-def resume_session(folder: Path, settings: Config) -> SearchRun:
-    """Go on with a run where its log ends, with the settings that it was begun with.
-
-    Raises:
-        RecordError: it is no run, it is damaged, or it would ask something else now.
-    """
-    log_bytes = length_of(folder)
-    events = list(read_events(folder))
-    if not events or not isinstance(events[0], RunStarted):
-        raise RecordError(f"{folder}: its event log has no beginning")
-    problems = problems_of(folder)
-    history = RecordedHistory(_strategy(problems, settings))
-    waiting = replay(history, events)
-    told = [event.turn for event in events if isinstance(event, TurnFinished)]
-    return SearchRun(folder, events[0], problems, history, told, waiting, log_bytes)
 
 
 def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:

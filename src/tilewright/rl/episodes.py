@@ -21,7 +21,7 @@ from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Reply, RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.records.run_folder import create_run
-from tilewright.registry import catalogue
+from tilewright.registry import selected_checks
 
 __all__ = ["Episodes"]
 
@@ -44,9 +44,7 @@ class Episodes:
         self._settings = settings
         self.folder: Path = create_run(settings.runs, config.dump(settings))
         executor = open_executor(settings, min(settings.loop.max_concurrency, 4))
-        checks = None
-        if settings.plugins is not None:
-            checks = tuple(catalogue("checks", packages=settings.plugins))
+        checks = selected_checks(settings.plugins)
         self._executor = executor
         self._judge = AnswerEvaluator(
             self.folder, lambda request: executor.evaluate(request, lambda *_: None, checks=checks)

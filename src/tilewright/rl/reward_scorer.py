@@ -23,7 +23,7 @@ from tilewright.problems.loader import parse_problem
 from tilewright.records import EvalReport, EvalRequest, Problem
 from tilewright.records.base import digest_text
 from tilewright.records.events import EvalSummary
-from tilewright.registry import catalogue
+from tilewright.registry import selected_checks
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.rewards import REWARDS, without_checks
 
@@ -138,9 +138,7 @@ class Scorer:
         return summary, report
 
     def _evaluated(self, request: EvalRequest) -> EvalReport:
-        checks = None
-        if self._settings.plugins is not None:
-            checks = tuple(catalogue("checks", packages=self._settings.plugins))
+        checks = selected_checks(self._settings.plugins)
         return self._opened().evaluate(request, lambda *_: None, checks=checks)
 
     def _opened(self) -> Executor:

@@ -15,7 +15,7 @@ from tilewright.loop.policies.base import Message
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Reply, Turn
-from tilewright.registry import catalogue, load
+from tilewright.registry import load, selected_checks
 
 __all__ = ["EVALUATOR", "NOWHERE", "Seen", "World", "open_world"]
 
@@ -53,9 +53,7 @@ class Judged:
         self.device = device_model(settings, settings.eval.device)
         self._settings = settings
         self._executor = open_executor(settings, min(settings.loop.max_concurrency, MAX_WORKERS))
-        checks = None
-        if settings.plugins is not None:
-            checks = tuple(catalogue("checks", packages=settings.plugins))
+        checks = selected_checks(settings.plugins)
         lock = threading.Lock()
 
         def shown(event: str, fields: dict[str, object]) -> None:

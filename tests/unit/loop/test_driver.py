@@ -255,7 +255,7 @@ def test_turns_lost_to_infrastructure_failures_are_repeated_and_count_once(tmp_p
         list(drive(resume(folder).strategy, lost, log, max_concurrency=1))
     again = resume(folder)
     assert [ask.id for ask in again.waiting] == ["p1#0"]
-    assert [item.ask.id for item in again.told] == ["p0#0", "p2#0"]
+    assert [item.ask.id for item in again.finished] == ["p0#0", "p2#0"]
     with EventLog(folder, again.log_bytes) as log:
         list(drive(again.strategy, turn, log, max_concurrency=1, waiting=again.waiting))
     found = turns_of(read_events(folder))

@@ -55,11 +55,11 @@ def play(
     else:
         session = begin_session(tmp_path, BEGUN, [problem], settings)
     environment = environment_of(tmp_path, *script, settings=settings)
-    player = RolloutWorker(environment, policy, {problem.id: problem}, session.history.turns)
-    made = list(session.told)
+    player = RolloutWorker(environment, policy, {problem.id: problem}, session.strategy.turns)
+    made = list(session.finished)
     with EventLog(tmp_path) as log:
         for turn in drive(
-            session.history, player.play, log, max_concurrency=1, waiting=session.waiting
+            session.strategy, player.play, log, max_concurrency=1, waiting=session.waiting
         ):
             made.append(turn)
             if len(made) == limit:
@@ -208,7 +208,7 @@ def test_the_best_is_correct_and_of_equal_ones_the_first(tmp_path):
     session, turns = play(tmp_path, lambda *_: CODE, script=script)
     best = best_of(turns, score_of(settings_of().loop))
     assert best[PROBLEM.id].ask.turn == 1
-    assert len(session.history.turns) == 3
+    assert len(session.strategy.turns) == 3
 
 
 def test_a_missing_or_wrong_script_is_a_policy_error(tmp_path):
@@ -277,11 +277,11 @@ def test_finished_turns_are_on_disk_when_a_model_fails(tmp_path):
     session = begin_session(tmp_path, BEGUN, [PROBLEM], settings)
     environment = environment_of(tmp_path, settings=settings)
     player = RolloutWorker(
-        environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.history.turns
+        environment, Choosy(None, 3), {PROBLEM.id: PROBLEM}, session.strategy.turns
     )
     seen = []
     with EventLog(tmp_path) as log, pytest.raises(PolicyError, match="gone"):
-        seen.extend(drive(session.history, player.play, log, max_concurrency=8))
+        seen.extend(drive(session.strategy, player.play, log, max_concurrency=8))
     told = [e.turn.ask.turn for e in read_events(tmp_path) if isinstance(e, TurnFinished)]
     assert sorted(told) == [0, 1, 2, 4, 5, 6, 7]
     again = resume_session(tmp_path, settings)
