@@ -1,18 +1,20 @@
-"""Find and load plug-ins: entry points, listed without an import, loaded one by one.
+"""Plug-ins: found as entry points without an import, and loaded one by one.
 
-Built-ins use the same entry points as everybody else. Every slip is loud: an unknown name
-lists what is installed, a failed import names its cause, and two of one name are refused.
+The built-in plug-ins use the same entry points. An unknown name, a failed import, an old name and
+two plug-ins of one name are errors, and each error says what to do.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import PluginError, boundary
+from tilewright.records.renamed_python import new_import, renamed_uses
 
 __all__ = ["KINDS", "OWN_PACKAGE", "Plugin", "catalogue", "load", "selected_checks"]
 
@@ -37,8 +39,8 @@ class Plugin:
 def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str, Plugin]:
     """Return the installed plug-ins of `kind` by name, sorted, importing none of them.
 
-    `packages` (the setting `plugins`) names the packages that may take part beside our own;
-    `None` admits all.
+    `packages` (the setting `plugins`) names the packages that are admitted in addition to
+    tilewright. `None` admits all.
 
     Raises:
         PluginError: there is no such kind, or two plug-ins share one name.
@@ -55,7 +57,8 @@ def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> An
     """Import and return the object that plug-in `name` of `kind` points at.
 
     Raises:
-        PluginError: it is unknown, not admitted, named twice, or cannot be imported.
+        PluginError: it is unknown, not admitted, named twice, written for names that have changed,
+            or cannot be imported.
     """
     found = _scan(kind, packages)
     if name not in found:
@@ -65,13 +68,17 @@ def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> An
     plugin, entry = found[name]
     with boundary(PluginError, f"cannot import {_where(plugin)}"):
         try:
-            return entry.load()
-        except ModuleNotFoundError as error:
+            thing = entry.load()
+        except ImportError as error:
             extra = _EXTRAS.get((error.name or "").partition(".")[0])
-            if extra is None:
+            hint = f"pip install 'tilewright[{extra}]'" if extra else new_import(error)
+            if not hint:
                 raise
-            hint = f"pip install 'tilewright[{extra}]'"
             raise PluginError(f"cannot import {_where(plugin)}: {error}; {hint}") from error
+    old = renamed_uses(kind, sys.modules[entry.module]) if plugin.package != OWN_PACKAGE else []
+    if old:
+        raise PluginError(f"{_where(plugin)} uses old names: {', '.join(old)}; update the plug-in")
+    return thing
 
 
 def _scan(

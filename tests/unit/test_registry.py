@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from tilewright import registry
+from tilewright.checks.evidence import Evidence
 from tilewright.errors import PluginError
+from tilewright.loop import budget, environment
+from tilewright.records import Rules, events
+from tilewright.records.renamed_python import ATTRIBUTES, METHODS, MODULES, NAMES, renamed_uses
 from tilewright.registry import KINDS, catalogue, load
+from tilewright.rl.worlds import World
 
 
 @pytest.fixture
@@ -112,3 +119,47 @@ def test_our_own_plugins_are_always_admitted():
             if plugin.package == registry.OWN_PACKAGE
         ]
         assert own == list(catalogue(kind, packages=()))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "from tilewright.records.log import read_events",
+            "tilewright.records.log is now tilewright.records.event_log",
+        ),
+        ("from tilewright.records.events import Told", "Told is now TurnFinished"),
+        (
+            "class Check:\n    def inspect(self, evidence):\n"
+            "        return [item for item in evidence.census if evidence.right_when_seeded]\n"
+            "THING = Check()",
+            "census is now operator_counts, "
+            "right_when_seeded is now passes_with_initial_weights; update the plug-in",
+        ),
+    ],
+)
+def test_a_plug_in_written_for_old_names_is_refused_with_the_new_ones(install, source, message):
+    install("fake-pack", {"zeta": "tw_zeta:THING"}, tw_zeta=source)
+    with pytest.raises(
+        PluginError, match=rf"zeta \(tw_zeta:THING, from fake-pack 1.2\).*{message}"
+    ):
+        load("checks", "zeta")
+
+
+def test_a_world_with_old_method_names_is_refused_and_own_names_of_a_plug_in_are_not():
+    world = ModuleType("world")
+    exec("class World:\n    def answered(self): ...\n", vars(world))
+    assert renamed_uses("worlds", world) == ["answered is now evaluate_reply"]
+    check = ModuleType("check")
+    exec("def census(): ...\ndef inspect(evidence):\n    return census()\n", vars(check))
+    assert renamed_uses("checks", check) == []
+
+
+def test_every_new_name_for_plug_ins_exists():
+    for old, new in MODULES.items():
+        assert importlib.util.find_spec(new) is not None, old
+    for name in ATTRIBUTES["checks"].values():
+        assert name in Evidence.__dataclass_fields__ or name in Rules.model_fields
+    assert all(hasattr(World, name) for name in METHODS["worlds"].values())
+    known = (events, environment, budget)
+    assert all(any(hasattr(module, name) for module in known) for name in NAMES.values())

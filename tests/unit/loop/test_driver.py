@@ -136,7 +136,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(RecordError, match="no event log"):
         resume(tmp_path)
     (tmp_path / EVENTS).write_text("")
-    with pytest.raises(RecordError, match="no beginning"):
+    with pytest.raises(RecordError, match="first line of its event log is missing"):
         resume(tmp_path)
     folder = folder_of(tmp_path / ".", 2)
     (folder / "candidates.jsonl").write_text('{"ask": 1}\n')
