@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
+import math
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -148,3 +151,56 @@ def test_decisions_are_numbered_and_complete():
         found = re.findall(r"^## (.*)$", text_of(page), re.MULTILINE)
         assert found == ADR_HEADINGS, name_of(page)
         assert len(text_of(page).splitlines()) <= 60, name_of(page)
+
+
+EXPLAINED = [page for page in PAGES if name_of(page).startswith(("docs/adr/", "docs/explanation/"))]
+PATH_ROOTS = (ROOT, SOURCE, *(SOURCE / name for name in ("cli", "evaluator", "executors")))
+
+
+def missing_paths(text: str) -> list[str]:
+    """Return the Python files and packages with a slash in their name that do not exist."""
+    named = re.findall(r"`([a-z][\w/]*/\w+(?:\.py|\.h)?)`", text)
+    return [path for path in named if not any((root / path).exists() for root in PATH_ROOTS)]
+
+
+@pytest.mark.parametrize("page", EXPLAINED, ids=name_of)
+def test_the_source_paths_that_a_page_names_are_there(page):
+    placeholders = ("FAMILY.py", "NAME.py")
+    assert not [path for path in missing_paths(text_of(page)) if not path.endswith(placeholders)]
+
+
+def test_a_path_that_is_not_there_is_found():
+    text = "`loop/driver.py`, `evaluator/timing`, `evaluator/luck.py` and `luck/luck`"
+    assert missing_paths(text) == ["evaluator/luck.py", "luck/luck"]
+
+
+def constants_of(*packages: str) -> dict[str, object]:
+    """Return the upper-case names of the modules of some packages, with their values."""
+    found: dict[str, object] = {}
+    for name in packages:
+        package = importlib.import_module(name)
+        for item in pkgutil.iter_modules(package.__path__, f"{name}."):
+            found |= {
+                k: v for k, v in vars(importlib.import_module(item.name)).items() if k.isupper()
+            }
+    return found
+
+
+def number(text: str) -> float:
+    """Return the number of a cell, such as `4`, `4 Mi` or `log 1.2`."""
+    if text.startswith("log "):
+        return math.log(float(text.removeprefix("log ")))
+    value, _, prefix = text.partition(" ")
+    return float(value) * {"": 1, "Mi": 1 << 20}[prefix]
+
+
+def test_decision_42_has_the_constants_of_today():
+    (page,) = (ROOT / "docs" / "adr").glob("0042-*.md")
+    known = constants_of("tilewright.evaluator.timing", "tilewright.scoring")
+    rows = re.findall(r"^\| (`[A-Z].*?) \| (.*?) \|", text_of(page), re.MULTILINE)
+    assert len(rows) >= 16
+    for names, values in rows:
+        wanted = [number(value) for value in values.split("; ")]
+        found = [known[name] for name in re.findall(r"`([A-Z_]+)`", names)]
+        sigmas = getattr(found[0], "sigmas", None)
+        assert list(sigmas or found) == pytest.approx(wanted), names
