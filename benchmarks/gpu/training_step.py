@@ -25,7 +25,8 @@ from tilewright.loop.policies.base import Message
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Stepped, TurnFinished
-from tilewright.rl.tokens import Sample, Sampling
+from tilewright.rl.presets import SamplingSection
+from tilewright.rl.tokens import Sample
 from tilewright.rl.training_config import TrainConfig, load_training
 
 BUNDLED = Path(__file__).parents[2] / "src/tilewright/problems/bundled"
@@ -93,7 +94,7 @@ class Mixed:
         return str(self._own.decode(reply))
 
     def sample(
-        self, prompts: Sequence[Sequence[int]], seed: str, sampling: Sampling
+        self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
     ) -> list[Sample]:
         """Sample all replies, and replace some."""
         start = time.monotonic()
@@ -105,8 +106,22 @@ class Mixed:
             shown = self.decode(prompts[place])
             reply = next((ids for text, ids in self._written.items() if text in shown), None)
             if reply is not None and len(reply) <= sampling.reply_tokens:
-                found[place] = self._own.scored(prompts[place], reply)
+                found[place] = self._scored(prompts[place], reply)
         return found
+
+    def _scored(self, prompt: Sequence[int], reply: Sequence[int]) -> Sample:
+        """Return a given reply, with the model's log-probabilities of it."""
+        model = self._own._model
+        ids = torch.tensor([[*prompt, *reply]], device=model.device)
+        training = model.training
+        model.eval()
+        try:
+            with torch.no_grad(), self._own._autocast():
+                logits = model(input_ids=ids, logits_to_keep=len(reply) + 1).logits[0, :-1]
+        finally:
+            model.train(training)
+        chosen = logits.float().log_softmax(-1).gather(-1, ids[0, len(prompt) :, None])[:, 0]
+        return Sample(tuple(prompt), tuple(reply), tuple(chosen.tolist()), "stop")
 
     def _ids(self, text: str) -> list[int]:
         tokenizer = self._own._tokenizer

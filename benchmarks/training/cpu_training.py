@@ -107,7 +107,7 @@ def _speed() -> list[Bar]:
             rewards=Masked(torch.rand(b, t), torch.ones(b, t, dtype=torch.bool)),
             eligible=torch.rand(b, t) < 0.5,
             coverage=Masked(torch.rand(b, t), torch.ones(b, t, dtype=torch.bool)),
-            draws=uniforms(0, [(f"p{n // 16}.0", n % 16) for n in range(b)], t),
+            uniforms=uniforms(0, [(f"p{n // 16}.0", n % 16) for n in range(b)], t),
         )
         estimate = estimate_turns(turns, PAPER)
         estimate_rows(estimate, before, sampler, generated, PAPER)
@@ -339,22 +339,25 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
 
     from tilewright.rl.engines.trl import models
     from tilewright.rl.engines.trl.sampler import TransformersSampler
-    from tilewright.rl.presets import RewardSection
-    from tilewright.rl.tokens import Sampling
-    from tilewright.rl.training_rows import reward_of
+    from tilewright.rl.masked_tensors import zero_filled
+    from tilewright.rl.presets import RewardSection, SamplingSection
+    from tilewright.rl.training_rows import rewards_of
     from tilewright.testing.synth import judge
     from tilewright.testing.synth_world import SynthWorld
 
     path = str(folder / "sft" / "model")
     model, tokenizer = models.load_model(path), models.load_tokenizer(path)
     sampler = TransformersSampler(
-        model, tokenizer, together=128, lease=None, autocast=nullcontext, name="frozen"
+        model, tokenizer, batch_size=128, lease=None, autocast=nullcontext, name="frozen"
     )
     world = SynthWorld()
     prompt = sampler.encode(world.prompt(world.problems("synth")[0], ()))
-    drawn = sampler.sample([prompt] * rollouts, "frozen", Sampling(1.0, 0, 1.0, 128, 32))
+    drawn = sampler.sample(
+        [prompt] * rollouts, "frozen", SamplingSection(context_tokens=128, reply_tokens=32)
+    )
     section = RewardSection(speed=0.1, max_speedup=20, coverage=0)
-    rewards = [reward_of(judge(sampler.decode(item.reply)), section) or 0.0 for item in drawn]
+    verdicts = [[judge(sampler.decode(item.reply)) for item in drawn]]
+    rewards = zero_filled(rewards_of(verdicts, section))[0].tolist()
     weights = list(model.model.layers[-1].mlp.parameters())
     found = []
     for item in drawn:

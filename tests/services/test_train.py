@@ -33,7 +33,7 @@ from tilewright.testing.synth_world import SynthWorld
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tilewright.rl.engines.trl import trainer
+from tilewright.rl.engines.trl import checkpoints
 from tilewright.rl.engines.trl.reinforce import train_rl
 from tilewright.rl.training_config import load_training
 from tilewright.rl.training_rows import turns_of
@@ -53,8 +53,8 @@ def counted(self, *given, **named):
 if where == "judging":
     SynthWorld.evaluate_reply = counted
 elif where == "saving":
-    complete = trainer.complete
-    trainer.complete = lambda path: die() if path.name == f"checkpoint-{count}" else complete(path)
+    complete, fatal = checkpoints.complete, f"checkpoint-{count}"
+    checkpoints.complete = lambda path: die() if path.name == fatal else complete(path)
 train_rl(load_training(folder / "run.yaml"), folder, print, print)
 """
 TURNS = 16
@@ -118,7 +118,7 @@ def test_a_killed_run_resumes_with_the_same_result(place, whole, where, count, f
         assert not (half / COMPLETE).exists()
     found = latest(folder / "checkpoints")
     assert found is not None
-    assert found[1] == from_step
+    assert Path(found).name == f"checkpoint-{from_step}"
     train_rl(settings(place), folder, print, silent)
     after = [turn.ask.id for turn in told(folder)]
     assert after[: len(before)] == before

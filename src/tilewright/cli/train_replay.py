@@ -22,7 +22,7 @@ from tilewright.rl.preset_text import explain
 from tilewright.rl.presets import PRESETS, Preset, preset
 
 if TYPE_CHECKING:
-    from tilewright.rl.replay import Batch, Replayed
+    from tilewright.rl.replay import RecordedBatch, Replayed
 
 __all__ = ["command"]
 
@@ -89,7 +89,7 @@ def _estimators() -> ModuleType:
     return importlib.import_module("tilewright.rl.replay")
 
 
-def _chosen(batches: list[Batch], given: dict[str, Any]) -> list[Batch]:
+def _chosen(batches: list[RecordedBatch], given: dict[str, Any]) -> list[RecordedBatch]:
     name = given["chosen"]
     if name is None:
         return batches[:1] if given["explained"] else batches
@@ -125,8 +125,8 @@ def _document(
         rows = [
             {
                 "batch": part.batch.name,
-                **rl.figures([part]),
-                "by_turn": [rl.figures([part], t) for t in range(len(part.batch.asks[0]))],
+                **rl.replay_metrics([part]),
+                "by_turn": [rl.replay_metrics([part], t) for t in range(len(part.batch.asks[0]))],
                 **({"masks": rl.masks(part)} if given["explained"] else {}),
             }
             for part in parts
@@ -134,7 +134,7 @@ def _document(
         document["presets"][each.name] = {
             "settings": each.model_dump(mode="json"),
             **({"explained": explain(parts[0].preset)} if given["explained"] else {}),
-            "total": rl.figures(parts),
+            "total": rl.replay_metrics(parts),
             "batches": rows,
         }
     return document
@@ -146,14 +146,14 @@ def _tables(found: dict[Preset, list[Replayed]]) -> list[Table]:
     if len(found) > 1:
         whole = _table("all batches", "preset")
         for each, parts in found.items():
-            whole.add_row(each.name, *_cells(rl.figures(parts)))
+            whole.add_row(each.name, *_cells(rl.replay_metrics(parts)))
         tables.append(whole)
     for each, parts in found.items():
         table = _table(each.name, "batch, turn")
         for part in parts:
             name = part.batch.name or "all"
             for turn in range(len(part.batch.asks[0])):
-                table.add_row(f"{name}, {turn}", *_cells(rl.figures([part], turn)))
+                table.add_row(f"{name}, {turn}", *_cells(rl.replay_metrics([part], turn)))
         tables.append(table)
     return tables
 

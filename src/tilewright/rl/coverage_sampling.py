@@ -1,7 +1,7 @@
-"""Profiling: pay for the share of the time that is in own kernels, and drop lazy successes.
+"""Rewards with coverage, and profiling-based rejection sampling (PRS) of correct turns.
 
-PR, the profiling ratio of Dr. Kernel (arXiv 2602.05885, equation 7), is what the rest of the
-package calls coverage, 0 to 1.
+Dr. Kernel (arXiv 2602.05885, equation 7) calls it the profiling ratio PR; the rest of the package
+calls it coverage. It is the share of the device time in the candidate's own kernels, 0 to 1.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tilewright.rl.presets import ProfilingMode
 
 __all__ = ["keep", "keep_chance", "rewards", "uniform", "uniforms"]
 
-_LARGEST = math.nextafter(1.0, 0.0)
-"""The largest uniform number; 8 bytes of ones would round to 1, which no chance exceeds."""
+_BELOW_ONE = math.nextafter(1.0, 0.0)
+"""Upper limit of `uniform`: 8 bytes of ones would round to 1, which no chance exceeds."""
 
 
 def rewards(
@@ -31,49 +31,42 @@ def rewards(
     weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
     max_speedup: float = 3.0,
 ) -> Masked:
-    """Return R = C (a + b min(s, most) + c PR) with weights a, b, c (equations 1 and 8).
+    """Return R = C (a + b min(s, max_speedup) + c PR), float64, known where `correct` is.
 
-    `tilewright.scoring.rewards` says the same of one judgement; this is for many, and for weights
-    of one's own, as c = 0 for an ablation of PR. What is not correct earns 0.
+    Dr. Kernel, equations 1 and 8. `tilewright.scoring.rewards` has the same for one judgement.
 
     Args:
-        correct: any shape, 1 or 0, decoys being 0; known where the turn was judged.
-        speedup: of that shape, reference / candidate, or the lower end of its interval; where none
-            is known the term is 0.
-        coverage: of that shape; where none is known the term is 0.
-        weights: of correctness, speed and coverage.
-        max_speedup: from where on more speed is not paid for.
-
-    Returns:
-        float64, known where `correct` is.
+        correct: C, any shape and floating dtype: 1 or 0, and 0 for rejected candidates.
+        speedup: s, same shape: baseline time / candidate time, or the lower end of its interval.
+            Where it is unknown, its term is 0.
+        coverage: PR, same shape. Where it is unknown, its term is 0.
+        weights: a, b and c.
+        max_speedup: cap of s.
 
     Raises:
         RecordError: shapes differ.
     """
     require_shape("speedup", speedup.values, correct.values.shape)
     require_shape("coverage", coverage.values, correct.values.shape)
-    own, fast, wide = weights
+    a, b, c = weights
     speed = zero_filled(speedup).clamp(min=0.0, max=max_speedup)
-    paid = own + fast * speed + wide * zero_filled(coverage)
+    paid = a + b * speed + c * zero_filled(coverage)
     return Masked(torch.where(zero_filled(correct) > 0.0, paid, 0.0), correct.known)
 
 
 def keep_chance(
     coverage: Tensor, *, mode: ProfilingMode = "soft", cutoff: float = 0.3, softness: float = 0.1
 ) -> Tensor:
-    """Return the chance that profiling-based rejection sampling (PRS) keeps a correct turn.
+    """Return the probability that PRS keeps a correct turn, float64 in the shape of `coverage`.
 
-    `soft`: clip((PR - cutoff) / softness, 0, 1), equation 9. `hard`: 1 from the cutoff on, else 0
-    (appendix D). `off`: 1.
+    `soft` is clip((PR - cutoff) / softness, 0, 1) (Dr. Kernel, equation 9). `hard` is 1 from the
+    cutoff on, else 0 (appendix D). `off` is 1.
 
     Args:
-        coverage: any shape, 0 to 1.
-        mode: which of them.
-        cutoff: at or below which nothing is kept softly.
-        softness: how far above the cutoff all is kept, above 0.
-
-    Returns:
-        float64 of that shape.
+        coverage: PR, any shape and floating dtype, 0 to 1.
+        mode: one of the three formulas.
+        cutoff: under `soft`, the highest coverage that is never kept.
+        softness: distance from the cutoff to a probability of 1, above 0.
 
     Raises:
         ConfigError: softness is not above 0.
@@ -84,67 +77,60 @@ def keep_chance(
     if mode == "hard":
         return (share >= cutoff).to(torch.float64)
     if not softness > 0.0:
-        raise ConfigError(f"softness is {softness!r}, wanted above 0; a cut is the mode `hard`")
+        raise ConfigError(f"softness is {softness!r}; give above 0, or the mode `hard`")
     return ((share - cutoff) / softness).clamp(0.0, 1.0)
 
 
 def keep(
     coverage: Masked,
     eligible: Tensor,
-    draws: Tensor,
+    uniforms: Tensor,
     *,
     mode: ProfilingMode = "soft",
     cutoff: float = 0.3,
     softness: float = 0.1,
 ) -> Tensor:
-    """Return which turns PRS keeps, bool of the shape of the coverage: those with u < p.
+    """Return the turns that PRS keeps, bool: those with u < p, p from `keep_chance`.
 
-    What is not eligible is kept, for there is no lazy failure; and so is a turn whose coverage
-    nobody measured, of which nothing can be said.
+    Dr. Kernel, equation 9. PRS also keeps every turn that is not eligible or has no coverage.
 
     Args:
-        coverage: any shape.
-        eligible: bool of that shape: correct and no decoy.
-        draws: of `uniforms`, of that shape.
-        mode: as in `keep_chance`.
-        cutoff: as in `keep_chance`.
-        softness: as in `keep_chance`.
+        coverage: any shape and floating dtype; the other tensors have this shape.
+        eligible: bool, the correct turns.
+        uniforms: u, float64, from the function `uniforms`.
+        mode: this and the other settings are those of `keep_chance`.
+        cutoff: see there.
+        softness: see there.
 
     Raises:
         ConfigError: as in `keep_chance`.
         RecordError: shapes differ.
     """
     require_shape("eligible", eligible, coverage.values.shape)
-    require_shape("draws", draws, coverage.values.shape)
+    require_shape("uniforms", uniforms, coverage.values.shape)
     chance = keep_chance(zero_filled(coverage), mode=mode, cutoff=cutoff, softness=softness)
-    return (draws < chance) | ~eligible | ~coverage.known
+    return (uniforms < chance) | ~eligible | ~coverage.known
 
 
 def uniform(seed: int, group: str, rollout: int, turn: int) -> float:
-    """Return the draw of one turn, at least 0 and below 1: a function of its name alone.
+    """Return the uniform number u of one turn, at least 0 and below 1.
 
-    The first 8 bytes of BLAKE2b, as a big-endian integer over 2^64. So it depends on no order of
-    rows, no engine and no resumption, and lowering a chance never keeps what was dropped.
+    It is the first 8 bytes of BLAKE2b of the arguments, big-endian, over 2^64. So u depends on no
+    order of rows, engine or resumption, and a lower probability keeps a subset of the turns.
 
     Args:
         seed: of the run.
-        group: names the rollout batch and the occurrence of the prompt in it.
-        rollout: which trajectory of the group.
-        turn: which turn of the trajectory.
+        group: name of the rollout batch and of the occurrence of the prompt in it.
+        rollout: index of the trajectory in the group.
+        turn: index of the turn in the trajectory.
     """
     name = f"seed={seed}|group={group}|rollout={rollout}|turn={turn}"
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return min(int.from_bytes(digest, "big") / 2**64, _LARGEST)
+    return min(int.from_bytes(digest, "big") / 2**64, _BELOW_ONE)
 
 
 def uniforms(seed: int, trajectories: Sequence[tuple[str, int]], turns: int) -> Tensor:
-    """Return the draws of all turns, float64 (B, T).
-
-    Args:
-        seed: of the run.
-        trajectories: group and rollout of each, B of them.
-        turns: T.
-    """
+    """Return `uniform` of all turns of B trajectories (group and rollout each), float64 (B, T)."""
     table = [
         [uniform(seed, group, rollout, turn) for turn in range(turns)]
         for group, rollout in trajectories

@@ -1,7 +1,8 @@
-"""The whole estimator: from judged turns and log-probabilities to what the loss multiplies.
+"""The whole estimator: from judged turns and log-probabilities to the rows of the loss.
 
-Its order is that of the released code: filters, returns, rejection, advantages. Advantages are over
-all turns that have a return; what MRS or PRS drops leaves the loss and stays in the baselines.
+The order is that of the released code of Dr. Kernel: filters, returns, rejection, advantages.
+Advantages cover all turns that have a return. A turn that MRS or PRS rejects leaves the loss and
+stays in the baselines.
 """
 
 from __future__ import annotations
@@ -20,56 +21,62 @@ from tilewright.rl.mismatch_sampling import Rejection, reject
 from tilewright.rl.presets import Preset, singleton_of
 from tilewright.rl.returns import discounted, of_trajectories
 
-__all__ = ["Rows", "TurnEstimate", "Turns", "estimate_rows", "estimate_turns"]
+__all__ = ["LossRows", "TurnEstimate", "Turns", "estimate_rows", "estimate_turns"]
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What was found out about the turns of one rollout batch, of all ranks together."""
+    """The verdicts of one rollout batch of B trajectories of at most T turns, of all ranks."""
 
     prompts: Tensor
     """Integers (B,): equal for rollouts of one occurrence of a prompt."""
     present: Tensor
-    """Whether there is such a turn, bool (B, T)."""
+    """Turns that exist, bool (B, T)."""
     rewards: Masked
-    """(B, T), known where it was judged."""
+    """(B, T), known where the turn was judged."""
     eligible: Tensor
-    """Correct and no decoy, bool (B, T)."""
+    """Correct turns, bool (B, T)."""
     coverage: Masked
     """(B, T), 0 to 1, known where it was measured."""
-    draws: Tensor
-    """Uniform draws of coverage-based sampling, shape (B, T)."""
+    uniforms: Tensor
+    """Uniform numbers of PRS, float64 (B, T)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEstimate:
-    """What follows for turns from verdicts alone, as can be computed anew from any log."""
+    """The part of an estimate that follows from verdicts alone, each field (B, T)."""
 
     returns: Masked
-    """(B, T)."""
     filtered: Tensor
-    """Turns that a filter dropped, bool (B, T)."""
+    """Turns that a filter dropped, bool."""
     profiled: Tensor
-    """Turns that PRS keeps, bool (B, T)."""
+    """Turns that PRS keeps, bool."""
     advantages: Masked
-    """(B, T)."""
+
+    @property
+    def learned(self) -> Tensor:
+        """Turns in the loss before mismatch rejection, bool."""
+        return self.advantages.known & self.profiled
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """What a trainer needs beside its own log-probabilities."""
+class LossRows:
+    """Everything that a trainer needs besides its own log-probabilities; a row is a turn."""
 
     advantages: Tensor
-    """float64 (B, T), 0 where there is none."""
+    """float64 (B, T), 0 where unknown."""
     tokens: Tensor
-    """Those in the loss, bool (B, T, L)."""
+    """Tokens in the loss, bool (B, T, L)."""
     weights: Tensor
-    """Weight of each row, float64, shape (B, T)."""
+    """Weight of each row, float64 (B, T)."""
     mismatch: Rejection
 
 
 def estimate_turns(turns: Turns, preset: Preset) -> TurnEstimate:
-    """Return returns, masks and advantages of turns.
+    """Return returns, masks and advantages of turns, float64 and bool (B, T).
+
+    The formulas are those of `returns`, `filters`, `coverage_sampling` and `advantages`, with the
+    settings of the preset.
 
     Raises:
         RecordError: shapes do not fit.
@@ -78,58 +85,51 @@ def estimate_turns(turns: Turns, preset: Preset) -> TurnEstimate:
     require_shape("present", turns.present, shape)
     require_shape("prompts", turns.prompts, shape[:1])
     filtered, rewards = _filter(turns, preset)
-    chosen = preset.returns
-    returns = discounted(rewards, turns.present, gamma=chosen.gamma, unjudged=chosen.unjudged)
+    returns = discounted(rewards, turns.present, **preset.returns.model_dump())
     returns = Masked(returns.values, returns.known & ~filtered)
-    profiled = keep(
-        turns.coverage,
-        turns.eligible,
-        turns.draws,
-        mode=preset.profiling.mode,
-        cutoff=preset.profiling.cutoff,
-        softness=preset.profiling.softness,
-    )
-    advantages = _advantages(returns, rewards, turns, preset)
-    return TurnEstimate(returns, filtered, profiled, advantages)
+    profiling = preset.profiling.model_dump()
+    profiled = keep(turns.coverage, turns.eligible, turns.uniforms, **profiling)
+    return TurnEstimate(returns, filtered, profiled, _advantages(returns, rewards, turns, preset))
 
 
 def estimate_rows(
     estimate: TurnEstimate, before: Tensor, sampler: Tensor, generated: Tensor, preset: Preset
-) -> Rows:
+) -> LossRows:
     """Return the tokens in the loss and the weight of each row, for the whole batch.
 
+    The formulas are those of `mismatch_sampling` and `row_weights`.
+
     Args:
-        estimate: of `estimate_turns`.
-        before: the trainer's log-probabilities before the step, (B, T, L).
-        sampler: the sampler's, (B, T, L).
-        generated: bool (B, T, L), none in a turn that is absent.
+        estimate: from `estimate_turns`.
+        before: the trainer's log-probabilities before the step, floating (B, T, L).
+        sampler: the sampler's, floating (B, T, L).
+        generated: bool (B, T, L), false in an absent turn.
         preset: as in `estimate_turns`.
 
     Raises:
-        ConfigError: mismatch rejection leaves nothing.
+        ConfigError: mismatch rejection keeps nothing.
         RecordError: shapes do not fit, or nothing is left to learn from.
     """
     require_shape("generated", generated[..., 0], estimate.returns.values.shape)
     mismatch = reject(before, sampler, generated, **preset.mismatch.model_dump())
-    learned = estimate.advantages.known & estimate.profiled
-    tokens = mismatch.tokens & learned[..., None]
     sampling, loss = preset.sampling, preset.loss
     planned = sampling.prompts * sampling.rollouts * sampling.turns
     if loss.aggregation == "token-mean":
         planned *= sampling.reply_tokens
     weights = row_weights(
         mismatch.written,
-        torch.where(learned, mismatch.left, 0),
+        torch.where(estimate.learned, mismatch.left, 0),
         aggregation=loss.aggregation,
         denominator=loss.denominator,
         scale=loss.scale,
         planned=planned if loss.denominator == "planned" else None,
     )
-    return Rows(zero_filled(estimate.advantages), tokens, weights, mismatch)
+    tokens = mismatch.tokens & estimate.learned[..., None]
+    return LossRows(zero_filled(estimate.advantages), tokens, weights, mismatch)
 
 
 def _filter(turns: Turns, preset: Preset) -> tuple[Tensor, Masked]:
-    """Return which turns are dropped, and the rewards that are left: a relapse has none, so 0."""
+    """Return the dropped turns, and the rewards after that; a regression has reward 0."""
     dropped = torch.zeros_like(turns.present)
     rewards = turns.rewards
     if preset.filters.regress:

@@ -1,7 +1,7 @@
-"""Filters of the released code that its paper does not mention: named, and off unless asked for.
+"""Two filters that only the released code of Dr. Kernel has; they are off by default.
 
-Both look at rewards to decide what is learned from, so that the estimator is no longer that of the
-paper. Their oversampling is not here: what they drop is not drawn anew.
+Both decide by the reward, so the estimator is no longer that of the paper (arXiv 2602.05885). The
+released code samples new prompts for dropped ones; tilewright does not.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from torch import Tensor
 from tilewright.errors import ConfigError
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 
-__all__ = ["dropped_share", "last_rewards", "no_regress", "spread_prompts"]
+__all__ = ["last_rewards", "no_regress", "spread_prompts"]
 
 
 def last_rewards(rewards: Masked, present: Tensor) -> Masked:
-    """Return the reward of each trajectory's last turn that is present, float64 (B,).
+    """Return the reward of the last present turn of each trajectory, float64 (B,).
 
     Args:
-        rewards: (B, T), known where judged.
+        rewards: (B, T), any floating dtype; known where judged.
         present: bool (B, T).
 
     Raises:
@@ -36,62 +36,46 @@ def last_rewards(rewards: Masked, present: Tensor) -> Masked:
 def spread_prompts(
     last: Masked, prompts: Tensor, *, least_std: float = 1e-3, least_judged: int = 1
 ) -> Tensor:
-    """Return which trajectories are of a prompt whose last rewards differ, bool (B,).
+    """Return the trajectories whose prompt passes the zero-variance filter, bool (B,).
 
-    The zero-variance filter: a prompt is dropped where the standard deviation (over N - 1) of the
-    last rewards is below `least_std`, or fewer than `least_judged` of them were judged. A single
-    one has no deviation, and is dropped by the second rule alone.
+    The filter drops a prompt if the standard deviation (over N - 1) of its last rewards is below
+    `least_std`, or if fewer than `least_judged` were judged. It follows `unified_filter.py` of
+    KernelGYM at 3a84417. A single reward has no deviation; only the second rule can drop it.
 
     Args:
-        last: of `last_rewards`, (B,).
-        prompts: integers (B,), equal for rollouts of one occurrence of a prompt.
+        last: (B,), from `last_rewards`.
+        prompts: integers (B,), equal for the rollouts of one occurrence of a prompt.
         least_std: in units of the reward.
-        least_judged: the released code wants n / 2 + 1 of n rollouts.
+        least_judged: the released code requires n // 2 + 1 of n rollouts.
 
     Raises:
         ConfigError: `least_std` is negative.
         RecordError: shapes differ.
     """
     if least_std < 0.0:
-        raise ConfigError(f"least_std is {least_std!r}, wanted 0 or more")
+        raise ConfigError(f"least_std is {least_std!r}; give 0 or more")
     require_shape("prompts", prompts, last.values.shape)
     names, place = torch.unique(prompts, return_inverse=True)
-    known = last.known.to(torch.float64)
     zeros = torch.zeros(len(names), dtype=torch.float64, device=prompts.device)
-    count = zeros.index_add(0, place, known)
+    count = zeros.index_add(0, place, last.known.to(torch.float64))
     mean = zeros.index_add(0, place, zero_filled(last)) / count.clamp(min=1.0)
-    apart = torch.where(last.known, zero_filled(last) - mean[place], 0.0)
-    squares = zeros.index_add(0, place, apart * apart)
+    centred = torch.where(last.known, zero_filled(last) - mean[place], 0.0)
+    squares = zeros.index_add(0, place, centred * centred)
     deviation = (squares / (count - 1.0).clamp(min=1.0)).sqrt()
     dropped = ((count > 1.0) & (deviation < least_std)) | (count < least_judged)
     return ~dropped[place]
 
 
 def no_regress(rewards: Masked) -> Tensor:
-    """Return which turns are no relapse, bool (B, T).
+    """Return the turns that are no regression, bool (B, T).
 
-    The regress filter: a turn with a reward of 0 or less after an earlier turn with more than 0 is
-    dropped. A turn that was not judged is no relapse, and none before it counts as a success.
+    A regression is a turn with a reward of 0 or less after an earlier turn with a reward above 0.
+    An unjudged turn is neither. It follows `vllm_async_engine_multi_iter.py` of KernelGYM at
+    3a84417.
 
     Args:
-        rewards: (B, T), known where judged.
+        rewards: (B, T), any floating dtype; known where judged.
     """
     paid = rewards.known & (zero_filled(rewards) > 0.0)
-    # Shifted by one turn: a turn does not come before itself.
-    before = paid.cumsum(-1) - paid.to(torch.int64) > 0
-    return ~(rewards.known & ~paid & before)
-
-
-def dropped_share(kept: Tensor, present: Tensor) -> float:
-    """Return which share of what is present a filter drops, 0 to 1; 0 where nothing is present.
-
-    Args:
-        kept: bool, any shape.
-        present: bool of that shape.
-
-    Raises:
-        RecordError: shapes differ.
-    """
-    require_shape("kept", kept, present.shape)
-    whole = int(present.sum())
-    return int((present & ~kept).sum()) / whole if whole else 0.0
+    earlier = paid.cumsum(-1) - paid.to(torch.int64) > 0
+    return ~(rewards.known & ~paid & earlier)

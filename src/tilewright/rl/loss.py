@@ -1,9 +1,9 @@
 """The loss of a step: PPO's clipped surrogate with dual clip, and the weight of each row.
 
-Three log-probabilities belong to a token: the sampler's, the trainer's before the step, and the
-trainer's now. The ratio here is r = exp(now - before), 1 on a first pass; the sampler's belongs to
-`mismatch.py`, and neither ratio multiplies the loss of the other. Dr. Kernel (arXiv 2602.05885)
-leaves the loss to its code; the surrogate is Schulman et al. 2017, dual clip Ye et al. 2020.
+Each token has three log-probabilities: the sampler's, the trainer's before the step, and the
+trainer's now. The ratio here is r = exp(now - before), which is 1 on the first pass. The sampler's
+belongs to `mismatch_sampling.py`. Dr. Kernel (arXiv 2602.05885) defines no loss; its released code
+uses the surrogate of Schulman et al. 2017 (equation 7) with the dual clip of Ye et al. 2020.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tilewright.rl.presets import Aggregation, Denominator
 
 __all__ = ["for_engine", "policy_loss", "row_weights", "token_losses"]
 
-_MAX_LOG = 20.0
-"""Ratios are held within e^-20 to e^20: beyond, exp would overflow into a gradient of NaN."""
+_MAX_LOG_RATIO = 20.0
+"""Largest |log r|. Beyond it, exp overflows at some point and makes the gradient NaN."""
 
 
 def token_losses(
@@ -34,36 +34,37 @@ def token_losses(
     clip_high: float = 0.28,
     dual_clip: float | None = 3.0,
 ) -> Tensor:
-    """Return the loss of each token, -min(r A, clip(r, 1 - low, 1 + high) A), in float64.
+    """Return l = -min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) per token, float64 (..., L).
 
-    With dual clip, where A < 0 it is at most -c A: -max(min(r A, clip(r) A), c A). All of it is
-    homogeneous in A: a row whose advantage is k times as large has k times the loss, for k >= 0.
+    Schulman et al. 2017, equation 7. With dual clip, l is at most -c A where A < 0 (Ye et al.
+    2020). l is homogeneous in A: k times the advantage gives k times the loss, for k >= 0.
 
     Args:
-        now: log-probabilities with gradient, (..., L), natural logarithm.
+        now: log-probabilities with gradient, floating (..., L), natural logarithm.
         before: the trainer's before the step, (..., L); no gradient reaches it.
-        tokens: bool (..., L), those in the loss. Others are not read, give 0 and get no gradient.
-        advantages: of each row, (...); those of rows without a token in the loss are not read.
-        clip_low: how far the ratio may fall, 0 to 1.
-        clip_high: how far it may rise.
-        dual_clip: c, above 1; `None` for none.
+        tokens: bool (..., L), the tokens in the loss. Others are not read, and give 0 and no
+            gradient.
+        advantages: A of each row, floating (...), not read for rows without a token in the loss.
+        clip_low: how far r may fall below 1, 0 to 1.
+        clip_high: how far r may rise above 1.
+        dual_clip: c, above 1; `None`: no dual clip.
 
     Raises:
         ConfigError: a clip is out of range.
         RecordError: shapes do not fit.
     """
     if not 0.0 <= clip_low <= 1.0 or clip_high < 0.0:
-        raise ConfigError(f"clips are {clip_low!r} and {clip_high!r}, wanted 0 to 1 and 0 or more")
+        raise ConfigError(f"clips are {clip_low!r} and {clip_high!r}; give 0 to 1 and 0 or more")
     if dual_clip is not None and not dual_clip > 1.0:
-        raise ConfigError(f"dual_clip is {dual_clip!r}, wanted above 1, or null")
+        raise ConfigError(f"dual_clip is {dual_clip!r}; give above 1, or null")
     require_shape("before", before, now.shape)
     require_shape("tokens", tokens, now.shape)
     require_shape("advantages", advantages, now.shape[:-1])
-    # Selected before anything is computed: NaN in what is masked would survive a product with 0.
-    gained = torch.where(tokens, now, 0.0).to(torch.float64)
+    # Selected first: a NaN in a masked place would survive a product with 0.
+    selected = torch.where(tokens, now, 0.0).to(torch.float64)
     started = torch.where(tokens, before.detach(), 0.0).to(torch.float64)
     gain = torch.where(tokens, advantages.detach()[..., None], 0.0).to(torch.float64)
-    ratio = (gained - started).clamp(-_MAX_LOG, _MAX_LOG).exp()
+    ratio = (selected - started).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
     surrogate = torch.minimum(ratio * gain, ratio.clamp(1.0 - clip_low, 1.0 + clip_high) * gain)
     if dual_clip is not None:
         surrogate = torch.where(gain < 0.0, torch.maximum(surrogate, dual_clip * gain), surrogate)
@@ -81,35 +82,15 @@ def policy_loss(
     clip_high: float = 0.28,
     dual_clip: float | None = 3.0,
 ) -> Tensor:
-    """Return the sum over rows of weight times the sum of the row's token losses, float64 ().
+    """Return the sum over rows of weight times the row's `token_losses`, float64 scalar.
 
-    A batch may be cut into pieces of whole rows whose losses are added, with the weights that
-    `row_weights` gave for the whole batch.
-
-    Args:
-        now: as in `token_losses`.
-        before: as in `token_losses`.
-        tokens: as in `token_losses`.
-        advantages: as in `token_losses`.
-        weights: of `row_weights`, (...).
-        clip_low: as in `token_losses`.
-        clip_high: as in `token_losses`.
-        dual_clip: as in `token_losses`.
-
-    Raises:
-        ConfigError: as in `token_losses`.
-        RecordError: as in `token_losses`.
+    The losses of pieces of a batch add up, if pieces hold whole rows and the weights are those of
+    the whole batch. `weights` (...) come from `row_weights`; the other arguments and the errors
+    are those of `token_losses`.
     """
     require_shape("weights", weights, advantages.shape)
-    losses = token_losses(
-        now,
-        before,
-        tokens,
-        advantages,
-        clip_low=clip_low,
-        clip_high=clip_high,
-        dual_clip=dual_clip,
-    )
+    clips = {"clip_low": clip_low, "clip_high": clip_high}
+    losses = token_losses(now, before, tokens, advantages, **clips, dual_clip=dual_clip)
     return (losses.sum(-1) * weights.to(torch.float64)).sum()
 
 
@@ -122,35 +103,32 @@ def row_weights(
     scale: float = 1000.0,
     planned: int | None = None,
 ) -> Tensor:
-    """Return the weight of each row, with which every aggregation is one weighted sum.
+    """Return the weight of each row, so that every aggregation is a weighted sum, float64 (...).
 
-    The weight of a row of n tokens, over R rows with M tokens together, is
+    For a row of n tokens, among R rows with M tokens in total, the weight is
 
-    * `seq-mean-token-sum`: 1 / (R scale);
-    * `seq-mean-token-mean`: 1 / (R n scale);
-    * `token-mean`: 1 / (M scale).
+    * `seq-mean-token-sum`: 1 / (R scale), as in the released code of Dr. Kernel;
+    * `seq-mean-token-mean`: 1 / (R n scale), as in Shao et al. 2024, equation 3;
+    * `token-mean`: 1 / (M scale), as in Yu et al. 2025 (DAPO).
 
-    `denominator` says what R, n and M count: tokens (and rows with any) that are kept, or all that
-    were generated, or `planned` of them (then n counts the generated). A row of which nothing is
-    kept has weight 0, and so have rows that only fill up a batch.
+    `denominator` sets what R, n and M count: kept tokens, or all generated ones, with their rows.
+    Under `planned`, R or M is a fixed number, and n counts the generated tokens. A row without
+    kept tokens, and a padding row, has weight 0.
 
     Args:
-        generated: tokens that were written in each row, integers (...); 0 for a filling row.
-        kept: how many of them are in the loss, integers (...).
-        aggregation: one of those above.
+        generated: tokens written in each row, integers (...); 0 for a padding row.
+        kept: those of them in the loss, integers (...).
+        aggregation: one of the three formulas.
         denominator: what is counted.
         scale: divides the loss; 1000 in the released code.
-        planned: rows, or tokens for `token-mean`, with the denominator of that name.
-
-    Returns:
-        float64 (...).
+        planned: number of rows, or of tokens for `token-mean`; only with that denominator.
 
     Raises:
         ConfigError: scale is not above 0, or `planned` does not fit the denominator.
         RecordError: shapes differ, more is kept than was generated, or nothing is kept.
     """
     if not 0.0 < scale < math.inf:
-        raise ConfigError(f"scale is {scale!r}, wanted above 0")
+        raise ConfigError(f"scale is {scale!r}; give above 0")
     if (denominator == "planned") != (planned is not None) or (planned is not None and planned < 1):
         raise ConfigError(f"planned is {planned!r} with the denominator {denominator!r}")
     require_shape("kept", kept, generated.shape)
@@ -173,19 +151,16 @@ def row_weights(
 
 
 def for_engine(advantages: Tensor, weights: Tensor, normaliser: Tensor | float) -> Tensor:
-    """Return advantages with which an engine that divides by `normaliser` computes our loss.
+    """Return advantages for an engine whose loss then equals `policy_loss`, float64 (...).
 
-    An engine's loss is the sum over rows of (token losses) / normaliser. Since a token's loss is
-    homogeneous in A, A' = A weight normaliser makes it the sum of weight times token losses.
+    The engine sums token losses / normaliser over rows. A token's loss is homogeneous in A, so
+    A' = A weight normaliser gives our weighted sum. A' is 0 where the weight is 0.
 
     Args:
-        advantages: float (...).
-        weights: of `row_weights`, (...).
-        normaliser: what the engine divides each row by, (...) or one for all: for a mean over all
-            tokens their number, for TRL's `dr_grpo` its rows times its longest reply.
-
-    Returns:
-        float64 (...), 0 where the weight is 0 whatever the advantage.
+        advantages: floating (...).
+        weights: (...), from `row_weights`.
+        normaliser: the engine's divisor of each row, (...) or one number. For a mean over all
+            tokens it is their number; for TRL's `dr_grpo`, its rows times its longest reply.
 
     Raises:
         RecordError: shapes differ.

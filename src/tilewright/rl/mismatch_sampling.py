@@ -1,9 +1,9 @@
-"""Mismatch rejection sampling (MRS): drop what the trainer would hardly have sampled.
+"""Mismatch rejection sampling (MRS): drop tokens that the trainer would hardly have sampled.
 
-Sampler and trainer compute the same model with other kernels and other precision, so that their
-log-probabilities of one token differ. rho = exp(before - sampler), with `before` the trainer's
-before the step. rho decides what is kept and is multiplied into nothing; the ratio of the loss is
-another one (`loss.py`). Dr. Kernel, arXiv 2602.05885, equation 6 and section 5.1.
+Sampler and trainer compute one model with different kernels and precision, so their
+log-probabilities of a token differ. rho = exp(before - sampler), where `before` is the trainer's
+log-probability before the step. rho decides which tokens are kept and scales nothing; the ratio of
+the loss is a different one (`loss.py`). Dr. Kernel, arXiv 2602.05885, equation 6 and section 5.1.
 
 Log-probabilities are natural logarithms, of the distribution that was sampled from.
 """
@@ -23,50 +23,50 @@ from tilewright.rl.presets import Level, Mean
 
 __all__ = ["Ratios", "Rejection", "mean_log_ratios", "ratios", "reject"]
 
-_BLOCK = 1 << 17
-"""Tokens that are looked at together: float64 of a whole batch would not fit a cache."""
+_CHUNK_TOKENS = 1 << 17
+"""Tokens in one chunk; float64 copies of a whole batch would not fit into a cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """What log rho of the generated tokens of each turn comes to, (B, T)."""
+    """Statistics of log rho over the generated tokens of each turn, (B, T)."""
 
     summed: Tensor
-    """Sum of log rho, or log of the sum of rho, as `mean` says; float64."""
+    """Sum of log rho (geometric `mean`), or log of the sum of rho (arithmetic), float64."""
     least: Tensor
-    """Least log rho, or 0 if that is less; float64."""
+    """Lowest log rho, at most 0, float64."""
     written: Tensor
-    """How many tokens were generated, int64; in a turn with none the others mean nothing."""
+    """Number of generated tokens, int64. If it is 0, the other two have no meaning."""
     mean: Mean
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """What mismatch rejection leaves."""
+    """The result of mismatch rejection."""
 
     tokens: Tensor
-    """Tokens that are kept, bool (B, T, L)."""
+    """Kept tokens, bool (B, T, L)."""
     written: Tensor
-    """How many were generated in each turn, int64 (B, T)."""
+    """Number of generated tokens of each turn, int64 (B, T)."""
     left: Tensor
-    """How many of them are kept, int64 (B, T)."""
+    """Number of kept tokens of each turn, int64 (B, T)."""
     outside: Tensor
-    """Turns that lost tokens because a ratio left its bounds, bool (B, T)."""
+    """Turns that lost tokens because a ratio is out of bounds, bool (B, T)."""
     vetoed: Tensor
-    """Turns with a token whose ratio is below the veto, bool (B, T)."""
+    """Turns with a token below `min_ratio`, bool (B, T)."""
 
 
 def ratios(
     before: Tensor, sampler: Tensor, generated: Tensor, *, mean: Mean = "geometric"
 ) -> Ratios:
-    """Return what the ratios of each turn come to, computed in float64.
+    """Return statistics of rho for each turn, computed in float64 (Dr. Kernel, section 5.1).
 
     Args:
-        before: the trainer's log-probabilities before the step, (B, T, L); minus infinity is a
-            token that it rules out.
-        sampler: those that the sampler drew with, (B, T, L).
-        generated: bool (B, T, L), which tokens the model wrote; others are not read.
-        mean: what is summed: log rho for a `geometric` mean, rho for an `arithmetic` one.
+        before: the trainer's log-probabilities before the step, floating (B, T, L). Minus infinity
+            means that the trainer rules the token out.
+        sampler: the sampler's, floating (B, T, L).
+        generated: bool (B, T, L), the tokens that the model wrote; others are not read.
+        mean: a `geometric` mean needs the sum of log rho, an `arithmetic` one the sum of rho.
 
     Raises:
         RecordError: shapes do not fit, no token was generated, or a log-probability is no number.
@@ -74,38 +74,34 @@ def ratios(
     require_shape("sampler", sampler, before.shape)
     require_shape("generated", generated, before.shape)
     if before.dim() != 3:
-        raise RecordError(f"log-probabilities have {before.dim()} dimensions, wanted (B, T, L)")
+        raise RecordError(f"log-probabilities have {before.dim()} dimensions; expected (B, T, L)")
     if not bool(generated.any()):
         raise RecordError("no token was generated: there is nothing to compare")
-    sums, leasts, counts = [], [], []
-    for logs, wrote in _blocks(before, sampler, generated):
+    parts = []
+    for logs, wrote in _chunks(before, sampler, generated):
         if not bool((logs < math.inf).all()):
             raise RecordError("a log-probability of a generated token is no number, or infinite")
         if mean == "geometric":
-            sums.append(logs.sum(-1))
+            summed = logs.sum(-1)
         else:
-            sums.append(torch.where(wrote, logs, -math.inf).logsumexp(-1))
-        # Where nothing was generated log rho is held at 0.
-        leasts.append(logs.amin(-1))
-        counts.append(wrote.sum(-1))
+            summed = torch.where(wrote, logs, -math.inf).logsumexp(-1)
+        parts.append((summed, logs.amin(-1), wrote.sum(-1)))
     summed, least, written = (
-        torch.cat(parts).reshape(before.shape[:2]) for parts in (sums, leasts, counts)
+        torch.cat(part).reshape(before.shape[:2]) for part in zip(*parts, strict=True)
     )
     return Ratios(summed, least, written, mean)
 
 
 def mean_log_ratios(found: Ratios, *, level: Level) -> Masked:
-    """Return log w for each turn, w the mean ratio of what it is judged with (equation 6).
+    """Return log w of each turn, with w the mean of rho (Dr. Kernel, equation 6), float64 (B, T).
+
+    The geometric log w is the mean of log rho; the arithmetic w is the mean of rho. Log w is known
+    where the turn has a generated token, and at least the lowest finite number.
 
     Args:
-        found: of `ratios`, whose `mean` says which: the log of a geometric w is the mean of log
-            rho, an arithmetic w is the mean of rho.
-        level: `trajectory`: w is over all generated tokens of all turns of the trajectory, and
-            equal for its turns, also where one was not judged. Otherwise over those of the turn.
-
-    Returns:
-        float64 (B, T); known where the turn has a generated token. Minus infinity is held at the
-        least finite number.
+        found: from `ratios`.
+        level: under `trajectory`, w covers the tokens of all turns of the trajectory, judged or
+            not, and is equal for its turns. Otherwise w covers the tokens of the turn.
     """
     known = found.written > 0
     count, summed = found.written.to(torch.float64), found.summed
@@ -132,46 +128,51 @@ def reject(
     high: float = 1.001,
     min_ratio: float | None = 1e-4,
 ) -> Rejection:
-    """Return which tokens stay: low <= w <= high, both inclusive, and no rho below the veto.
+    """Return the tokens with low <= w <= high in turns without a rho below `min_ratio`.
 
-    Bounds are compared on the log scale. The veto looks down only (a token that the trainer finds
-    likelier is no danger), rejects the turn it is in and no other turn, and its token counts in
-    the mean all the same.
+    Dr. Kernel, equation 6 and section 5.1. The comparison is on the log scale and inclusive. A low
+    rho vetoes its own turn only, and still counts in the mean. A high rho vetoes nothing.
 
     Args:
-        before: as in `ratios`.
-        sampler: as in `ratios`.
-        generated: as in `ratios`.
-        level: what is kept or dropped as one; at `token` each rho must lie within the bounds.
-            `off` keeps all that was generated, and applies no veto.
+        before: as in `ratios`, like `sampler` and `generated`.
+        sampler: see there.
+        generated: see there.
+        level: the unit that is kept or dropped. At `token`, w is the token's own rho. `off` keeps
+            all generated tokens, without a veto.
         mean: how rho is averaged, above the level of tokens.
-        low: least ratio, above 0.
-        high: largest ratio.
-        min_ratio: least ratio of a single token; `None` for none.
+        low: lowest w, above 0.
+        high: highest w.
+        min_ratio: lowest rho of a token; `None`: no limit.
 
     Raises:
-        ConfigError: the bounds are not 0 < low <= high, `min_ratio` not in 0 to 1, or nothing
-            is left: a step without rows would silently do nothing.
+        ConfigError: the bounds are not 0 < low <= high, `min_ratio` is not in (0, 1], or no token
+            is kept, which would make a step that does nothing.
         RecordError: as in `ratios`.
     """
-    _require_bounds(low, high, min_ratio)
+    if not 0.0 < low <= high < math.inf or not (min_ratio is None or 0.0 < min_ratio <= 1.0):
+        raise ConfigError(
+            f"mismatch: bounds {low} to {high}, min_ratio {min_ratio}: give 0 < low <= high and "
+            "0 < min_ratio <= 1"
+        )
     found = ratios(before, sampler, generated, mean=mean)
-    nowhere = torch.zeros_like(generated[..., 0])
+    none = torch.zeros_like(generated[..., 0])
     if level == "off":
-        return Rejection(generated, found.written, found.written, nowhere, nowhere)
-    vetoed = nowhere if min_ratio is None else found.least < math.log(min_ratio)
-    bounds = math.log(low), math.log(high)
+        return Rejection(generated, found.written, found.written, none, none)
+    vetoed = none if min_ratio is None else found.least < math.log(min_ratio)
+    lowest, highest = math.log(low), math.log(high)
     if level == "token":
-        inside = _within(before, sampler, generated, bounds)
+        chunks = [
+            wrote & (logs >= lowest) & (logs <= highest)
+            for logs, wrote in _chunks(before, sampler, generated)
+        ]
+        inside = torch.cat(chunks).reshape(generated.shape)
         outside = (generated & ~inside).any(-1)
         tokens = inside & ~vetoed[..., None]
-        left = tokens.sum(-1)
     else:
         logs = mean_log_ratios(found, level=level)
-        outside = logs.known & ~((logs.values >= bounds[0]) & (logs.values <= bounds[1]))
-        dropped = outside | vetoed
-        tokens = generated & ~dropped[..., None]
-        left = torch.where(dropped, 0, found.written)
+        outside = logs.known & ~((logs.values >= lowest) & (logs.values <= highest))
+        tokens = generated & ~(outside | vetoed)[..., None]
+    left = tokens.sum(-1)
     if not bool((left > 0).any()):
         raise ConfigError(
             f"mismatch rejection kept none of {int((found.written > 0).sum())} turns, "
@@ -181,29 +182,10 @@ def reject(
     return Rejection(tokens, found.written, left, outside, vetoed)
 
 
-def _require_bounds(low: float, high: float, min_ratio: float | None) -> None:
-    if not 0.0 < low <= high < math.inf or (min_ratio is not None and not 0.0 < min_ratio <= 1.0):
-        raise ConfigError(
-            f"mismatch: bounds {low} to {high}, min_ratio {min_ratio}: give 0 < low <= high and "
-            "0 < min_ratio <= 1"
-        )
-
-
-def _blocks(before: Tensor, sampler: Tensor, generated: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield log rho of some turns in float64, 0 where none was generated, and what was."""
-    rows = max(_BLOCK // max(before.shape[-1], 1), 1)
+def _chunks(before: Tensor, sampler: Tensor, generated: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield log rho of some turns in float64, 0 where no token was generated, and `generated`."""
+    rows = max(_CHUNK_TOKENS // max(before.shape[-1], 1), 1)
     tables = (table.detach().flatten(0, 1).split(rows) for table in (before, sampler, generated))
     for ours, theirs, wrote in zip(*tables, strict=True):
         logs = ours.to(torch.float64, copy=True).sub_(theirs)
         yield logs.masked_fill_(~wrote, 0.0), wrote
-
-
-def _within(
-    before: Tensor, sampler: Tensor, generated: Tensor, bounds: tuple[float, float]
-) -> Tensor:
-    """Return the generated tokens whose own log rho lies within the bounds, bool (B, T, L)."""
-    parts = [
-        wrote & (logs >= bounds[0]) & (logs <= bounds[1])
-        for logs, wrote in _blocks(before, sampler, generated)
-    ]
-    return torch.cat(parts).reshape(generated.shape)

@@ -1,14 +1,14 @@
-"""What an estimator makes of a log that is there already: no device, no model, nothing judged.
+"""The estimator applied to an existing event log: no device, no model, no new evaluation.
 
-Rewards, returns, filters, PRS and advantages follow from verdicts and are computed anew. Mismatch
-rejection does not: it needs the log-probabilities of a trainer, which no log holds.
+Rewards, returns, filters, PRS and advantages follow from verdicts, so they are computed again.
+Mismatch rejection needs the log-probabilities of a trainer, which no log holds.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,62 +21,74 @@ from tilewright.records import Rejected
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, EvalSummary, RunStarted, TurnFinished
 from tilewright.records.run_folder import read_report
-from tilewright.rl.coverage_sampling import keep_chance, rewards, uniforms
+from tilewright.rl.coverage_sampling import keep_chance
 from tilewright.rl.estimator import TurnEstimate, Turns, estimate_turns
-from tilewright.rl.masked_tensors import Masked, masked
+from tilewright.rl.masked_tensors import Masked, listed, zero_filled
 from tilewright.rl.presets import Preset
+from tilewright.rl.rollouts import judged
+from tilewright.rl.training_rows import turns_from
 from tilewright.scoring.rewards import measured, without_checks
 
-__all__ = ["Batch", "Place", "Replayed", "figures", "masks", "place_of", "read_batches", "replay"]
+__all__ = [
+    "Place",
+    "RecordedBatch",
+    "Replayed",
+    "masks",
+    "place_of",
+    "read_batches",
+    "replay",
+    "replay_metrics",
+]
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a turn belongs."""
+    """The position of a turn in a run."""
 
     batch: str
-    """Its rollout batch; empty in a run of search, which is one batch."""
+    """Its rollout batch; empty in a search run, which is one batch."""
     group: str
-    """The rollouts that it is compared with."""
+    """The rollouts whose returns the estimator compares with its own."""
     rollout: int
     turn: int
 
 
 def place_of(ask: Ask) -> Place:
-    """Return where a turn belongs, by the name of its ask.
+    """Return the position of a turn, from the id of its request.
 
-    A training names its asks `BATCH/PROBLEM.OCCURRENCE#ROLLOUT.TURN`: the group is what stands
-    before `#`. In any other run a group is a problem, and a rollout a trajectory.
+    The ids of a training are `BATCH/PROBLEM.OCCURRENCE#ROLLOUT.TURN`, and the group is the part
+    before `#`. In any other run a group is a problem, and a rollout is a trajectory.
     """
-    name = rf"(.+)/{re.escape(ask.problem)}\.\d+#(\d+)\.\d+"
-    found = re.fullmatch(name, ask.id)
+    found = re.fullmatch(rf"(.+)/{re.escape(ask.problem)}\.\d+#(\d+)\.\d+", ask.id)
     if found is None:
         return Place("", ask.problem, ask.sample, ask.turn)
     return Place(found[1], ask.id.rpartition("#")[0], int(found[2]), ask.turn)
 
 
 @dataclass(frozen=True)
-class Batch:
-    """The turns of one rollout batch: B trajectories of at most T turns, some of them absent."""
+class RecordedBatch:
+    """One rollout batch of a log: B trajectories of at most T turns, some of them absent."""
 
     name: str
     trajectories: tuple[tuple[str, int], ...]
     """Group and rollout of each."""
     asks: tuple[tuple[str | None, ...], ...]
-    """Names of asks, `None` where there is no such turn."""
-    said: tuple[tuple[EvalSummary | None, ...], ...]
-    """First judgements, `None` where there is none."""
+    """Ids of requests, (B, T); `None` for an absent turn."""
+    judgements: tuple[tuple[EvalSummary | None, ...], ...]
+    """First judgements, (B, T); `None` where there is none."""
 
     @cached_property
     def size(self) -> int:
-        """How many turns there are."""
+        """Number of turns."""
         return sum(name is not None for row in self.asks for name in row)
 
 
-def read_batches(folder: Path, *, checks: bool = True) -> list[Batch]:
-    """Return the rollout batches of a run, in the order in which they began.
+def read_batches(folder: Path, *, checks: bool = True) -> list[RecordedBatch]:
+    """Return the rollout batches of a run, in the order of their first turn.
+
+    Batches of held-out problems are left out: no training uses them.
 
     Args:
         folder: of the run.
@@ -91,165 +103,116 @@ def read_batches(folder: Path, *, checks: bool = True) -> list[Batch]:
         begun = begun or isinstance(event, RunStarted)
         if not isinstance(event, TurnFinished) or event.turn.ask.role != "propose":
             continue
-        turn = event.turn
-        place = place_of(turn.ask)
-        said = turn.judgements[0] if turn.judgements else None
-        if said is not None and not checks:
-            said = _unchecked(said, folder)
+        turn, place = event.turn, place_of(event.turn.ask)
+        judgement = turn.judgements[0] if turn.judgements else None
+        if judgement is not None and not checks:
+            judgement = _unchecked(judgement, folder)
         trajectory = found.setdefault(place.batch, {}).setdefault((place.group, place.rollout), {})
-        trajectory[place.turn] = (turn.ask.id, said)
+        trajectory[place.turn] = (turn.ask.id, judgement)
     if not begun:
         raise RecordError(f"{folder}: its event log has no beginning")
-    # Held-out problems are scored, and nothing is learned from them.
     batches = [_batch(name, rows) for name, rows in found.items() if not name.startswith("score")]
-    if not any(said for batch in batches for row in batch.said for said in row):
+    if not any(item for batch in batches for row in batch.judgements for item in row):
         raise RecordError(f"{folder}: no answer in it was judged, so there are no rewards")
     return batches
 
 
-def _unchecked(said: EvalSummary, folder: Path) -> EvalSummary:
-    """Return a judgement as if no check had looked; a log of earlier has it in the report alone."""
-    if said.verdict == "rejected" and said.unchecked is None and said.report:
-        report = read_report(folder / said.report)
+def _unchecked(judgement: EvalSummary, folder: Path) -> EvalSummary:
+    """Return a judgement as if no check existed; in an old log only the report has its speed-up."""
+    if judgement.verdict == "rejected" and judgement.unchecked is None and judgement.report:
+        report = read_report(folder / judgement.report)
         found = measured(report) if isinstance(report.outcome, Rejected) else None
         if found is not None:
-            said = said.model_copy(update={"unchecked": found[0], "unchecked_low": found[1]})
-    return without_checks(said)
+            changes = {"unchecked": found[0], "unchecked_low": found[1]}
+            judgement = judgement.model_copy(update=changes)
+    return without_checks(judgement)
 
 
 def _batch(
     name: str, rows: dict[tuple[str, int], dict[int, tuple[str, EvalSummary | None]]]
-) -> Batch:
+) -> RecordedBatch:
     turns = range(max(max(row) for row in rows.values()) + 1)
     empty = (None, None)
-    return Batch(
+    return RecordedBatch(
         name=name,
         trajectories=tuple(rows),
         asks=tuple(tuple(row.get(t, empty)[0] for t in turns) for row in rows.values()),
-        said=tuple(tuple(row.get(t, empty)[1] for t in turns) for row in rows.values()),
+        judgements=tuple(tuple(row.get(t, empty)[1] for t in turns) for row in rows.values()),
     )
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A batch under a preset, all of shape (B, T)."""
+    """A batch under one preset; tensors are (B, T)."""
 
-    batch: Batch
+    batch: RecordedBatch
     preset: Preset
     turns: Turns
     estimate: TurnEstimate
 
-    @property
-    def learned(self) -> torch.Tensor:
-        """Turns in the loss, but for mismatch rejection, bool."""
-        return self.estimate.advantages.known & self.estimate.profiled & self.turns.present
 
-
-def replay(batch: Batch, preset: Preset, seed: int = 0) -> Replayed:
-    """Return what a preset makes of a batch.
+def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
+    """Return the estimate of a preset for a batch, whose sizes replace those of the preset.
 
     Args:
-        batch: of `read_batches`.
-        preset: which estimator; how many prompts, rollouts and turns there are is the batch's.
+        batch: from `read_batches`.
+        preset: the estimator.
         seed: of the run, for PRS.
     """
-    preset = _sized(preset, batch)
-    judged = [
-        [item if item is not None and item.verdict != "unjudged" else None for item in row]
-        for row in batch.said
-    ]
-
-    def of(field: str) -> Masked:
-        return masked([[getattr(item, field) if item else None for item in row] for row in judged])
-
-    section = preset.reward
-    right = [[None if i is None else float(i.verdict == "correct") for i in row] for row in judged]
-    paid = rewards(
-        masked(right),
-        of("speedup" if section.speedup_estimate == "estimate" else "low"),
-        of("coverage"),
-        weights=(section.correct, section.speed, section.coverage),
-        max_speedup=section.max_speedup,
-    )
-    groups = {name: n for n, name in enumerate(dict.fromkeys(g for g, _ in batch.trajectories))}
-    turns = Turns(
-        prompts=torch.tensor([groups[group] for group, _ in batch.trajectories]),
-        present=torch.tensor([[name is not None for name in row] for row in batch.asks]),
-        rewards=paid,
-        eligible=torch.tensor([[item == 1.0 for item in row] for row in right]),
-        coverage=of("coverage"),
-        draws=uniforms(seed, batch.trajectories, len(batch.asks[0])),
-    )
-    return Replayed(batch, preset, turns, estimate_turns(turns, preset))
-
-
-def _sized(preset: Preset, batch: Batch) -> Preset:
-    """Return a preset for batches of this size, which its filters ask for."""
     sizes = Counter(group for group, _ in batch.trajectories)
     changes = {
         "prompts": len(sizes),
         "rollouts": max(sizes.values()),
         "turns": len(batch.asks[0]),
     }
-    return preset.model_copy(update={"sampling": preset.sampling.model_copy(update=changes)})
+    sampling = preset.sampling.model_copy(update=changes)
+    preset = preset.model_copy(update={"sampling": sampling})
+    present = [[name is not None for name in row] for row in batch.asks]
+    verdicts = [[judged(item) for item in row] for row in batch.judgements]
+    turns = turns_from(batch.trajectories, present, verdicts, preset, seed)
+    return Replayed(batch, preset, turns, estimate_turns(turns, preset))
 
 
-def figures(parts: Iterable[Replayed], turn: int | None = None) -> Row:
-    """Return what becomes of turns: counts, means, and shares that are kept.
+def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
+    """Return counts, means and shares over turns; a mean without a known value is `None`.
+
+    `kept_profiling` is the share that PRS keeps of the correct turns with a coverage. `learned` is
+    the share of present turns that are in the loss before mismatch rejection.
 
     Args:
         parts: batches under one preset.
-        turn: of this number alone; `None`: of all.
-
-    Returns:
-        Means are over what is known, `None` where nothing is; `kept_profiling` is the share of
-        correct turns with a coverage that PRS keeps, `learned` the share of present turns that are
-        in the loss before mismatch rejection.
+        turn: only turns of this number; default: all.
     """
-    rows = [_columns(part, turn) for part in parts]
-    columns = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
-    present, judged = columns["present"], columns["judged"]
-    measured_ = columns["eligible"] & columns["covered"]
+    chosen = slice(None) if turn is None else slice(turn, turn + 1)
+
+    def column(values: Callable[[Turns, TurnEstimate], torch.Tensor]) -> torch.Tensor:
+        found = [values(part.turns, part.estimate)[:, chosen].flatten() for part in parts]
+        return torch.cat(found)
+
+    present = column(lambda turns, _: turns.present)
+    judged = column(lambda turns, _: turns.rewards.known)
+    eligible = column(lambda turns, _: turns.eligible)
+    covered = column(lambda turns, _: turns.coverage.known)
+    advantages = column(lambda _, made: made.advantages.values)
+    has_advantage = column(lambda _, made: made.advantages.known)
+    returns = column(lambda _, made: made.returns.values)
+    squared = _mean(advantages**2, has_advantage)
     return {
         "turns": int(present.sum()),
         "unjudged": int((present & ~judged).sum()),
-        "correct": _share(columns["eligible"], judged),
-        "reward": _mean(columns["reward"], judged),
-        "return": _mean(columns["return"], columns["has_return"]),
-        "advantage": _mean(columns["advantage"], columns["has_advantage"]),
-        "advantage_rms": _mean(columns["advantage"] ** 2, columns["has_advantage"], root=True),
-        "filtered": _share(columns["filtered"], present),
-        "kept_profiling": _share(columns["profiled"], measured_),
-        "learned": _share(columns["learned"], present),
+        "correct": _share(eligible, judged),
+        "reward": _mean(column(lambda turns, _: turns.rewards.values), judged),
+        "return": _mean(returns, column(lambda _, made: made.returns.known)),
+        "advantage": _mean(advantages, has_advantage),
+        "advantage_rms": None if squared is None else squared**0.5,
+        "filtered": _share(column(lambda _, made: made.filtered), present),
+        "kept_profiling": _share(column(lambda _, made: made.profiled), eligible & covered),
+        "learned": _share(column(lambda _, made: made.learned), present),
     }
 
 
-def _columns(part: Replayed, turn: int | None) -> dict[str, torch.Tensor]:
-    turns, made = part.turns, part.estimate
-    found = {
-        "present": turns.present,
-        "judged": turns.rewards.known,
-        "eligible": turns.eligible,
-        "covered": turns.coverage.known,
-        "reward": turns.rewards.values,
-        "return": made.returns.values,
-        "has_return": made.returns.known,
-        "advantage": made.advantages.values,
-        "has_advantage": made.advantages.known,
-        "filtered": made.filtered,
-        "profiled": made.profiled,
-        "learned": part.learned,
-    }
-    if turn is None:
-        return {name: values.flatten() for name, values in found.items()}
-    return {name: values[:, turn : turn + 1].flatten() for name, values in found.items()}
-
-
-def _mean(values: torch.Tensor, known: torch.Tensor, *, root: bool = False) -> float | None:
-    if not bool(known.any()):
-        return None
-    mean = float(values[known].to(torch.float64).mean())
-    return mean**0.5 if root else mean
+def _mean(values: torch.Tensor, known: torch.Tensor) -> float | None:
+    return float(values[known].to(torch.float64).mean()) if bool(known.any()) else None
 
 
 def _share(chosen: torch.Tensor, among: torch.Tensor) -> float | None:
@@ -258,43 +221,39 @@ def _share(chosen: torch.Tensor, among: torch.Tensor) -> float | None:
 
 
 def masks(part: Replayed) -> list[Row]:
-    """Return of each turn that is there what the estimator makes of it, and why it is left out."""
-    turns, made, chosen = part.turns, part.estimate, part.preset.profiling
-    chances = keep_chance(
-        torch.where(turns.coverage.known, turns.coverage.values, 0.0), **chosen.model_dump()
-    )
+    """Return the estimate of each present turn, and the reason if the loss leaves it out."""
+    turns, made = part.turns, part.estimate
+    tables = {
+        "reward": listed(turns.rewards),
+        "return": listed(made.returns),
+        "advantage": listed(made.advantages),
+        "coverage": listed(turns.coverage),
+    }
+    chances = keep_chance(zero_filled(turns.coverage), **part.preset.profiling.model_dump())
+    sampled = Masked(chances, turns.eligible & turns.coverage.known)
+    tables |= {"chance": listed(sampled), "draw": listed(Masked(turns.uniforms, sampled.known))}
     found: list[Row] = []
     for b, (group, rollout) in enumerate(part.batch.trajectories):
         for t, name in enumerate(part.batch.asks[b]):
             if name is None:
                 continue
-            said = part.batch.said[b][t]
-            drawn = bool(turns.eligible[b, t] & turns.coverage.known[b, t])
+            judgement = part.batch.judgements[b][t]
             found.append(
                 {
                     "ask": name,
                     "group": group,
                     "rollout": rollout,
                     "turn": t,
-                    "verdict": said.verdict if said is not None else "unjudged",
-                    "reward": _at(turns.rewards, b, t),
-                    "return": _at(made.returns, b, t),
-                    "advantage": _at(made.advantages, b, t),
-                    "coverage": _at(turns.coverage, b, t),
-                    "chance": float(chances[b, t]) if drawn else None,
-                    "draw": float(turns.draws[b, t]) if drawn else None,
+                    "verdict": judgement.verdict if judgement is not None else "unjudged",
+                    **{field: rows[b][t] for field, rows in tables.items()},
                     "out": _reason(part, b, t),
                 }
             )
     return found
 
 
-def _at(table: Masked, b: int, t: int) -> float | None:
-    return float(table.values[b, t]) if bool(table.known[b, t]) else None
-
-
 def _reason(part: Replayed, b: int, t: int) -> str:
-    """Say why a turn is not in the loss; empty where it is."""
+    """Return why a turn is not in the loss; empty if it is."""
     made = part.estimate
     if not bool(part.turns.rewards.known[b, t]):
         return "unjudged"

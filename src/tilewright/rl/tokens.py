@@ -1,7 +1,7 @@
-"""What a sampler saw and wrote, as token ids, in files beside the event log.
+"""The token ids that a sampler read and wrote, in files next to the event log.
 
-Rows are made of these ids alone. Text that is tokenised again may give other ids, and then the
-gradient is that of something that nobody sampled.
+Rows of the training hold these ids. Text that is tokenised again may give other ids, and a
+gradient for tokens that nothing sampled.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import torch
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.policies.base import Message
+from tilewright.rl.presets import SamplingSection
 
-__all__ = ["Sample", "Sampler", "Sampling", "read_samples", "write_samples"]
+__all__ = ["Sample", "Sampler", "read_samples", "write_samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,46 +27,34 @@ class Sample:
     """One reply, in tokens."""
 
     prompt: tuple[int, ...]
-    """What the model saw."""
+    """Tokens that the model read."""
     reply: tuple[int, ...]
-    """What it wrote, the end of the reply included."""
+    """Tokens that the model wrote, with the end token."""
     logprobs: tuple[float, ...]
-    """The sampler's, of each of them; natural logarithms."""
+    """The sampler's natural log-probability of each token of the reply."""
     finish: str
     """`stop` or `length`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How replies are drawn, all of it said: a model's own defaults would cut the distribution."""
-
-    temperature: float
-    top_k: int
-    top_p: float
-    context_tokens: int
-    """Prompt and reply together."""
-    reply_tokens: int
-
-
 class Sampler(Protocol):
-    """An engine's sampler, with the weights of now."""
+    """An engine's sampler, with the current weights."""
 
     name: str
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of a prompt, as the model is shown it."""
+        """Return the token ids of a prompt, with its chat template."""
 
     def decode(self, reply: Sequence[int]) -> str:
         """Return the text of a reply."""
 
     def sample(
-        self, prompts: Sequence[Sequence[int]], seed: str, sampling: Sampling
+        self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
     ) -> list[Sample]:
-        """Return a reply to each prompt: the same ones for the same prompts, weights and seed."""
+        """Return a reply to each prompt, which depends on prompts, weights and seed alone."""
 
 
 def write_samples(path: Path, samples: dict[str, Sample]) -> None:
-    """Write samples by the id of their ask: the whole file or nothing of it.
+    """Write samples by the id of their request: the whole file or nothing.
 
     Raises:
         ConfigError: the disk is full, or the folder is gone.
@@ -95,7 +84,7 @@ def write_samples(path: Path, samples: dict[str, Sample]) -> None:
 
 
 def read_samples(path: Path) -> dict[str, Sample]:
-    """Return what was written, by the id of its ask.
+    """Return the samples in a file, by the id of their request.
 
     Raises:
         RecordError: it cannot be read.
@@ -105,19 +94,18 @@ def read_samples(path: Path) -> dict[str, Sample]:
     try:
         with safe_open(path, framework="pt") as file:
             names = file.metadata() or {}
-            tensors = {name: file.get_tensor(name).tolist() for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         asks, finish = json.loads(names["asks"]), json.loads(names["finish"])
-        lengths = tensors["lengths"]
-    except Exception as error:
-        # The package has an exception of its own for each way in which a file is damaged.
-        raise RecordError(f"{path}: no samples can be read: {error}") from error
-    found, at_prompt, at_reply = {}, 0, 0
-    for ask, end, (prompt, reply) in zip(asks, finish, lengths, strict=True):
-        found[ask] = Sample(
-            tuple(tensors["prompt"][at_prompt : at_prompt + prompt]),
-            tuple(tensors["reply"][at_reply : at_reply + reply]),
-            tuple(tensors["logprobs"][at_reply : at_reply + reply]),
-            end,
+        prompts, replies = tensors["lengths"].T.tolist()
+        parts = (
+            tensors["prompt"].split(prompts),
+            tensors["reply"].split(replies),
+            tensors["logprobs"].split(replies),
         )
-        at_prompt, at_reply = at_prompt + prompt, at_reply + reply
-    return found
+    except Exception as error:
+        # The package raises a different exception for each kind of damage.
+        raise RecordError(f"{path}: no samples can be read: {error}") from error
+    return {
+        ask: Sample(tuple(prompt.tolist()), tuple(reply.tolist()), tuple(logprobs.tolist()), end)
+        for ask, end, prompt, reply, logprobs in zip(asks, finish, *parts, strict=True)
+    }

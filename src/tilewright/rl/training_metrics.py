@@ -1,124 +1,125 @@
-"""The health of a training, step by step: figures for the event log. Nothing here decides."""
+"""The metrics of a training, step by step, for the event log. No decision depends on them."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from tilewright.records.events import Turn
-from tilewright.rl.estimator import Rows, TurnEstimate, Turns
-from tilewright.rl.masked_tensors import Masked
+from tilewright.records.events import EvalSummary, Turn
+from tilewright.rl.estimator import LossRows, TurnEstimate, Turns
+from tilewright.rl.masked_tensors import Masked, listed
 from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios
 from tilewright.rl.presets import Preset
-from tilewright.rl.rollouts import RolloutBatch, is_unjudged
+from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.training_config import HealthSection
-from tilewright.rl.training_rows import reward_of
+from tilewright.rl.training_rows import rewards_of
 from tilewright.scoring.metrics import Score, fast_p, pass_at_k
 from tilewright.scoring.summary import score_of
 
-__all__ = ["Learned", "Watch", "figures_of", "line_of", "reward_noise", "scored"]
+__all__ = [
+    "TrainedStep",
+    "metrics_line",
+    "reward_noise",
+    "step_metrics",
+    "unjudged_warning",
+    "verdict_metrics",
+]
 
-Figures = dict[str, float | None]
-FASTER = (1.0, 1.2, 1.5, 2.0)
-"""Thresholds of Dr. Kernel's tables."""
-PASS_AT = (1, 4, 16)
-"""As many of them as a group has rollouts."""
+Values = dict[str, float | None]
+FAST_THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
+"""Speed-ups p of the metric fast@p: those of Dr. Kernel's tables."""
+PASS_COUNTS = (1, 4, 16)
+"""Numbers k of the metric pass@k, as far as a group has so many rollouts."""
 SHOWN = ("reward", "correct", "fast@1.2", "kept_mismatch", "kept_profiling", "entropy", "kl")
 
 
-class Learned(Protocol):
-    """What a step was made of, as an engine leaves it."""
+@dataclass(frozen=True)
+class TrainedStep:
+    """The data of one step, as an engine leaves them."""
 
-    @property
-    def played(self) -> RolloutBatch:
-        """The batch."""
-
-    @property
-    def turns(self) -> Turns:
-        """Its verdicts."""
-
-    @property
-    def estimate(self) -> TurnEstimate:
-        """What follows from them."""
-
-    @property
-    def rows(self) -> Rows:
-        """What is in the loss."""
-
-    @property
-    def before(self) -> Tensor:
-        """The trainer's log-probabilities before the step, (B, T, L)."""
-
-    @property
-    def sampler(self) -> Tensor:
-        """The sampler's, (B, T, L)."""
-
-    @property
-    def generated(self) -> Tensor:
-        """Bool (B, T, L)."""
+    played: RolloutBatch
+    turns: Turns
+    estimate: TurnEstimate
+    rows: LossRows
+    before: Tensor
+    """The trainer's log-probabilities before the step, float32 (B, T, L)."""
+    sampler: Tensor
+    """The sampler's, float32 (B, T, L)."""
+    generated: Tensor
+    """Tokens that the sampler wrote, bool (B, T, L)."""
+    entropy: float
+    """Mean over all generated tokens, in nats."""
+    divergence: float | None
+    """Divergence from the initial model, a mean over generated tokens, in nats."""
+    seconds: dict[str, float]
+    """Duration of each part of the step."""
 
 
-def figures_of(learned: Learned, preset: Preset) -> Figures:
-    """Return what there is to say of a step, but for what the engine alone knows.
+def step_metrics(step: TrainedStep, preset: Preset) -> Values:
+    """Return the metrics of a step, without those that only the engine knows.
 
     Shares are of 1; log-probabilities are natural; rewards and advantages have no unit.
     """
     return {
-        **scored(learned.played, preset),
-        **_kept(learned),
-        **_advantages(learned.estimate.advantages),
-        **_mismatch(learned),
+        **verdict_metrics(step.played, preset),
+        **_kept(step),
+        **_advantages(step.estimate.advantages),
+        **_mismatch(step),
     }
 
 
-def scored(played: RolloutBatch, preset: Preset) -> Figures:
-    """Return what the verdicts of a batch come to, over all turns and turn by turn."""
+def verdict_metrics(played: RolloutBatch, preset: Preset) -> Values:
+    """Return the metrics of the verdicts of a batch, over all turns and for each turn."""
     turns = [turn for row in played.turns for turn in row if turn is not None]
-    judged = [turn for turn in turns if not is_unjudged(turn)]
-    rewards = [reward_of(turn.judgements[0], preset.reward) for turn in judged]
-    coverage = [c for turn in judged if (c := turn.judgements[0].coverage) is not None]
+    judged = [turn for turn in turns if verdict_of(turn) is not None]
+    table = [[verdict_of(turn) for turn in row] for row in played.turns]
+    verdicts = [item for row in table for item in row if item is not None]
+    rewards = listed(rewards_of(table, preset.reward))
     sources = [turn.source for turn in turns if turn.source]
-    found: Figures = {
+    replies = [turn.reply for turn in turns if turn.reply is not None]
+    places = sum(len(row) for row in played.turns)
+    rejected = [item for item in verdicts if item.verdict == "rejected"]
+    codes = Counter(code for item in rejected for code in set(item.findings))
+    found: Values = {
         "turns": float(len(turns)),
-        "absent": _share(sum(row.count(None) for row in played.turns), _places(played)),
+        "absent": _share(places - len(turns), places),
         "unjudged": _share(len(turns) - len(judged), len(turns)),
-        "reward": _mean([value for value in rewards if value is not None]),
-        "coverage": _mean(coverage),
+        "reward": _mean([value for row in rewards for value in row]),
+        "coverage": _mean([item.coverage for item in verdicts]),
         "unique": _share(len(set(sources)), len(sources)),
-        "reply_tokens": _mean([t.reply.reply_tokens for t in turns if t.reply is not None]),
-        "cut_off": _share(
-            sum(t.reply is not None and t.reply.finish == "length" for t in turns), len(turns)
-        ),
+        "reply_tokens": _mean([reply.reply_tokens for reply in replies]),
+        "cut_off": _share(sum(reply.finish == "length" for reply in replies), len(turns)),
         "reward_noise": reward_noise(judged, preset),
-        **_rates(judged, ""),
-        **_hacks(judged),
+        **_rates(verdicts, ""),
+        "rejected": _share(len(rejected), len(judged)),
+        **{f"rejected/{code}": count / len(judged) for code, count in codes.items()},
     }
     for number in range(len(played.turns[0])):
-        column = [row[number] for row in played.turns]
-        here = [turn for turn in column if turn is not None and not is_unjudged(turn)]
-        found |= _rates(here, f"turn{number + 1}/")
-        found[f"turn{number + 1}/reward"] = _mean(
-            [r for t in here if (r := reward_of(t.judgements[0], preset.reward)) is not None]
-        )
-        found |= _passed(played, number)
+        column = [row[number] for row in table]
+        prefix = f"turn{number + 1}/"
+        found |= _rates([item for item in column if item is not None], prefix)
+        found[f"{prefix}reward"] = _mean([row[number] for row in rewards])
+        found |= _pass_rates([item.group for item in played.trajectories], column, prefix)
     return found
 
 
 def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
     """Return the standard deviation of the reward of one program, pooled over programs.
 
-    Of correct programs that were judged more than once; `None` where there is none.
+    It covers correct programs that were judged more than once; `None`: there is none.
     """
+    verdicts = [verdict_of(turn) for turn in turns]
     by_source: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for turn in turns:
-        reward = reward_of(turn.judgements[0], preset.reward)
-        if reward is not None and turn.judgements[0].verdict == "correct":
+    for turn, verdict, reward in zip(
+        turns, verdicts, listed(rewards_of([verdicts], preset.reward))[0], strict=True
+    ):
+        if verdict is not None and reward is not None and verdict.verdict == "correct":
             by_source[turn.ask.problem, turn.source].append(reward)
     several = [values for values in by_source.values() if len(values) > 1]
     if not several:
@@ -127,67 +128,64 @@ def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
     return math.sqrt(squares / sum(len(values) - 1 for values in several))
 
 
-def line_of(figures: Figures) -> str:
-    """Return the figures that a line of progress has room for."""
-    parts = []
-    for name in SHOWN:
-        value = figures.get(name)
-        if value is not None:
-            parts.append(f"{name} {value:.3g}")
-    return ", ".join(parts)
+def metrics_line(metrics: Values) -> str:
+    """Return the metrics that a line of progress shows."""
+    shown = [(name, metrics.get(name)) for name in SHOWN]
+    return ", ".join(f"{name} {value:.3g}" for name, value in shown if value is not None)
 
 
-def _rates(turns: Sequence[Turn], prefix: str) -> Figures:
-    scores = [s for turn in turns if (s := score_of(turn.judgements[0])) is not None]
-    found: Figures = {f"{prefix}correct": _share(sum(s.ok for s in scores), len(scores))}
-    for p in FASTER:
+def unjudged_warning(metrics: Values, section: HealthSection) -> str:
+    """Return a warning if too many turns of a step are unjudged, else an empty text."""
+    unjudged = metrics["unjudged"] or 0.0
+    if unjudged <= section.warn_unjudged:
+        return ""
+    return (
+        f"{unjudged:.1%} of the turns could not be judged; those are not missing at random, and "
+        f"above {section.stop_unjudged:.0%} the run stops"
+    )
+
+
+def _rates(verdicts: Sequence[EvalSummary], prefix: str) -> Values:
+    scores = [score for item in verdicts if (score := score_of(item)) is not None]
+    found: Values = {f"{prefix}correct": _share(sum(s.ok for s in scores), len(scores))}
+    for p in FAST_THRESHOLDS:
         found[f"{prefix}fast@{p:g}"] = fast_p(scores, p) if scores else None
     return found
 
 
-def _passed(played: RolloutBatch, number: int) -> Figures:
-    """Return pass@k of one turn, a mean over groups; groups of fewer than k judged are left out."""
-    groups: dict[str, list[Score]] = defaultdict(list)
-    for item, row in zip(played.trajectories, played.turns, strict=True):
-        turn = row[number]
-        score = score_of(turn.judgements[0]) if turn is not None and turn.judgements else None
+def _pass_rates(groups: list[str], column: list[EvalSummary | None], prefix: str) -> Values:
+    """Return pass@k of one turn, a mean over the groups with at least k verdicts."""
+    by_group: dict[str, list[Score]] = defaultdict(list)
+    for group, verdict in zip(groups, column, strict=True):
+        score = score_of(verdict) if verdict is not None else None
         if score is not None:
-            groups[item.group].append(score)
-    found: Figures = {}
-    for k in PASS_AT:
-        rates = [pass_at_k(len(g), sum(s.ok for s in g), k) for g in groups.values() if len(g) >= k]
+            by_group[group].append(score)
+    found: Values = {}
+    for k in PASS_COUNTS:
+        rates = [
+            pass_at_k(len(g), sum(s.ok for s in g), k) for g in by_group.values() if len(g) >= k
+        ]
         if rates:
-            found[f"turn{number + 1}/pass@{k}"] = statistics.fmean(rates)
+            found[f"{prefix}pass@{k}"] = statistics.fmean(rates)
     return found
 
 
-def _hacks(judged: Sequence[Turn]) -> Figures:
-    """Return the share of rejected turns, and by the finding that rejected them."""
-    rejected = [turn for turn in judged if turn.judgements[0].verdict == "rejected"]
-    kinds = Counter(code for turn in rejected for code in set(turn.judgements[0].findings))
-    found: Figures = {"rejected": _share(len(rejected), len(judged))}
-    return found | {f"rejected/{kind}": count / len(judged) for kind, count in kinds.items()}
-
-
-def _kept(learned: Learned) -> Figures:
-    present = learned.turns.present
-    mismatch, whole = learned.rows.mismatch, int(present.sum())
-    written, left = int(mismatch.written.sum()), int(mismatch.left.sum())
-    eligible = learned.turns.eligible & present
-    profiled = learned.estimate.profiled & eligible
-    trained = learned.rows.weights > 0
+def _kept(step: TrainedStep) -> Values:
+    present, estimate, mismatch = step.turns.present, step.estimate, step.rows.mismatch
+    whole = int(present.sum())
+    eligible = step.turns.eligible & present
     return {
-        "kept_mismatch": _share(left, written),
+        "kept_mismatch": _share(int(mismatch.left.sum()), int(mismatch.written.sum())),
         "vetoed": _share(int(mismatch.vetoed.sum()), whole),
-        "kept_profiling": _share(int(profiled.sum()), int(eligible.sum())),
-        "filtered": _share(int(learned.estimate.filtered.sum()), whole),
-        "without_return": _share(int((present & ~learned.estimate.returns.known).sum()), whole),
-        "trained": _share(int(trained.sum()), whole),
-        "trained_tokens": float(learned.rows.tokens.sum()),
+        "kept_profiling": _share(int((estimate.profiled & eligible).sum()), int(eligible.sum())),
+        "filtered": _share(int(estimate.filtered.sum()), whole),
+        "without_return": _share(int((present & ~estimate.returns.known).sum()), whole),
+        "trained": _share(int((step.rows.weights > 0).sum()), whole),
+        "trained_tokens": float(step.rows.tokens.sum()),
     }
 
 
-def _advantages(advantages: Masked) -> Figures:
+def _advantages(advantages: Masked) -> Values:
     known = advantages.values[advantages.known]
     if not len(known):
         return {"advantage/mean": None}
@@ -200,13 +198,13 @@ def _advantages(advantages: Masked) -> Figures:
     }
 
 
-def _mismatch(learned: Learned) -> Figures:
+def _mismatch(step: TrainedStep) -> Values:
     """Compare the sampler's log-probabilities with the trainer's, token by token."""
-    wrote = learned.generated
-    logs = (learned.before.double() - learned.sampler.double())[wrote]
-    whole = mean_log_ratios(ratios(learned.before, learned.sampler, wrote), level="trajectory")
+    logs = (step.before.double() - step.sampler.double())[step.generated]
+    statistics_of_turns = ratios(step.before, step.sampler, step.generated)
+    whole = mean_log_ratios(statistics_of_turns, level="trajectory")
     return {
-        # What the bounds of Dr. Kernel would keep, whatever those of this run are.
+        # The bounds of Dr. Kernel, whatever those of this run are.
         "mismatch/within_0.001": float((whole.values[whole.known].abs() <= 1e-3).double().mean()),
         "mismatch/mean_log": float(logs.mean()),
         "mismatch/most_log": float(logs.abs().max()),
@@ -214,33 +212,10 @@ def _mismatch(learned: Learned) -> Figures:
     }
 
 
-def _places(played: RolloutBatch) -> int:
-    return sum(len(row) for row in played.turns)
-
-
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values) if values else None
-
-
-class Watch:
-    """Puts the figures of steps together, and warns. Lifetime: one sitting."""
-
-    def __init__(self, section: HealthSection, preset: Preset, warn: Callable[[str], None]) -> None:
-        self._section = section
-        self._preset = preset
-        self._warn = warn
-
-    def figures(self, learned: Learned, measured: Figures) -> Figures:
-        """Return all figures of a step, those included that the engine measured."""
-        found = figures_of(learned, self._preset) | measured
-        unjudged = found["unjudged"] or 0.0
-        if unjudged > self._section.warn_unjudged:
-            self._warn(
-                f"{unjudged:.1%} of the turns could not be judged; those are not missing at "
-                f"random, and above {self._section.stop_unjudged:.0%} the run stops"
-            )
-        return found
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None

@@ -1,11 +1,11 @@
-"""From a rollout batch to what an engine trains on: one row for each turn.
+"""From a rollout batch to the rows that an engine trains on: one row for each turn.
 
-Who is compared with whom is a number in each row, never its position; rows may be sorted and cut
-into pieces as suits the machine.
+Each row carries the number of its group, so an engine may sort rows and cut them into pieces.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,19 +14,22 @@ from torch import Tensor
 
 from tilewright.errors import RecordError
 from tilewright.records.events import EvalSummary
-from tilewright.rl.coverage_sampling import uniforms
+from tilewright.rl.coverage_sampling import rewards, uniforms
 from tilewright.rl.estimator import Turns
-from tilewright.rl.masked_tensors import masked
+from tilewright.rl.masked_tensors import Masked, masked
 from tilewright.rl.presets import Preset, RewardSection
-from tilewright.rl.rollouts import RolloutBatch, is_unjudged
+from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import Sample
 
-__all__ = ["Row", "pieces", "reward_of", "rows_of", "table", "turns_of"]
+__all__ = ["TrainingRow", "pieces", "rewards_of", "rows_of", "table", "turns_from", "turns_of"]
+
+Verdicts = Sequence[Sequence[EvalSummary | None]]
+"""(B, T), `None` for an absent or unjudged turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One turn: the tokens that the sampler saw and wrote."""
+class TrainingRow:
+    """One turn: the tokens that the sampler read and wrote."""
 
     trajectory: int
     turn: int
@@ -38,45 +41,70 @@ class Row:
         return len(self.sample.prompt) + len(self.sample.reply)
 
 
-def reward_of(said: EvalSummary, section: RewardSection) -> float | None:
-    """Return C (a + b min(s, most) + c PR); `None` where nothing was judged.
+def rewards_of(verdicts: Verdicts, section: RewardSection) -> Masked:
+    """Return the reward of each verdict, float64 (B, T), known where there is a verdict.
 
     Dr. Kernel, arXiv 2602.05885, equations 1 and 8, with the weights of a preset.
     """
-    if said.verdict == "unjudged":
-        return None
-    if said.verdict != "correct":
-        return 0.0
-    found = said.speedup if section.speedup_estimate == "estimate" else said.low
-    speed = min(max(found or 0.0, 0.0), section.max_speedup)
-    return section.correct + section.speed * speed + section.coverage * (said.coverage or 0.0)
 
+    def column(name: str) -> Masked:
+        return masked([[getattr(item, name) if item else None for item in row] for row in verdicts])
 
-def turns_of(played: RolloutBatch, preset: Preset, seed: int) -> Turns:
-    """Return what the estimator wants to know of a batch, (B, T)."""
-    groups = {name: n for n, name in enumerate(dict.fromkeys(t.group for t in played.trajectories))}
-    said = [
-        [turn.judgements[0] if turn is not None and not is_unjudged(turn) else None for turn in row]
-        for row in played.turns
-    ]
-    count = len(said[0])
-    return Turns(
-        prompts=torch.tensor([groups[item.group] for item in played.trajectories]),
-        present=torch.tensor([[turn is not None for turn in row] for row in played.turns]),
-        rewards=masked(
-            [[reward_of(item, preset.reward) if item else None for item in row] for row in said]
-        ),
-        eligible=torch.tensor([[bool(i and i.verdict == "correct") for i in row] for row in said]),
-        coverage=masked([[item.coverage if item else None for item in row] for row in said]),
-        draws=uniforms(seed, [(t.group, t.rollout) for t in played.trajectories], count),
+    correct = [[float(i.verdict == "correct") if i else None for i in row] for row in verdicts]
+    return rewards(
+        masked(correct),
+        column("speedup" if section.speedup_estimate == "estimate" else "low"),
+        column("coverage"),
+        weights=(section.correct, section.speed, section.coverage),
+        max_speedup=section.max_speedup,
     )
 
 
-def rows_of(played: RolloutBatch) -> list[Row]:
-    """Return the rows of a batch, those of turns without room left out.
+def turns_from(
+    trajectories: Sequence[tuple[str, int]],
+    present: Sequence[Sequence[bool]],
+    verdicts: Verdicts,
+    preset: Preset,
+    seed: int,
+) -> Turns:
+    """Return the input of the estimator for B trajectories of T turns.
+
+    Args:
+        trajectories: group and rollout of each.
+        present: (B, T), the turns that exist.
+        verdicts: (B, T).
+        preset: which estimator.
+        seed: of the run, for PRS.
+    """
+    groups = {name: n for n, name in enumerate(dict.fromkeys(group for group, _ in trajectories))}
+    return Turns(
+        prompts=torch.tensor([groups[group] for group, _ in trajectories]),
+        present=torch.tensor(present),
+        rewards=rewards_of(verdicts, preset.reward),
+        eligible=torch.tensor(
+            [[bool(i and i.verdict == "correct") for i in row] for row in verdicts]
+        ),
+        coverage=masked([[item.coverage if item else None for item in row] for row in verdicts]),
+        uniforms=uniforms(seed, trajectories, len(verdicts[0])),
+    )
+
+
+def turns_of(played: RolloutBatch, preset: Preset, seed: int) -> Turns:
+    """Return the input of the estimator for a batch, (B, T)."""
+    return turns_from(
+        [(item.group, item.rollout) for item in played.trajectories],
+        [[turn is not None for turn in row] for row in played.turns],
+        [[verdict_of(turn) for turn in row] for row in played.turns],
+        preset,
+        seed,
+    )
+
+
+def rows_of(played: RolloutBatch) -> list[TrainingRow]:
+    """Return the rows of a batch, one for each present turn.
 
     Raises:
-        RecordError: a turn was told of which nothing was sampled.
+        RecordError: a judged turn has no sampled tokens.
     """
     found = []
     for number, (turns, samples) in enumerate(zip(played.turns, played.samples, strict=True)):
@@ -84,13 +112,13 @@ def rows_of(played: RolloutBatch) -> list[Row]:
             if turn is None:
                 continue
             if sample is None or not sample.reply:
-                raise RecordError(f"{turn.ask.id}: its tokens are not among what was sampled")
-            found.append(Row(number, place, sample))
+                raise RecordError(f"{turn.ask.id}: its tokens are not among the samples")
+            found.append(TrainingRow(number, place, sample))
     return found
 
 
-def table(rows: Sequence[Row], values: Sequence[Tensor], shape: tuple[int, int]) -> Tensor:
-    """Return values of rows in their places, (B, T, L), 0 where there is none.
+def table(rows: Sequence[TrainingRow], values: Sequence[Tensor], shape: tuple[int, int]) -> Tensor:
+    """Return the values of rows in their places, (B, T, L), and 0 elsewhere.
 
     Args:
         rows: R of them.
@@ -105,16 +133,14 @@ def table(rows: Sequence[Row], values: Sequence[Tensor], shape: tuple[int, int])
 
 
 def pieces(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Cut rows into at most so many pieces, so that the largest has as few tokens as can be.
+    """Return at most `most` pieces of row numbers whose largest piece has the fewest tokens.
 
-    A piece is padded to its longest row, so rows of like lengths go together.
+    A piece is padded to its longest row, so rows of similar length go together. Each row is in one
+    piece, and no piece is empty.
 
     Args:
         lengths: tokens of each row.
-        most: pieces, 1 or more.
-
-    Returns:
-        The numbers of the rows of each piece; each row is in one, none is empty.
+        most: 1 or more.
     """
     order = sorted(range(len(lengths)), key=lambda n: (-lengths[n], n))
 
@@ -129,10 +155,5 @@ def pieces(lengths: Sequence[int], most: int) -> list[list[int]]:
         return found
 
     low, high = max(lengths, default=1), sum(lengths) + len(lengths) * max(lengths, default=1)
-    while low < high:
-        middle = (low + high) // 2
-        if len(cut(middle)) <= most:
-            high = middle
-        else:
-            low = middle + 1
-    return cut(low)
+    fewest = bisect_left(range(low, high), True, key=lambda tokens: len(cut(tokens)) <= most)
+    return cut(low + fewest)

@@ -1,4 +1,4 @@
-"""A run in which a model learns, whatever the engine: its folder, its batches, its figures."""
+"""A run that trains a model with any engine: its folder, its rollout batches, its metrics."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import RunStarted, Stepped
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
-from tilewright.rl.tokens import Sampler, Sampling
+from tilewright.rl.tokens import Sampler
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import Trajectory, drawn_problems, trajectories_of
-from tilewright.rl.worlds import Seen, World, open_world
+from tilewright.rl.worlds import OnEvent, World, open_world
 
-__all__ = ["HELD_OUT", "TrainingRun"]
+__all__ = ["TrainingRun"]
 
 HELD_OUT = "held_out.jsonl"
 FIRST_SCORED = 1_000_000_000
-"""Numbers of trajectories that are scored on begin here, so that none is that of a trained one."""
+"""Number of the first trajectory on held-out problems, above those of all trained ones."""
 
 
 class TrainingRun:
-    """Plays and records what a model learns from. Lifetime: one sitting of a run.
+    """Samples and records the batches that a model learns from. Lifetime: one session of a run.
 
     Raises:
-        ConfigError: a problem is both trained on and held out, or the folder cannot be written.
+        ConfigError: a held-out problem is also a training problem, or the folder cannot be written.
         ProblemError: there is no such problem.
-        InfrastructureError: the device that judges is not here.
-        RecordError: what an earlier sitting left is damaged.
+        InfrastructureError: the device that judges is not available.
+        RecordError: files of an earlier session are damaged.
     """
 
-    def __init__(self, config: TrainConfig, folder: Path, seen: Seen) -> None:
+    def __init__(self, config: TrainConfig, folder: Path, on_event: OnEvent) -> None:
         self.config = config
         self.preset: Preset = config.estimator()
         self.folder = folder
-        self.world: World = open_world(config.world, _ruled(config), folder, seen)
+        self.world: World = open_world(config.world, _judging(config), folder, on_event)
         begun = (folder / EVENTS).exists()
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
@@ -54,50 +54,43 @@ class TrainingRun:
         )
 
     def play(self, step: int, sampler: Sampler) -> RolloutBatch:
-        """Return the rollout batch of a step, from 0, as it was or is now played.
+        """Return the rollout batch of a step, from 0, as recorded or newly sampled.
 
         Raises:
-            InfrastructureError: the judge fails; what it did judge is in the log.
+            InfrastructureError: the judge fails; the log keeps all verdicts until then.
         """
         section = self.preset.sampling
         names = [problem.id for problem in self.problems]
         drawn = drawn_problems(names, section.prompts, step, self.config.seed)
         first = step * section.prompts * section.rollouts
         trajectories = trajectories_of(f"step{step:05}", drawn, section.rollouts, first)
-        sampling = Sampling(
-            section.temperature,
-            section.top_k,
-            section.top_p,
-            section.context_tokens,
-            section.reply_tokens,
-        )
-        return self._rollouts.play(trajectories, section.turns, sampler, sampling)
+        return self._rollouts.play(trajectories, section.turns, sampler, section)
 
     def score(self, steps: int, sampler: Sampler) -> RolloutBatch | None:
-        """Play the held-out problems after so many steps; `None` where there are none."""
+        """Return a batch of the held-out problems after so many steps; `None`: there are none."""
         if not self.held_out:
             return None
         section, sampled = self.preset.evaluation, self.preset.sampling
         names = [problem.id for problem in self.held_out]
         first = FIRST_SCORED + steps * len(names) * section.samples
         trajectories = trajectories_of(f"score{steps:05}", names, section.samples, first)
-        sampling = Sampling(
-            section.temperature,
-            0,
-            section.top_p,
-            min(section.context_tokens, sampled.context_tokens),
-            sampled.reply_tokens,
-        )
+        changes = {
+            "temperature": section.temperature,
+            "top_k": 0,
+            "top_p": section.top_p,
+            "context_tokens": min(section.context_tokens, sampled.context_tokens),
+        }
+        sampling = sampled.model_copy(update=changes)
         return self._rollouts.play(trajectories, section.turns, sampler, sampling)
 
     def record(
-        self, step: int, batch: Sequence[Trajectory], figures: dict[str, float | None]
+        self, step: int, batch: Sequence[Trajectory], metrics: dict[str, float | None]
     ) -> None:
-        """Write the figures of a batch into the event log."""
-        self.log.append(Stepped(step=step, batch=batch[0].batch, figures=figures))
+        """Write the metrics of a batch into the event log."""
+        self.log.append(Stepped(step=step, batch=batch[0].batch, figures=metrics))
 
     def close(self) -> None:
-        """Let go of the world and the log."""
+        """Release the world and the log."""
         self.world.close()
         self.log.close()
 
@@ -124,11 +117,11 @@ class TrainingRun:
         )
 
 
-def _ruled(config: TrainConfig) -> Config:
+def _judging(config: TrainConfig) -> Config:
     """Return the settings of the judge, with the rule that training adds."""
     section = config.settings.eval
-    own = section.rules.require_custom_kernel or config.require_custom_kernel
-    rules = section.rules.model_copy(update={"require_custom_kernel": own})
+    required = section.rules.require_custom_kernel or config.require_custom_kernel
+    rules = section.rules.model_copy(update={"require_custom_kernel": required})
     section = section.model_copy(update={"rules": rules})
     return config.settings.model_copy(update={"eval": section})
 
@@ -145,6 +138,6 @@ def _refuse_shared(problems: Sequence[Problem], held_out: Sequence[Problem]) -> 
         other = sources.get(problem.source.text.strip())
         if other is not None:
             raise ConfigError(
-                f"data.held_out has {problem.id}, whose reference is that of {other}, which is "
-                "trained on: its score would say nothing"
+                f"data.held_out has {problem.id}, whose reference is that of {other}, which is a "
+                "training problem: a score on it would show nothing"
             )

@@ -1,8 +1,8 @@
-"""Rollout batches: which trajectories one has, and the strategy that asks for their turns.
+"""Rollout batches: the trajectories of each, and the strategy that requests their turns.
 
-A batch is played turn by turn, all trajectories together, and never stops early: whether a turn is
-asked for depends on no reward. So the prompts of a turn are all known before the first is answered,
-and what is sampled together depends on no thread and no clock.
+All trajectories of a batch advance turn by turn together, and no reward ends one early. So the
+strategy knows all prompts of a turn before the first answer, and no thread and no clock decides
+which prompts the engine samples together.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["LockstepStrategy", "Shown", "Trajectory", "drawn_problems", "trajectories_of"]
+__all__ = ["LockstepStrategy", "Trajectory", "drawn_problems", "trajectories_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +24,29 @@ class Trajectory:
     batch: str
     problem: str
     occurrence: int
-    """A prompt that a batch draws twice makes two groups."""
+    """A prompt that occurs twice in a batch makes two groups."""
     rollout: int
     sample: int
-    """Unique in the run, for reports."""
+    """Number of the trajectory, unique in the run, for reports."""
 
     @property
     def group(self) -> str:
-        """The rollouts that it is compared with: those of this batch and occurrence."""
+        """The rollouts of this batch and occurrence, whose returns the estimator compares."""
         return f"{self.batch}/{self.problem}.{self.occurrence}"
 
     def ask_id(self, turn: int) -> str:
-        """Name a turn, the same in every sitting."""
+        """Return the id of a turn's request, the same in every session."""
         return f"{self.group}#{self.rollout}.{turn}"
 
 
 def drawn_problems(problems: Sequence[str], count: int, step: int, seed: int) -> list[str]:
-    """Return the problems of a step: all are drawn in a random order, then all again.
+    """Return the problems of a step: each epoch has all problems in a new random order.
 
-    A function of its arguments alone, so that a resumed run draws the same.
+    It is a function of its arguments, so a resumed run gets the same problems.
 
     Args:
         problems: at least one.
-        count: in a step; it may be more than there are.
+        count: in a step; it may exceed the number of problems.
         step: from 0.
         seed: of the run.
     """
@@ -62,63 +62,58 @@ def drawn_problems(problems: Sequence[str], count: int, step: int, seed: int) ->
 def trajectories_of(
     batch: str, problems: Sequence[str], rollouts: int, first: int
 ) -> list[Trajectory]:
-    """Return the trajectories of a batch, those of one group side by side.
+    """Return the trajectories of a batch, those of one group together.
 
     Args:
         batch: its name.
         problems: one for each group.
         rollouts: in a group.
-        first: the number of the first trajectory in the run.
+        first: number of the first trajectory in the run.
     """
     seen: Counter[str] = Counter()
     found: list[Trajectory] = []
     for problem in problems:
-        occurrence = seen[problem]
+        for rollout in range(rollouts):
+            found.append(Trajectory(batch, problem, seen[problem], rollout, first + len(found)))
         seen[problem] += 1
-        found += [
-            Trajectory(batch, problem, occurrence, rollout, first + len(found) + rollout)
-            for rollout in range(rollouts)
-        ]
     return found
 
 
-Shown = Callable[[str, Sequence[str]], Sequence[str] | None]
-"""From a problem and the asks of earlier turns to those that a prompt has room for; `None` where
-it has room for no answer."""
+Room = Callable[[str, Sequence[str]], Sequence[str] | None]
+"""From a problem and its earlier requests to those that a prompt has room for; `None`: no room
+for an answer."""
 
 
 class LockstepStrategy:
-    """Asks for turn after turn of a batch, all trajectories together. Lifetime: one batch."""
+    """Requests one turn of all trajectories of a batch at a time. Lifetime: one batch."""
 
-    def __init__(self, trajectories: Sequence[Trajectory], turns: int, shown: Shown) -> None:
-        self._trajectories = trajectories
+    def __init__(self, trajectories: Sequence[Trajectory], turns: int, room: Room) -> None:
         self._turns = turns
-        self._shown = shown
+        self._room = room
         self._earlier: dict[Trajectory, list[str]] = {item: [] for item in trajectories}
-        self._untold: set[str] = set()
+        self._unfinished: set[str] = set()
         self._waiting: deque[Ask] = deque()
         self.levels: list[list[Ask]] = []
-        """The asks of each turn that was begun."""
+        """The requests of each turn that was begun."""
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return asks of one turn; none before all of the turn before are told."""
-        if not self._waiting and not self._untold and len(self.levels) < self._turns:
+        """Return requests of one turn; a turn begins when the turn before is finished."""
+        if not self._waiting and not self._unfinished and len(self.levels) < self._turns:
             self._begin()
         asks = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
-        self._untold |= {ask.id for ask in asks}
+        self._unfinished |= {ask.id for ask in asks}
         return asks
 
     def tell(self, turn: Turn) -> None:
-        """Note that a turn has ended."""
-        self._untold.discard(turn.ask.id)
+        """Record that a turn is finished."""
+        self._unfinished.discard(turn.ask.id)
 
     def _begin(self) -> None:
         number = len(self.levels)
         level = []
-        for item in self._trajectories:
-            earlier = self._earlier[item]
-            # Who had no room once has none later: what is shown never shrinks.
-            shown = self._shown(item.problem, earlier) if len(earlier) == number else None
+        for item, earlier in self._earlier.items():
+            # A prompt never shrinks, so a trajectory without room stays without room.
+            shown = self._room(item.problem, earlier) if len(earlier) == number else None
             if shown is None:
                 continue
             ask = Ask(

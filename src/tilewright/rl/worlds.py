@@ -1,36 +1,39 @@
-"""Where a policy's replies are judged while it learns: the evaluator, or a made-up landscape."""
+"""Worlds: where the replies of a policy are judged while it learns.
+
+The world `evaluator` runs candidates. A plug-in of `tilewright.worlds` may judge synthetic ones.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, cast
 
 from tilewright.config import Config
-from tilewright.executors.factory import device_model, open_executor
+from tilewright.executors.factory import Executor, device_model, open_executor
 from tilewright.loop.answer_evaluator import AnswerEvaluator
 from tilewright.loop.environment import AnswerJudge, Environment
-from tilewright.loop.policies.base import Message
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
-from tilewright.records.events import Ask, Reply, Turn
 from tilewright.registry import load, selected_checks
 
-__all__ = ["EVALUATOR", "NOWHERE", "Seen", "World", "open_world"]
+__all__ = ["EVALUATOR", "NO_DEVICE", "OnEvent", "World", "open_evaluator", "open_world"]
 
 EVALUATOR = "evaluator"
-NOWHERE = "none"
+NO_DEVICE = "none"
 """The device of a world that has none."""
 MAX_WORKERS = 4
-Seen = Callable[[str, dict[str, object]], None]
+"""Most supervisors on this machine, whatever the concurrency of the settings is."""
+OnEvent = Callable[[str, dict[str, object]], None]
+"""Receives the progress events of evaluations."""
 
 
 class World(AnswerJudge, Protocol):
-    """Has problems, shows them, and judges what is written for them. Lifetime: until `close`."""
+    """Offers problems, shows them, and judges replies to them. Lifetime: until `close`."""
 
     device: str
-    """The model of the device that judges; `none` for a made-up world."""
+    """Model of the device that judges; `none` in a synthetic world."""
 
     def problems(self, address: str) -> list[Problem]:
         """Return the problems at an address.
@@ -40,31 +43,20 @@ class World(AnswerJudge, Protocol):
         """
 
     def stop(self) -> None:
-        """End what is being judged."""
+        """Abort the evaluations under way."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
 
-class Judged:
-    """The evaluator, which really runs what is written. Lifetime: one run."""
+class EvaluatorWorld(Environment):
+    """The world that runs candidates with the evaluator. Lifetime: one run."""
 
-    def __init__(self, settings: Config, folder: Path, seen: Seen) -> None:
+    def __init__(self, settings: Config, folder: Path, on_event: OnEvent) -> None:
         self.device = device_model(settings, settings.eval.device)
-        self._settings = settings
-        self._executor = open_executor(settings, min(settings.loop.max_concurrency, MAX_WORKERS))
-        checks = selected_checks(settings.plugins)
-        lock = threading.Lock()
-
-        def shown(event: str, fields: dict[str, object]) -> None:
-            with lock:
-                seen(event, fields)
-
-        executor = self._executor
-        self._judge = AnswerEvaluator(
-            folder, lambda ask: executor.evaluate(ask, shown, checks=checks)
-        )
-        self._environment = Environment(settings, self._judge)
+        self._home = settings.home
+        self._executor, judge = open_evaluator(settings, folder, on_event)
+        super().__init__(settings, judge)
 
     def problems(self, address: str) -> list[Problem]:
         """Return the problems at an address.
@@ -72,44 +64,43 @@ class Judged:
         Raises:
             ProblemError: there is none.
         """
-        return find_problems(address, self._settings.home)
-
-    def prompt(
-        self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
-    ) -> tuple[Message, ...]:
-        """Return the messages that ask for an answer."""
-        return self._environment.prompt(problem, shown, instruction)
-
-    def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
-        """Judge a reply.
-
-        Raises:
-            InfrastructureError: our own side fails again and again.
-        """
-        return self._environment.evaluate_reply(ask, problem, reply, prompt)
-
-    def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
-        """Return the turn of an ask that its policy refused."""
-        return self._environment.record_refusal(ask, prompt, reason)
+        return find_problems(address, self._home)
 
     def stop(self) -> None:
-        """End what is being judged."""
+        """Abort the evaluations under way."""
         self._judge.stop()
         self._executor.kill()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release the executor."""
         self._executor.close()
 
 
-def open_world(name: str, settings: Config, folder: Path, seen: Seen) -> World:
-    """Return the world of a name; it keeps its reports in `folder`.
+def open_evaluator(
+    settings: Config, folder: Path, on_event: OnEvent = lambda *_: None
+) -> tuple[Executor, AnswerEvaluator]:
+    """Return an executor for these settings, and an evaluator that uses it for a run folder."""
+    executor = open_executor(settings, min(settings.loop.max_concurrency, MAX_WORKERS))
+    checks = selected_checks(settings.plugins)
+    lock = threading.Lock()
+
+    def serialised(event: str, fields: dict[str, object]) -> None:
+        with lock:
+            on_event(event, fields)
+
+    return executor, AnswerEvaluator(
+        folder, lambda request: executor.evaluate(request, serialised, checks=checks)
+    )
+
+
+def open_world(name: str, settings: Config, folder: Path, on_event: OnEvent) -> World:
+    """Return the world of a name, which keeps its reports in `folder`.
 
     Raises:
-        PluginError: there is none.
-        InfrastructureError: its device is not here.
+        PluginError: there is no such world.
+        InfrastructureError: its device is not available.
     """
     if name == EVALUATOR:
-        return Judged(settings, folder, seen)
+        return EvaluatorWorld(settings, folder, on_event)
     make = cast("Callable[[Config], World]", load("worlds", name, packages=settings.plugins))
     return make(settings)

@@ -105,7 +105,7 @@ def batch(rewards, coverage=None, prompts=None, eligible=None):
         rewards=table,
         eligible=table.values > 0.0 if eligible is None else eligible,
         coverage=masked(coverage or [[1.0] * len(row) for row in rewards]),
-        draws=torch.full(table.known.shape, 0.5, dtype=torch.float64),
+        uniforms=torch.full(table.known.shape, 0.5, dtype=torch.float64),
     )
 
 
@@ -215,7 +215,7 @@ def test_a_batch_without_remaining_rows_raises():
         turns.rewards,
         torch.ones_like(turns.eligible),
         turns.coverage,
-        turns.draws,
+        turns.uniforms,
     )
     with pytest.raises(RecordError, match="nothing to learn"):
         rows(turns, small(PAPER))

@@ -17,7 +17,7 @@ from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, EvalSummary, Reply, RunStarted, Turn, TurnFinished
 from tilewright.rl.coverage_sampling import uniform
 from tilewright.rl.presets import PAPER, RELEASED_CODE, TILEWRIGHT
-from tilewright.rl.replay import Place, figures, masks, place_of, read_batches, replay
+from tilewright.rl.replay import Place, masks, place_of, read_batches, replay, replay_metrics
 from tilewright.scoring.rewards import REWARDS, measured, without_checks
 
 BEGUN = RunStarted(
@@ -112,10 +112,10 @@ def test_masks_name_the_reason_of_each_excluded_turn(tmp_path):
     assert found["1.0"]["chance"] is None
     alone = {row["ask"]: row for row in masks(replay(batch, TILEWRIGHT))}
     assert alone["step00000/p.0#0.2"]["out"] == ""
-    total = figures([replay(batch, PAPER)])
+    total = replay_metrics([replay(batch, PAPER)])
     assert (total["turns"], total["unjudged"]) == (8, 1)
     assert total["correct"] == pytest.approx(6 / 7)
-    assert figures([replay(batch, PAPER)], 2)["turns"] == 2
+    assert replay_metrics([replay(batch, PAPER)], 2)["turns"] == 2
 
 
 def test_groups_are_of_a_batch_and_an_occurrence(tmp_path):

@@ -17,12 +17,20 @@ from tilewright.loop.driver import replay
 from tilewright.loop.policies.base import Message
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, EvalSummary, Reply, RequestsIssued, Turn, TurnFinished
-from tilewright.rl.presets import PAPER, PRESETS, RELEASED_CODE, TILEWRIGHT, RewardSection
-from tilewright.rl.rollouts import EventHistory, Rollouts
-from tilewright.rl.tokens import Sample, Sampling, read_samples, write_samples
+from tilewright.rl.masked_tensors import listed
+from tilewright.rl.presets import (
+    PAPER,
+    PRESETS,
+    RELEASED_CODE,
+    TILEWRIGHT,
+    RewardSection,
+    SamplingSection,
+)
+from tilewright.rl.rollouts import EventHistory, Rollouts, judged
+from tilewright.rl.tokens import Sample, read_samples, write_samples
 from tilewright.rl.training_config import load_training
-from tilewright.rl.training_metrics import line_of, reward_noise, scored
-from tilewright.rl.training_rows import pieces, reward_of, rows_of, table, turns_of
+from tilewright.rl.training_metrics import metrics_line, reward_noise, verdict_metrics
+from tilewright.rl.training_rows import pieces, rewards_of, rows_of, table, turns_of
 from tilewright.rl.training_run import TrainingRun
 from tilewright.rl.trajectories import LockstepStrategy, drawn_problems, trajectories_of
 from tilewright.scoring.rewards import REWARDS
@@ -137,7 +145,7 @@ class Typist:
 def test_a_prompt_drops_whole_oldest_turns_and_keeps_the_problem(tmp_path, context, absent, shown):
     config = toy(tmp_path)
     world, typist = SynthWorld(), Typist()
-    sampling = Sampling(1.0, 0, 1.0, context, 200)
+    sampling = SamplingSection(context_tokens=context, reply_tokens=200)
     items = trajectories_of("step00000", ["synth/0"], 4, 0)
     with EventLog(tmp_path) as log:
         rollouts = Rollouts(
@@ -164,8 +172,9 @@ def test_a_problem_without_tokens_for_a_reply_is_a_config_error(tmp_path):
             tmp_path, world, world.problems("synth"), log, EventHistory(), config=toy(tmp_path)
         )
         items = trajectories_of("step00000", ["synth/0"], 2, 0)
+        sampling = SamplingSection(context_tokens=100, reply_tokens=90)
         with pytest.raises(ConfigError, match="leaves room for a reply"):
-            rollouts.play(items, 2, Typist(), Sampling(1.0, 0, 1.0, 100, 90))
+            rollouts.play(items, 2, Typist(), sampling)
 
 
 SAMPLES = {
@@ -216,7 +225,9 @@ def test_rows_are_split_into_the_smallest_largest_micro_batch(lengths, most):
     ],
 )
 def test_the_reward_of_a_preset_is_the_rule_of_its_name(name, said):
-    assert reward_of(said, PRESETS[name].reward) == pytest.approx(REWARDS[name](said))
+    verdicts = [[judged(said)]]
+    ((reward,),) = listed(rewards_of(verdicts, PRESETS[name].reward))
+    assert reward == pytest.approx(REWARDS[name](said))
 
 
 def test_rows_carry_their_groups_and_positions():
@@ -249,7 +260,7 @@ def test_the_metrics_of_a_batch():
         [["correct", "correct"], ["failed", "rejected"], ["unjudged", None], ["correct", "failed"]],
         groups=1,
     )
-    figures = scored(batch, TILEWRIGHT)
+    figures = verdict_metrics(batch, TILEWRIGHT)
     assert figures["turns"] == 7
     assert figures["absent"] == 1 / 8
     assert figures["unjudged"] == 1 / 7
@@ -258,7 +269,7 @@ def test_the_metrics_of_a_batch():
     assert figures["turn1/correct"] == 2 / 3
     assert figures["turn1/pass@1"] == pytest.approx(2 / 3)
     assert "turn1/pass@4" not in figures, "three were judged"
-    assert "reward" in line_of(figures)
+    assert "reward" in metrics_line(figures)
 
 
 def test_reward_noise_is_that_of_one_program():

@@ -1,4 +1,4 @@
-"""Every setting of TRL on which an estimator depends, said in full: its defaults move."""
+"""Every setting of TRL that the estimator depends on, spelled out: TRL changes its defaults."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["machine_arguments", "pieces_of", "quiet", "rl_arguments"]
 
 
 def quiet(machine: MachineSection) -> None:
-    """Set up this process: its threads, and no bars beside our own progress."""
+    """Set the threads of this process, and turn off progress bars of other packages."""
     if machine.threads:
         torch.set_num_threads(machine.threads)
     transformers.utils.logging.disable_progress_bar()
     datasets.disable_progress_bars()
-    # Its old name is the one that all versions in our range know.
+    # All supported versions know the old name, and the newest ones warn about it.
     warnings.filterwarnings("ignore", ".*gradient_checkpointing.*", FutureWarning)
 
 
 def pieces_of(preset: Preset, machine: MachineSection) -> int:
-    """Return into how many forward and backward passes a batch is cut."""
+    """Return the number of forward and backward passes of a batch."""
     sampling = preset.sampling
     rows = sampling.prompts * sampling.rollouts * sampling.turns
     return -(-rows // machine.train_batch_size)
 
 
 def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
-    """Return what the trainers of the cold start and of RL have in common."""
+    """Return the arguments that supervised training and RL share."""
     machine = config.machine
     return {
         "output_dir": str(folder / "checkpoints"),
@@ -56,7 +56,7 @@ def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
         "report_to": [] if config.health.log == "none" else [config.health.log],
         "save_strategy": "steps",
         "save_steps": config.checkpoints.every,
-        # Old checkpoints go when the new one is complete, and not before.
+        # `Checkpointing` removes old checkpoints, after the new one is complete.
         "save_total_limit": None,
         "dataloader_num_workers": 0,
         "dataloader_pin_memory": False,
@@ -65,7 +65,7 @@ def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
 
 
 def rl_arguments(config: TrainConfig, preset: Preset, folder: Path) -> GRPOConfig:
-    """Return the arguments of a training by rewards."""
+    """Return the arguments of RL."""
     count = pieces_of(preset, config.machine)
     sampling, loss, optimizer = preset.sampling, preset.loss, preset.optimizer
     return GRPOConfig(
@@ -76,7 +76,7 @@ def rl_arguments(config: TrainConfig, preset: Preset, folder: Path) -> GRPOConfi
         warmup_steps=0,
         weight_decay=optimizer.weight_decay,
         max_grad_norm=optimizer.max_grad_norm,
-        # One rollout batch is one optimizer step; its pieces are ours, whatever their sizes.
+        # One rollout batch is one optimizer step. We cut its pieces, of whatever sizes.
         gradient_accumulation_steps=count,
         steps_per_generation=count,
         per_device_train_batch_size=2,
@@ -88,7 +88,7 @@ def rl_arguments(config: TrainConfig, preset: Preset, folder: Path) -> GRPOConfi
         top_p=sampling.top_p,
         min_p=None,
         repetition_penalty=1.0,
-        # Token sums over rows times the longest reply: a constant, which advantages undo.
+        # A token sum over rows times the longest reply: a constant that our advantages cancel.
         loss_type="dr_grpo",
         importance_sampling_level="token",
         epsilon=loss.clip_low,

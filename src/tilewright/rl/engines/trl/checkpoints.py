@@ -1,4 +1,4 @@
-"""Checkpoints that are whole: one without its marker was cut off, and is never gone on from."""
+"""Complete checkpoints: a resumed run uses only those that have a marker file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
-__all__ = ["COMPLETE", "complete", "latest", "prune"]
+from transformers import TrainerCallback
+
+__all__ = ["COMPLETE", "Checkpointing", "complete", "latest"]
 
 COMPLETE = "complete"
 _NAME = re.compile(r"^checkpoint-(\d+)$")
 
 
+class Checkpointing(TrainerCallback):  # type: ignore[misc]
+    """Completes each checkpoint and removes old ones. Lifetime: one trainer."""
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
+        """Complete the checkpoint of this step, then remove all but the newest."""
+        folder = Path(args.output_dir)
+        complete(folder / f"checkpoint-{state.global_step}")
+        whole = [path for path in _checkpoints(folder) if (path / COMPLETE).is_file()]
+        for path in whole[: -self._keep]:
+            # The marker goes first: an interrupted removal leaves nothing that looks complete.
+            (path / COMPLETE).unlink()
+            shutil.rmtree(path)
+
+
 def complete(folder: Path) -> None:
-    """Put a checkpoint on the disk, and then its marker."""
+    """Force a checkpoint to the disk, and then its marker."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             with open(path, "rb") as file:
@@ -29,28 +49,19 @@ def complete(folder: Path) -> None:
         os.close(descriptor)
 
 
-def latest(folder: Path) -> tuple[Path, int] | None:
-    """Return the newest whole checkpoint and its step; those that were cut off are removed."""
-    found = _checkpoints(folder)
-    whole = [item for item in found if (item[0] / COMPLETE).is_file()]
-    for path, _ in found:
-        if not (path / COMPLETE).is_file():
+def latest(folder: Path) -> str | None:
+    """Return the path of the newest complete checkpoint; incomplete ones are removed."""
+    found = None
+    for path in _checkpoints(folder):
+        if (path / COMPLETE).is_file():
+            found = str(path)
+        else:
             shutil.rmtree(path)
-    return max(whole, key=lambda item: item[1], default=None)
+    return found
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Remove all whole checkpoints but the newest."""
-    found = sorted(_checkpoints(folder), key=lambda item: item[1])
-    whole = [path for path, _ in found if (path / COMPLETE).is_file()]
-    for path in whole[:-keep]:
-        # The marker goes first: a removal that is cut off leaves nothing that looks whole.
-        (path / COMPLETE).unlink()
-        shutil.rmtree(path)
-
-
-def _checkpoints(folder: Path) -> list[tuple[Path, int]]:
-    if not folder.is_dir():
-        return []
-    named = [(path, _NAME.match(path.name)) for path in folder.iterdir()]
-    return [(path, int(match[1])) for path, match in named if match]
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, in the order of their steps."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    steps = {int(match[1]): path for path in paths if (match := _NAME.match(path.name))}
+    return [steps[step] for step in sorted(steps)]

@@ -1,4 +1,4 @@
-"""Models and tokenizers: loaded from a folder, or made on the spot."""
+"""Models and tokenizers: loaded from a folder, or created with random weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from tilewright.errors import ConfigError, boundary
 from tilewright.rl.training_config import FreshSection, LoraSection, TrainConfig
 
-__all__ = ["adapters", "fresh_model", "fresh_tokenizer", "load_model", "load_tokenizer", "save"]
+__all__ = [
+    "adapters",
+    "fresh_model",
+    "fresh_tokenizer",
+    "initial_model",
+    "load_model",
+    "load_tokenizer",
+    "save",
+]
+
+FOLDER = "model"
+"""Folder of the trained model in a run folder."""
 
 END, PAD = "<|end|>", "<|pad|>"
 ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
@@ -25,15 +36,15 @@ TEMPLATE = (
     "{% else %}{{ message['content'] }}<|end|>{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-"""Marks what the model is to learn to write, the end of a reply included, for the cold start."""
+"""Marks the tokens of the loss: replies of weight 1, with their end token."""
 
 
 def fresh_tokenizer(texts: Iterable[str], section: FreshSection) -> Any:  # noqa: ANN401 - untyped package
-    """Return a tokenizer of bytes, merged as these texts suggest."""
+    """Return a byte-level BPE tokenizer that is trained on these texts."""
     made = Tokenizer(models.BPE())
     cut: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False)]
     if section.tokens == "lines":
-        # What is merged never goes beyond the end of a line.
+        # No merge crosses the end of a line.
         lines = pre_tokenizers.Split(Regex("\n"), "merged_with_previous")
         cut = [lines, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     made.pre_tokenizer = pre_tokenizers.Sequence(cut)
@@ -53,10 +64,10 @@ def fresh_tokenizer(texts: Iterable[str], section: FreshSection) -> Any:  # noqa
 
 
 def fresh_model(section: FreshSection, tokenizer: Any, seed: int) -> Any:  # noqa: ANN401
-    """Return a model of Qwen3's shape with random weights, fp32.
+    """Return a model of Qwen3's architecture with random weights, fp32.
 
     Raises:
-        ConfigError: the width is no multiple of the heads.
+        ConfigError: the width is no multiple of the number of heads.
     """
     if section.hidden % section.heads:
         raise ConfigError(
@@ -97,7 +108,7 @@ def load_tokenizer(path: str) -> Any:  # noqa: ANN401
 
 
 def load_model(path: str) -> Any:  # noqa: ANN401
-    """Return the model in a folder, its weights in fp32 whatever they are stored in.
+    """Return the model in a folder, with weights in fp32 whatever their stored precision.
 
     Raises:
         ConfigError: there is none.
@@ -107,7 +118,7 @@ def load_model(path: str) -> Any:  # noqa: ANN401
 
 
 def adapters(section: LoraSection) -> Any:  # noqa: ANN401
-    """Return what adapters are trained; `None`: all weights are."""
+    """Return the configuration of the LoRA adapters; `None`: all weights are trained."""
     if not section.rank:
         return None
     from peft import LoraConfig
@@ -123,21 +134,21 @@ def adapters(section: LoraSection) -> Any:  # noqa: ANN401
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> Path:  # noqa: ANN401
-    """Write a model that `local:FOLDER` answers with; adapters are merged into its weights."""
+    """Write a model for the policy `local:FOLDER`; adapters are merged into its weights."""
     whole = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     whole.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-def started(config: TrainConfig) -> str:
-    """Return the folder of the model that a training begins with.
+def initial_model(config: TrainConfig) -> str:
+    """Return the folder of the initial model of a training.
 
     Raises:
         ConfigError: there is no such folder.
     """
     if not Path(config.model.path).is_dir():
         raise ConfigError(
-            f"model.path {config.model.path!r} is no folder; train sft leaves one in RUN/model"
+            f"model.path {config.model.path!r} is no folder; train sft writes one to RUN/model"
         )
     return config.model.path

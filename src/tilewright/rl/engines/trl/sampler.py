@@ -1,4 +1,4 @@
-"""Sampling with transformers, from the weights that are being trained."""
+"""Sampling with transformers, from the current weights of a training."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.local import Heard
 from tilewright.records import file_lock
-from tilewright.rl.tokens import Sample, Sampling
+from tilewright.rl.presets import SamplingSection
+from tilewright.rl.tokens import Sample
 
 __all__ = ["TransformersSampler", "leased"]
 
 
 @contextmanager
 def leased(device: str | None) -> Iterator[None]:
-    """Hold the lease of a device while computing on it, as an evaluation does.
-
-    `None`: nobody's time is measured beside this model.
-    """
+    """Hold the lease of a device, as an evaluation does; `None`: no lease is needed."""
     if device is None:
         yield
         return
@@ -39,14 +37,14 @@ def leased(device: str | None) -> Iterator[None]:
 
 
 class TransformersSampler:
-    """Samples by `generate`, several prompts at once. Lifetime: one sitting of a training."""
+    """Samples batches of prompts with `generate`. Lifetime: one session of a training."""
 
     def __init__(
         self,
         model: Any,  # noqa: ANN401 - any model of transformers
         tokenizer: Any,  # noqa: ANN401
         *,
-        together: int,
+        batch_size: int,
         lease: str | None,
         autocast: Callable[[], AbstractContextManager[Any]],
         name: str,
@@ -54,7 +52,7 @@ class TransformersSampler:
         self.name = name
         self._model = model
         self._tokenizer = tokenizer
-        self._together = together
+        self._batch_size = batch_size
         self._lease = lease
         self._autocast = autocast
         ends = model.generation_config.eos_token_id
@@ -62,9 +60,9 @@ class TransformersSampler:
         self._ends = sorted({*listed, tokenizer.eos_token_id} - {None})
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of a prompt, as the model is shown it."""
-        said = [{"role": item.role, "content": item.text} for item in messages]
-        text = self._tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        """Return the token ids of a prompt, with its chat template."""
+        chat = [{"role": item.role, "content": item.text} for item in messages]
+        text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return found
 
@@ -74,14 +72,14 @@ class TransformersSampler:
         return text
 
     def sample(
-        self, prompts: Sequence[Sequence[int]], seed: str, sampling: Sampling
+        self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
     ) -> list[Sample]:
-        """Return a reply to each prompt: the same ones for the same prompts, weights and seed.
+        """Return a reply to each prompt, which depends on prompts, weights and seed alone.
 
         Raises:
             PolicyError: memory ran out, or the model fails otherwise.
         """
-        # Prompts of like lengths go together: less padding.
+        # Prompts of similar length share a batch, which needs less padding.
         order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
         found: dict[int, Sample] = {}
         training = self._model.training
@@ -94,32 +92,19 @@ class TransformersSampler:
                 torch.random.fork_rng(devices=devices),
                 self._autocast(),
             ):
-                for start in range(0, len(order), self._together):
-                    chosen = order[start : start + self._together]
+                for start in range(0, len(order), self._batch_size):
+                    chosen = order[start : start + self._batch_size]
                     torch.manual_seed(_number(f"{seed}/{start}"))
                     drawn = self._drawn([prompts[place] for place in chosen], sampling)
                     found |= dict(zip(chosen, drawn, strict=True))
         finally:
             self._model.train(training)
             if devices:
-                # What is judged on this device next has its own processes.
+                # Evaluations on this device run in other processes and need the memory.
                 torch.cuda.empty_cache()
         return [found[place] for place in range(len(prompts))]
 
-    def scored(self, prompt: Sequence[int], reply: Sequence[int]) -> Sample:
-        """Return a reply that somebody else wrote, with this model's log-probabilities of it."""
-        ids = torch.tensor([[*prompt, *reply]], device=self._model.device)
-        training = self._model.training
-        self._model.eval()
-        try:
-            with torch.no_grad(), self._autocast():
-                logits = self._model(input_ids=ids, logits_to_keep=len(reply) + 1).logits[0, :-1]
-        finally:
-            self._model.train(training)
-        chosen = logits.float().log_softmax(-1).gather(-1, ids[0, len(prompt) :, None])[:, 0]
-        return Sample(tuple(prompt), tuple(reply), tuple(chosen.tolist()), "stop")
-
-    def _drawn(self, prompts: list[Sequence[int]], sampling: Sampling) -> list[Sample]:
+    def _drawn(self, prompts: list[Sequence[int]], sampling: SamplingSection) -> list[Sample]:
         longest = max(map(len, prompts))
         pad = self._tokenizer.pad_token_id
         ids = [[pad] * (longest - len(row)) + list(row) for row in prompts]
@@ -129,7 +114,7 @@ class TransformersSampler:
         sequences = self._model.generate(
             input_ids=torch.tensor(ids, device=device),
             attention_mask=torch.tensor(seen, device=device),
-            generation_config=self._said_in_full(sampling),
+            generation_config=self._generation_config(sampling),
             logits_processor=[heard],
         )
         scores = heard.logprobs(sequences)
@@ -138,8 +123,8 @@ class TransformersSampler:
             for prompt, row, probs in zip(prompts, sequences, scores, strict=True)
         ]
 
-    def _said_in_full(self, sampling: Sampling) -> Any:  # noqa: ANN401
-        """Say all that a model's own defaults would otherwise cut or penalise."""
+    def _generation_config(self, sampling: SamplingSection) -> Any:  # noqa: ANN401
+        """Return every setting that a model's own defaults would otherwise change."""
         greedy = sampling.temperature == 0
         drawn: dict[str, Any] = {
             "temperature": sampling.temperature,
@@ -168,5 +153,5 @@ class TransformersSampler:
 
 
 def _number(name: str) -> int:
-    """Return a seed of a name: of what is sampled, and not of what was sampled before."""
+    """Return a seed for a name, independent of all earlier sampling."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")

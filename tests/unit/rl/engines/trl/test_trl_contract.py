@@ -26,9 +26,9 @@ from tilewright.records.file_lock import try_lock
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import pieces_of, rl_arguments
 from tilewright.rl.engines.trl.sampler import TransformersSampler, leased
-from tilewright.rl.engines.trl.trainer import Lesson, TurnTrainer
+from tilewright.rl.engines.trl.trainer import StepHooks, TurnTrainer
 from tilewright.rl.loss import policy_loss
-from tilewright.rl.tokens import Sampling
+from tilewright.rl.presets import SamplingSection
 
 VERDICTS = [
     ["correct", "correct"],
@@ -56,7 +56,7 @@ def trainer_of(
     config = toy(folder, f"model.path={folder / 'model'}", OFF, *overrides)
     preset = config.estimator()
     seen = [] if observed is None else observed
-    lesson = Lesson(
+    hooks = StepHooks(
         preset,
         config.seed,
         source=lambda _: batch or played(VERDICTS, groups=2),
@@ -70,7 +70,7 @@ def trainer_of(
         models.load_model(path),
         args,
         models.load_tokenizer(path),
-        lesson,
+        hooks,
         adapters=adapters,
         reference=reference,
     )
@@ -93,7 +93,7 @@ def logprobs_of(model, learned):
 
 
 def own_loss(trainer, preset):
-    learned, loss = trainer._learned, preset.loss
+    learned, loss = trainer._trained, preset.loss
     return policy_loss(
         logprobs_of(trainer.model, learned),
         learned.before.double(),
@@ -124,11 +124,11 @@ def test_the_trl_loss_equals_the_tilewright_loss(folder, preset, aggregation):
     # As in a training: `train` sets both.
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
-    ratios = (logprobs_of(trainer.model, trainer._learned) - trainer._learned.before).exp()
+    ratios = (logprobs_of(trainer.model, trainer._trained) - trainer._trained.before).exp()
     assert ratios.max() > 1.28
-    assert ratios[trainer._learned.rows.tokens].min() < 0.8
+    assert ratios[trainer._trained.rows.tokens].min() < 0.8
     theirs = sum(trainer._compute_loss(trainer.model, piece) for piece in pieces)
-    wanted = own_loss(trainer, trainer._lesson.preset)
+    wanted = own_loss(trainer, trainer._hooks.preset)
     assert abs(float(wanted)) > 1e-3
     assert float(theirs) == pytest.approx(float(wanted), abs=1e-6, rel=1e-5)
 
@@ -146,12 +146,12 @@ def test_the_gradient_of_a_step_is_that_of_the_tilewright_loss(folder):
     trainer.add_callback(Capture())
     observed = []
     object.__setattr__(
-        trainer._lesson, "observer", lambda step, _, logs: observed.append((step, logs)) or {}
+        trainer._hooks, "observer", lambda step, _, logs: observed.append((step, logs)) or {}
     )
     trainer.train()
     before.update(dict(twin.named_parameters()))
     trainer.model = twin
-    own_loss(trainer, trainer._lesson.preset).backward()
+    own_loss(trainer, trainer._hooks.preset).backward()
     norm = math.sqrt(sum(float(p.grad.double().square().sum()) for p in before.values()))
     (step, logs) = observed[0]
     assert step == 1
@@ -166,7 +166,7 @@ def test_no_row_is_lost_and_empty_micro_batches_have_no_weight(folder):
     count = trainer.args.gradient_accumulation_steps
     pieces = trainer.batch(0)
     assert len(pieces) == count == 16
-    learned = trainer._learned
+    learned = trainer._trained
     assert int(learned.turns.present.sum()) == 15
     assert sum(int(p["tool_mask"].sum()) for p in pieces) == int(learned.rows.tokens.sum())
     filling = [p for p in pieces if not p["tool_mask"].any() and not p["advantages"].any()]
@@ -178,7 +178,7 @@ def test_a_batch_that_trl_would_step_on_twice_is_refused(folder):
     trainer = trainer_of(folder)
     trainer._prepare_inputs(None)
     trainer._left.clear()
-    with pytest.raises(InfrastructureError, match="one optimizer step a batch"):
+    with pytest.raises(InfrastructureError, match="each batch has one optimizer step"):
         trainer._prepare_inputs(None)
     trainer.state.global_step += 1
     trainer._prepare_inputs(None)
@@ -198,10 +198,10 @@ def test_the_reference_model_is_the_initial_model(folder):
         reference = None if adapters else models.load_model(str(folder / "model"))
         trainer = trainer_of(folder, adapters=given, reference=reference)
         trainer.batch(0)
-        assert trainer._learned.divergence == pytest.approx(0.0, abs=1e-9)
+        assert trainer._trained.divergence == pytest.approx(0.0, abs=1e-9)
         moved(trainer.model, 0.1)
         trainer.batch(0)
-        assert trainer._learned.divergence > 1e-4
+        assert trainer._trained.divergence > 1e-4
 
 
 def test_the_trl_methods_that_the_trainer_uses_exist():
@@ -260,12 +260,12 @@ def test_the_sampler_agrees_with_the_trainer(folder):
     sampler = TransformersSampler(
         trainer.model,
         models.load_tokenizer(str(folder / "model")),
-        together=3,
+        batch_size=3,
         lease=None,
         autocast=trainer.accelerator.autocast,
         name="tiny",
     )
-    sampling = Sampling(1.0, 0, 1.0, 160, 24)
+    sampling = SamplingSection(context_tokens=160, reply_tokens=24)
     prompts = [[20, 30, 40], [50] * 11, [60, 70], [80] * 5]
     drawn = sampler.sample(prompts, "seed", sampling)
     again = sampler.sample(prompts, "seed", sampling)
