@@ -37,7 +37,7 @@ from tilewright.records import (
     SourceFile,
     TimingPlan,
 )
-from tilewright.runner import build_main, host_memory, main
+from tilewright.runner import build_main, calls, main
 from tilewright.wire.frames import Channel
 
 MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
@@ -187,7 +187,7 @@ class InProcessEvaluator(DeviceHost):
         monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
         # The first thing after the stamp: a thread cannot be stopped, but it can wait for the thaw.
-        monkeypatch.setattr(host_memory, "_enable_gc", lambda: self._thawed.acquire(timeout=5.0))
+        monkeypatch.setattr(calls, "enable_gc", lambda: self._thawed.acquire(timeout=5.0))
         monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
 
     def spawn(

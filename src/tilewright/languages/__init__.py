@@ -1,7 +1,8 @@
-"""How a candidate is written: detect its language, parse a reply, plan a build. No torch."""
+"""Languages of candidates: detection, parsing of replies, build plans. No torch."""
 
 from tilewright.languages.base import BuildPlan, Language
-from tilewright.languages.detect import BUILT_IN, detect, find_entry, main_first
+from tilewright.languages.built_in import BUILT_IN
+from tilewright.languages.detect import detect, find_entry, main_first
 from tilewright.languages.reply_parser import ParsedReply, parse_reply
 from tilewright.languages.static_features import Sighting, StaticFeatures, static_features
 from tilewright.languages.syntax import Unparseable

@@ -1,4 +1,4 @@
-"""What a language is: how its candidates are recognised, built and loaded."""
+"""The interface of a language: how its candidates are recognised, built and loaded."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from tilewright.languages.extensions import extension_calls
 from tilewright.languages.syntax import is_python, parse_modules
 from tilewright.records import Candidate, Record, SourceFile
 
-__all__ = ["BuildPlan", "Language", "native_plan", "python_plan"]
+__all__ = ["SOURCE_SUFFIXES", "BuildPlan", "Language", "native_plan", "python_plan"]
+
+SOURCE_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
+"""Endings of files that a candidate may consist of."""
 
 
 class BuildPlan(Record):
-    """What must be compiled before a candidate can be loaded, and who loads it then.
+    """The sources to compile before a candidate can be loaded, and its loader.
 
-    Its digest depends on all of these fields. What the files do not show must be added by
-    whoever caches a build: versions of compiler and torch, and the processor that
-    `-march=native` stands for.
+    The digest covers all of these fields. A cache of builds must add what they do not show: the
+    versions of compiler and torch, and the processor that `-march=native` means.
     """
 
     kind: Literal["none", "c_abi", "extension"]
-    """`extension`: the module itself calls `load_inline` or `load` when it is imported in the
-    build sandbox; what it then builds is known there only."""
+    """`extension`: the module itself calls `load_inline` or `load` when the build process imports
+    it, so that only that process knows the sources."""
     loader: str
     """Module of `tilewright.runner.loaders` that loads the candidate."""
     command: tuple[str, ...] = ()
-    """Compiler and flags of `c_abi`, without sources, include folders and output; `{arch}`
-    stands for the device's architecture, as `sm_90`."""
+    """Compiler and flags of `c_abi`, without sources, include folders and output. `{arch}` is a
+    placeholder for the device's architecture, as `sm_90`."""
     units: tuple[str, ...] = ()
-    """Paths among `sources` that the compiler of `c_abi` is given."""
+    """Paths among `sources` that `c_abi` passes to the compiler."""
     sources: tuple[SourceFile, ...] = ()
-    """Every file that the build reads; none where nothing is built."""
+    """Every file that the build reads."""
 
     def compiler(self, arch: str = "") -> tuple[str, ...]:
         """Return `command` with the device's architecture filled in."""
@@ -46,7 +48,7 @@ class Language(Protocol):
 
     @property
     def name(self) -> str:
-        """What `Candidate.language` and `--language` say."""
+        """The value of `Candidate.language` and `--language`."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -57,10 +59,10 @@ class Language(Protocol):
         """The loader of a first file with the first of `suffixes`; a plan may name another."""
 
     def matches(self, files: Sequence[SourceFile]) -> bool:
-        """Say whether the files look like this language."""
+        """Tell whether the files look like this language."""
 
     def plan(self, candidate: Candidate) -> BuildPlan:
-        """Return what must be built.
+        """Return the build plan of a candidate.
 
         Raises:
             ConfigError: the first file cannot be of this language.
@@ -96,7 +98,7 @@ def native_plan(
         wanted = ", ".join((*suffixes, ".py"))
         raise ConfigError(f"{first.path}: a {language} candidate starts with one of {wanted}")
     units = compiled_units(candidate.files, suffixes)
-    # The first file is compiled even where another one includes it: it is what is judged.
+    # The first file is the judged one, so it is compiled even if another file includes it.
     units = units if first.path in units else (first.path, *units)
     return BuildPlan(
         kind="c_abi", loader="c_abi", command=command, units=units, sources=candidate.files

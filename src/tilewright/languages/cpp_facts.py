@@ -12,8 +12,8 @@ from tilewright.languages.syntax import Fact
 
 __all__ = ["native_facts"]
 
-# Repetitions that could start anywhere in a long run are bounded, so that hostile text costs
-# time in proportion to its length.
+# Repetitions that may start anywhere have a limit, so that the time grows in proportion to the
+# length of hostile text.
 
 _IN_CODE = tuple(
     (field, re.compile(pattern))
@@ -61,7 +61,7 @@ _IN_STRINGS = (
 
 
 def native_facts(text: str, first_line: int = 1) -> Iterator[Fact]:
-    """Yield what is seen in the source; `first_line` is the line of its first character."""
+    """Yield the facts of a source; `first_line` is the line of its first character."""
     code, strings = code_only(text), without_comments(text)
     code_line, string_line = _Lines(code, first_line), _Lines(strings, first_line)
     for field, pattern in _IN_CODE:

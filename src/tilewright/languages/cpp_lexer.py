@@ -17,8 +17,8 @@ __all__ = [
     "without_comments",
 ]
 
-# Each alternative runs to the end of the text where its end is missing, so that the whole scan
-# is linear also for hostile text.
+# An alternative without its end runs to the end of the text, which keeps the scan linear also for
+# hostile text.
 _LEXEME = re.compile(
     r"""
       (?P<comment> //[^\n]* | /\*.*?(?:\*/|\Z) )
@@ -50,12 +50,12 @@ def code_only(text: str) -> str:
 
 
 def looks_native(text: str) -> bool:
-    """Say whether text bears a mark of C++ or CUDA: an include, `extern "C"`, a kernel, torch::."""
+    """Tell whether text has a mark of C++ or CUDA: an include, `extern "C"`, a kernel, torch::."""
     return _MARKS.search(text) is not None
 
 
 def defines(text: str, name: str) -> bool:
-    """Say whether the source seems to export `name` with C linkage: `extern "C"` and `name(`."""
+    """Tell whether the source seems to export `name` with C linkage: `extern "C"` and `name(`."""
     code = code_only(text)
     return '"C"' in code and re.search(rf"\b{re.escape(name)}\s*\(", code) is not None
 
@@ -66,7 +66,7 @@ def exported_names(text: str) -> tuple[str, ...]:
 
 
 def compiled_units(files: Sequence[SourceFile], suffixes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the paths that the compiler is given: sources that no other file includes."""
+    """Return the paths to compile: sources that no other file includes."""
     included = {path for file in files for path in _includes(file)}
     paths = (file.path for file in files if file.path.endswith(suffixes))
     return tuple(path for path in paths if path not in included)

@@ -1,4 +1,4 @@
-"""Which language a candidate is written in, and under which name it exports its work."""
+"""The language of a candidate, and the name of its entry point, from its source alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import PurePosixPath
 
 from tilewright.errors import ConfigError
 from tilewright.languages.base import Language
-from tilewright.languages.cpp import CPP
+from tilewright.languages.built_in import BUILT_IN
 from tilewright.languages.cpp_lexer import defines, exported_names
-from tilewright.languages.cuda import CUDA
 from tilewright.languages.syntax import (
     Module,
     Unparseable,
@@ -20,14 +19,9 @@ from tilewright.languages.syntax import (
     parse_module,
     star_imports,
 )
-from tilewright.languages.torch import TORCH
-from tilewright.languages.triton import TRITON
 from tilewright.records import SourceFile
 
-__all__ = ["BUILT_IN", "detect", "exports", "find_entry", "main_first"]
-
-BUILT_IN: tuple[Language, ...] = (TRITON, CUDA, CPP, TORCH)
-"""Our languages, in the order in which they are asked."""
+__all__ = ["detect", "exports", "find_entry", "main_first"]
 
 _MODULE_ENTRY = "ModelNew"
 _FILLS_NAMESPACE = frozenset({"exec", "globals", "locals", "setattr", "vars"})
@@ -40,10 +34,10 @@ def detect(
 ) -> str | Unparseable:
     """Return the name of the language: `forced`, or the first of `languages` that matches.
 
-    The rules are those of docs/reference/formats.md, decided on syntax trees: Python that
-    imports triton is `triton`; a `.cu` file or a call that builds CUDA sources is `cuda`; a
-    `.cpp` file or a call that builds C++ sources is `cpp`; other Python is `torch`. Python files
-    are parsed also where the language is forced; one that is no Python gives `Unparseable`.
+    The rules are those of docs/reference/formats.md, applied to syntax trees. Python that imports
+    triton is `triton`. A `.cu` file or a call that builds CUDA sources is `cuda`. A `.cpp` file or
+    a call that builds C++ sources is `cpp`. Other Python is `torch`. A `.py` file that is no Python
+    gives `Unparseable`, even for a forced language.
 
     Raises:
         ConfigError: there are no files, no language matches, or `forced` is unknown or cannot
@@ -75,10 +69,10 @@ def find_entry(
 ) -> str | Unparseable:
     """Return the name that the candidate exports, found in its first file.
 
-    `forced` (`--entry`) if given, else `ModelNew` where the file defines it, else
-    `problem_entry` or one of `aliases` where the file defines it. A Python file that fills its
-    namespace when it runs (`from x import *`, `exec`, `globals()`) is believed to define `forced`,
-    or else `problem_entry`; if not, the contestant says so when it loads.
+    With `forced` (`--entry`) no other name counts. Else the first defined name of `ModelNew`,
+    `problem_entry` and `aliases` counts. A Python file may fill its namespace when it runs (`from x
+    import *`, `exec`, `globals()`). Then this assumes `forced` or `problem_entry`, and a missing
+    one is an error when the runner loads the file.
 
     Raises:
         ConfigError: there are no files, or the first defines none of these names; the message
@@ -87,27 +81,27 @@ def find_entry(
     if not files:
         raise ConfigError("a candidate needs at least one file")
     first = files[0]
-    wanted = [forced] if forced is not None else [_MODULE_ENTRY, problem_entry, *aliases]
+    names = [forced] if forced is not None else [_MODULE_ENTRY, problem_entry, *aliases]
     if is_python(first):
         module = parse_module(first.path, first.text)
         if isinstance(module, Unparseable):
             return module
         bound = _bound_with_siblings(module, files)
-        found = next((name for name in wanted if name in bound), None)
+        found = next((name for name in names if name in bound), None)
         if found is None and _is_open(module, files):
             found = forced or problem_entry
         seen = sorted(name for name in bound if not name.startswith("_"))
     else:
         sources = [file.text for file in files]
-        found = next((n for n in wanted if any(defines(text, n) for text in sources)), None)
+        found = next((n for n in names if any(defines(text, n) for text in sources)), None)
         seen = list(exported_names("\n".join(sources)))
     if found is None:
-        raise ConfigError(_no_entry(first.path, language, wanted, seen))
+        raise ConfigError(_no_entry(first.path, language, names, seen))
     return found
 
 
 def exports(file: SourceFile, name: str) -> bool:
-    """Say whether one file, taken alone, defines `name`; `False` for Python that does not parse."""
+    """Tell whether one file alone defines `name`; `False` for Python that does not parse."""
     if not is_python(file):
         return defines(file.text, name)
     module = parse_module(file.path, file.text)
@@ -117,8 +111,8 @@ def exports(file: SourceFile, name: str) -> bool:
 def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...]:
     """Return the files with the one to load in front; the others keep their order.
 
-    It is the first that defines `ModelNew` or `entry`, Python before others: where Python and
-    C++ come together, the Python file is what binds them.
+    That is the first file that defines `ModelNew` or `entry`, Python before others. A Python file
+    comes first because it binds the C++ files.
     """
 
     def rank(file: SourceFile) -> tuple[bool, bool]:
@@ -173,10 +167,10 @@ def _is_open(module: Module, files: Sequence[SourceFile]) -> bool:
     )
 
 
-def _no_entry(path: str, language: str, wanted: Sequence[str], seen: Sequence[str]) -> str:
-    names = " or ".join(dict.fromkeys(wanted))
+def _no_entry(path: str, language: str, names: Sequence[str], seen: Sequence[str]) -> str:
+    allowed = " or ".join(dict.fromkeys(names))
     listed = ", ".join(seen[:12]) + (", ..." if len(seen) > 12 else "")
     return (
-        f"{path}: no {names} in this {language} candidate; it defines {listed or 'nothing'}; "
+        f"{path}: no {allowed} in this {language} candidate; it defines {listed or 'nothing'}; "
         "name the entry point with --entry NAME"
     )

@@ -14,7 +14,7 @@ _BUILDERS = {
     "torch.utils.cpp_extension.load": "load",
 }
 _CUDA_SOURCES_PLACE = 2
-"""Where `load_inline(name, cpp_sources, cuda_sources)` takes its CUDA sources."""
+"""Position of the CUDA sources in `load_inline(name, cpp_sources, cuda_sources)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class ExtensionCall:
 def extension_calls(module: Module) -> tuple[ExtensionCall, ...]:
     """Return the calls in the file that build a C++ or CUDA extension, by line.
 
-    `load_inline` builds CUDA where it is given CUDA sources. `load` builds CUDA where the file
-    names a `.cu` file anywhere, as its list of sources is often put together elsewhere.
+    `load_inline` builds CUDA if it gets CUDA sources. `load` counts as CUDA if the file names a
+    `.cu` file anywhere, because programs often assemble the list of sources elsewhere.
     """
     found = []
     for call in calls(module):
@@ -43,7 +43,7 @@ def extension_calls(module: Module) -> tuple[ExtensionCall, ...]:
 
 
 def extension_builder(module: Module, call: ast.Call) -> str | None:
-    """Return `load_inline` or `load` where the call is one of torch's."""
+    """Return `load_inline` or `load` if the call is one of torch's."""
     return _BUILDERS.get(module.dotted(call.func) or "")
 
 
@@ -59,7 +59,7 @@ def _truthy_keyword(call: ast.Call, name: str) -> bool:
 
 
 def _spread_cuda(module: Module, call: ast.Call) -> bool:
-    """Say whether arguments hidden behind `**options` may hold CUDA sources."""
+    """Tell whether arguments hidden behind `**options` may hold CUDA sources."""
     if all(keyword.arg is not None for keyword in call.keywords):
         return False
     return any(

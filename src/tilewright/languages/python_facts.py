@@ -23,7 +23,7 @@ _LONG_BYTES = 256
 
 
 def python_facts(module: Module) -> Iterator[Fact]:
-    """Yield everything seen in one file, in no particular order, repeats included."""
+    """Yield all facts of one file, in no particular order, with repetitions."""
     for extension in extension_calls(module):
         kind = "cuda" if extension.cuda else "cpp"
         yield Fact("extensions", f"{extension.builder} {kind}", extension.line)
@@ -54,7 +54,7 @@ def imported_modules(module: Module) -> Iterator[str]:
 
 
 def _names_used(module: Module) -> Iterator[Fact]:
-    """Yield uses of listed names, each at the longest dotted name that it is part of."""
+    """Yield uses of listed names, each at its longest dotted name."""
     inner = {id(node.value) for node in module.nodes if isinstance(node, ast.Attribute)}
     own = names_bound(module)
     for node in module.nodes:
@@ -123,7 +123,7 @@ def _is_namespace(node: ast.expr) -> bool:
 
 
 def _name_by_value(module: Module, call: ast.Call) -> Iterator[Fact]:
-    """Yield attribute and module names that are put together instead of written."""
+    """Yield attribute and module names that the source computes."""
     func, args = call.func, call.args
     if isinstance(func, ast.Name) and func.id in _BY_NAME and len(args) >= 2:
         if not isinstance(args[1], ast.Constant):

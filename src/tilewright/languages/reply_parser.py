@@ -1,4 +1,4 @@
-"""From a model's reply to source files, by fixed rules; any text is accepted, none raises."""
+"""From a model's reply to source files, by fixed rules that accept any text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
+from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.cpp_lexer import looks_native
 from tilewright.languages.detect import exports, main_first
 from tilewright.languages.syntax import Module, is_python, parse_module
@@ -22,7 +23,6 @@ _SUFFIX_OF_TAG = {
     "pytorch": ".py", "cpp": ".cpp", "c++": ".cpp", "cc": ".cpp", "cxx": ".cpp", "c": ".cpp",
     "cuda": ".cu", "cu": ".cu",
 }  # fmt: skip
-_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 _STEM = "candidate"
 
 _THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
@@ -33,12 +33,12 @@ _DEFINITION = r"^(?:class|def|async\s+def)\s+{}\b"
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """What a reply holds: files, the one to load first, or none and why."""
+    """The files of a reply, the one to load first; or none, with the reason."""
 
     files: tuple[SourceFile, ...]
     """Empty where the reply has no usable code."""
     reason: str
-    """Which rule chose the files, or one line on what is missing."""
+    """The rule that chose the files, or one line on what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,23 @@ class _Block:
 def parse_reply(text: str, entry: str) -> ParsedReply:
     """Find the code of a reply that defines `entry`.
 
-    1. Thinking is dropped: `<think>...</think>`, also where its opening tag was in the prompt
-       (everything up to `</think>` goes) or its end was cut off (everything after goes).
-    2. Fenced blocks are read as CommonMark does: three or more backticks or tildes, closed by at
-       least as many. A block that the reply's end cuts off counts as incomplete.
-    3. A block is of the language of its tag (python, triton, cpp, cuda and their short forms);
-       a block with no tag or another one is Python, or C++ or CUDA where it has `#include`,
-       `extern "C"`, `__global__` or `torch::` and is no Python.
+    1. Text between `<think>` and `</think>` does not count. Without the opening tag, all text up to
+       `</think>` does not count. Without the closing tag, all text after `<think>` does not count.
+    2. Fences are those of CommonMark: three or more backticks or tildes, closed by at least as
+       many. A block that the reply's end cuts off is incomplete.
+    3. The tag of a block gives its language (python, triton, cpp, cuda and their short forms). A
+       block with no tag or another one is Python. It is C++ or CUDA if it is no Python and has
+       `#include`, `extern "C"`, `__global__` or `torch::`.
     4. A block defines `entry` if its syntax tree binds that name at top level, or if C++ exports
-       it. Text that does not parse defines it where a line starts with `class` or `def` and it.
-    5. Of the blocks that define `entry`, a complete one goes before an incomplete one, one that
-       parses before one that does not, a tagged one before an untagged one; then the last wins.
-    6. A block has a file name where its info string gives one (`python model.py`,
-       `cpp:kernel.cpp`, `cpp title="kernel.cpp"`) or its first line is a comment
-       `# file: kernel.cpp` (or `//`). If the chosen block has a name, all named blocks belong to
-       it; if not, those do that it mentions by name or imports. Of two with one name the last
-       counts, the chosen block before any other.
-    7. Without any block, a reply that is Python as a whole and defines `entry` is accepted.
+       it. Text that does not parse defines it if a line starts with `class` or `def` and the name.
+    5. Of the blocks that define `entry`, complete ones come before incomplete ones. Then blocks
+       that parse come before others, and tagged ones before untagged ones. The last one wins.
+    6. The file name of a block is in its info string (`python model.py`, `cpp:kernel.cpp`,
+       `cpp title="kernel.cpp"`), or in a comment `# file: kernel.cpp` (or `//`) on its first line.
+       If the chosen block has a name, all named blocks belong to it. Otherwise those belong to it
+       that it mentions by name or imports. Of two blocks with one name the last one counts, the
+       chosen block before any other.
+    7. Without any block, the whole reply counts if it is Python and defines `entry`.
 
     Returns:
         The files, or none with a reason that the caller may show to the model.
@@ -95,7 +95,7 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
 
 
 def spoken(text: str) -> str:
-    """Return a reply without what was thought aloud (rule 1 of `parse_reply`)."""
+    """Return a reply without its thinking (rule 1 of `parse_reply`)."""
     kept: list[str] = []
     start, inside = 0, False
     for tag in _THINKING.finditer(text):
@@ -140,7 +140,7 @@ def _block(lines: list[str], info: str, *, complete: bool) -> _Block:
 
 
 def _apart(files: tuple[SourceFile, ...]) -> tuple[SourceFile, ...]:
-    """Leave out files that would lie in another file, as in a folder, or have its name."""
+    """Leave out files whose path repeats another file's, or uses it as a folder."""
     kept: list[SourceFile] = []
     for file in files:
         if not any(collide(file.path, other.path) for other in kept):
@@ -148,9 +148,9 @@ def _apart(files: tuple[SourceFile, ...]) -> tuple[SourceFile, ...]:
     return tuple(kept)
 
 
-def _usable_path(word: str) -> bool:
-    path = word.removeprefix("./")
-    if not path.endswith(_SUFFIXES) or path in _SUFFIXES:
+def _usable_path(name: str) -> bool:
+    path = name.removeprefix("./")
+    if not path.endswith(SOURCE_SUFFIXES) or path in SOURCE_SUFFIXES:
         return False
     try:
         SourceFile(path=path, text="")
@@ -174,7 +174,7 @@ def _parses(text: str) -> bool:
 
 
 def _rank(block: _Block, entry: str) -> tuple[bool, bool, bool] | None:
-    """Return what of a block that defines `entry` is preferred; `None` if it does not."""
+    """Return the rank of a block that defines `entry`, by rule 5; `None` if it does not."""
     file = _file(block)
     tagged = block.tag in _SUFFIX_OF_TAG or block.path is not None
     if exports(file, entry):
@@ -192,7 +192,7 @@ def _together(chosen: _Block, blocks: Sequence[_Block]) -> tuple[SourceFile, ...
     if chosen.path is not None:
         return (main, *named.values())
     files, waiting = [main], list(named.values())
-    for file in files:  # grows while it is read: what is mentioned may mention more
+    for file in files:  # grows during the loop: a mentioned file may mention more
         files += [each for each in waiting if _mentions(file.text, each.path)]
         waiting = [each for each in waiting if each not in files]
     return (main, *(each for each in named.values() if each in files))

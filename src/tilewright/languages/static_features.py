@@ -1,8 +1,7 @@
 """Facts about a candidate's source, read without running it. Evidence, never a verdict.
 
-What a file says is easily disguised, so nothing here rejects a candidate: checks weigh these
-facts against what was seen while it ran. A disguise (names put together from pieces, encoded
-text) is a fact of its own.
+A source is easily obfuscated, so no fact here rejects a candidate: checks compare these facts with
+measurements. Obfuscation (names assembled from pieces, encoded text) is a fact of its own.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from tilewright.records import Record, SourceFile
 __all__ = ["MAX_SIGHTINGS", "Sighting", "StaticFeatures", "static_features"]
 
 MAX_SIGHTINGS = 100
-"""Most places that are kept for each kind, first by file and line."""
+"""Places of each kind in a record; further ones, by file and line, are left out."""
 
 
 class Sighting(Record):
-    """Something named, and where it stands."""
+    """A name in the source, and its place."""
 
     name: str
     path: str
@@ -32,24 +31,24 @@ Sightings = tuple[Sighting, ...]
 
 
 class StaticFeatures(Record):
-    """What the source shows. C++ inside Python strings counts as source, at its line."""
+    """Facts of a source. C++ inside Python strings counts as source, at its line."""
 
     unparseable: tuple[str, ...] = ()
     """One line for each Python file that does not parse; the fields below lack its facts."""
     imports: tuple[str, ...] = ()
     """Modules that Python files import, sorted, also by `__import__` of a literal."""
     torch_ops: Sightings = ()
-    """Computing operators of torch that are called: `softmax`, `matmul` for `@`, `nn.Linear`
-    for `self.x(...)` where `self.x` is one. Not those inside kernels; and not `*`, `+` and the
-    like, which do not show whether they are of tensors."""
+    """Calls of computing operators of torch: `softmax`, `matmul` for `@`, `nn.Linear` for
+    `self.x(...)` if `self.x` is one. Calls inside kernels are left out, and so are `*`, `+` and
+    the like, which do not show whether their operands are tensors."""
     torch_modules: Sightings = ()
-    """Computing torch.nn modules that are constructed, used or not."""
+    """Constructions of computing torch.nn modules, used or not."""
     aten_calls: Sightings = ()
     """Calls of `at::`, `torch::` or `c10::` functions and of computing tensor methods in C++."""
     library_calls: Sightings = ()
     """cuBLAS, cuDNN, cuSPARSE, MKL, BLAS and the like in C++."""
     extensions: Sightings = ()
-    """`load_inline cuda`, `load cpp` and so on: extensions that the module builds."""
+    """Extensions that the module builds: `load_inline cuda`, `load cpp` and so on."""
     kernels_defined: Sightings = ()
     """`@triton.jit` functions and `__global__` functions."""
     kernels_launched: Sightings = ()
@@ -57,13 +56,13 @@ class StaticFeatures(Record):
     kernels_called: Sightings = ()
     """Triton functions called from kernels."""
     kernels_passed: Sightings = ()
-    """Kernels used as values, which may be launched out of sight."""
+    """Kernels used as values; a launch of them may be out of sight."""
     fallbacks: Sightings = ()
     """Exception handlers that compute in torch, and `contextlib.suppress`."""
     compiled: Sightings = ()
     """torch.compile, torch.jit and CUDA graphs."""
     streams: Sightings = ()
-    """CUDA streams made or chosen."""
+    """Creations and selections of CUDA streams."""
     concurrency: Sightings = ()
     """Threads and processes, in Python and C++."""
     native_access: Sightings = ()
@@ -77,14 +76,14 @@ class StaticFeatures(Record):
     introspection: Sightings = ()
     """inspect, gc, frames, traces and sys.modules."""
     patches: Sightings = ()
-    """Attributes of torch, triton, time and other shared modules that are assigned or deleted;
-    `?` stands for a name that cannot be read off."""
+    """Attributes of torch, triton, time and other shared modules that the source assigns or
+    deletes; `?` replaces a name that the source computes."""
     global_flags: Sightings = ()
     """Settings for the whole process: torch.backends, default dtype, seeds, os.environ."""
     dynamic_code: Sightings = ()
     """exec, eval, compile and imports by function."""
     assembled_names: Sightings = ()
-    """Attribute or module names given as anything but one literal, put together where possible."""
+    """Attribute or module names that are no single literal, assembled where possible."""
     decoding: Sightings = ()
     """base64, hex, zlib and the like, and long literals that look encoded."""
     assembly: Sightings = ()
@@ -96,7 +95,7 @@ class StaticFeatures(Record):
 
 
 def static_features(files: Sequence[SourceFile]) -> StaticFeatures:
-    """Read the facts off Python files by their trees, and off all other files by C++ tokens."""
+    """Return the facts of Python files, from their trees, and of others, from C++ tokens."""
     imports: set[str] = set()
     broken: list[str] = []
     found: dict[str, set[tuple[int, int, str]]] = {}

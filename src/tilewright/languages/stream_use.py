@@ -1,4 +1,4 @@
-"""Whether a candidate may use more of a device than one stream of work."""
+"""Whether a candidate may use more than one stream of a device."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MARKS = (
     *("stream", "graph", "compile", "lstm", "gru", "rnn"),
     *("linalg", "inverse", "cholesky", "svd"),
 )
-"""Streams by name, graphs, which have branches, and what libraries may spread over streams."""
+"""Keywords of streams, of graphs, which have branches, and of libraries that use streams."""
 
 
 def names_streams(files: Iterable[SourceFile]) -> bool:
-    """Tell whether any of `files` names several streams, or what a library uses several for.
+    """Tell whether any of `files` has a keyword of several streams.
 
-    By words alone, wherever they stand: who is taken for such a one has a process as any program
-    has it, and who hides them only takes from itself.
+    This matches keywords anywhere in the text. A false positive only gets the driver's default
+    number of queues. A candidate that hides its use of streams only slows itself down.
     """
     texts = (file.text.lower() for file in files)
     return any(mark in text for text in texts for mark in MARKS)

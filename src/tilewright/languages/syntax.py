@@ -1,6 +1,6 @@
-"""Reading Python source without running it: parsing, names, and literal strings.
+"""Python source without running it: parsing, names, and literal strings.
 
-Everything walks trees with loops, because a hostile file can nest deeper than Python's stack.
+These functions walk trees with loops: a hostile file can nest deeper than Python's stack.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ __all__ = [
 ]
 
 _MAX_NAME_LENGTH = 1000
+"""Characters of a dotted name that is followed through assignments."""
 _MAX_FOLD = 64
-"""A string assembled from more pieces than this is not put together."""
+"""Pieces of a string that `literal_text` joins; a longer expression is no literal."""
 _parsing = threading.Lock()
 
 
 class Fact(NamedTuple):
-    """A fact of the source: the field of `StaticFeatures` it belongs to, its name, its line."""
+    """A fact of the source: its field of `StaticFeatures`, its name, its line."""
 
     field: str
     name: str
@@ -47,16 +48,16 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unparseable:
-    """A Python file of a candidate is no Python. The caller turns it into a failed outcome."""
+    """The error of a `.py` file that is no Python. The caller turns it into a failed outcome."""
 
     path: str
     message: str
-    """One line without the path, with the line number where Python gave one."""
+    """One line without the path; it begins with the line number if there is one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """A parsed Python file, and what its imported names stand for."""
+    """A parsed Python file, and the meaning of its imported names."""
 
     path: str
     tree: ast.Module
@@ -66,9 +67,9 @@ class Module:
     """Local name to dotted name, from imports anywhere and from `x = imported.name`."""
 
     def dotted(self, node: ast.AST) -> str | None:
-        """Return what `node` names, if it starts at an import: `F.relu` as `torch.nn...relu`.
+        """Return the full name of `node` if it starts at an import: `torch.nn...relu` for `F.relu`.
 
-        Also followed: `getattr(x, "literal")`, `sys.modules["literal"]`, `x.__dict__["literal"]`,
+        It also follows `getattr(x, "literal")`, `sys.modules["literal"]`, `x.__dict__["literal"]`,
         `importlib.import_module("literal")` and `__import__("literal")`.
         """
         trail: list[str] = []
@@ -97,9 +98,9 @@ class Module:
                 return None
 
     def is_import(self, call: ast.Call) -> bool:
-        """Say whether the call is `__import__(...)` or `importlib.import_module(...)`."""
+        """Tell whether the call is `__import__(...)` or `importlib.import_module(...)`."""
         func, trail = call.func, [""]
-        # Attributes of plain names only: following calls from here could nest without end.
+        # Attributes of plain names alone: to follow calls from here could recurse without end.
         while isinstance(func, ast.Attribute):
             trail.append(func.attr)
             func = func.value
@@ -109,7 +110,7 @@ class Module:
         return name.removeprefix("builtins.") in ("__import__", "importlib.import_module")
 
     def imported_by(self, call: ast.Call) -> str | None:
-        """Return the module that an importing call names, if its name can be read off."""
+        """Return the module that an importing call names, if its name is a literal."""
         return literal_text(call.args[0]) if call.args and self.is_import(call) else None
 
     def _through_call(self, call: ast.Call) -> tuple[str, ast.AST | None] | None:
@@ -125,7 +126,7 @@ class Module:
 
 
 def is_python(file: SourceFile) -> bool:
-    """Say whether the file is Python, by its name."""
+    """Tell whether the file is Python, by its name."""
     return file.path.endswith(".py")
 
 
@@ -136,15 +137,15 @@ def parse_modules(files: Iterable[SourceFile]) -> tuple[Module, ...]:
 
 
 def parse_tree(text: str, path: str = "<unknown>") -> ast.Module:
-    """Parse Python; the one place that does, from any thread.
+    """Return the tree of Python source. Only this function parses, from any thread.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: as `ast.parse`.
     """
-    # One at a time: CPython 3.11 counts the depth of a tree in a variable that its threads share,
-    # and raises SystemError when another thread's parse comes between. Not all of them are ours: a
-    # traceback that is printed parses too. The list of filters is the process's as well; odd
-    # escapes in a candidate are no warning of ours.
+    # One at a time: threads of CPython 3.11 share the variable that counts the depth of a tree, and
+    # a parse in another thread can raise SystemError here. The lock does not cover all of them:
+    # printing a traceback parses too. Threads also share the warning filters. Odd escapes in a
+    # candidate are no warning of ours.
     with _parsing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with suppress(SystemError):
@@ -155,7 +156,7 @@ def parse_tree(text: str, path: str = "<unknown>") -> ast.Module:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep other threads from coming in between: they do where a collection runs Python."""
+    """Keep other threads from running in between: a garbage collection lets them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -167,7 +168,7 @@ def _no_collection() -> Iterator[None]:
 
 @lru_cache(maxsize=64)
 def parse_module(path: str, text: str) -> Module | Unparseable:
-    """Parse one Python file; text that is no Python gives `Unparseable`, never an exception."""
+    """Return a parsed Python file, or `Unparseable` for text that is no Python."""
     try:
         tree = parse_tree(text, path)
     except SyntaxError as error:
@@ -183,7 +184,7 @@ def parse_module(path: str, text: str) -> Module | Unparseable:
 
 
 def literal_text(node: ast.AST) -> str | None:
-    """Return the string that `node` always is: a literal, `"a" + "b"`, or a join of literals."""
+    """Return the constant string of `node`: a literal, `"a" + "b"`, or a join of literals."""
     pieces: list[str] = []
     waiting: list[ast.AST] = [node]
     for _ in range(_MAX_FOLD):
@@ -259,14 +260,14 @@ def _collect_imports(module: Module) -> None:
 
 
 def _collect_assignments(module: Module) -> None:
-    """Follow `name = imported.thing`, in the order of the file, so that chains are followed."""
+    """Add `name = imported.thing` to the aliases, in the order of the file to follow chains."""
     found = [node for node in module.nodes if isinstance(node, ast.Assign)]
     for node in sorted(found, key=lambda each: each.lineno):
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Name):
             name = module.dotted(node.value)
             known = target.id in module.aliases
-            # A name that grows with each line of a chain would take memory without end.
+            # Without a limit, a chain whose name grows with each line would exhaust memory.
             if name is not None and not known and len(name) <= _MAX_NAME_LENGTH:
                 module.aliases[target.id] = name
 

@@ -1,4 +1,4 @@
-"""Which of torch's computing operators and modules Python source uses, and as a fallback."""
+"""Computing operators and modules of torch in Python source, and fallbacks that use them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def torch_facts(module: Module) -> Iterator[Fact]:
 
 
 def fallback_facts(module: Module) -> Iterator[Fact]:
-    """Yield `try` blocks with a handler that computes in torch, itself or one call further."""
+    """Yield `try` blocks with a handler that computes in torch, directly or through one call."""
     reader = _Reader(module)
     computing = {
         node.name: name

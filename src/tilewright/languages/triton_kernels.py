@@ -1,4 +1,4 @@
-"""Triton kernels in Python source: which are defined, launched, called and handed on."""
+"""Triton kernels in Python source: definitions, launches, calls and other uses."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _LAUNCH_METHODS = frozenset({"run", "warmup"})
 
 
 def kernel_facts(module: Module) -> Iterator[Fact]:
-    """Yield each kernel that is defined, and how each is used.
+    """Yield each definition of a kernel, and each use.
 
-    `kernels_launched`: `name[grid](...)` or `name.run(...)`, also through `alias = name` and
-    `self.alias = name`; `kernels_called`: called from another kernel; `kernels_passed`: used as
-    a value in any other way, so that it may be launched where this cannot see it.
+    - `kernels_launched`: `name[grid](...)` or `name.run(...)`, also through an alias of the name.
+    - `kernels_called`: another kernel calls it.
+    - `kernels_passed`: any other use as a value. A launch may then be out of sight.
     """
     defined = {name: line for name, line, _ in _kernels(module)}
     for name, line in defined.items():
         yield Fact("kernels_defined", name, line)
-    stands_for = {name: name for name in defined}
+    known = {name: name for name in defined}
     seen: set[int] = set()
     for node in module.nodes:
-        if isinstance(node, ast.Assign) and (meant := _kernel(node.value, stands_for)):
+        if isinstance(node, ast.Assign) and (meant := _kernel(node.value, known)):
             seen.add(id(node.value))
-            stands_for.update({key: meant for key in map(_key, node.targets) if key})
+            known.update({key: meant for key in map(_key, node.targets) if key})
     inside = kernel_nodes(module)
     for call in calls(module):
-        launched, used = _launched(call, stands_for)
+        launched, used = _launched(call, known)
         if launched is None and id(call) not in inside:
             continue
-        kernel = launched or _kernel(call.func, stands_for)
+        kernel = launched or _kernel(call.func, known)
         if kernel is not None:
             seen.add(id(used))
             yield Fact("kernels_launched" if launched else "kernels_called", kernel, call.lineno)
@@ -50,7 +50,7 @@ def _passed(module: Module, defined: Mapping[str, int], seen: Set[int]) -> Itera
 
 
 def kernel_nodes(module: Module) -> frozenset[int]:
-    """Return the ids of the nodes inside kernels, where names of operators mean Triton's."""
+    """Return the ids of the nodes inside kernels, where operator names are Triton's."""
     return frozenset(
         id(node)
         for _, _, function in _kernels(module)
@@ -72,22 +72,22 @@ def _kernels(module: Module) -> Iterator[tuple[str, int, ast.FunctionDef | None]
 
 
 def _is_jit(module: Module, node: ast.expr) -> bool:
-    """Say whether `node` is `triton.jit` or a call of it, with or without options."""
+    """Tell whether `node` is `triton.jit` or a call of it, with or without options."""
     func = node.func if isinstance(node, ast.Call) else node
     return module.dotted(func) in JIT_DECORATORS
 
 
-def _launched(call: ast.Call, stands_for: dict[str, str]) -> tuple[str | None, ast.expr]:
+def _launched(call: ast.Call, known: dict[str, str]) -> tuple[str | None, ast.expr]:
     func = call.func
     if isinstance(func, ast.Subscript):
-        return _kernel(func.value, stands_for), func.value
+        return _kernel(func.value, known), func.value
     if isinstance(func, ast.Attribute) and func.attr in _LAUNCH_METHODS:
-        return _kernel(func.value, stands_for), func.value
+        return _kernel(func.value, known), func.value
     return None, func
 
 
-def _kernel(node: ast.expr, stands_for: dict[str, str]) -> str | None:
-    return stands_for.get(_key(node))
+def _kernel(node: ast.expr, known: dict[str, str]) -> str | None:
+    return known.get(_key(node))
 
 
 def _key(node: ast.expr) -> str:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tilewright.errors import ConfigError
+from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.detect import detect, find_entry, main_first
 from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
@@ -13,7 +14,6 @@ from tilewright.records import Candidate, Failed, Problem, SourceFile
 __all__ = ["make_candidate", "read_files"]
 
 MAX_BYTES = 16 << 20
-_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 
 
 def read_files(path: str) -> tuple[SourceFile, ...]:
@@ -28,9 +28,11 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
         return (SourceFile(path=name, text=text),)
     where = Path(path)
     if where.is_dir():
-        found = sorted(p for p in where.rglob("*") if p.is_file() and p.suffix in _SUFFIXES)
+        found = sorted(p for p in where.rglob("*") if p.is_file() and p.suffix in SOURCE_SUFFIXES)
         if not found:
-            raise ConfigError(f"{path}: the folder holds no source file ({', '.join(_SUFFIXES)})")
+            raise ConfigError(
+                f"{path}: the folder holds no source file ({', '.join(SOURCE_SUFFIXES)})"
+            )
         home = where.resolve()
         for file in found:
             # A candidate is given what it brings, not what its author wants to see of this machine.

@@ -19,10 +19,7 @@ from tilewright.languages import (
     main_first,
     static_features,
 )
-from tilewright.languages.cpp import CPP
-from tilewright.languages.cuda import CUDA
-from tilewright.languages.torch import TORCH
-from tilewright.languages.triton import TRITON
+from tilewright.languages.built_in import CPP, CUDA, TORCH, TRITON
 from tilewright.records import Candidate, SourceFile
 
 BUNDLED = Path(tilewright.__file__).parent / "problems" / "bundled"
