@@ -1,4 +1,4 @@
-"""What every test shares: markers that depend on the machine, and Hypothesis settings."""
+"""Shared by all tests: options, markers that depend on the machine, and Hypothesis settings."""
 
 from __future__ import annotations
 

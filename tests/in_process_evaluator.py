@@ -1,7 +1,41 @@
-"""A whole evaluation in one process: the judge and every contestant are threads over socket pairs.
+"""Runs a whole evaluation in one process: judge, runners and builders are threads.
 
-Nothing is isolated and nothing runs beside anything else, so this says nothing about the wall or
-the clock. It says in a tenth of a second what the pipeline makes of a candidate.
+Production starts a forkserver, which forks each judge, runner and builder into a sandbox of its
+own. The supervisor talks to each of them over a socket pair and shares memory with them. This
+module keeps the supervisor's code, the code of the children, the socket pairs and the shared
+memory. It replaces only the processes.
+
+What takes the place of what:
+
+- `InProcessEvaluator` takes the place of `DeviceHost`. The pipeline calls its `spawn` for each
+  child, and `spawn` returns a `ThreadChild` where production forks a process.
+- `ThreadChild` runs the same `main` function that the forkserver runs in a child (`MAINS`), in a
+  thread, on the other end of a socket pair. It is also its own process tree: the supervisor asks
+  it to freeze, to resume, and for its CPU time. CPU time moves only where a test sets it (`cpu`,
+  `burns`), so a test decides how much work a runner seems to do outside a timed call.
+- A thread cannot be stopped by a signal. The runner's first step after the completion timestamp
+  (`calls.enable_gc`) therefore waits for a semaphore, which `resume` releases. While the
+  judge reads the outputs, the runner waits, as a frozen process does.
+- `Recording` is the channel to a child. It keeps every frame that the supervisor sends, and
+  `told` returns them as JSON. A test can so check that no secret ever reaches a runner.
+- `shim` is a module that candidates import in the place of a GPU language. `shim.launch(kernel)`
+  calls a Python function and counts as a kernel launch, which `Launches` can suppress.
+- `a_request` builds a request from source texts, under a fixed secret root (`ROOT`). `timed`
+  returns the shortest timing plan.
+
+A test makes an `InProcessEvaluator`, calls `judge(request)` and reads the report:
+
+    with pytest.MonkeyPatch.context() as patch:
+        evaluator = InProcessEvaluator(tmp_path, patch)
+        report = evaluator.judge(a_request(PROBLEM, SOURCE))
+        evaluator.close()
+
+The constructor patches what a thread must not do: end the process, run exit handlers, write to
+fixed folders. One evaluation takes about a tenth of a second.
+
+Such a test shows which verdict the pipeline gives to a candidate, and why. It shows nothing about
+isolation, since nothing is isolated, and nothing about the precision of the clock, since all
+threads share one interpreter. `tests/processes` covers both with real processes.
 """
 
 from __future__ import annotations
@@ -48,12 +82,12 @@ MAINS: dict[str, Callable[[socket.socket, dict[str, str]], None]] = {
 write_files = main.write_files
 PIDS = itertools.count(1)
 NO_CORE = 9999
-"""A core that no machine of ours has: its lease is in nobody's way."""
+"""A core number that no machine has, so that no other evaluation holds its lease."""
 ROOT = "0123456789abcdef0123456789abcdef"
 
 
 shim: Any = ModuleType("shim")
-"""What a candidate here launches its kernels with: `shim.launch(kernel)`."""
+"""The module that candidates import to launch a kernel: `shim.launch(kernel)`."""
 
 
 def _hook(launches: main.Launches) -> None:
@@ -61,14 +95,14 @@ def _hook(launches: main.Launches) -> None:
 
 
 class Silent:
-    """What a child printed: nothing."""
+    """The printed output of a child, which is empty."""
 
     def text(self) -> str:
         return ""
 
 
 class Recording(Channel):
-    """A channel that keeps what was sent: all that a contestant is ever told."""
+    """A channel that keeps every frame that the supervisor sends."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
@@ -80,7 +114,7 @@ class Recording(Channel):
 
 
 class ThreadChild:
-    """What the supervisor sees of a child, played by a thread. Lifetime: until `kill`."""
+    """A child as the supervisor sees it, run by a thread. Lifetime: until `kill`."""
 
     def __init__(self, role: str, applied: dict[str, str], resumed: threading.Semaphore) -> None:
         ours, theirs = socket.socketpair()
@@ -91,11 +125,11 @@ class ThreadChild:
         self.closed = False
         self.signals: list[str] = []
         self.cpu, self.burns = 0.0, 0.0
-        """CPU seconds used so far, and those used between arming and the stamp of each call."""
+        """CPU seconds used so far, and those added from release to completion of each call."""
         self.companions, self.stops, self.stops_a_call = 0, 0, 1
         self.stoppable = self.stands_still = True
         self.pid = next(PIDS)
-        self._thawed = resumed
+        self._resumed = resumed
         self._thread = threading.Thread(target=self._play, args=(theirs, applied), daemon=True)
         self._thread.start()
 
@@ -105,21 +139,21 @@ class ThreadChild:
 
     @property
     def tree(self) -> ThreadChild:
-        """Stop, clock and memory of a thread are its own."""
+        """The child answers for its process tree."""
         return self
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
         self.applied = self.channel.receive(time.monotonic() + timeout_s).fields["applied"]
 
     def look(self) -> None:
-        """A thread has no tree to look at."""
+        """A thread has no other processes to find."""
 
     def forbid_processes(self) -> bool:
-        """A thread starts no processes, unless a test says that some live on."""
+        """Return whether no other process lives; a test can set `companions`."""
         return not self.companions
 
     def release(self) -> None:
-        """Nor does it then."""
+        """A thread was never forbidden to start processes."""
 
     def cpu_s(self) -> float:
         return self.cpu
@@ -143,7 +177,7 @@ class ThreadChild:
     def resume(self) -> None:
         self.signals.append("resume")
         if self.stops % self.stops_a_call == 0:
-            self._thawed.release()
+            self._resumed.release()
 
     def wait_status(self, timeout_s: float) -> int | None:
         self._thread.join(timeout_s)
@@ -163,7 +197,7 @@ class ThreadChild:
 
 
 class InProcessEvaluator(DeviceHost):
-    """A host whose children are threads. `told` collects what contestants were told."""
+    """A device host whose children are threads. Lifetime: until `close`."""
 
     def __init__(self, home: Path, monkeypatch: Any) -> None:
         self.home = home
@@ -173,21 +207,21 @@ class InProcessEvaluator(DeviceHost):
         self.applied = {"ipc_uts_cgroup_namespaces": "", "landlock": "this kernel has none"}
         self.children: list[ThreadChild] = []
         self.streams: list[str] = []
-        """The roles of those that may use several streams."""
+        """The roles of the children that may use several CUDA streams."""
         self._idle_judges, self.sketches, self._retired = {}, {}, []
         self._preforked = PreforkPool(self.spawn, None)
-        self._thawed = threading.Semaphore(0)
+        self._resumed = threading.Semaphore(0)
         for module in (main, build_main):
             monkeypatch.setattr(module, "ROOT", str(home))
             monkeypatch.setattr(module, "write_files", self._write_files)
         monkeypatch.setattr(os, "_exit", sys.exit)
         monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
         monkeypatch.setitem(sys.modules, "shim", shim)
-        # Who waits for a token spins, and must not keep a contestant's thread from its work.
+        # The supervisor spins on the sync page, and must not keep a runner's thread from its work.
         monkeypatch.setattr(cpu_runner, "SPIN_CHECK", 1)
         monkeypatch.setattr(main.Launches, "hook_triton", _hook)
-        # The first thing after the stamp: a thread cannot be stopped, but it can wait for the thaw.
-        monkeypatch.setattr(calls, "enable_gc", lambda: self._thawed.acquire(timeout=5.0))
+        # A thread cannot be stopped: its first step after the timestamp waits for `resume`.
+        monkeypatch.setattr(calls, "enable_gc", lambda: self._resumed.acquire(timeout=5.0))
         monkeypatch.setattr(main.python, "install_extensions", lambda *_: None)
 
     def spawn(
@@ -199,12 +233,12 @@ class InProcessEvaluator(DeviceHost):
         streams: bool = False,
     ) -> Any:
         self.streams += [role] if streams else []
-        child = ThreadChild(role, self.applied, self._thawed)
+        child = ThreadChild(role, self.applied, self._resumed)
         self.children.append(child)
         return child
 
     def _write_files(self, files: list[dict[str, Any]], body: bytes) -> dict[str, str]:
-        # Each child has a folder of its own, as behind the wall.
+        # Each child has a folder of its own, as in a sandbox.
         main.ROOT = build_main.ROOT = tempfile.mkdtemp(dir=self.home)
         return write_files(files, body)
 

@@ -1,4 +1,4 @@
-"""A judge in a thread, driven as the supervisor and one side drive it."""
+"""A judge in a thread, driven as the supervisor and one runner drive it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = {
 
 
 class JudgeRole:
-    """A judge in a thread, and one side of it whose memory the test reads and writes."""
+    """A judge in a thread, and a runner whose memory the test reads and writes."""
 
     def __init__(self) -> None:
         self.role = Role(main)
@@ -47,7 +47,7 @@ class JudgeRole:
     def map(
         self, runner: str = "candidate", input_copy: int | None = None, memory: int = os.O_RDWR
     ) -> None:
-        """Share the arenas under the name of a side; the mirror is the arena, or elsewhere."""
+        """Share the arenas under a runner's name; the input copy may be elsewhere."""
         fields = {
             "runner": runner,
             "input_copy": input_copy or self.arenas.address,
@@ -71,7 +71,7 @@ class JudgeRole:
         return list(build(sample["tree"], self.arenas.inputs, base))
 
     def put(self, *outputs: torch.Tensor) -> list[dict[str, Any]]:
-        """Deliver outputs as a contestant does; return what it says of them."""
+        """Deliver outputs as a runner does; return its description of them."""
         call = calls.PreparedCall(
             args=(),
             grads=(),
@@ -90,7 +90,7 @@ class JudgeRole:
         )
 
     def timed(self, runner: str, *outputs: torch.Tensor, **changes: Any) -> dict[str, Any]:
-        """Deliver the outputs of a timed call of a side and have a snapshot taken."""
+        """Deliver the outputs of a runner's timed call and have a snapshot taken."""
         self.put(*outputs)
         places = calls.addresses(self.kept)
         plain = {"sample": "d", "base": 0, "keep": True, "expect": False, "compare": False}
@@ -98,12 +98,12 @@ class JudgeRole:
         return self.ask("timed", runner=runner, **{**plain, "next": None, **changes})
 
     def plan(self, weights: dict[str, torch.Tensor], seed: int = 1) -> dict[str, Any]:
-        """Say which weights the side holds."""
+        """Report which weights the runner holds."""
         said = [[name, list(value.shape), "float32"] for name, value in weights.items()]
         return self.ask("plan_weights", json.dumps(said).encode(), runner="candidate", seed=seed)
 
     def published(self) -> dict[str, torch.Tensor]:
-        """Return copies of the weights that the judge hands to the side."""
+        """Return copies of the weights that the judge publishes to the runner."""
         tree = self.ask("publish_weights", runner="candidate")["tree"]
         values = build(tree, self.arenas.inputs, 0)
         return {name: value.clone() for name, value in values.items()}

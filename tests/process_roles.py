@@ -1,7 +1,7 @@
-"""A judge, contestant or builder whose `main` runs in a thread of this process.
+"""A judge, runner or builder whose `main` runs in a thread of this process.
 
-The socket pair is real and so is the shared memory; only the process around it is missing, so
-that coverage sees the code.
+The socket pair and the shared memory are real. Only the process is missing, so that coverage
+measures the code.
 """
 
 from __future__ import annotations

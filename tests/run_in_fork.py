@@ -1,7 +1,7 @@
-"""Run a step in a fork of this very process, measured like the rest of it.
+"""Runs a function in a fork of this process, and keeps the coverage data of the fork.
 
-What a step gives up, a process does not get back. The fork cannot write its coverage either, once
-it is confined, so the data goes through a pipe and into the parent's own.
+A process does not regain a privilege that a step of the sandbox drops; so each step runs in a fork.
+A confined fork cannot write its coverage file: a pipe carries its coverage data to the parent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A contestant in a thread, driven as the supervisor and the judge drive it."""
+"""A runner in a thread, driven as the supervisor and the judge drive it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = 4096
 
 
 class RunnerRole:
-    """A contestant in a thread, and the memory that the judge shares with it."""
+    """A runner in a thread, and the memory that the judge shares with it."""
 
     def __init__(self, *, mapped: bool = True) -> None:
         self.role = Role(main)
@@ -29,14 +29,14 @@ class RunnerRole:
         self.page = SyncPage()
         self.sequence = 0
         self.memory = -1
-        """Descriptor of the contestant's memory."""
+        """Descriptor of the runner's memory."""
         self.maps = -1
         """Descriptor of how it is mapped."""
         if mapped:
             assert self.map().kind == "mapped"
 
     def map(self) -> Frame:
-        """Share arenas and the token page."""
+        """Share arenas and the sync page."""
         fds = (*self.arenas.fds, self.page.fd)
         frame = self.role.ask("map", self.arenas.fields, fds=fds)
         if frame.fds:
@@ -124,7 +124,7 @@ class RunnerRole:
         return read_tensor(self.memory, address, like)
 
     def close(self) -> None:
-        """End the contestant and release the memory."""
+        """End the runner and release the memory."""
         self.role.close()
         self.arenas.close()
         # The page stays mapped: the thread that has just ended may still view it.

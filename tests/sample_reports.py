@@ -1,4 +1,4 @@
-"""Reports for the tests of the command line, made by hand."""
+"""Reports written by hand, one of each verdict."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def write_model(config: TrainConfig, folder: Path) -> Path:
 def played(
     verdicts: list[list[str | None]], *, groups: int, vocabulary: int = 300, seed: int = 0
 ) -> RolloutBatch:
-    """Return a batch with these verdicts, (B, T), `None` for a turn without room.
+    """Return a batch with these verdicts, (B, T), `None` for an absent turn.
 
     Replies are random tokens of random lengths; what is correct has a random speed-up.
     """

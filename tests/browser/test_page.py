@@ -1,4 +1,4 @@
-"""The report page in a real browser: desktop and phone, keyboard, dark mode, from disk."""
+"""The report page in a real browser: desktop, phone, keyboard, dark mode, from disk."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_two_sources_are_compared_line_by_line(browser, tmp_path):
     shown = opened(browser, page(document(gather(runs), "two")), tmp_path)
     lines = shown.find_elements("css selector", "#difference span")
     assert [line.text.strip() for line in lines] == ["first", "- 0", "+ 1", "last"]
-    # The same on both sides differs nowhere.
+    # Two equal sources differ in no line.
     shown.find_element("id", "right").send_keys(Keys.ARROW_UP)
     lines = shown.find_elements("css selector", "#difference span")
     assert [line.text.strip() for line in lines] == ["first", "0", "last"]

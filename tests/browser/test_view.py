@@ -1,4 +1,4 @@
-"""The viewer in a real browser: served live while a run goes on, and as one file from disk."""
+"""The viewer in a real browser: live while a run continues, and as one file from disk."""
 
 from __future__ import annotations
 

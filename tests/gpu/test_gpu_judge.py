@@ -1,4 +1,4 @@
-"""The judge on a GPU: one candidate of each kind gets the verdict that it deserves."""
+"""The judge on a GPU: one candidate of each kind gets its verdict."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_candidate_of_several_replicates_is_compiled_once(tmp_path):
         report = fresh.evaluate(requests["softmax 4 x2"])
     assert report.verdict == "correct", report.outcome
     assert [stage.name for stage in report.stages].count("precompile") == 1
-    # Ten a pair: below 20 us two pairs are planned.
+    # Ten per replicate: below 20 us two replicates are planned.
     assert all(item.blocks >= 20 for item in report.comparisons)
 
 

@@ -1,7 +1,7 @@
-"""What the tests of whole evaluations share: small problems, and one host for a module.
+"""Small problems, and one device host per module, for tests of whole evaluations.
 
-The supervisor's code runs in this process, so that coverage sees it; judge and contestants are
-real processes behind the whole wall. Nothing here imports torch: a sandbox cannot be forked from
+The supervisor's code runs in this process, so that coverage sees it; judge and runners are
+real processes in the whole sandbox. Nothing here imports torch: a sandbox cannot be forked from
 a process with threads.
 """
 

@@ -1,4 +1,4 @@
-"""What the tests of the sandbox share."""
+"""Confinements and attacks for the tests of the sandbox."""
 
 from __future__ import annotations
 

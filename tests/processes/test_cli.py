@@ -225,7 +225,7 @@ def test_a_missing_required_layer_leaves_the_candidate_unjudged():
 
 @pytest.fixture
 def small_disk(folder):
-    """Return a folder on a file system with room for settings but not for a report."""
+    """Return a folder on a file system with space for settings but not for a report."""
     place = folder / "small"
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(place)]
@@ -365,7 +365,7 @@ def test_doctor_calibrates_and_reports_every_item(folder, monkeypatch):
     assert items["judging"]["ok"]
     assert "isolation: seccomp" in items
     assert items["calibration"]["ok"]
-    # Three cases twice; one that is long or streams is timed in four to eight pairs, each a sample.
+    # Three cases twice; a long or memory-bound one has four to eight replicates, each a sample.
     assert 6 <= sum(document["calibration"]["samples"]) <= 8 * 6
     assert (folder / "home" / "calibration.json").is_file()
     assert document["noise"]["runs"] in (1, 4, 5, 6, 7, 8)

@@ -1,4 +1,4 @@
-"""Whole evaluations: every verdict, by judges and contestants that are real processes."""
+"""Whole evaluations in real processes, for every verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole evaluations that go wrong: the fault is named, blamed on who did it, and soon over."""
+"""Whole evaluations that fail: the fault is named, attributed and soon over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole evaluations of modules: weights are drawn anew, and honest modules follow them."""
+"""Whole evaluations of modules: weights are resampled, and honest modules follow them."""
 
 from __future__ import annotations
 

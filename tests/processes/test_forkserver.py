@@ -1,4 +1,4 @@
-"""The forkserver as a process of its own: one thread, one fork a frame, and nothing left behind."""
+"""The forkserver as a process: one thread, one fork per request, no leftovers."""
 
 from __future__ import annotations
 

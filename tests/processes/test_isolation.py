@@ -1,4 +1,4 @@
-"""Every layer of the sandbox stops an attack that gets through as soon as that layer is off."""
+"""Each isolation layer stops an attack that succeeds when that layer is off."""
 
 from __future__ import annotations
 

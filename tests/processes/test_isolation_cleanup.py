@@ -1,4 +1,4 @@
-"""How a sandbox ends, what it leaves behind (nothing), and what it costs."""
+"""How a sandbox ends, that it leaves nothing behind, and what it costs."""
 
 from __future__ import annotations
 

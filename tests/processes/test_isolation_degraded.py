@@ -1,4 +1,4 @@
-"""The sandbox on machines that lack some of its means: it says which, and the rest holds."""
+"""The sandbox on machines that lack a feature: it is named, and the rest holds."""
 
 from __future__ import annotations
 

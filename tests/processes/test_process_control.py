@@ -1,4 +1,4 @@
-"""What the supervisor does to a real process tree: stop it, let it run, count its CPU, kill it.
+"""The supervisor freezes, resumes and measures a real process tree.
 
 `python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """

@@ -1,4 +1,4 @@
-"""Which processes live below an init: real ones, of other threads too, and ones that have gone."""
+"""The processes below an init process, found while they start and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A side that is timed is one process: it can start none, and those that it had are gone."""
+"""A timed runner is one process: it starts none, and its earlier ones have ended."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ while True:
 
 
 class Payload:
-    """A process below an init, as a contestant is. Lifetime: until `close`."""
+    """A process below an init process, as a runner is. Lifetime: until `close`."""
 
     def __init__(self) -> None:
         self._sock, theirs = socket.socketpair()

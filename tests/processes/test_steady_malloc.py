@@ -1,4 +1,4 @@
-"""The settings of malloc that every child starts with, where torch allocates."""
+"""The malloc settings of every child, where torch allocates."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The supervisor's `main` in a thread, and the doors before it: executor, API, loop, store."""
+"""The supervisor's `main` in a thread, and its callers: executor, API, loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An output that is compared stretch by stretch is judged as one that is compared at once."""
+"""A comparison by chunks equals a comparison of the whole output."""
 
 from __future__ import annotations
 

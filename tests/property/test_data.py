@@ -1,4 +1,4 @@
-"""Rows that go through a run, or a file, come back as they were; damage costs what it hits."""
+"""Rows survive import and export; damage affects only the rows that it hits."""
 
 from __future__ import annotations
 

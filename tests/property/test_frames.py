@@ -1,4 +1,4 @@
-"""Frames: what is sent arrives, and no bytes whatsoever do more than end the channel."""
+"""Frames arrive unchanged, and arbitrary bytes only end the channel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FIELDS = st.dictionaries(st.text().filter(lambda key: key not in ("kind", "body"
 OURS = (FrameError, ChannelClosed, DeadlineExceeded)
 
 
-def replicate() -> tuple[Channel, socket.socket]:
+def channel_and_socket() -> tuple[Channel, socket.socket]:
     ours, theirs = socket.socketpair()
     return Channel(ours), theirs
 
@@ -60,7 +60,7 @@ def header(text: bytes) -> bytes:
 
 @given(st.text(), FIELDS, st.binary(max_size=3000), st.integers(0, MAX_FDS))
 def test_a_sent_frame_arrives_unchanged(kind, fields, body, fd_count):
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     sender = Channel(raw)
     sent = [os.open("/dev/null", os.O_RDONLY) for _ in range(fd_count)]
     try:
@@ -93,7 +93,7 @@ def test_a_sent_frame_arrives_unchanged(kind, fields, body, fd_count):
 @example(header(b'\xff\xfe{"kind"'))
 @example(b"\x80\x04\x95K\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94.")
 def test_arbitrary_bytes_raise_only_documented_errors(data):
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     raw.sendall(data)
     raw.close()
     frames: list[Frame] = []
@@ -123,7 +123,7 @@ def test_a_header_is_read_or_refused(text):
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.binary(max_size=200))
 def test_fragments_of_any_size_make_the_same_frame(sizes, body):
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     data = encode("result", {"n": 1}, body)
 
     def drip() -> None:
@@ -145,7 +145,7 @@ def test_fragments_of_any_size_make_the_same_frame(sizes, body):
 
 @pytest.mark.parametrize("length", [0, 1, MAX_HEADER_BYTES + 1, (1 << 32) - 1])
 def test_a_header_length_out_of_bounds_is_refused_at_once(length):
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     raw.sendall(struct.pack(">I", length))
 
     with pytest.raises(FrameError, match="header length"):
@@ -156,7 +156,7 @@ def test_a_header_length_out_of_bounds_is_refused_at_once(length):
 
 @pytest.mark.parametrize("cut", [1, 4, 9, -1])
 def test_a_truncated_frame_waits_no_longer_than_the_deadline(cut):
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     raw.sendall(encode("result", {"n": 1}, b"12345")[:cut])
     start = time.monotonic()
 
@@ -169,7 +169,7 @@ def test_a_truncated_frame_waits_no_longer_than_the_deadline(cut):
 
 
 def test_a_deadline_in_the_past_raises():
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     Channel(raw).send("late")
 
     with pytest.raises(DeadlineExceeded):
@@ -179,7 +179,7 @@ def test_a_deadline_in_the_past_raises():
 
 
 def test_the_callback_of_a_wait_can_end_it():
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     looks = []
 
     def look() -> None:
@@ -194,7 +194,7 @@ def test_the_callback_of_a_wait_can_end_it():
 
 
 def test_waiting_without_a_deadline_ends_when_the_peer_closes():
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     threading.Timer(0.1, raw.close).start()
 
     with pytest.raises(ChannelClosed):
@@ -217,7 +217,7 @@ def test_a_reset_connection_is_a_closed_channel():
 
 
 def test_too_many_descriptors_are_refused_and_closed():
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     before = len(os.listdir("/proc/self/fd"))
     null = os.open("/dev/null", os.O_RDONLY)
     data = encode("result", {})
@@ -234,7 +234,7 @@ def test_too_many_descriptors_are_refused_and_closed():
 
 
 def test_closing_a_channel_closes_unused_descriptors():
-    receiver, raw = replicate()
+    receiver, raw = channel_and_socket()
     null = os.open("/dev/null", os.O_RDONLY)
     socket.send_fds(raw, [header(b"{}")], [null])
     before = len(os.listdir("/proc/self/fd"))
@@ -252,7 +252,7 @@ def test_closing_a_channel_closes_unused_descriptors():
     "fields", [{"x": b"bytes"}, {"x": float("nan")}, {"x": {1, 2}}, {"x": "y" * MAX_HEADER_BYTES}]
 )
 def test_an_invalid_frame_is_never_sent(fields):
-    sender, raw = replicate()
+    sender, raw = channel_and_socket()
 
     with pytest.raises(FrameError):
         sender.send("call", fields)
@@ -271,7 +271,7 @@ def test_a_header_that_contains_itself_is_never_sent():
 
 
 def test_sending_to_a_closed_peer_raises():
-    sender, raw = replicate()
+    sender, raw = channel_and_socket()
     raw.close()
 
     with pytest.raises(ChannelClosed):
@@ -280,7 +280,7 @@ def test_sending_to_a_closed_peer_raises():
 
 
 def test_sending_to_a_peer_that_does_not_read_ends_at_the_deadline():
-    sender, raw = replicate()
+    sender, raw = channel_and_socket()
 
     with pytest.raises(DeadlineExceeded):
         sender.send("call", {}, b"x" * (8 << 20), timeout_s=0.1)

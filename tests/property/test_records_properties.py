@@ -1,4 +1,4 @@
-"""Records: every one that can be made survives its JSON unchanged; no text does worse than fail."""
+"""Every record survives its JSON, and arbitrary text raises only a RecordError."""
 
 from __future__ import annotations
 

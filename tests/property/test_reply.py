@@ -1,4 +1,4 @@
-"""Replies of models: nothing raises, and planted code is found."""
+"""The reply parser never raises and finds planted code."""
 
 from __future__ import annotations
 

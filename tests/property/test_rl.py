@@ -1,4 +1,4 @@
-"""What must hold of the estimators for any data; slow references are written out here."""
+"""Properties of the estimators, against slow reference implementations."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What must hold of the loss and its weights for any data, NaN in all that is masked."""
+"""Properties of the loss and its weights, with NaN in every masked place."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What must hold of the statistics for any data."""
+"""Properties of the statistics for arbitrary data."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_the_exact_interval_is_the_limit_of_random_resampling(n):
 
 
 def _noisy_log_ratio(chance: random.Random) -> float:
-    """One ABBA block of two equal sides: lognormal noise of 2 %, and one call in 20 is slow."""
+    """One ABBA block of two equal runners: lognormal noise of 2 %, and one call in 20 is slow."""
 
     def call_us() -> float:
         slow = 1.0 + chance.expovariate(2.0) if chance.random() < 0.05 else 1.0

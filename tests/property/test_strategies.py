@@ -1,4 +1,4 @@
-"""Strategies and the driver: budgets hold, every ask is told once, a replay is exact."""
+"""Strategies and the driver: budgets hold, each request finishes once, replays are exact."""
 
 import itertools
 import tempfile
@@ -124,18 +124,18 @@ BUDGETS = st.builds(
 @given(NAMES, BUDGETS, st.integers(1, 5))
 def test_no_dimension_of_the_budget_is_exceeded(name, budget, max_concurrency):
     most = Usage(turns=1, tokens=15, usd=1.0)
-    purse = BudgetGuard(budget, (), lambda _: most, eval_timeout_s=10.0)
+    guard = BudgetGuard(budget, (), lambda _: most, eval_timeout_s=10.0)
     with tempfile.TemporaryDirectory() as folder, EventLog(Path(folder)) as log:
         turns = []
         strategy = fresh(name, 2)
         for turn in drive(
-            strategy, played, log, max_concurrency=max_concurrency, admit=purse.reserve
+            strategy, played, log, max_concurrency=max_concurrency, admit=guard.reserve
         ):
-            purse.commit(turn)
+            guard.commit(turn)
             turns.append(turn)
             assert not budget.exceeded(usage_of(turns))
-    assert purse.spent == usage_of(turns)
-    assert purse.lacking or len(turns) == 12
+    assert guard.spent == usage_of(turns)
+    assert guard.lacking or len(turns) == 12
 
 
 @settings(deadline=None, max_examples=40)

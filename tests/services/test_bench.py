@@ -1,4 +1,4 @@
-"""`tilewright bench` as a process: killed in the middle, gone on with, and reported."""
+"""`tilewright bench` as a process: killed, resumed and reported."""
 
 from __future__ import annotations
 

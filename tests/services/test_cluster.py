@@ -1,4 +1,4 @@
-"""A real Ray cluster of several nodes: work goes to them, nodes join, nodes are killed."""
+"""A real Ray cluster: nodes get work, join, and are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KernelGYM's door by the requests and the table of failures of its released server."""
+"""The KernelGYM API: the requests and failures of its released server."""
 
 from __future__ import annotations
 

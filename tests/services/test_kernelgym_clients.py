@@ -1,4 +1,4 @@
-"""KernelGYM's door and who comes to it: names, scopes, batches, what is no task, the end."""
+"""The KernelGYM API and its clients: names, scopes, batches, invalid tasks, shutdown."""
 
 from __future__ import annotations
 

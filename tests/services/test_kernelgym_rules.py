@@ -1,4 +1,4 @@
-"""KernelGYM's door: its whole request, its whole answer, its rules, and what nobody could judge."""
+"""The KernelGYM API: its whole request and answer, its rules, and unjudged tasks."""
 
 from __future__ import annotations
 

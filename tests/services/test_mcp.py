@@ -1,4 +1,4 @@
-"""`tilewright mcp` as its clients see it: the mcp package's own client, and a real server."""
+"""`tilewright mcp` with the client of the mcp package, and a real server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(problem: str, *words: str) -> list[str]:
 
 
 @asynccontextmanager
-async def visit(folder: Path, problem: str, *words: str) -> AsyncIterator[Call]:
+async def connected(folder: Path, problem: str, *words: str) -> AsyncIterator[Call]:
     """Start a server in a folder; yield a call of its tools that returns (is an error, text)."""
     first, *rest = command(problem, *words)
     server = mcp.StdioServerParameters(
@@ -80,7 +80,7 @@ def the_run(folder: Path) -> Path:
 
 def test_an_agent_improves_from_incorrect_to_correct(tmp_path, caplog):
     async def climb() -> None:
-        async with visit(tmp_path, "softmax", "--set", "eval.timing.max_s=0.3") as call:
+        async with connected(tmp_path, "softmax", "--set", "eval.timing.max_s=0.3") as call:
             assert "No turn yet" in await said(call, "history")
             assert not (tmp_path / "runs").exists()
             asked = await said(call, "problem")
@@ -129,13 +129,13 @@ def test_an_agent_improves_from_incorrect_to_correct(tmp_path, caplog):
 
 def test_hacks_are_refused_and_broken_candidates_do_not_end_the_server(tmp_path, caplog):
     async def attack() -> None:
-        async with visit(tmp_path, "softmax", *UNTIMED) as call:
+        async with connected(tmp_path, "softmax", *UNTIMED) as call:
             for code in ("def softmax(x:\n", "", "no code at all", "import os; os._exit(0)"):
                 assert "Verdict: failed" in await said(call, "evaluate", code=code)
             cached = await said(call, "evaluate", code=(HACKS / "b5_data_ptr.py").read_text())
             assert "Verdict: incorrect" in cached
-            decoy = (HACKS / "a1_triton_never_launched.py").read_text()
-            refused = await said(call, "evaluate", code=decoy)
+            unused = (HACKS / "a1_triton_never_launched.py").read_text()
+            refused = await said(call, "evaluate", code=unused)
             assert "Verdict: rejected. It did not do the work" in refused
             assert "no kernel of the candidate's own was launched" in refused
             assert "decisive: unused_kernels" in await said(call, "explain", turn=6)
@@ -161,7 +161,7 @@ def test_infrastructure_failures_are_readable_tool_errors(tmp_path):
     )
 
     async def fail() -> None:
-        async with visit(tmp_path, "broken.py", *UNTIMED) as call:
+        async with connected(tmp_path, "broken.py", *UNTIMED) as call:
             for turn in (1, 2):
                 failed, text = await call("evaluate", code="def copied(x):\n    return x\n")
                 assert failed
@@ -218,7 +218,7 @@ def test_a_disconnected_client_leaves_no_process_behind(tmp_path):
         send(id=1, method="tools/call", params=evaluation(SLOW.format(60)))
         limit = time.monotonic() + 60
         below: list[psutil.Process] = []
-        while len(below) < 4:  # the supervisor, its forkserver, a judge and a contestant
+        while len(below) < 4:  # the supervisor, its forkserver, a judge and a runner
             assert time.monotonic() < limit
             time.sleep(0.1)
             below = psutil.Process(process.pid).children(recursive=True)

@@ -1,4 +1,4 @@
-"""End to end against a server that others wrote: a tiny model behind `transformers serve`."""
+"""End to end with a tiny model behind `transformers serve`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright optimize` as a user runs it: to the end, interrupted, out of budget, gone on with."""
+"""`tilewright optimize` as a user runs it: finished, interrupted, out of budget, resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright serve` as a process: it waits, refuses, and loses nothing when it is killed."""
+"""`tilewright serve` as a process: it waits, refuses, and loses nothing when killed."""
 
 from __future__ import annotations
 

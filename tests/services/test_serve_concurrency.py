@@ -1,4 +1,4 @@
-"""Many at once: an event loop with more than its threads, a queue that is full, large batches."""
+"""Many requests at once: async callers, a full queue, large batches."""
 
 from __future__ import annotations
 

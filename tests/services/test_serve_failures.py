@@ -1,4 +1,4 @@
-"""`tilewright serve` where something goes: its client, its room, its port, its file."""
+"""`tilewright serve` when a client, its capacity, its port or its file fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following, draining and limiting: a server as a process, its Python client, and its log."""
+"""Following, draining and rate limits: a server process and its Python client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemathesis against a server as a process: nothing breaks it, and it answers as it says."""
+"""Schemathesis against a server process: its answers follow its schema."""
 
 from __future__ import annotations
 

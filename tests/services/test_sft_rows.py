@@ -1,4 +1,4 @@
-"""Rows for the cold start as TRL itself reads them: loss on the weighed assistant turns alone."""
+"""Supervised rows as TRL reads them: loss on the weighted assistant turns alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training from end to end: real kills, a judge that dies, and a model that answers afterwards."""
+"""Training from end to end: killed runs, a dead judge, and the resulting model."""
 
 # ruff: noqa: E402 - a machine without trl skips all of it
 from __future__ import annotations

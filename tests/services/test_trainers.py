@@ -1,6 +1,6 @@
 """Rewards for trainers of others, called as they call them: TRL itself, and verl's convention.
 
-Each verdict here is a real one: a supervisor, a judge and contestants on this machine.
+Each verdict here is a real one: a supervisor, a judge and runners on this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of one room share."""
+"""Fixtures of the unit tests: roles in threads, and the command line."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-# Read when triton is first imported, which some test of this room does.
+# Read when triton is first imported, which some of these tests do.
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture
-def problem_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def problem_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let problems be loaded in this process, and leave nothing of them."""
     monkeypatch.setitem(sys.modules, "tilewright_problem", None)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 @pytest.fixture
-def judge(problem_room: None) -> Iterator[object]:  # noqa: ARG001
+def judge(problem_module: None) -> Iterator[object]:  # noqa: ARG001
     """Yield a `JudgeRole`."""
     import torch
 

@@ -1,4 +1,4 @@
-"""Plug-ins: found without an import, loaded one by one, and loud when something is wrong."""
+"""Plug-ins: found without an import, loaded one by one, with clear errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short run of what `make bars ONLY=fuzz` does at length."""
+"""The fuzz bar, for a short run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks: each fires on its own evidence and is silent on everything that is honest."""
+"""Each check fires on its own evidence and has no finding for honest candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line with the evaluator replaced: flags, exit codes, lines, what is written."""
+"""The command line with a scripted evaluator: flags, exit codes, output, files."""
 
 from __future__ import annotations
 

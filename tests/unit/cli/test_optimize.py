@@ -1,4 +1,4 @@
-"""`tilewright optimize`, `bench --model` and `view` from the command line; nothing is judged."""
+"""`tilewright optimize`, `bench --model` and `view` on the command line, without judging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright problems` from the command line: what it says of sets, and of what it left out."""
+"""`tilewright problems` on the command line: sets, and the rows that were left out."""
 
 from __future__ import annotations
 

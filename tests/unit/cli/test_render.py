@@ -1,4 +1,4 @@
-"""What is shown of a report: golden texts, and the rules that they follow."""
+"""Rendered reports: golden texts, and the rules that they follow."""
 
 from __future__ import annotations
 

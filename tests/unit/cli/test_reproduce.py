@@ -1,4 +1,4 @@
-"""The reproducer: it draws what the judge draws, and is put together from the judge's own code."""
+"""The reproduction script: it has the judge's inputs, and is made of the judge's code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GOLDEN = problem_of(IN_PLACE, "tritonbench/t/act", "act.py")
 
 
 def wrong(name: str | Problem, language: str = "torch", **changes) -> EvalReport:
-    """Return a report of a problem in which the last of several draws was wrong."""
+    """Return a report of a problem in which the last of several samples was wrong."""
     problem = find_problem(name) if isinstance(name, str) else name
     path = "candidate.cpp" if language == "cpp" else "candidate.py"
     text = 'extern "C" int f() { return 1; }' if language == "cpp" else "def f(*args):\n    pass\n"

@@ -1,4 +1,4 @@
-"""The settings: where they come from, and what a slip says."""
+"""Settings: their sources, and the messages of errors."""
 
 from __future__ import annotations
 

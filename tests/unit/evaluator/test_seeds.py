@@ -1,4 +1,4 @@
-"""Seeds: one secret root, and everything else by name."""
+"""Seeds are derived by name from one secret root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict: evidence in, a report out whose parts agree with each other."""
+"""The verdict: evidence becomes a consistent report."""
 
 from __future__ import annotations
 

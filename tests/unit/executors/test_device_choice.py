@@ -1,4 +1,4 @@
-"""Which device a request goes to, and how a cluster is named; without Ray."""
+"""Which device gets a request, and how a cluster is addressed; without Ray."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewright.executors.ray_worker import describe_device
 from tilewright.executors.remote import RemoteExecutor
 from tilewright.executors.scheduling import WorkerLoad, choose_worker
 
-ROOMS = st.builds(WorkerLoad, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
+WORKERS = st.builds(WorkerLoad, st.integers(0, 3), st.lists(st.sampled_from("pqrs"), unique=True))
 
 
 def test_an_idle_device_precedes_a_cached_one_and_that_the_others():
@@ -28,12 +28,12 @@ def test_an_idle_device_precedes_a_cached_one_and_that_the_others():
     assert choose_worker("p", [WorkerLoad(0, ["q", "r"]), WorkerLoad(0, ["q"])]) == 1
 
 
-@given(st.sampled_from("pqrs"), st.lists(ROOMS, min_size=1))
-def test_the_chosen_device_is_choose_worker_and_cached_where_possible(problem, rooms):
-    chosen = rooms[choose_worker(problem, rooms)]
-    idlest = [room for room in rooms if room.load == min(item.load for item in rooms)]
+@given(st.sampled_from("pqrs"), st.lists(WORKERS, min_size=1))
+def test_the_chosen_device_is_least_loaded_and_cached_where_possible(problem, workers):
+    chosen = workers[choose_worker(problem, workers)]
+    idlest = [worker for worker in workers if worker.load == min(item.load for item in workers)]
     assert chosen in idlest
-    assert (problem in chosen.cached) == any(problem in room.cached for room in idlest)
+    assert (problem in chosen.cached) == any(problem in worker.cached for worker in idlest)
 
 
 @pytest.mark.parametrize("name", ["ray", "ray:auto", "ray:host:6379", "ray://host:10001"])

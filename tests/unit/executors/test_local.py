@@ -1,4 +1,4 @@
-"""Leases of devices, preforked processes, and the sharing of devices and cores."""
+"""Which request goes to which supervisor, and who may use a device."""
 
 import os
 import threading
@@ -68,19 +68,19 @@ def test_preforked_children_open_a_device_only_while_its_lease_is_free():
         made.append(Waiting())
         return made[-1]
 
-    armed = PreforkPool(fork, name)
+    pool = PreforkPool(fork, name)
     with open_lock(name) as lease:
         assert try_lock(lease)
-        armed.fill(Limits(), {"runner": 1})
+        pool.fill(Limits(), {"runner": 1})
         assert not begun.wait(0.1)
-        armed.settle()
+        pool.settle()
         assert not made[0].begun
-    armed.fill(Limits(), {"runner": 1}, opened=False)
+    pool.fill(Limits(), {"runner": 1}, opened=False)
     assert not begun.wait(0.1)
-    armed.fill(Limits(), {"runner": 1})
+    pool.fill(Limits(), {"runner": 1})
     assert begun.wait(5)
-    armed.settle()
-    assert armed.take("runner", Limits()) is made[0]
+    pool.settle()
+    assert pool.take("runner", Limits()) is made[0]
     assert len(made) == 1
 
 
@@ -106,15 +106,15 @@ def test_the_lease_holder_lets_all_preforked_children_open_together():
     def fork(*_: object) -> Any:
         return Waiting()
 
-    armed = PreforkPool(fork, None)
-    armed.fill(Limits(), {"runner": 2}, opened=False)
-    armed.open_now()
+    pool = PreforkPool(fork, None)
+    pool.fill(Limits(), {"runner": 2}, opened=False)
+    pool.open_now()
     assert steps == ["told", "told", "begun", "begun"]
-    first = armed.take("runner", Limits())
+    first = pool.take("runner", Limits())
     assert first is not None
     assert first.begun
-    armed.fill(Limits(), {"runner": 2}, opened=False)
-    armed.open_now()
+    pool.fill(Limits(), {"runner": 2}, opened=False)
+    pool.open_now()
     assert steps[4:] == ["told", "begun"]
 
 

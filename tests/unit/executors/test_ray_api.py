@@ -1,4 +1,4 @@
-"""An address of a cluster: what listens there must speak as Ray does, and is asked first."""
+"""A cluster address is checked for a Ray server before it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of a server that answers oddly: forgets work, is another, says dates, is silent."""
+"""A client of a server that forgets work, is another program, or is silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static facts of candidates: what shows, what does not, and that hostile text is bearable."""
+"""Static facts of candidates, and bounded work on hostile text."""
 
 from __future__ import annotations
 

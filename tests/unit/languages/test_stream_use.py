@@ -1,4 +1,4 @@
-"""Who may use several streams, by the words of its source."""
+"""Which source may use several CUDA streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HONEST = "def work(x):\n    return x * 3 + 1\n"
 
 
 @pytest.fixture
-def court(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessEvaluator]:
+def evaluator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessEvaluator]:
     """Yield a host whose children are threads."""
     made = InProcessEvaluator(tmp_path, monkeypatch)
     yield made
@@ -52,6 +52,6 @@ def test_stream_use_is_recognised_from_the_source(text, several):
 
 
 @pytest.mark.parametrize(("more", "several"), [("", []), ("# on a side stream\n", ["runner"])])
-def test_a_candidate_of_several_streams_gets_a_runner_with_all_queues(court, more, several):
-    assert court.judge(a_request(PROBLEM, HONEST + more)).verdict == "correct"
-    assert court.streams == several
+def test_a_candidate_of_several_streams_gets_a_runner_with_all_queues(evaluator, more, several):
+    assert evaluator.judge(a_request(PROBLEM, HONEST + more)).verdict == "correct"
+    assert evaluator.streams == several

@@ -1,4 +1,4 @@
-"""Which turns a prompt shows: the golden vectors of the paper's text and of its code."""
+"""Which turns a prompt shows: golden vectors of the paper's text and of its code."""
 
 import pytest
 from hypothesis import given

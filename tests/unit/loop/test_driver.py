@@ -1,4 +1,4 @@
-"""The one loop: what is logged, what a resumed run does, and that nothing is judged twice."""
+"""The driver: logged events, resumed runs, and no evaluation twice."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def test_a_run_cut_off_anywhere_resumes_to_the_same_end(tmp_path_factory, count,
     cut = first + int(part * (len(content) - first))
     (folder / EVENTS).write_bytes(content[:cut])
     before = set(told(folder))
-    sitting, played = resume(folder), []
+    session, played = resume(folder), []
 
     def play(ask: Ask) -> Turn:
         played.append(ask.id)
         return turn(ask)
 
     with EventLog(folder) as log:
-        list(drive(sitting.strategy, play, log, max_concurrency=width, waiting=sitting.waiting))
+        list(drive(session.strategy, play, log, max_concurrency=width, waiting=session.waiting))
     assert sorted(told(folder)) == sorted(ask.id for ask in asks(count))
     assert not before & set(played)
     assert len(played) == len(set(played))

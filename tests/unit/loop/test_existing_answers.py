@@ -1,4 +1,4 @@
-"""Candidates from files of every kind: what is read, and how what cannot be read is named."""
+"""Candidates are read from files of every kind; unreadable ones are named."""
 
 from __future__ import annotations
 

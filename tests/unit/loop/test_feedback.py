@@ -1,4 +1,4 @@
-"""What a model is told: golden texts, a budget of tokens, and what it must never learn.
+"""Feedback to a model: golden texts, a token budget, and secrets that it must not reveal.
 
 After a change on purpose: `python -m tests.unit.loop.test_feedback` writes the golden files anew.
 """

@@ -1,4 +1,4 @@
-"""Predictions that name no problem: found by what was asked, and taken out of their fences."""
+"""Predictions that name no problem are matched by their instruction."""
 
 from __future__ import annotations
 

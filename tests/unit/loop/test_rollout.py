@@ -1,4 +1,4 @@
-"""Asks played: prompts, replies judged, recordings replayed, episodes stepped through."""
+"""Turns: prompts, judged replies, replayed recordings, stepped episodes."""
 
 from __future__ import annotations
 
@@ -221,9 +221,9 @@ def test_a_missing_or_wrong_script_is_a_policy_error(tmp_path):
 
 
 def test_no_request_is_admitted_after_the_wall_time_budget():
-    purse = BudgetGuard(Budget(), (), lambda _: Usage(turns=1), eval_timeout_s=1.0, wall_s=0.0)
-    assert not purse.reserve(Ask(id="a", problem="p"))
-    assert purse.lacking == "wall_s"
+    guard = BudgetGuard(Budget(), (), lambda _: Usage(turns=1), eval_timeout_s=1.0, wall_s=0.0)
+    assert not guard.reserve(Ask(id="a", problem="p"))
+    assert guard.lacking == "wall_s"
 
 
 @pytest.mark.parametrize("name", ["softmax", "conv_relu_pool"])

@@ -1,4 +1,4 @@
-"""What is read of a candidate's folder."""
+"""Which files of a candidate folder are read."""
 
 from __future__ import annotations
 

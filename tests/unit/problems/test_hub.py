@@ -1,4 +1,4 @@
-"""Fetching a set from a Hub: a server of our own that answers as the Hub does."""
+"""Fetching a problem set from a local server that answers as the Hub does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problem files: read by their syntax tree, never run, refused with the place of the slip."""
+"""Problem files are parsed and never run; errors name their line."""
 
 from __future__ import annotations
 

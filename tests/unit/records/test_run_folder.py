@@ -1,4 +1,4 @@
-"""Run folders and the store: what is written is read back, and half of it never."""
+"""Run folders and the report cache: written completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records: impossible states cannot be written down, and what cannot be read says why."""
+"""Records: impossible states are refused, and unreadable text says why."""
 
 from __future__ import annotations
 

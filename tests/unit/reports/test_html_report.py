@@ -1,4 +1,4 @@
-"""The report: what goes into the page, what is refused, and that nothing a candidate wrote runs."""
+"""The report page: its content, refused inputs, and inert candidate text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report counts: every problem, no time that is unknown, and of each run as much."""
+"""The numbers of a report: every problem counts, and no unknown time does."""
 
 from __future__ import annotations
 

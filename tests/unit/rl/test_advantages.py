@@ -1,4 +1,4 @@
-"""Returns and advantages against the golden vectors of the specification, and what is masked."""
+"""Returns and advantages against golden vectors, and what is masked."""
 
 import itertools
 import math

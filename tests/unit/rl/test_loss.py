@@ -1,4 +1,4 @@
-"""The loss: golden denominators, clips at their edges, and other people's normalisers."""
+"""The loss: golden denominators, clips at their edges, and normalisers of other engines."""
 
 import math
 

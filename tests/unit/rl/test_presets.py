@@ -1,4 +1,4 @@
-"""Presets: every disagreement is decided, and the whole estimator does what they say."""
+"""Presets decide every disagreement, and the estimator follows them."""
 
 import math
 

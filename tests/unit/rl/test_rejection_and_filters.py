@@ -1,4 +1,4 @@
-"""Mismatch and profiling rejection, and the filters, against golden vectors and at their edges."""
+"""Mismatch rejection, coverage sampling and the filters, against golden vectors."""
 
 import math
 

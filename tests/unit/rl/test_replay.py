@@ -1,4 +1,4 @@
-"""An estimator over a log that is there: numbers, places of turns, the view without checks."""
+"""An estimator over an existing log: numbers, masks, rewards without checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def said(verdict="correct", **fields):
 FAST = said(speedup=2.0, low=1.5, high=2.5, coverage=0.9)
 LAZY = said(speedup=1.0, low=0.9, high=1.1, coverage=0.34)
 WRONG = said("incorrect")
-DECOY = said("rejected", unchecked=9.0, unchecked_low=8.0, coverage=0.0)
+UNUSED = said("rejected", unchecked=9.0, unchecked_low=8.0, coverage=0.0)
 LOST = said("unjudged")
 
 
@@ -89,7 +89,7 @@ def test_rewards_returns_and_advantages_are_those_of_the_preset(tmp_path):
 
 @pytest.mark.reads_settings
 @pytest.mark.parametrize("chosen", [PAPER, RELEASED_CODE, TILEWRIGHT], ids=lambda p: p.name)
-@pytest.mark.parametrize("item", [FAST, LAZY, WRONG, DECOY, LOST, said(), said("failed")])
+@pytest.mark.parametrize("item", [FAST, LAZY, WRONG, UNUSED, LOST, said(), said("failed")])
 def test_a_replayed_reward_equals_the_rule_of_its_name(tmp_path, chosen, item):
     """`RewardSection` and the functions of `scoring.rewards` say the same."""
     a_training(tmp_path, {"step0": {"p.0": [[item], [FAST]]}})
@@ -128,9 +128,9 @@ def test_groups_are_of_a_batch_and_an_occurrence(tmp_path):
 
 
 def test_rewards_without_checks_use_the_measured_speedup(tmp_path):
-    assert without_checks(DECOY).speedup == 9.0
+    assert without_checks(UNUSED).speedup == 9.0
     assert without_checks(WRONG) is WRONG
-    a_training(tmp_path, {"step0": {"p.0": [[DECOY], [WRONG]]}})
+    a_training(tmp_path, {"step0": {"p.0": [[UNUSED], [WRONG]]}})
     (batch,) = read_batches(tmp_path)
     assert replay(batch, PAPER).turns.rewards.values.flatten().tolist() == [0.0, 0.0]
     (batch,) = read_batches(tmp_path, checks=False)
@@ -140,22 +140,22 @@ def test_rewards_without_checks_use_the_measured_speedup(tmp_path):
     assert masks(part)[0]["out"] == "PRS"
 
 
-def a_decoy() -> EvalReport:
+def a_rejected_report() -> EvalReport:
     return reports.rejected().model_copy(update={"comparisons": reports.correct().comparisons})
 
 
 def test_a_rejected_report_keeps_its_measured_speed():
-    found = measured(a_decoy())
+    found = measured(a_rejected_report())
     assert found is not None
     assert found[0] == pytest.approx((1.005 * 2.0) ** 0.5)
-    made = summary_of_report(a_decoy(), "", 1.0)
+    made = summary_of_report(a_rejected_report(), "", 1.0)
     assert (made.verdict, made.speedup, made.unchecked) == ("rejected", None, found[0])
     assert summary_of_report(reports.correct(), "", 1.0).unchecked is None
     assert measured(reports.rejected()) is None
 
 
 def test_an_older_log_takes_the_measured_speedup_from_its_reports(tmp_path):
-    script = (a_decoy(), reports.incorrect())
+    script = (a_rejected_report(), reports.incorrect())
     play(tmp_path, lambda *_: CODE, "loop.turns=1", "loop.samples=2", script=script)
     log = tmp_path / "events.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines()]

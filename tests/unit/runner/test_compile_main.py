@@ -1,4 +1,4 @@
-"""Compiling ahead: Triton kernels for a GPU that this machine does not have."""
+"""Precompilation: Triton kernels are compiled for a GPU that this machine does not have."""
 
 from __future__ import annotations
 

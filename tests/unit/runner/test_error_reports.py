@@ -1,4 +1,4 @@
-"""What a contestant says when something goes wrong: bounded, readable, and never its end."""
+"""Error reports of a runner are bounded and readable, and the runner continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a contestant hands back: described by its words, read from its memory, kept till then."""
+"""Outputs of a runner: described, read from its memory, and kept until then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contestant, its `main` in a thread: loads a candidate, answers calls in bytes, and ends."""
+"""The runner's `main` in a thread: it loads a candidate, answers calls, and ends."""
 
 from __future__ import annotations
 

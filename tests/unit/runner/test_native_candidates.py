@@ -1,4 +1,4 @@
-"""Compiled candidates: built by the builder's `main`, loaded by the contestant's, in threads."""
+"""Compiled candidates: the builder's `main` builds them and the runner's loads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triton candidates in the interpreter, loaded by the contestant's `main` in a thread."""
+"""Triton candidates in the interpreter, loaded by the runner in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics against hand-computed values, and what they refuse."""
+"""Statistics against values computed by hand, and refused arguments."""
 
 from __future__ import annotations
 

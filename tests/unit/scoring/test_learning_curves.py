@@ -1,4 +1,4 @@
-"""Turn by turn and best of history; the score of Dr. Kernel beside them."""
+"""Learning curves per turn and of the best so far, and the score of Dr. Kernel."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_dr_kernels_score_uses_official_judgements_only():
     found = drkernel(official)
     assert found is not None
     assert found["trajectories"] == 2
-    # At least, not more than; a decoy is incorrect.
+    # At least, not more than; an unused kernel is incorrect.
     assert found["last"] == {
         "correct": 0.5, "fast@1": 0.5, "fast@1.2": 0.5, "fast@1.5": 0.0, "fast@2": 0.0
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What several pairs of processes say together, against what was drawn."""
+"""The interval of several process replicates, against simulated ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tilewright.scoring.process_replicates import pairs_interval
 BLOCKS = 20
 
 
-def pairs(count: int, between: float, within: float, seed: int) -> list[list[float]]:
-    """Return block ratios of pairs whose truth is 0."""
+def replicates(count: int, between: float, within: float, seed: int) -> list[list[float]]:
+    """Return log ratios of blocks of replicates whose true log ratio is 0."""
     source = random.Random(seed)
     found = []
     for _ in range(count):
@@ -24,7 +24,7 @@ def pairs(count: int, between: float, within: float, seed: int) -> list[list[flo
 
 
 def test_one_replicate_is_judged_by_its_own_interval():
-    (group,) = pairs(1, 0.01, 0.01, 1)
+    (group,) = replicates(1, 0.01, 0.01, 1)
     assert pairs_interval([group], 0.02) == speedup_interval(group, 0.02)
 
 
@@ -34,10 +34,10 @@ def test_the_interval_covers_the_truth_as_often_as_stated(count, between):
     runs, sigma = 600, 0.02
     inside = 0
     for seed in range(runs):
-        made = pairs_interval(pairs(count, between, 0.01, seed), sigma)
+        made = pairs_interval(replicates(count, between, 0.01, seed), sigma)
         inside += made.low <= 1.0 <= made.high
-    # Two degrees of freedom a pair say 0.02: whoever scatters twice as much is covered less often.
-    # Whoever scatters far more shows it, but two pairs not always.
+    # Sigma 0.02 counts as two degrees of freedom, so twice the scatter is covered less often.
+    # Replicates of far more scatter show it, but two replicates do not always.
     least = 0.91 if between <= 0.02 else 0.68 if count == 2 else 0.86
     assert inside / runs >= least
 

@@ -1,4 +1,4 @@
-"""Why protocols disagree, and what kind of failure a judgement is, told from our own words."""
+"""The cause of a difference between protocols, and the kind of a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewards against the golden vectors of Dr. Kernel's equations, and what is nobody's zero."""
+"""Rewards against golden vectors of Dr. Kernel's equations."""
 
 import pytest
 

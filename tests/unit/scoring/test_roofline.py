@@ -1,4 +1,4 @@
-"""Against the ceilings of a device: least times, shares, and what is said of them."""
+"""The roofline: least times, fractions, and the advice that follows."""
 
 from __future__ import annotations
 

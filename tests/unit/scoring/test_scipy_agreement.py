@@ -1,4 +1,4 @@
-"""Statistics beside those of scipy: t quantiles, the Wilson interval, the bootstrap interval."""
+"""Statistics compared with scipy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's numbers are of: weak problems, unanswered ones, turns that say and propose none."""
+"""The numbers of a run: weak problems, unanswered problems, turns without code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is told, and what is kept of its visit, over a scripted evaluator."""
+"""An agent session: the text that an agent reads, and the run folder that it leaves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tilewright.serve.agent_session import AgentRun, fenced
 from tilewright.serve.agent_text import MAX_EXPLANATION_CHARS, MAX_TURNS
 
 CODE = reports.SOURCE
-Visit = Callable[..., AgentRun]
+MakeSession = Callable[..., AgentRun]
 
 
 def begun() -> RunStarted:
@@ -53,23 +53,23 @@ class Script:
 
 
 @pytest.fixture
-def visit(tmp_path: Path) -> Iterator[Visit]:
+def session(tmp_path: Path) -> Iterator[MakeSession]:
     """Yield a function that begins a run over a script; all are closed in the end."""
     runs: list[AgentRun] = []
 
-    def visit(*answers: EvalReport | Exception) -> AgentRun:
+    def session(*answers: EvalReport | Exception) -> AgentRun:
         settings = Config(runs=tmp_path / "runs")
         problem = find_problem("add_relu")
         runs.append(AgentRun(settings, problem, begun(), Script(*answers), retry_delay_s=0.0))
         return runs[-1]
 
-    yield visit
+    yield session
     for run in runs:
         run.close()
 
 
-def test_a_logged_turn_can_be_read_before_it_is_on_disk(visit, monkeypatch):
-    run = visit(reports.correct())
+def test_a_logged_turn_can_be_read_before_it_is_on_disk(session, monkeypatch):
+    run = session(reports.correct())
     run.evaluate(CODE)
     sync = os.fsync
 
@@ -91,8 +91,8 @@ def test_a_logged_turn_can_be_read_before_it_is_on_disk(visit, monkeypatch):
     assert "turn 2:" in history
 
 
-def test_the_run_folder_is_created_with_the_first_evaluation(visit):
-    run = visit(reports.correct())
+def test_the_run_folder_is_created_with_the_first_evaluation(session):
+    run = session(reports.correct())
     assert "No turn yet" in run.history()
     assert "`evaluate`" in run.problem()
     assert run.folder is None
@@ -108,10 +108,10 @@ def test_the_run_folder_is_created_with_the_first_evaluation(visit):
     assert second.turn.ask.parents == (first.turn.ask.id,)
 
 
-def test_the_best_candidate_has_the_highest_lower_end(visit):
+def test_the_best_candidate_has_the_highest_lower_end(session):
     fast = reports.correct()
     slow = fast.model_copy(update={"speedup": 1.1, "speedup_low": 1.05, "speedup_high": 1.2})
-    run = visit(slow, fast, slow)
+    run = session(slow, fast, slow)
     assert run.evaluate(CODE).endswith("Best so far: turn 1, 1.10x [1.05, 1.20].")
     assert run.evaluate(CODE).endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
     assert run.evaluate(CODE).endswith("Best so far: turn 2, 1.42x [1.36, 1.47].")
@@ -124,11 +124,11 @@ def test_the_best_candidate_has_the_highest_lower_end(visit):
     ]
 
 
-def test_an_unjudged_evaluation_is_a_tool_error(visit):
+def test_an_unjudged_evaluation_is_a_tool_error(session):
     unjudged = Unjudged(
         reason="nondeterministic_reference", message="see /somewhere/secret/reference.py"
     )
-    run = visit(reports.report(unjudged), reports.correct())
+    run = session(reports.report(unjudged), reports.correct())
     with pytest.raises(InfrastructureError, match="turn 1 could not be judged") as error:
         run.evaluate(CODE)
     assert "/somewhere" not in str(error.value)
@@ -136,8 +136,8 @@ def test_an_unjudged_evaluation_is_a_tool_error(visit):
     assert run.history().startswith("turn 1: unjudged, nondeterministic_reference")
 
 
-def test_a_broken_machine_is_reported_and_the_run_continues(visit):
-    run = visit(*[InfrastructureError("no_device")] * 3 * MAX_LOST_EVALUATIONS, reports.correct())
+def test_a_broken_machine_is_reported_and_the_run_continues(session):
+    run = session(*[InfrastructureError("no_device")] * 3 * MAX_LOST_EVALUATIONS, reports.correct())
     for _ in range(MAX_LOST_EVALUATIONS):
         with pytest.raises(InfrastructureError, match="no_device"):
             run.evaluate(CODE)
@@ -146,8 +146,8 @@ def test_a_broken_machine_is_reported_and_the_run_continues(visit):
     assert f"turn {MAX_LOST_EVALUATIONS}:" not in run.history()
 
 
-def test_a_stopped_session_judges_and_writes_nothing(visit):
-    run = visit(reports.correct())
+def test_a_stopped_session_judges_and_writes_nothing(session):
+    run = session(reports.correct())
     run.evaluate(CODE)
     run.stop()
     with pytest.raises(InfrastructureError, match="the server ends"):
@@ -155,14 +155,14 @@ def test_a_stopped_session_judges_and_writes_nothing(visit):
     assert len(list(read_events(run.folder))) == 3
 
 
-def test_an_explanation_is_longer_than_feedback_and_bounded(visit):
+def test_an_explanation_is_longer_than_feedback_and_bounded(session):
     long = "\n".join(f"candidate.py:{n}: error: " + "x" * 90 for n in range(4000))
     failed = Failed(stage="build", reason="build", message=long)
     finding = Finding(
         check="unused_kernels", code="unused_kernel", summary="it is one", weight="decisive"
     )
     many = tuple(reports.case(f"hidden {n}") for n in range(500))
-    run = visit(
+    run = session(
         reports.report(failed, candidate_output=long),
         reports.report(Rejected(findings=(finding,)), findings=(finding,), cases=many),
         reports.correct(),
@@ -184,8 +184,8 @@ def test_an_explanation_is_longer_than_feedback_and_bounded(visit):
         run.explain(5)
 
 
-def test_a_history_is_bounded(visit):
-    run = visit(reports.correct())
+def test_a_history_is_bounded(session):
+    run = session(reports.correct())
     for _ in range(MAX_TURNS + 5):
         run.evaluate("no code")
     lines = run.history().splitlines()
@@ -210,6 +210,6 @@ def test_source_code_survives_its_markdown_fence(code):
     assert "NOTE" in file.text or "NOTE" not in code
 
 
-def test_a_lone_surrogate_in_a_candidate_is_accepted(visit):
-    run = visit(reports.correct())
+def test_a_lone_surrogate_in_a_candidate_is_accepted(session):
+    run = session(reports.correct())
     assert run.evaluate(f"# \ud83d\n{CODE}").startswith("Turn 1.")

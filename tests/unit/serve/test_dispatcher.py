@@ -1,4 +1,4 @@
-"""What waits is judged, in whatever goes wrong meanwhile: nothing lost, nothing judged in vain."""
+"""The dispatcher loses no task and evaluates no task needlessly."""
 
 from __future__ import annotations
 
@@ -241,13 +241,13 @@ def test_a_finished_task_has_no_error_of_an_earlier_attempt(store):
 def test_a_higher_concurrency_limit_takes_effect(store):
     script = Script(reports.correct())
     script.go.clear()
-    room = [1]
-    made = Dispatcher(store, script, max_concurrency=lambda: room[0], retry_delay_s=0.001)
+    limit = [1]
+    made = Dispatcher(store, script, max_concurrency=lambda: limit[0], retry_delay_s=0.001)
     for number in range(3):
         made.add(store.submit(given_of(f"k{number}")).result())
     until(lambda: script.calls == 1)
     assert made.state()["max_running"] == 1
-    room[0] = 3
+    limit[0] = 3
     until(lambda: script.calls == 3)
     script.go.set()
     made.close()

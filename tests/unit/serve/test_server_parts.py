@@ -1,4 +1,4 @@
-"""Parts of the server: stories of tasks, buckets, figures, the log, tokens, what is forgotten."""
+"""Parts of the server: task events, rate limits, metrics, request log, tokens, pruning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SynthKernel-1 and the ladder are what they say, for every program and any text."""
+"""SynthKernel-1 and the ladder follow their definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts: values of every kind lie in an arena and come back, and nothing lies outside it."""
+"""Tensor layouts: values of every kind survive shared memory, and views stay inside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The allocator inside the judge's block: first fit, joined again, and never outside by mistake."""
+"""The allocator inside the judge's memory block: first fit, merged when freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices by name, and what the driver's tool says of them."""
+"""Devices by name, and the conditions that the driver reports."""
 
 from __future__ import annotations
 

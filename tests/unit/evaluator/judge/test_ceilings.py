@@ -1,4 +1,4 @@
-"""Counting what a reference computes: by torch's own formulas, without its own counter."""
+"""The operation count of a reference follows torch's formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge could compare instead of the right thing: another draw, or not every output.
+"""Each output is compared with its own expected value, of its own input sample.
 
 `python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """

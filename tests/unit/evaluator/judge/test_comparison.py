@@ -1,4 +1,4 @@
-"""Comparison: the bound is exact at its edge, and what is no number must agree."""
+"""Comparison: the tolerance is exact at its edge, and values that are not finite must agree."""
 
 from __future__ import annotations
 
@@ -307,14 +307,14 @@ def test_the_error_of_a_huge_element_excuses_no_other():
     oracle[0] = 1e6
     value = oracle.float().clone()
     value[0, 0] += 0.5
-    # The reference is right within the bound everywhere, and one float32 step off where it is huge.
+    # The reference is within the tolerance everywhere, and one float32 step off where it is huge.
     expected = with_sensitivity(Expected(value, oracle, 1e-12), torch.zeros_like(oracle))
     assert expected.worst_reference_error == 0.0
     output = value.clone()
     output[50, :5] = 0.0
     assert compare(expected, output).kind == "values"
 
-    # Where it breaks the bound itself, what it breaks it by counts.
+    # Where it exceeds the tolerance itself, the excess counts.
     value[50, 0] += 1e-5
     expected = with_sensitivity(Expected(value, oracle, 1e-12), torch.zeros_like(oracle))
     assert expected.worst_reference_error == pytest.approx(1e-5, rel=1e-3)

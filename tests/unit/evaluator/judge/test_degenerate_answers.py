@@ -1,4 +1,4 @@
-"""The linter: which answers pass that do no work, by published tolerance and strictly."""
+"""The linter: which answers without work pass, by official and by strict tolerance."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What the judge reads: each side's own memory, where that side says, or nothing at all.
+"""The judge reads each runner's own memory at the reported address, or nothing.
 
-The memory of a side is a file here, so that an address is a place in it and no other memory will
-do. `python -m benchmarks --only planted_bugs` plants bugs that these tests must
-find.
+The memory of a runner is a file here, so that an address is an offset in that file only.
+`python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ def inputs(case, generator):
 def reference(x):
     return x * 3, x.sum(-1)
 """
-MIRROR, SIZE, FIRST, SECOND = 1 << 14, 1 << 17, 1 << 16, (1 << 16) + 4099
-"""Where things lie in a side's memory; the second output at an odd address within a page."""
+INPUT_COPY, SIZE, FIRST, SECOND = 1 << 14, 1 << 17, 1 << 16, (1 << 16) + 4099
+"""Addresses in a runner's memory; that of the second output is odd within its page."""
 BASE = 8192
 
 
@@ -55,11 +54,11 @@ class Memory:
 
 @pytest.fixture
 def memories(judge: JudgeRole) -> Iterator[dict[str, Memory]]:
-    """A drawn problem of two outputs, and the memories of both sides."""
+    """The memories of baseline and candidate, for a problem of two outputs."""
     judge.load(TWO_OUTPUTS)
     made = {name: Memory() for name in ("eager", "candidate")}
     for name, memory in made.items():
-        fields = {"runner": name, "input_copy": MIRROR, **judge.arenas.fields}
+        fields = {"runner": name, "input_copy": INPUT_COPY, **judge.arenas.fields}
         judge.role.ask("map", fields, fds=(*judge.arenas.fds, memory.fd, memory.maps))
     yield made
     for memory in made.values():
@@ -75,7 +74,7 @@ def sample(judge: JudgeRole) -> tuple[dict[str, Any], torch.Tensor]:
 
 
 def checked(judge: JudgeRole, runner: str, x: torch.Tensor, *places: int) -> dict[str, Any]:
-    """Have outputs judged that a side says lie at `places`."""
+    """Have outputs judged that a runner reports at `places`."""
     described = judge.put(x * 3, x.sum(-1))
     for item, place in zip(described, places, strict=True):
         item["address"] = place
@@ -146,16 +145,16 @@ def test_every_window_of_timed_inputs_is_checked(judge, memories):
         found = timed(judge, "candidate", 0, 0, keep=False, look=look)["mutated"]
         return list(found)
 
-    memory.write(MIRROR + BASE, image)
+    memory.write(INPUT_COPY + BASE, image)
     assert looked() == []
     for byte, found in ((0, 1), (63, 1), (64, 0), (319, 0), (320, 1), (447, 1), (448, 0)):
         changed = image.clone()
         changed[byte] ^= 1
-        memory.write(MIRROR + BASE, changed)
+        memory.write(INPUT_COPY + BASE, changed)
         assert looked() == ["the inputs of a timed call"] * found, byte
-    # Another slot of the mirror holds other inputs.
-    memory.write(MIRROR + BASE, image * 0)
-    memory.write(MIRROR, image)
+    # Another slot of the input copy holds other inputs.
+    memory.write(INPUT_COPY + BASE, image * 0)
+    memory.write(INPUT_COPY, image)
     assert looked() == ["the inputs of a timed call"]
 
 

@@ -1,4 +1,4 @@
-"""Draws: private masters, what is expected of them, and what was overwritten."""
+"""Input samples: private masters, expected outputs, and overwritten inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.inputs import InputSample, described_outputs
 from tilewright.evaluator.judge.reference import ProblemFailure
 
-pytestmark = pytest.mark.usefixtures("problem_room")
+pytestmark = pytest.mark.usefixtures("problem_module")
 
 RAND = "torch.randn(case['n'], 8, generator=generator)"
 

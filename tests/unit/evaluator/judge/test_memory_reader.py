@@ -1,4 +1,4 @@
-"""Reading a side's memory through a descriptor: its bytes, or nothing, and never a failure."""
+"""Reading a runner's memory through a descriptor gives its bytes or nothing, and never fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOWHERE = [
     *(0, 8, -1, -PAGE, -(1 << 63), -(1 << 64)),
     *((1 << 56), (1 << 57) - 1, (1 << 63) - 8, 1 << 63, (1 << 64) - 1, 1 << 64, 1 << 200),
 ]
-"""Addresses at which no process has anything that a side could show."""
+"""Addresses that no process has mapped."""
 libc = ctypes.CDLL(None, use_errno=True)
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 libc.mmap.restype = ctypes.c_void_p

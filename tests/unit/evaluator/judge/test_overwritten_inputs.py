@@ -1,4 +1,4 @@
-"""Overwritten inputs: which inputs are named, and how far the guards around them reach."""
+"""Overwritten inputs are named, and the guards around them are watched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge's process, its `main` in a thread: frames in, answers out, no candidate anywhere."""
+"""The judge's `main` in a thread: messages in, answers out, without a candidate."""
 
 from __future__ import annotations
 

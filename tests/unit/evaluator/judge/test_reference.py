@@ -1,4 +1,4 @@
-"""The reference: loaded under its seed, run at its own precision and in float64, blamed by step."""
+"""The reference: loaded under its seed, run in its own precision and in float64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 
-pytestmark = pytest.mark.usefixtures("problem_room")
+pytestmark = pytest.mark.usefixtures("problem_module")
 
 MODULE = """
 import torch
@@ -210,8 +210,8 @@ def test_integers_and_nested_arguments_cross_into_float64():
     source = FUNCTION.replace("(x)", "(pair, index)").replace(
         "x.exp()", "(pair[0] * 2, index + 1, pair[1])"
     )
-    replicate = [torch.ones(2), torch.tensor([True])]
-    doubled = refs.run_double(load(source), [replicate, torch.tensor([4])], [], 1)
+    nested = [torch.ones(2), torch.tensor([True])]
+    doubled = refs.run_double(load(source), [nested, torch.tensor([4])], [], 1)
 
     assert doubled is not None
     assert [torch.float64, torch.int64, torch.bool] == [value.dtype for value in doubled]

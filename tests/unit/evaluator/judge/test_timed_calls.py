@@ -1,4 +1,4 @@
-"""The judge after a timed call: what it copies away, compares, looks at and writes next."""
+"""The judge after a timed call: snapshot, comparison, input check, next inputs."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_input_copy_is_checked_in_the_requested_windows_only(judge, base):
     judge.map(input_copy=torch.frombuffer(input_copy, dtype=torch.uint8).data_ptr())
     sample = judge.sample(timed=True)
     x = judge.inputs(sample, base)[0]
-    # As a contestant does before a timed call; the arena stays as it was given.
+    # A runner does so before a timed call; the arena stays unchanged.
     input_copy[:] = judge.arenas.inputs[:]
     size = sample["size"]
 

@@ -1,4 +1,4 @@
-"""Timed draws keep no values: what room their outputs need is known by their form alone."""
+"""The size of timed outputs is known from their shape and dtype alone."""
 
 from __future__ import annotations
 

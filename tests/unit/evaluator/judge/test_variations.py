@@ -1,4 +1,4 @@
-"""Variations of inputs: the values change, what the values mean does not."""
+"""Input variations change values and keep what the values mean."""
 
 from __future__ import annotations
 

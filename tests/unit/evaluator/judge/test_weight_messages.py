@@ -1,4 +1,4 @@
-"""Weights in the judge: drawn anew, matched, applied, published, taken back."""
+"""Weights in the judge: resampled, matched, applied, published, reset."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_weights_can_be_taken_back(judge):
 
 
 def renamed(judge) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """Load the module; return a side's weights under names of its own, and those to be read."""
+    """Load the module; return a runner's renamed weights, and the names to be read."""
     judge.load(MODULE, "module")
     judge.map()
     theirs = {f"my.{name}": v.detach() for name, v in seeded().state_dict().items()}

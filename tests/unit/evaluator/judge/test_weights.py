@@ -1,4 +1,4 @@
-"""Weights: drawn anew so that nothing of the old ones shows, and found again in a candidate."""
+"""Weights: resampled so that nothing of the old ones shows, and matched to a candidate."""
 
 from __future__ import annotations
 

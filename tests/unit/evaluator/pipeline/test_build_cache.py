@@ -1,4 +1,4 @@
-"""Builds: refused early where they cannot succeed, and cached by everything that they read."""
+"""Builds are refused early where they cannot succeed, and cached by all their inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which contents are drawn beside the nominal ones, and in which order."""
+"""Which input variations a case gets, and in which order."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_small_inputs_get_every_variation_in_a_secret_order():
 
 
 def test_large_inputs_get_a_few_variations_with_exactly_one_sign_change():
-    pairs = {tuple(chosen(seed, SMALL_BYTES + 1)) for seed in range(200)}
-    assert {len(replicate) for replicate in pairs} == {FEW_VARIATIONS}
-    assert {len(set(replicate) & set(SIGNED)) for replicate in pairs} == {1}
-    assert len(pairs) == 9
+    found = {tuple(chosen(seed, SMALL_BYTES + 1)) for seed in range(200)}
+    assert {len(variations) for variations in found} == {FEW_VARIATIONS}
+    assert {len(set(variations) & set(SIGNED)) for variations in found} == {1}
+    assert len(found) == 9
 
 
 @pytest.mark.parametrize("allowed", [("scale", "offset"), ("sign",), ()])

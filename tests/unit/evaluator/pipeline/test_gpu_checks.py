@@ -1,4 +1,4 @@
-"""The room that a side gets on a device."""
+"""The memory that a runner gets for its outputs on a GPU."""
 
 from __future__ import annotations
 

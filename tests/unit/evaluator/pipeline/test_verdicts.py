@@ -1,4 +1,4 @@
-"""Whole verdicts in one process: what each kind of candidate must be called.
+"""Whole evaluations in one process: the verdict of each kind of candidate.
 
 `python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
@@ -78,7 +78,7 @@ extern "C" int work(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {
 
 
 @pytest.fixture
-def court(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessEvaluator]:
+def evaluator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessEvaluator]:
     made = InProcessEvaluator(tmp_path, monkeypatch)
     yield made
     made.close()
@@ -88,8 +88,8 @@ def wrong_where(condition: str) -> str:
     return HONEST.replace("    return", f"    if {condition}:\n        x = x + 1\n    return")
 
 
-def test_an_honest_candidate_is_correct_on_every_input_sample(court):
-    report = court.judge(a_request(PROBLEM, HONEST))
+def test_an_honest_candidate_is_correct_on_every_input_sample(evaluator):
+    report = evaluator.judge(a_request(PROBLEM, HONEST))
 
     assert report.verdict == "correct", report.outcome
     sample = {(case.case, case.input_variation) for case in report.cases if case.result == "pass"}
@@ -103,8 +103,8 @@ def test_an_honest_candidate_is_correct_on_every_input_sample(court):
     "condition",
     ["True", "x.shape[0] not in (16, 48)", "bool((x < 0).any()) or bool((x > 1).any())"],
 )
-def test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect(court, condition):
-    report = court.judge(a_request(PROBLEM, wrong_where(condition)))
+def test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect(evaluator, condition):
+    report = evaluator.judge(a_request(PROBLEM, wrong_where(condition)))
 
     assert isinstance(report.outcome, Incorrect)
     assert report.outcome.kind == "values"
@@ -122,26 +122,26 @@ def test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect(court, condition
         ("x * 3 + 1", "count"),
     ],
 )
-def test_type_shape_and_structure_of_each_output_must_agree(court, answer, kind):
-    report = court.judge(a_request(PROBLEM, f"def work(x):\n    return {answer}\n"))
+def test_type_shape_and_structure_of_each_output_must_agree(evaluator, answer, kind):
+    report = evaluator.judge(a_request(PROBLEM, f"def work(x):\n    return {answer}\n"))
 
     assert isinstance(report.outcome, Incorrect)
     assert report.outcome.kind == kind
 
 
 @pytest.mark.parametrize("call", ["untimed", "timed"])
-def test_an_output_that_is_a_view_is_judged_by_its_values(court, call):
+def test_an_output_that_is_a_view_is_judged_by_its_values(evaluator, call):
     strided = "torch.stack((x * 3 + 1, x), -1)[..., 0], x.T.contiguous().T.sum(-1)"
     source = f"import torch\n\n\ndef work(x):\n    return {strided}\n"
-    report = court.judge(a_request(LARGE, source, **(timed(4) if call == "timed" else {})))
+    report = evaluator.judge(a_request(LARGE, source, **(timed(4) if call == "timed" else {})))
 
     assert report.verdict == "correct", report.outcome
     assert report.findings == ()
 
 
-def test_the_runner_receives_no_secret(court):
-    report = court.judge(a_request(PROBLEM, HONEST))
-    told = court.told()
+def test_the_runner_receives_no_secret(evaluator):
+    report = evaluator.judge(a_request(PROBLEM, HONEST))
+    told = evaluator.told()
 
     for secret in (ROOT, *(case.seed for case in report.cases)):
         assert secret not in told
@@ -153,68 +153,70 @@ def test_the_runner_receives_no_secret(court):
         assert all(set(item) == {"dtype", "shape"} for item in fields["expected"])
 
 
-def test_an_overwritten_input_rejects_the_candidate(court):
-    report = court.judge(a_request(PROBLEM, HONEST.replace("x.sum", "x.add_(1).sub_(0.5).sum")))
+def test_an_overwritten_input_rejects_the_candidate(evaluator):
+    report = evaluator.judge(a_request(PROBLEM, HONEST.replace("x.sum", "x.add_(1).sub_(0.5).sum")))
 
     assert report.verdict in ("incorrect", "rejected")
-    report = court.judge(a_request(PROBLEM, HONEST.replace("    return", "    y = x\n    return")))
+    report = evaluator.judge(
+        a_request(PROBLEM, HONEST.replace("    return", "    y = x\n    return"))
+    )
     assert report.verdict == "correct"
     zeroing = HONEST.replace("    return x * 3 + 1, x.sum(-1)", "    y = x * 3 + 1, x.sum(-1)")
-    report = court.judge(a_request(PROBLEM, f"{zeroing}    x.zero_()\n    return y\n"))
+    report = evaluator.judge(a_request(PROBLEM, f"{zeroing}    x.zero_()\n    return y\n"))
     assert [finding.code for finding in report.findings] == ["input_mutation"]
     assert report.verdict == "rejected"
 
 
-def test_a_random_reference_leaves_the_candidate_unjudged(court):
+def test_a_random_reference_leaves_the_candidate_unjudged(evaluator):
     noisy = PROBLEM.replace("x * 3 + 1", "x * torch.rand_like(x)")
-    report = court.judge(a_request(noisy, HONEST))
+    report = evaluator.judge(a_request(noisy, HONEST))
 
     assert isinstance(report.outcome, Unjudged)
     assert report.outcome.reason == "nondeterministic_reference"
 
 
-def test_a_stateful_reference_is_named_as_stateful(court):
+def test_a_stateful_reference_is_named_as_stateful(evaluator):
     counting = PROBLEM.replace("x * 3 + 1", "x * 3 + len(KEPT.append(0) or KEPT)") + "\nKEPT = []\n"
-    report = court.judge(a_request(counting, HONEST))
+    report = evaluator.judge(a_request(counting, HONEST))
 
     assert isinstance(report.outcome, Unjudged)
     assert report.outcome.reason == "stateful_reference"
 
 
 @pytest.mark.parametrize("source", ["raise OSError", "def work(x):\n    raise OSError\n"])
-def test_a_failing_baseline_leaves_the_candidate_unjudged(court, source):
+def test_a_failing_baseline_leaves_the_candidate_unjudged(evaluator, source):
     broken = Candidate(
         language="torch", files=(SourceFile(path="b.py", text=source),), entry="work"
     )
     baselines = (Baseline(name="b", kind="candidate", candidate=broken),)
 
     with pytest.raises(ProblemError, match="baseline 'b' failed"):
-        court.judge(a_request(PROBLEM, HONEST, baselines=baselines, **timed()))
+        evaluator.judge(a_request(PROBLEM, HONEST, baselines=baselines, **timed()))
 
 
 @pytest.mark.parametrize(
     ("layer", "verdict"), [("ipc_uts_cgroup_namespaces", "correct"), ("landlock", "unjudged")]
 )
-def test_without_a_required_layer_nothing_is_run(court, layer, verdict):
-    report = court.judge(a_request(PROBLEM, HONEST, require_isolation=(layer,)))
+def test_without_a_required_layer_nothing_is_run(evaluator, layer, verdict):
+    report = evaluator.judge(a_request(PROBLEM, HONEST, require_isolation=(layer,)))
 
     assert report.verdict == verdict
-    assert (verdict == "correct") == ('"call"' in court.told())
+    assert (verdict == "correct") == ('"call"' in evaluator.told())
 
 
-def test_folded_weights_are_named(court):
+def test_folded_weights_are_named(evaluator):
     folded = MODULE.replace("class Model", "class ModelNew").replace(
         "        super().__init__()",
         "        super().__init__()\n        state = torch.random.get_rng_state()\n"
         "        self.w = (torch.nn.Linear(8, 8),)\n        torch.random.set_rng_state(state)",
     )
     folded = folded.replace("self.linear(x)", "self.w[0](x)")
-    report = court.judge(a_request(MODULE, folded))
+    report = evaluator.judge(a_request(MODULE, folded))
 
     assert isinstance(report.outcome, Incorrect)
     assert report.outcome.kind == "weights"
     honest = MODULE.replace("class Model", "class ModelNew")
-    assert court.judge(a_request(MODULE, honest)).verdict == "correct"
+    assert evaluator.judge(a_request(MODULE, honest)).verdict == "correct"
 
 
 LATE = """import torch
@@ -230,8 +232,8 @@ def work(x):
 LARGE = PROBLEM.replace('{"name": "small", "n": 16}, ', "")
 
 
-def test_an_honest_candidate_is_correct_when_timed_too(court):
-    report = court.judge(a_request(LARGE, HONEST, **timed(10)))
+def test_an_honest_candidate_is_correct_when_timed_too(evaluator):
+    report = evaluator.judge(a_request(LARGE, HONEST, **timed(10)))
 
     assert report.verdict == "correct", report.outcome
     assert report.findings == ()
@@ -239,22 +241,22 @@ def test_an_honest_candidate_is_correct_when_timed_too(court):
 
 
 @pytest.mark.reads_settings
-def test_a_baseline_that_sleeps_in_its_calls_causes_no_finding(court):
+def test_a_baseline_that_sleeps_in_its_calls_causes_no_finding(evaluator):
     """It uses less CPU time than its calls take: that is no negative amount to be measured by."""
     text = HONEST.replace("import torch\n", "import time\n").replace(
         "    return", "    time.sleep(0.005)\n    return"
     )
     waiting = Candidate(language="torch", files=(SourceFile(path="b.py", text=text),), entry="work")
     baselines = (Baseline(name="b", kind="candidate", candidate=waiting),)
-    report = court.judge(a_request(LARGE, HONEST, baselines=baselines, **timed(4)))
+    report = evaluator.judge(a_request(LARGE, HONEST, baselines=baselines, **timed(4)))
 
     assert report.verdict == "correct", report.outcome
     assert report.findings == ()
 
 
-def test_a_call_that_is_wrong_only_when_timed_is_incorrect(court):
+def test_a_call_that_is_wrong_only_when_timed_is_incorrect(evaluator):
     source = LATE.replace("{what}", "return x * 3 + 1 + late, x.sum(-1)")
-    report = court.judge(a_request(LARGE, source, **timed(10)))
+    report = evaluator.judge(a_request(LARGE, source, **timed(10)))
 
     assert report.verdict == "incorrect"
     assert report.outcome.case == "large, timed"
@@ -262,9 +264,9 @@ def test_a_call_that_is_wrong_only_when_timed_is_incorrect(court):
     assert report.speedup is None
 
 
-def test_inputs_may_not_be_overwritten_only_when_timed(court):
+def test_inputs_may_not_be_overwritten_only_when_timed(evaluator):
     source = LATE.replace("{what}", "y = x * 3 + 1, x.sum(-1)\n    x.mul_(1 - late)\n    return y")
-    report = court.judge(a_request(LARGE, source, **timed(10)))
+    report = evaluator.judge(a_request(LARGE, source, **timed(10)))
 
     assert report.verdict == "rejected"
     assert [finding.code for finding in report.findings] == ["input_mutation"]
@@ -289,9 +291,9 @@ def work(x):
 @pytest.mark.parametrize(
     ("answer", "verdict"), [("y", "correct"), ("x * 3 + 1, x.sum(-1)", "rejected")]
 )
-def test_a_candidate_that_is_right_with_suppressed_launches_is_rejected(court, answer, verdict):
+def test_a_candidate_that_is_right_with_suppressed_launches_is_rejected(evaluator, answer, verdict):
     source = KERNELS.replace("{answer}", answer)
-    report = court.judge(a_request(PROBLEM, source, language="triton"))
+    report = evaluator.judge(a_request(PROBLEM, source, language="triton"))
 
     assert report.verdict == verdict
     assert (verdict == "rejected") == (
@@ -320,48 +322,48 @@ LOST = KERNELS.replace("return {answer}", "return y if y[0].any() else 1 // 0")
     ids=["honest", "unused_kernel", "replays what it captured", "fails without"],
 )
 def test_a_runner_that_is_costly_to_start_is_suppressed_itself_before_it_ends(
-    court, monkeypatch, source, verdict, again, labels
+    evaluator, monkeypatch, source, verdict, again, labels
 ):
     monkeypatch.setattr(launch_suppression, "_may_end_suppressed", lambda _: True)
-    report = court.judge(a_request(PROBLEM, source, language="triton"))
+    report = evaluator.judge(a_request(PROBLEM, source, language="triton"))
 
     assert report.verdict == verdict
-    assert ('"suppressed": true' in court.told()) is again
+    assert ('"suppressed": true' in evaluator.told()) is again
     assert [item.name for item in report.labels if item.name == "exit_unverified"] == labels
 
 
-def test_a_kernel_that_is_never_launched_is_unused(court):
-    report = court.judge(a_request(PROBLEM, HONEST, language="triton"))
+def test_a_kernel_that_is_never_launched_is_unused(evaluator):
+    report = evaluator.judge(a_request(PROBLEM, HONEST, language="triton"))
 
     assert [finding.code for finding in report.findings] == ["unused_kernel"]
     rules = Rules(require_custom_kernel=True)
-    assert court.judge(a_request(PROBLEM, HONEST, rules=rules)).verdict == "rejected"
+    assert evaluator.judge(a_request(PROBLEM, HONEST, rules=rules)).verdict == "rejected"
 
 
-def test_a_denied_label_rejects(court):
+def test_a_denied_label_rejects(evaluator):
     source = KERNELS.replace("{answer}", "y")
     rules = Rules(deny_labels=("library_call",))
-    report = court.judge(a_request(PROBLEM, source, language="triton", rules=rules))
+    report = evaluator.judge(a_request(PROBLEM, source, language="triton", rules=rules))
 
     assert report.verdict == "rejected"
 
 
-def test_launch_suppression_of_a_native_kernel_changes_its_output(court):
-    report = court.judge(a_request(PROBLEM, CPP, language="cpp"))
+def test_launch_suppression_of_a_native_kernel_changes_its_output(evaluator):
+    report = evaluator.judge(a_request(PROBLEM, CPP, language="cpp"))
 
     assert report.verdict == "correct"
-    assert '"suppressed": true' in court.told()
+    assert '"suppressed": true' in evaluator.told()
     assert report.stages[-1].name == "total"
 
 
-def test_the_official_protocol_makes_five_trials_per_case(court):
-    report = court.judge(a_request(PROBLEM, HONEST, protocol="official"))
+def test_the_official_protocol_makes_five_trials_per_case(evaluator):
+    report = evaluator.judge(a_request(PROBLEM, HONEST, protocol="official"))
 
     assert len(report.cases) == 10
     assert len({case.seed for case in report.cases}) == 10
 
 
-def test_the_lease_is_held_while_a_candidate_runs(court):
+def test_the_lease_is_held_while_a_candidate_runs(evaluator):
     seen = []
 
     def emit(event: str, fields: Any) -> None:  # noqa: ARG001
@@ -374,21 +376,21 @@ def test_the_lease_is_held_while_a_candidate_runs(court):
                     seen.append("taken")
 
     path = Path(f"/tmp/tilewright-leases-{os.getuid()}/cpu-9999.lock")
-    court.judge(a_request(PROBLEM, HONEST), emit)
+    evaluator.judge(a_request(PROBLEM, HONEST), emit)
 
     assert {"taken"} == set(seen)
-    with court.lease(lambda _: seen.append("waits"), lambda: None):
+    with evaluator.lease(lambda _: seen.append("waits"), lambda: None):
         assert "waits" not in seen
 
 
-def test_a_second_evaluation_waits_for_the_lease_and_reports_it(court):
+def test_a_second_evaluation_waits_for_the_lease_and_reports_it(evaluator):
     said, got = threading.Event(), threading.Event()
 
     def second() -> None:
-        with court.lease(lambda _: said.set(), lambda: None):
+        with evaluator.lease(lambda _: said.set(), lambda: None):
             got.set()
 
-    with court.lease(lambda _: None, lambda: None):
+    with evaluator.lease(lambda _: None, lambda: None):
         thread = threading.Thread(target=second)
         thread.start()
         assert said.wait(5)

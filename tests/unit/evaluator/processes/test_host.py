@@ -1,4 +1,4 @@
-"""The host: how cores are split, who waits for whom, and what children may see."""
+"""The device host: core split, device lease, and what children may see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One side: when it stands still, when it is late, which work is its own, what it is believed.
+"""One runner: when it is frozen, when it times out, and which CPU time it is charged.
 
 `python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
@@ -37,12 +37,12 @@ Opened = Callable[..., tuple[Runner, ThreadChild]]
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    """Load a source into a side whose contestant is a thread."""
-    court = InProcessEvaluator(tmp_path, monkeypatch)
+    """Load a source into a runner that is a thread."""
+    evaluator = InProcessEvaluator(tmp_path, monkeypatch)
     runners: list[Runner] = []
 
     def opening(source: str, *, threads: int = 1, **limits: Any) -> tuple[Runner, ThreadChild]:
-        child = court.spawn("runner", Limits())
+        child = evaluator.spawn("runner", Limits())
         child.wait_ready()
         runner = Runner("candidate", child, Limits(**limits), lambda: None, float("inf"), threads)
         runners.append(runner)
@@ -53,7 +53,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
         return runner, child
 
     yield opening
-    court.close()
+    evaluator.close()
     for runner in runners:
         runner.page.close()
 

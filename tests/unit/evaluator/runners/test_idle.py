@@ -1,4 +1,4 @@
-"""What idles beside a judge: who is taken, who is kept, and that nobody is left behind."""
+"""Idle runners: which is used, which is kept, and that all are closed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from tilewright.evaluator.runners.idle import MAX_CACHED_RUNNERS, IdleJudge, RunnerCache
 
 
-def a_side(log: list[str], name: str, *, alive: bool = True) -> Any:
+def a_runner(log: list[str], name: str, *, alive: bool = True) -> Any:
     child = SimpleNamespace(alive=lambda: alive, kill_async=lambda: log.append(f"doom {name}"))
     return SimpleNamespace(name=name, child=child, close=lambda: log.append(f"close {name}"))
 
 
 def test_a_cached_runner_serves_once_per_evaluation():
     cached, log = RunnerCache(), list[str]()
-    one, two = a_side(log, "one"), a_side(log, "two")
+    one, two = a_runner(log, "one"), a_runner(log, "two")
     cached.add("eager", one)
     assert cached.take("eager") is None
     cached.add("eager", two)
@@ -29,7 +29,7 @@ def test_a_cached_runner_serves_once_per_evaluation():
 
 def test_with_enough_cached_runners_the_least_recent_serves_next():
     cached, log = RunnerCache(), list[str]()
-    one, two = a_side(log, "one"), a_side(log, "two")
+    one, two = a_runner(log, "one"), a_runner(log, "two")
     cached.add("eager", one)
     cached.add("eager", two)
     assert cached.take("eager") is one
@@ -39,7 +39,7 @@ def test_with_enough_cached_runners_the_least_recent_serves_next():
 
 def test_a_dead_cached_runner_is_not_taken_and_is_returned_for_closing():
     cached, log = RunnerCache(), list[str]()
-    dead, living = a_side(log, "dead", alive=False), a_side(log, "living")
+    dead, living = a_runner(log, "dead", alive=False), a_runner(log, "living")
     cached.add("eager", dead)
     cached.add("eager", living)
     cached.rest()
@@ -49,7 +49,7 @@ def test_a_dead_cached_runner_is_not_taken_and_is_returned_for_closing():
 
 def test_after_a_failure_no_runner_is_cached():
     cached, log = RunnerCache(), list[str]()
-    runners = [a_side(log, "ready"), a_side(log, "served")]
+    runners = [a_runner(log, "ready"), a_runner(log, "served")]
     cached.add("eager", runners[0])
     cached.rest()
     cached.add("eager", runners[1])
@@ -59,7 +59,7 @@ def test_after_a_failure_no_runner_is_cached():
 
 def test_the_cache_keeps_a_limited_number_of_runners():
     cached, log = RunnerCache(), list[str]()
-    runners = [a_side(log, str(number)) for number in range(MAX_CACHED_RUNNERS + 2)]
+    runners = [a_runner(log, str(number)) for number in range(MAX_CACHED_RUNNERS + 2)]
     for runner in runners:
         cached.add("eager", runner)
     assert cached.rest() == runners[MAX_CACHED_RUNNERS:]
@@ -68,9 +68,9 @@ def test_the_cache_keeps_a_limited_number_of_runners():
 
 def test_runners_that_map_the_judges_memory_end_before_the_judge():
     cached, log = RunnerCache(), list[str]()
-    cached.add("eager", a_side(log, "served"))
+    cached.add("eager", a_runner(log, "served"))
     cached.rest()
-    cached.add("compile", a_side(log, "other"))
+    cached.add("compile", a_runner(log, "other"))
     judge: Any = SimpleNamespace(kill=lambda: log.append("kill judge"))
     IdleJudge(judge, cached).kill()
     assert log[-1] == "kill judge"

@@ -1,4 +1,4 @@
-"""Testimony: what follows the schema is read, whatever else a contestant says is a frame error."""
+"""Messages of a runner: the schema is read, and anything else is a frame error."""
 
 from __future__ import annotations
 

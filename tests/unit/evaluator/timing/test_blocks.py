@@ -1,4 +1,4 @@
-"""The timing of a case over scripted sides: a clock that only moves where the script says.
+"""The timing of a case over scripted runners, with a clock that the script moves.
 
 `python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
@@ -42,7 +42,7 @@ OUTPUT = {"dtype": "float32", "shape": [4]}
 TREE = {"t": "tuple", "v": []}
 NAMES = ["eager", "candidate"]
 PLACES = {"eager": 1 << 20, "candidate": 2 << 20}
-"""Where each side's outputs lie; every call has them one byte further."""
+"""The address of each runner's outputs; every call moves them by one byte."""
 
 
 def sample(name: str) -> InputSampleInfo:
@@ -59,7 +59,7 @@ PROCESSES = itertools.count(1)
 
 
 class ScriptedSide:
-    """A side whose calls take what the script says: (total, outside), in seconds."""
+    """A runner whose calls take the scripted times: (total, outside), in seconds."""
 
     def __init__(self, name: str, script: Any, log: list[Any]) -> None:
         self.name = name
@@ -131,7 +131,7 @@ class Scripted(EvaluationSession):
         return self.answer
 
     def time(self) -> CaseTimes:
-        """Time the only case; of the log keep what follows the warm-up (three calls a side)."""
+        """Time the only case; keep the log after the warm-up of three calls per runner."""
         times = time_case(self, Case(name="one"), NAMES)
         calls = [i for i, (kind, _) in enumerate(self.log) if kind == "call"]
         self.log = self.log[calls[5] + 1 :]
@@ -326,10 +326,10 @@ def test_a_short_call_is_faster_only_beyond_the_undetectable_work():
     assert (item.speedup_low, item.conclusion) == (pytest.approx(1.05), "faster")
 
 
-# Pairs of processes -------------------------------------------------------------------------------
+# Process replicates -------------------------------------------------------------------------------
 
 
-def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
+def timed_in_replicates(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
     """Time a case of so much traffic; return its times, and a word for each reopening."""
     session = Scripted.of(plan(40), steady(seconds), steady(seconds))
     session.moved = moved
@@ -339,7 +339,7 @@ def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
 
 
 def noted(session: Scripted, opened: list[str]) -> Reopen:
-    """Return a way to replace the sides by processes of their own that notes how."""
+    """Return a reopen function that records whether it cached or replaced the runners."""
 
     def reopen(*, fresh: bool) -> None:
         opened.append("fresh" if fresh else "again")
@@ -351,7 +351,7 @@ def noted(session: Scripted, opened: list[str]) -> Reopen:
 
 @pytest.mark.parametrize(("moved", "seconds"), [(16 << 20, 5e-4), (1 << 20, 2e-3)])
 def test_memory_bound_or_long_calls_are_timed_in_several_replicates(moved, seconds):
-    times, opened = timed_in_pairs(moved, seconds)
+    times, opened = timed_in_replicates(moved, seconds)
 
     assert opened == ["again"] * (PLANNED_REPLICATES - 1)
     assert times.replicate_starts == [0, 10, 20, 30]
@@ -372,7 +372,7 @@ def test_replicates_that_disagree_are_followed_by_more():
 
 def test_short_or_compute_bound_calls_are_timed_in_one_replicate():
     for moved, seconds in ((1 << 20, 9e-4), (1 << 20, 1e-6)):
-        times, opened = timed_in_pairs(moved, seconds)
+        times, opened = timed_in_replicates(moved, seconds)
         assert (times.replicate_starts, opened) == ([0], [])
 
 

@@ -1,4 +1,4 @@
-"""Calibration: read where it was measured, wide on purpose everywhere else."""
+"""A calibration is read for its own device; other devices get wide defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From timed calls to a comparison: what counts as a side's time, and what a ratio is made of."""
+"""From timed calls to a comparison: which time is charged, and how a ratio is made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilewright.evaluator.timing.case_timings import (
 from tilewright.scoring import bootstrap, intervals
 
 BESIDE_S = 1e-4
-"""What the harness's own part of a side does between two calls."""
+"""CPU seconds that the harness uses in a runner between two calls."""
 HIDEABLE_S = 1e-5 + 0.05 * BESIDE_S
 
 
@@ -268,11 +268,11 @@ def test_moving_work_out_of_calls_gains_at_most_the_undetectable_work(calls, sha
         assert charged >= plain - HIDEABLE_S - 1e-9
 
 
-# Pairs of processes -------------------------------------------------------------------------------
+# Process replicates -------------------------------------------------------------------------------
 
 
-def in_pairs(ratios: list[float], blocks: int = 6) -> CaseTimes:
-    """Return a case timed in as many pairs of processes as there are ratios."""
+def in_replicates(ratios: list[float], blocks: int = 6) -> CaseTimes:
+    """Return a case timed in as many process replicates as there are ratios."""
     calls = 2 * blocks
     made = times(
         [2e-3] * calls * len(ratios), [2e-3 / ratio for ratio in ratios for _ in range(calls)]
@@ -282,7 +282,7 @@ def in_pairs(ratios: list[float], blocks: int = 6) -> CaseTimes:
 
 
 def test_each_replicate_has_equal_weight():
-    item = compared(in_pairs([1.1, 1.2, 1.3, 1.4]))
+    item = compared(in_replicates([1.1, 1.2, 1.3, 1.4]))
 
     assert item.speedup == pytest.approx((1.1 * 1.2 * 1.3 * 1.4) ** 0.25)
     assert item.blocks_per_process == (6, 6, 6, 6)
@@ -290,8 +290,8 @@ def test_each_replicate_has_equal_weight():
 
 
 def test_process_variation_shrinks_with_the_number_of_replicates():
-    one = compare(in_pairs([1.0]), "eager", 0.06, (), official=False)
-    four = compare(in_pairs([1.0] * 4), "eager", 0.06, (), official=False)
+    one = compare(in_replicates([1.0]), "eager", 0.06, (), official=False)
+    four = compare(in_replicates([1.0] * 4), "eager", 0.06, (), official=False)
 
     assert math.log(one.speedup_high) == pytest.approx(1.96 * 0.06, rel=1e-3)
     # Eight degrees of freedom of eleven, and Student's t for eleven.
@@ -300,7 +300,7 @@ def test_process_variation_shrinks_with_the_number_of_replicates():
 
 
 def test_replicates_that_disagree_widen_the_interval():
-    item = compared(in_pairs([1.0, 1.0, 1.0, 1.4]))
+    item = compared(in_replicates([1.0, 1.0, 1.0, 1.4]))
 
     assert item.speedup == pytest.approx(1.4**0.25)
     assert item.conclusion == "no measurable difference"
@@ -308,11 +308,11 @@ def test_replicates_that_disagree_widen_the_interval():
     # Two degrees of freedom of five, since they scatter far beyond what is known.
     half = 2.571 * math.sqrt(3 / 5 * seen / 4)
     assert math.log(item.speedup_high / item.speedup) == pytest.approx(half)
-    assert compared(in_pairs([1.3, 1.3, 1.31, 1.3])).conclusion == "faster"
+    assert compared(in_replicates([1.3, 1.3, 1.31, 1.3])).conclusion == "faster"
 
 
 def test_a_replicate_that_is_cut_short_still_counts():
-    made = in_pairs([1.0, 1.0])
+    made = in_replicates([1.0, 1.0])
     made.totals["candidate"] += [2e-3] * 2
     made.totals["eager"] += [2e-3] * 2
     made.outside = {name: [BESIDE_S] * 26 for name in made.totals}

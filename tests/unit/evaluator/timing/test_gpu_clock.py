@@ -1,4 +1,4 @@
-"""Gated calls over a scripted judge and a scripted side: who is asked what, and in which order."""
+"""Gated calls over a scripted judge and a scripted runner: the order of their messages."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tilewright.records import Failed
 LATE = EvaluationEnded(Failed(stage="timing", reason="timeout", message="no answer"))
 
 
-class ScriptedSide(GpuRunner):
-    """A side that queues after `queued_s`, and says what the script says."""
+class ScriptedRunner(GpuRunner):
+    """A runner that queues after `queued_s` and returns what the script states."""
 
     def __init__(self, log: list[Any], queued_s: float = 0.0, **said: Any) -> None:
         self.name = "candidate"
@@ -69,8 +69,8 @@ class ScriptedSide(GpuRunner):
         return LATE
 
 
-class Court:
-    """A judge that answers from a script, and notes what it was asked."""
+class ScriptedSession:
+    """A session whose judge answers from a script, and records its requests."""
 
     def __init__(self, seconds: float | None = 0.001) -> None:
         self.log: list[Any] = []
@@ -79,10 +79,10 @@ class Court:
         self.unanswered: list[str] = []
         cores = SimpleNamespace(runners=(4, 5))
         self.host = SimpleNamespace(sequences=itertools.count(7), cores=cores)
-        self.runners: dict[str, ScriptedSide] = {}
+        self.runners: dict[str, ScriptedRunner] = {}
         self.call_s = 0.0
 
-    def publish(self, runner: ScriptedSide, sample: Any, slot: int) -> None:
+    def publish(self, runner: ScriptedRunner, sample: Any, slot: int) -> None:
         pass
 
     def ask(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -103,13 +103,13 @@ class Court:
         return {**KNOWN_KERNEL, "base": slot * sample.slot_bytes, "expected": [{}, {}]}
 
 
-def court(seconds: float | None = 0.001) -> Any:
-    return Court(seconds)
+def scripted_session(seconds: float | None = 0.001) -> Any:
+    return ScriptedSession(seconds)
 
 
 def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check():
-    made = court()
-    runner = ScriptedSide(made.log, self_reported_us=900.0)
+    made = scripted_session()
+    runner = ScriptedRunner(made.log, self_reported_us=900.0)
     fields = made.fields_of(SimpleNamespace(slot_bytes=0), 0)
     call = gated_call(made, runner, fields, asked={"sample": "d"}, keep=True)
     assert made.log == ["gate", ("arm", 7, False), "collect", "timed"]
@@ -120,8 +120,8 @@ def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check()
 
 
 def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
-    made = court()
-    runner = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
+    made = scripted_session()
+    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_S)
     assert gated_call(made, runner, KNOWN_KERNEL).early
     assert made.log == [
         *("gate", ("arm", 7, False), "open", "freeze"),
@@ -130,8 +130,8 @@ def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
 
 
 def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
-    made = court()
-    runner = ScriptedSide(made.log, queued_s=2 * QUEUE_S)
+    made = scripted_session()
+    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_S)
     assert not gated_call(made, runner, KNOWN_KERNEL, ahead=False).early
     assert made.log == ["gate", "open", ("arm", 7, False), "collect", "timed"]
 
@@ -145,24 +145,24 @@ def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
     ],
 )
 def test_a_failing_call_ends_the_runner_and_frees_the_judge(seconds, runner):
-    made = court(seconds)
+    made = scripted_session(seconds)
     with pytest.raises(EvaluationEnded):
-        gated_call(made, ScriptedSide(made.log, **runner), KNOWN_KERNEL)
+        gated_call(made, ScriptedRunner(made.log, **runner), KNOWN_KERNEL)
     assert made.log[-2:] == ["kill", "abandon"]
     assert not made.unanswered
 
 
 def test_calibration_measures_judge_time_beyond_the_runners_own_events():
-    made = court(0.000290)
-    excess = calibrate(made, ScriptedSide(made.log, self_reported_us=10.0))
+    made = scripted_session(0.000290)
+    excess = calibrate(made, ScriptedRunner(made.log, self_reported_us=10.0))
     assert excess == pytest.approx(0.000280)
     assert made.log.count("gate") == SETTLING_CALLS + CALIBRATION_CALLS
     assert made.asked["gate"]["publish"] is None
 
 
 def test_a_time_is_reduced_by_the_calibrated_constant_and_stays_positive():
-    made = court(0.000290)
-    runner = ScriptedSide(made.log, self_reported_us=1.0)
+    made = scripted_session(0.000290)
+    runner = ScriptedRunner(made.log, self_reported_us=1.0)
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
     runner.clock_excess_s = 0.000280
     assert CudaEventClock().warm_up(made, runner, sample, 2) == pytest.approx(1e-5)
@@ -173,16 +173,16 @@ def test_a_time_is_reduced_by_the_calibrated_constant_and_stays_positive():
 
 
 def test_the_official_protocol_uses_the_runners_own_events():
-    made = court(0.001)
-    runner = ScriptedSide(made.log, self_reported_us=123.0)
+    made = scripted_session(0.001)
+    runner = ScriptedRunner(made.log, self_reported_us=123.0)
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
     assert CudaEventClock().publicly(made, runner, sample).total_s == pytest.approx(123e-6)
     assert made.log[:2] == ["gate", "open"]
 
 
 def test_the_share_of_own_launches_comes_from_the_same_call():
-    made = court(0.000290)
-    runner = ScriptedSide(made.log, self_reported_us=100.0, own_us=25.0)
+    made = scripted_session(0.000290)
+    runner = ScriptedRunner(made.log, self_reported_us=100.0, own_us=25.0)
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
     share = measure_own_kernel_time(made, runner, sample)
     assert (share.seconds, share.launches) == (2.5e-5, 3)
@@ -191,10 +191,10 @@ def test_the_share_of_own_launches_comes_from_the_same_call():
 
 def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes]:
     """Return what was asked of whom, where an open call of the baseline takes `seconds`."""
-    made, times = court(seconds), CaseTimes("one")
+    made, times = scripted_session(seconds), CaseTimes("one")
     names = ["eager", "candidate"]
     made.runners = {
-        name: ScriptedSide(made.log, queued_s=each)
+        name: ScriptedRunner(made.log, queued_s=each)
         for name, each in zip(names, queued, strict=True)
     }
     one_case(made, times)
@@ -202,13 +202,13 @@ def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes
 
 
 def one_case(made: Any, times: CaseTimes) -> None:
-    """Have the sides served a case up to where it is known how it is to be timed."""
+    """Run the calls of a case that decide how it is timed."""
     names, clock = list(made.runners), CudaEventClock()
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
     clock.unsettle(made, names)
     for name in names:
         clock.warm_up(made, made.runners[name], sample, 0)
-    made.log.append("warm")
+    made.log.append("warm-up")
     clock.settle(made, times, names, sample)
 
 
@@ -218,7 +218,7 @@ def test_all_runners_use_one_core_where_a_baselines_launches_take_long():
     assert made.log[-2:] == [("on", (4,)), ("on", (4,))]
     assert [runner.queue_s for runner in made.runners.values()] == [0.0, 0.0]
     # What is timed in further processes is timed alike, and nobody is asked again.
-    made.runners["eager"] = ScriptedSide(made.log)
+    made.runners["eager"] = ScriptedRunner(made.log)
     made.log.clear()
     sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
     CudaEventClock().settle(made, times, ["eager", "candidate"], sample)
@@ -254,9 +254,9 @@ def test_runners_keep_both_cores_where_launches_precede_the_gate(queued, seconds
 
 @pytest.mark.parametrize(("launching", "seen"), [(True, [0.25]), (False, [])])
 def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen):
-    made, times = court(0.04), CaseTimes("one", launching=launching)
+    made, times = scripted_session(0.04), CaseTimes("one", launching=launching)
     names = ("eager", "candidate")
-    made.runners = {name: ScriptedSide(made.log) for name in names}
+    made.runners = {name: ScriptedRunner(made.log) for name in names}
     for name, runner in made.runners.items():
         runner.name = name
     tree, looked = made.runners["candidate"].child.tree, itertools.count(1)

@@ -1,4 +1,4 @@
-"""When a difference on a GPU is looked at in more processes, and how far these differ."""
+"""When a difference on a GPU is replicated, and how far processes differ."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scattered(times: CaseTimes) -> CaseTimes:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "judged", "profiled", "past"),
+    ("replicates", "judged", "profiled", "past"),
     [
         (1, True, False, False),
         (2, True, False, True),
@@ -47,9 +47,11 @@ def scattered(times: CaseTimes) -> CaseTimes:
         (1, False, True, True),
     ],
 )
-def test_short_calls_are_not_timed_in_a_process_that_ran_other_work(pairs, judged, profiled, past):
+def test_short_calls_are_not_timed_in_a_process_that_ran_other_work(
+    replicates, judged, profiled, past
+):
     runner: Any = SimpleNamespace(judged=judged, profiled=profiled)
-    assert has_prior_work(runner, pairs) is past
+    assert has_prior_work(runner, replicates) is past
 
 
 @pytest.mark.reads_settings
@@ -57,20 +59,20 @@ def test_short_calls_are_not_timed_in_a_process_that_ran_other_work(pairs, judge
     ("ratio", "again"),
     [(1.0, False), (1.06, True), (0.94, True), (1.4, False), (0.5, False), (1.02, True)],
 )
-@pytest.mark.parametrize(("pairs", "more"), [(1, 2), (2, 2), (2, 1)])
-def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(pairs, more, ratio, again):
+@pytest.mark.parametrize(("replicates", "more"), [(1, 2), (2, 2), (2, 1)])
+def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(replicates, more, ratio, again):
     request = SimpleNamespace(timing=TimingPlan(extra_replicates=more))
     session: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT, request=request)
-    times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:pairs])
+    times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:replicates])
     times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
-    assert _needs_another_replicate(session, times, NAMES, pairs, 0.1) is again
+    assert _needs_another_replicate(session, times, NAMES, replicates, 0.1) is again
 
     # All of these exclude 1, and take twice as many.
-    times.replicate_starts = list(range(pairs + 2 * more - 1))
-    assert _needs_another_replicate(session, times, NAMES, pairs, 0.1) is again
+    times.replicate_starts = list(range(replicates + 2 * more - 1))
+    assert _needs_another_replicate(session, times, NAMES, replicates, 0.1) is again
 
-    times.replicate_starts = list(range(pairs + 2 * more))
-    assert not _needs_another_replicate(session, times, NAMES, pairs, 0.1)
+    times.replicate_starts = list(range(replicates + 2 * more))
+    assert not _needs_another_replicate(session, times, NAMES, replicates, 0.1)
 
 
 @pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])
@@ -150,9 +152,9 @@ def test_the_shorter_call_has_most_of_the_process_variation():
     assert between_process_sigma(times, "eager", GPU_DEFAULT) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(("call_us", "pairs"), [(5.0, 2), (20.0, 2), (20.1, 1), (1e5, 1)])
-def test_short_calls_take_two_replicates_on_a_gpu(call_us, pairs):
-    assert planned_replicates(call_us, 1 << 30, on_gpu=True) == pairs
+@pytest.mark.parametrize(("call_us", "replicates"), [(5.0, 2), (20.0, 2), (20.1, 1), (1e5, 1)])
+def test_short_calls_take_two_replicates_on_a_gpu(call_us, replicates):
+    assert planned_replicates(call_us, 1 << 30, on_gpu=True) == replicates
 
 
 def half_of(found: Comparison) -> float:
@@ -161,7 +163,7 @@ def half_of(found: Comparison) -> float:
 
 def test_four_agreeing_replicates_use_the_calibrated_sigma():
     found = compare(apart_by(0.0, [0, 2, 4, 6]), "eager", 0.02, (), official=False)
-    # 2.201 is Student's t of 11 degrees of freedom, of which the pairs' agreement brings 3.
+    # 2.201 is Student's t of 11 degrees of freedom, of which the replicates' agreement brings 3.
     assert half_of(found) == pytest.approx(2.201 * 0.02 * math.sqrt(8 / 11) / 2, rel=1e-3)
 
 

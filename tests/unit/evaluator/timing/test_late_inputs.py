@@ -1,4 +1,4 @@
-"""What is done in secret beside timed calls: windows that come late, outputs that are kept."""
+"""Part of the inputs is written late, and baseline outputs are kept in every timed call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device times: testimony counts within its band, and no lower end rests on it."""
+"""Self-reported device times count within their band and never raise the lower end."""
 
 from __future__ import annotations
 

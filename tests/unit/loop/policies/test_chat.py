@@ -1,4 +1,4 @@
-"""The policy `chat` against a real server that behaves as servers do when it is late at night."""
+"""The policy `chat` against a real HTTP server that fails in every usual way."""
 
 from __future__ import annotations
 

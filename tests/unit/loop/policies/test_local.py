@@ -1,4 +1,4 @@
-"""The policy `local`: a tiny model, made on the spot, sampled in this process."""
+"""The policy `local`: a tiny model, made for the test, sampled in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of problem sets: what is damaged is named by its place, and the rest goes on."""
+"""Damaged rows of problem sets are named by their place, and the rest is read."""
 
 from __future__ import annotations
 

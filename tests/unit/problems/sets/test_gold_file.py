@@ -1,4 +1,4 @@
-"""Gold files: cases are the calls of their tests, made as the tests make them."""
+"""Gold files: each call of their tests is a case, made as the tests make it."""
 
 from __future__ import annotations
 

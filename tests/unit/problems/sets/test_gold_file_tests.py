@@ -1,4 +1,4 @@
-"""The tests of gold files: what of them is kept, and how many calls they make."""
+"""Tests of gold files: which statements are kept, and how many calls they make."""
 
 from __future__ import annotations
 

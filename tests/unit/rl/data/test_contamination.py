@@ -1,4 +1,4 @@
-"""Does data hold a benchmark's problems? What is the same, however it is written, and what not."""
+"""Which training data counts as the problem of a benchmark, however it is written."""
 
 from __future__ import annotations
 

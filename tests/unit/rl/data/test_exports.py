@@ -1,4 +1,4 @@
-"""Runs as rows to train on, and conversations of others as runs."""
+"""Runs become training rows, and conversations of other projects become runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each step of a sandbox, taken alone in a fork: what it forbids is tried before and after."""
+"""Each step of a sandbox alone, in a fork: an action is tried before and after it."""
 
 from __future__ import annotations
 

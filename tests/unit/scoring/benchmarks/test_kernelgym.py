@@ -1,4 +1,4 @@
-"""KernelGYM's rules over a report: what decides there, and what does not."""
+"""KernelGYM's rules over a report."""
 
 from __future__ import annotations
 

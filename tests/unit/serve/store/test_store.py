@@ -1,4 +1,4 @@
-"""The server's memory and its order: nothing lost, nobody's name stands for another's work."""
+"""The task store: durability, ordering, and names that belong to one client."""
 
 from __future__ import annotations
 

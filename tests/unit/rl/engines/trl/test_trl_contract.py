@@ -1,4 +1,4 @@
-"""What the adapter relies on in TRL. These fail when TRL moves."""
+"""The parts of TRL that the adapter uses; these tests fail when TRL changes them."""
 
 # ruff: noqa: E402 - a machine without trl skips all of it
 from __future__ import annotations
@@ -135,7 +135,7 @@ def test_the_trl_loss_equals_the_tilewright_loss(folder, preset, aggregation):
 
 def test_the_gradient_of_a_step_is_that_of_the_tilewright_loss(folder):
     trainer = trainer_of(folder, "overrides.optimizer.steps=1", "overrides.loss.scale=0.01")
-    twin = models.load_model(str(folder / "model"))
+    copied = models.load_model(str(folder / "model"))
     grads, before = {}, {}
 
     class Capture(transformers.TrainerCallback):
@@ -149,8 +149,8 @@ def test_the_gradient_of_a_step_is_that_of_the_tilewright_loss(folder):
         trainer._hooks, "observer", lambda step, _, logs: observed.append((step, logs)) or {}
     )
     trainer.train()
-    before.update(dict(twin.named_parameters()))
-    trainer.model = twin
+    before.update(dict(copied.named_parameters()))
+    trainer.model = copied
     own_loss(trainer, trainer._hooks.preset).backward()
     norm = math.sqrt(sum(float(p.grad.double().square().sum()) for p in before.values()))
     (step, logs) = observed[0]
