@@ -1,14 +1,16 @@
-"""The exceptions of tilewright: our own failures and the user's slips, never a candidate's.
+"""The exceptions of tilewright: its own failures and mistakes of the user, never of a candidate.
 
+```text
 TilewrightError
   ConfigError         a setting, flag or file that you can correct      exit 2
   PluginError         a plug-in is missing, broken or named twice       exit 2
   ProblemError        the problem itself cannot be used                 exit 3
-  InfrastructureError our machines failed; the work may be retried      exit 4
+  InfrastructureError tilewright itself failed; try the work again      exit 4
   PolicyError         the model endpoint failed                         exit 5
-  RecordError         a record cannot be read, or is newer than we are  exit 6
+  RecordError         a record cannot be read, or is of a newer version exit 6
+```
 
-What a candidate does, however bad, is an outcome and never one of these.
+The behaviour of a candidate, however bad, is an outcome and never one of these.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ class TilewrightError(Exception):
 
 
 class ConfigError(TilewrightError, ValueError):
-    """A setting, a flag or an input file is wrong; the message says which and what to do."""
+    """A setting, a flag or an input file is wrong; the message names it and the remedy."""
 
     exit_code = 2
 
 
 class TooLarge(ConfigError):
-    """What was sent at once is more than a server ever takes; send it in parts."""
+    """A submission is larger than the server accepts; send it in parts."""
 
 
 class PluginError(TilewrightError):
@@ -47,21 +49,21 @@ class ProblemError(TilewrightError):
 
 
 class InfrastructureError(TilewrightError):
-    """Our side failed before or beside the candidate; the same request may be sent again."""
+    """tilewright itself failed, not the candidate; the same request may be sent again."""
 
     exit_code = 4
     retryable = True
 
 
 class PolicyError(TilewrightError):
-    """The model endpoint did not answer usefully."""
+    """The model endpoint failed, or its answer cannot be used."""
 
     exit_code = 5
     retryable = True
 
 
 class ReplyRefused(PolicyError):
-    """A model refuses one request, for example one that is too long; others it answers."""
+    """A model refuses one request, for example because it is too long, and answers others."""
 
 
 class RecordError(TilewrightError):
@@ -72,9 +74,9 @@ class RecordError(TilewrightError):
 
 @contextmanager
 def boundary(kind: type[TilewrightError], what: str) -> Iterator[None]:
-    """Turn any exception raised inside into `kind`, naming `what` was being done.
+    """Turn any exception of the block into `kind`, with `what` in its message.
 
-    For calls into code that is not ours and may raise anything.
+    It is for calls into foreign code, which may raise any exception.
     """
     try:
         yield
