@@ -257,7 +257,7 @@ def test_an_unreachable_server_is_named():
     remote = RemoteExecutor(f"http://127.0.0.1:{free_port()}", patience_s=0.5)
     with pytest.raises(InfrastructureError, match="not reached within"):
         remote.evaluate(request(GOOD.format(1)))
-    with pytest.raises(ConfigError, match="no address"):
+    with pytest.raises(ConfigError, match="not an address"):
         RemoteExecutor("nowhere")
 
 

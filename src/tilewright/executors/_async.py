@@ -1,4 +1,4 @@
-"""Waiting for calls that block, without blocking an event loop."""
+"""Calls that block, awaited without blocking an event loop."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ Answer = TypeVar("Answer")
 
 
 async def in_thread(call: Callable[[], Answer]) -> Answer:
-    """Await what a call returns or raises; it has a thread of its own.
+    """Await what a call returns or raises in a thread of its own.
 
-    `asyncio.to_thread` has as many places as cores and four, for the whole program: of thirty that
-    wait for a server, six would reach it from two cores. The thread ends with the call, or with
-    the process; who gives up waiting does not end the call.
+    `asyncio.to_thread` shares a pool of cpu_count + 4 threads, so of 30 calls that wait on a
+    machine with 2 cores it would run 6 at a time. A cancelled await does not end the call.
     """
     loop = asyncio.get_running_loop()
     found: asyncio.Future[Answer] = loop.create_future()
 
-    def tell(answer: Answer | None, error: BaseException | None) -> None:
+    def settle(answer: Answer | None, error: BaseException | None) -> None:
         if found.done():
             return
         if error is not None:
@@ -35,11 +34,11 @@ async def in_thread(call: Callable[[], Answer]) -> Answer:
         answer, failed = None, None
         try:
             answer = call()
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again in the event loop
             failed = error
-        # The loop may have been closed meanwhile, and then nobody waits.
+        # The loop may be closed by now; then nothing awaits the answer.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, answer, failed)
+            loop.call_soon_threadsafe(settle, answer, failed)
 
     threading.Thread(target=work, daemon=True).start()
     return await found

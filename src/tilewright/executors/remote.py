@@ -1,49 +1,124 @@
-"""Evaluation by a server of ours: the same interface as on this machine. Needs no torch."""
+"""Evaluation by a `tilewright serve`, with the interface of the local executor. Needs no torch.
+
+Each operation is a generator: it yields requests and delays, and receives responses. `_run` and
+`_run_async` drive the same generator with a synchronous and an asynchronous `httpx` client.
+"""
 
 from __future__ import annotations
 
-import base64
-import http.client
+import asyncio
 import json
 import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
-from tilewright.executors._async import in_thread
+from tilewright.executors.base import Progress, ignore_progress
+from tilewright.executors.retrying import Backoff
 from tilewright.records import EvalReport, EvalRequest
 
-__all__ = ["RemoteExecutor", "refused"]
+if TYPE_CHECKING:
+    import ssl
 
-WAIT_S = 30.0
-"""How long one request waits at the server."""
-MAX_PAUSE_S = 10.0
-SUBMISSIONS = 5
-"""How often work is submitted that the server has forgotten before it was told."""
-Progress = Callable[[str, dict[str, Any]], None]
+    import httpx
+
+__all__ = ["Patience", "RemoteExecutor", "Steps", "awaitable", "blocking"]
+
+MAX_WAIT_S = 30.0
+"""Seconds that one request waits at the server for the end of a task."""
+TIMEOUT_S = MAX_WAIT_S + 30.0
+"""Seconds without data after which a connection counts as broken."""
+FIRST_DELAY_S, MAX_DELAY_S = 0.2, 10.0
+"""Seconds between two attempts to reach the server: the first delay, and the longest."""
+POLL_S = 0.2
+"""Seconds after which a delay in an event loop notices `kill`."""
+MAX_SUBMISSIONS = 5
+"""Submissions of one request to a server that forgets its task each time."""
+MAX_DETAIL_CHARS = 500
+"""Characters of a server's answer that an error message repeats."""
+RETRIED = (429, 502, 503, 504)
+"""Statuses after which the client sends the same request again."""
+Answer = TypeVar("Answer")
+Options = ParamSpec("Options")
 
 
-def _silent(event: str, fields: dict[str, Any]) -> None:
-    """Ignore progress."""
+@dataclass(frozen=True)
+class _Call:
+    """A request to the server; `body` is sent as JSON."""
+
+    method: str
+    path: str
+    body: object = None
 
 
-class Unknown(errors.ConfigError):
-    """The server knows no such task, or has no report of it."""
+Steps = Generator["_Call | float", Any, Answer]
+
+
+class _UnknownTask(errors.ConfigError):
+    """The server has no such task, or no report of it."""
+
+
+class Patience:
+    """Time until a client gives up on a server that does not answer. Lifetime: one call."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew: the server has just answered."""
+        self._until = time.monotonic() + self._patience_s
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time has passed."""
+        return time.monotonic() > self._until
+
+
+def blocking(
+    steps: Callable[Concatenate[Any, Options], Steps[Answer]],
+) -> Callable[Concatenate[Any, Options], Answer]:
+    """Return a method that takes the steps of an operation and returns its result."""
+
+    @wraps(steps)
+    def call(self: Any, /, *given: Options.args, **more: Options.kwargs) -> Answer:  # noqa: ANN401 - the method's
+        found: Answer = self._run(steps(self, *given, **more))
+        return found
+
+    return call
+
+
+def awaitable(
+    steps: Callable[Concatenate[Any, Options], Steps[Answer]],
+) -> Callable[Concatenate[Any, Options], Coroutine[Any, Any, Answer]]:
+    """Return a method that takes the steps of an operation without blocking the event loop."""
+
+    @wraps(steps)
+    async def call(
+        self: Any,  # noqa: ANN401 - the method's
+        /,
+        *given: Options.args,
+        **more: Options.kwargs,
+    ) -> Answer:
+        found: Answer = await self._run_async(steps(self, *given, **more))
+        return found
+
+    return call
 
 
 class RemoteExecutor:
-    """A client of `tilewright serve`. Lifetime: as you like; it holds nothing open.
+    """A client of `tilewright serve`. It holds no connection between two calls.
 
-    What is sent twice, since an answer was lost, is one task: work is named by its content. A
-    server that is not there is waited for for `patience_s` seconds; one that says that too much
-    is waiting, for as long as it says so.
+    The server names a task by its content, so a request that is sent twice is one task. The client
+    repeats a request for `patience_s` seconds while the server does not answer. While the server
+    answers that its queue is full, the client repeats without limit.
 
     Raises:
-        ConfigError: the address is none.
+        ConfigError: the address is invalid, or the extra `client` is not installed.
     """
 
     def __init__(self, url: str, *, token: str | None = None, patience_s: float = 300.0) -> None:
@@ -54,84 +129,70 @@ class RemoteExecutor:
             raise errors.ConfigError(f"executor {url!r}: {error}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise errors.ConfigError(
-                f"executor {url!r}: this is no address; write that of a tilewright serve as "
+                f"executor {url!r} is not an address; write that of a tilewright serve as "
                 "http://host:port, with a token http://x:TOKEN@host:port, or local, ray or "
                 "ray:HOST:PORT"
             )
-        self._token = token or parts.password
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         host += f":{port}" if port else ""
         self._url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+        self._token = token or parts.password
         self._patience_s = patience_s
         self._over = threading.Event()
+        self._httpx = _client_library(self._url)
 
-    def evaluate(
+    def _evaluate(
         self,
         request: EvalRequest,
-        progress: Progress = _silent,
+        progress: Progress = ignore_progress,
         *,
         checks: tuple[str, ...] | None = None,  # noqa: ARG002 - the server has its own
         deadline_s: float | None = None,
-    ) -> EvalReport:
-        """Have one candidate judged and return the report.
+    ) -> Steps[EvalReport]:
+        """Submit one candidate and return its report.
 
         Raises:
             ProblemError: the problem cannot be used.
             ConfigError: the server refuses the request.
-            InfrastructureError: it is not reached in time, or could not judge it.
-            RecordError: its report is of a newer version.
+            InfrastructureError: the server does not answer in time, or could not judge it.
+            RecordError: a newer version of tilewright wrote the report.
         """
         body = {"request": request.model_dump(mode="json"), "deadline_s": deadline_s}
-        for _ in range(SUBMISSIONS):
-            task = self._asked("POST", "/v1/tasks", body)
+        for _ in range(MAX_SUBMISSIONS):
+            task = yield from self._asked("POST", "/v1/tasks", body)
             if not isinstance(task, dict) or not {"key", "state"} <= set(task):
-                raise errors.ConfigError(f"{self._url}: what answers there is no tilewright serve")
+                raise errors.ConfigError(f"{self._url}: the server is not a tilewright serve")
             try:
-                return self._report(self._ended(task, progress))
-            except Unknown:
-                # Its server has another store by now, or somebody has it judged anew.
+                state = ""
+                while task["state"] in ("queued", "running"):
+                    if task["state"] != state:
+                        state = task["state"]
+                        progress("waiting", {"message": f"{self._url}: {state}"})
+                    path = f"/v1/tasks/{quote(task['key'])}?wait_s={MAX_WAIT_S}"
+                    task = yield from self._asked("GET", path)
+                return (yield from self._report_of(task))
+            except _UnknownTask:
+                # The server has another store, or another client has restarted the task.
                 continue
-        raise errors.InfrastructureError(f"{self._url}: it forgot the task {SUBMISSIONS} times")
+        raise errors.InfrastructureError(
+            f"{self._url}: the server forgot the task {MAX_SUBMISSIONS} times"
+        )
 
-    def _ended(self, task: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Wait for a task's end."""
-        key, state = task["key"], ""
-        while task["state"] in ("queued", "running"):
-            if task["state"] != state:
-                state = task["state"]
-                progress("waiting", {"message": f"{self._url}: {state}"})
-            task = self._asked("GET", f"/v1/tasks/{quote(key)}?wait_s={WAIT_S}")
-        return task
-
-    def _report(self, task: dict[str, Any]) -> EvalReport:
-        """Return the report of a task that has ended, or raise what kept it from one."""
-        if task["state"] == "done":
-            path = f"/v1/tasks/{quote(task['key'])}/report"
-            return EvalReport.from_json(json.dumps(self._asked("GET", path)))
-        said = task.get("error") or f"the task was {task['state']}"
-        if said.startswith("ProblemError"):
-            raise errors.ProblemError(said)
-        raise errors.InfrastructureError(f"{self._url}: {said}")
-
-    async def evaluate_async(
-        self, request: EvalRequest, progress: Progress = _silent
-    ) -> EvalReport:
-        """Have one candidate judged without blocking the event loop."""
-        return await in_thread(lambda: self.evaluate(request, progress))
+    evaluate, evaluate_async = blocking(_evaluate), awaitable(_evaluate)
 
     def device_model(self) -> str:
         """Return the model of the server's devices.
 
         Raises:
-            InfrastructureError: it is not reached.
+            InfrastructureError: the server does not answer.
         """
-        return str(self._asked("GET", "/v1/health")["device"])
+        return str(self._run(self._asked("GET", "/v1/health"))["device"])
 
     def close(self) -> None:
-        """Do nothing: nothing is held open."""
+        """Do nothing: no connection is open."""
 
     def kill(self) -> None:
-        """Wait for no answer any more; who waits gets an error, and the server goes on."""
+        """End all waits; their callers get an error, and the server goes on with the tasks."""
         self._over.set()
 
     def __enter__(self) -> Self:
@@ -141,85 +202,160 @@ class RemoteExecutor:
     def __exit__(self, *_: object) -> None:
         """Do nothing."""
 
-    def cancel(self, key: str) -> None:
-        """Want a task no more, by its key or its name.
+    def _report_of(self, task: dict[str, Any]) -> Steps[EvalReport]:
+        """Return the report of an ended task, or raise the error that it ended with."""
+        if task["state"] == "done":
+            found = yield from self._asked("GET", f"/v1/tasks/{quote(task['key'])}/report")
+            return EvalReport.from_json(json.dumps(found))
+        reason = task.get("error") or f"the task was {task['state']}"
+        if reason.startswith("ProblemError"):
+            raise errors.ProblemError(reason)
+        raise errors.InfrastructureError(f"{self._url}: {reason}")
+
+    def _asked(self, method: str, path: str, body: object = None) -> Steps[Any]:
+        """Return the JSON answer to a request, which is repeated while the server is away.
 
         Raises:
-            ConfigError: there is no such task of yours.
-            InfrastructureError: the server is not reached.
+            ConfigError: the server refuses the request.
+            InfrastructureError: the server does not answer in time, or waiting was cancelled.
         """
-        self._asked("DELETE", f"/v1/tasks/{quote(key)}")
-
-    def _asked(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
-        """Ask, again and again while the server is not there or has no room.
-
-        Raises:
-            ConfigError: the server refuses.
-            InfrastructureError: it is not there for too long, or not waited for any more.
-        """
-        until, pause = time.monotonic() + self._patience_s, 0.2
+        patience = Patience(self._patience_s)
+        backoff = Backoff(FIRST_DELAY_S, max_delay_s=MAX_DELAY_S)
         while True:
-            if self._over.is_set():
-                raise errors.InfrastructureError(f"{self._url}: not waited for any more")
+            self._check_over()
+            answer = yield _Call(method, path, body)
             try:
-                return self._once(method, path, body)
-            except urllib.error.HTTPError as error:
-                with error:
-                    said = _body(error)
-                if error.code == 429:
-                    # It is there, and has no room yet: a full queue is waited for however long.
-                    until = time.monotonic() + self._patience_s
-                if error.code not in (429, 502, 503, 504) or time.monotonic() > until:
-                    raise refused(self._url, error.code, said) from error
-                pause = max(pause, _seconds(error.headers.get("retry-after")))
-            except (OSError, ValueError, http.client.HTTPException) as error:
-                # No connection, or one that broke in the middle of an answer.
-                if time.monotonic() > until:
-                    raise errors.InfrastructureError(
-                        f"{self._url}: not reached within {self._patience_s:g} s: {error}"
-                    ) from error
-            self._over.wait(min(pause, MAX_PAUSE_S))
-            pause *= 2
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer.raise_for_status().json()
+            except (self._httpx.HTTPError, ValueError) as error:
+                # ValueError: the answer is no JSON, for example because it was cut off.
+                delay_s = backoff.next_delay(self._retry_after(error, patience))
+            assert delay_s is not None
+            yield delay_s
 
-    def _once(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401 - JSON
-        with self._open(method, path, body, {}) as answer:
-            return json.load(answer)
+    def _retry_after(self, error: Exception, patience: Patience) -> float:
+        """Return the least delay in seconds before the next attempt.
 
-    def _open(self, method: str, path: str, body: object, more: dict[str, str]) -> Any:  # noqa: ANN401 - of urllib
-        data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(f"{self._url}{path}", data=data, method=method)
-        asked.add_header("content-type", "application/json")
-        if self._token:
-            word = base64.b64encode(f"x:{self._token}".encode()).decode()
-            asked.add_header("authorization", f"Basic {word}")
-        for name, value in more.items():
-            asked.add_header(name, value)
-        return urllib.request.urlopen(asked, timeout=WAIT_S + 30)
-
-
-def _seconds(said: str | None) -> float:
-    """Return how long to wait by a header; what says it as a date leaves it to us (RFC 9110)."""
-    try:
-        return float(said or 0.0)
-    except ValueError:
+        Raises:
+            TilewrightError: the error is final.
+        """
+        if isinstance(error, self._httpx.HTTPStatusError):
+            response = error.response
+            if response.status_code == 429:
+                # The server is there; a full queue is no reason to give up.
+                patience.renew()
+            if response.status_code not in RETRIED or patience.is_over:
+                raise self._refusal(response.status_code, response.text) from error
+            return _seconds(response.headers.get("retry-after"))
+        if patience.is_over:
+            raise errors.InfrastructureError(
+                f"{self._url}: not reached within {self._patience_s:g} s: {error}"
+            ) from error
         return 0.0
 
+    def _refusal(self, status: int, text: str) -> errors.TilewrightError:
+        said = f"{status}: {text[:MAX_DETAIL_CHARS]}"
+        if status in (401, 403):
+            return errors.ConfigError(f"{self._url}: it needs a token with this scope ({said})")
+        if status >= 500 or status == 429:
+            return errors.InfrastructureError(f"{self._url}: {said}")
+        kinds = {404: _UnknownTask, 413: errors.TooLarge}
+        return kinds.get(status, errors.ConfigError)(f"{self._url}: refused ({said})")
 
-def _body(error: urllib.error.HTTPError) -> str:
+    def _check_over(self) -> None:
+        if self._over.is_set():
+            raise errors.InfrastructureError(f"{self._url}: waiting was cancelled")
+
+    def _options(self) -> dict[str, Any]:
+        """Return the arguments of an `httpx` client for one operation."""
+        httpx = self._httpx
+        return {
+            "base_url": self._url,
+            "auth": ("x", self._token) if self._token else None,
+            "timeout": httpx.Timeout(TIMEOUT_S, pool=None),
+            "verify": _tls_context(),
+            "follow_redirects": True,
+        }
+
+    def _run(self, steps: Steps[Answer]) -> Answer:
+        """Take the steps of an operation, and return its result."""
+        with self._httpx.Client(**self._options()) as client:
+            answer: Any = None
+            while True:
+                try:
+                    step = steps.send(answer)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return] # typed by Steps
+                try:
+                    if isinstance(step, _Call):
+                        answer = client.send(_built(client, step))
+                    else:
+                        self._over.wait(step)
+                except self._httpx.HTTPError as error:
+                    answer = error
+
+    async def _run_async(self, steps: Steps[Answer]) -> Answer:
+        """Take the steps of an operation without blocking the event loop."""
+        async with self._httpx.AsyncClient(**self._options()) as client:
+            answer: Any = None
+            while True:
+                try:
+                    step = steps.send(answer)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return] # typed by Steps
+                try:
+                    if isinstance(step, _Call):
+                        answer = await client.send(_built(client, step))
+                    else:
+                        await self._sleep(step)
+                except self._httpx.HTTPError as error:
+                    answer = error
+
+    async def _sleep(self, delay_s: float) -> None:
+        until = time.monotonic() + delay_s
+        while (left := until - time.monotonic()) > 0 and not self._over.is_set():
+            await asyncio.sleep(min(left, POLL_S))
+
+
+def _client_library(url: str) -> Any:  # noqa: ANN401 - a module
+    """Return the module `httpx`, once it accepts the address.
+
+    Raises:
+        ConfigError: the extra is not installed, or the address is invalid.
+    """
     try:
-        return error.read().decode(errors="replace")[:500]
-    except (OSError, http.client.HTTPException):
-        return ""
+        import httpx
+        import httpx_sse  # noqa: F401 - of the same extra
+    except ImportError as error:
+        raise errors.ConfigError(
+            f"a client of a server needs {error.name}: pip install 'tilewright[client]'"
+        ) from error
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise errors.ConfigError(f"executor {url!r}: {error}") from error
+    return httpx
 
 
-def refused(url: str, code: int, said: str) -> errors.TilewrightError:
-    """Return what a refusal means to who asked."""
-    if code in (401, 403):
-        return errors.ConfigError(f"{url}: it wants a token that may do this ({code}: {said})")
-    if code == 404:
-        return Unknown(f"{url}: refused ({code}: {said})")
-    if code == 413:
-        return errors.TooLarge(f"{url}: refused ({code}: {said})")
-    if code < 500 and code != 429:
-        return errors.ConfigError(f"{url}: refused ({code}: {said})")
-    return errors.InfrastructureError(f"{url}: {code}: {said}")
+@cache
+def _tls_context() -> ssl.SSLContext:
+    """Return the TLS settings of all clients: to read the certificates takes 20 ms."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def _built(client: httpx.Client | httpx.AsyncClient, call: _Call) -> httpx.Request:
+    # Not `json=`: half of a surrogate pair has a JSON escape, and no UTF-8.
+    content = None if call.body is None else json.dumps(call.body).encode()
+    headers = {"content-type": "application/json"}
+    return client.build_request(call.method, call.path, content=content, headers=headers)
+
+
+def _seconds(header: str | None) -> float:
+    """Return the delay in a `Retry-After`; 0 for a date, which RFC 9110 allows."""
+    try:
+        return float(header or 0.0)
+    except ValueError:
+        return 0.0

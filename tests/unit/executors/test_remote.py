@@ -12,9 +12,10 @@ import pytest
 from tests import sample_reports as reports
 from tilewright.errors import ConfigError, InfrastructureError, RecordError
 from tilewright.executors.client import Client
-from tilewright.executors.remote import SUBMISSIONS, RemoteExecutor
+from tilewright.executors.remote import MAX_SUBMISSIONS, RemoteExecutor
 
 REPORT = reports.correct().to_json()
+EVENT_STREAM = ("content-type", "text/event-stream; charset=utf-8")
 DONE = json.dumps({"key": "k", "state": "done"})
 
 
@@ -70,13 +71,13 @@ def test_a_task_that_is_forgotten_repeatedly_is_an_infrastructure_error(serving)
     url, asked = serving(lambda method, *_: (202, DONE) if method == "POST" else (404, "{}"))
     with pytest.raises(InfrastructureError, match="forgot the task"):
         RemoteExecutor(url).evaluate(reports.request())
-    assert len(asked) == 2 * SUBMISSIONS
+    assert len(asked) == 2 * MAX_SUBMISSIONS
 
 
 @pytest.mark.parametrize("body", ["{}", "[]", "3"])
 def test_a_foreign_server_is_a_config_error(serving, body):
     url, _ = serving(lambda *_: (200, body))
-    with pytest.raises(ConfigError, match="no tilewright serve"):
+    with pytest.raises(ConfigError, match="not a tilewright serve"):
         RemoteExecutor(url).evaluate(reports.request())
 
 
@@ -110,7 +111,7 @@ def test_a_silent_task_with_a_live_connection_is_followed_further(serving):
     def answer(_method, _path, number):
         if number == 2:
             return 503, "{}"
-        return 200, still() if number == 1 else ended
+        return 200, still() if number == 1 else ended, EVENT_STREAM
 
     url, asked = serving(answer)
     (event,) = Client(url, patience_s=1.0).events("k")
