@@ -11,7 +11,7 @@ SERVED := tests/services
 ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py tests/gpu/test_*.py))))
 # More options for pytest, for example `make test ARGS="-k config"`.
 ARGS   ?=
-# Run one bar: `make bars ONLY=faults`.
+# Measure one bar: `make bars ONLY=faults`.
 ONLY   ?=
 # A bar on a GPU, and KernelBench's problems for its A/A: a JSON line each.
 PART   ?= aa
@@ -71,7 +71,8 @@ changelog: $(STAMP)  ## show the news fragments of changelog.d as bullets
 corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 	$(BIN)/python -m benchmarks --only corpus
 
-bars: $(STAMP)  ## run each bar that this machine can: wanted, seen, held
+# All bars, or one of them: make bars ONLY=corpus|planted_bugs|faults|aa|cost|message_cost|fuzz|bad_input|bench_kills|reports|loop|synth|climb|serve|serve_faults|serve_hostile|data|train
+bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts DIR=path
@@ -81,7 +82,8 @@ bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
 
-gpu-bars:  ## a bar on a GPU: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|liger|faults|agreement|memory|climb|scale|train
+# One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|liger|faults|agreement|memory|climb|scale|train
+gpu-bars:  ## measure one bar on a GPU: make gpu-bars PART=NAME
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 
 coverage: $(STAMP)  ## branch coverage, with the floors that we promise

@@ -1,4 +1,4 @@
-"""`make bars`: run the bars that this machine can, print their table, exit 1 on a miss."""
+"""`make bars`: run the bars of a CPU, print their table, and exit with 1 if one is missed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, finish
 
 BARS = {
     "corpus": "attacks.corpus",
@@ -31,11 +31,11 @@ BARS = {
     "data": "training.data_rows",
     "train": "training.cpu_training",
 }
-"""The modules of the bars, by the names that `--only` takes."""
+"""The module of each bar, by the name that `--only` takes. Its function `run` measures the bar."""
 
 
 def main() -> int:
-    """Run the chosen bars and write their table and a JSON beside it."""
+    """Run the chosen bars, print their table and write `bars.json`; return 1 if one is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help=f"one of: {', '.join(BARS)}")
     parser.add_argument("--match", default="", help="run only the items of a bar that contain this")
@@ -44,19 +44,16 @@ def main() -> int:
     chosen = [name for name in BARS if options.only in ("", name)]
     if not chosen:
         parser.error(f"no bar {options.only!r}; known: {', '.join(BARS)}")
-    held: list[Bar] = []
+    bars: list[Bar] = []
     for name in chosen:
         start = time.monotonic()
         print(f"== {name}", flush=True)
-        held += importlib.import_module(f"benchmarks.{BARS[name]}").run(options.match)
+        bars += importlib.import_module(f"benchmarks.{BARS[name]}").run(options.match)
         print(f"== {name}: {time.monotonic() - start:.0f} s", flush=True)
-    print("\nbar | wanted | seen | held\n--- | --- | --- | ---")
-    for bar in held:
-        print(bar.row())
     options.out.mkdir(parents=True, exist_ok=True)
-    document = [bar.__dict__ for bar in held]
+    document = [bar.__dict__ for bar in bars]
     (options.out / "bars.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-    return 0 if all(bar.held for bar in held) else 1
+    return finish(bars)
 
 
 if __name__ == "__main__":

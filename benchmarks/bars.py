@@ -1,9 +1,9 @@
-"""What every bar shares: its row, and an executor with the settings of a benchmark."""
+"""A bar with its row, the table of all bars, and an executor with the settings of a benchmark."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Bar:
-    """One promise with its figure: what was wanted, what was seen, whether it held."""
+    """One promise: the wanted figure, the measured one, and whether the promise held."""
 
     name: str
     wanted: str
@@ -29,6 +29,14 @@ class Bar:
     def row(self) -> str:
         """Return the line of the table."""
         return f"{self.name} | {self.wanted} | {self.seen} | {'yes' if self.held else 'NO'}"
+
+
+def finish(bars: Sequence[Bar]) -> int:
+    """Print the table of `bars`; return the exit status, 1 if a bar is missed."""
+    print("\nbar | wanted | seen | held\n--- | --- | --- | ---")
+    for bar in bars:
+        print(bar.row())
+    return 0 if all(bar.held for bar in bars) else 1
 
 
 def quick_settings(device: str = "cpu") -> Config:
@@ -46,7 +54,7 @@ def quick_settings(device: str = "cpu") -> Config:
 
 
 def home() -> Path:
-    """Return where benchmarks keep builds and the calibration: apart from the user's own."""
+    """Return the folder for builds and calibration, which is not the user's own."""
     return Path(tempfile.gettempdir()) / "tilewright-benchmarks"
 
 

@@ -1,4 +1,4 @@
-"""Processes of an evaluation, as the bars that kill or count them find them in `/proc`."""
+"""Find the processes of an evaluation in `/proc`, for bars that kill or count them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORKSERVER = b"tilewright.runner.forkserver"
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes below one."""
+    """Return all descendants of a process."""
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -42,7 +42,7 @@ def parent_of(pid: int) -> int:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process is there and no zombie."""
+    """Return whether a process exists and is no zombie."""
     try:
         return _stat(pid)[0] != "Z"
     except OSError:
@@ -55,7 +55,7 @@ def is_supervisor(pid: int) -> bool:
 
 
 def is_forkserver(pid: int) -> bool:
-    """Return whether a process is a forkserver, and no process that one forked."""
+    """Return whether a process is a forkserver; a process that it forked is none."""
     try:
         return FORKSERVER in command_of(pid) and is_supervisor(parent_of(pid))
     except OSError:

@@ -1,9 +1,9 @@
-"""Bar: a function against itself, and against itself with a known delay, through the whole path.
+"""Bar: a function compared with itself, and with itself plus a known delay.
 
-The control does the same in one process (`benchmarks.accuracy.aa_control`). It uses the same
-function, sizes and ring of inputs, and calls them in ABBA blocks on one core. It shows how far the
-machine itself scatters. A run whose control scatters by more than `MAX_CONTROL_SPREAD` is repeated.
-If it still does, it is reported as noisy.
+The bar uses the complete evaluator. The control (`benchmarks.accuracy.aa_control`) does the same in
+one process: the same function, sizes and ring of inputs, in ABBA blocks on one core. It shows how
+far the machine itself scatters. The bar repeats a run whose control scatters by more than
+`MAX_CONTROL_SPREAD`. If the control still does, the bar reports the run as noisy.
 `python -m benchmarks.accuracy.aa 600` makes 600 runs; `... FILE.jsonl ...` reads recorded ones.
 """
 
@@ -17,11 +17,12 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from benchmarks.bars import Bar, executor
+from benchmarks.bars import Bar, executor, finish
 from tilewright.api import build_request
 from tilewright.cli.self_comparison import samples_of
-from tilewright.config import Config, load
+from tilewright.config import load
 from tilewright.evaluator.processes.sandbox_policy import STEADY_MALLOC
 from tilewright.evaluator.timing.blocks import MAX_REPLICATE_FACTOR, WIDE_HALF_WIDTH
 from tilewright.evaluator.timing.calibration import DEFAULT, PLANNED_REPLICATES
@@ -73,8 +74,8 @@ static double now() {{
     return t.tv_sec + t.tv_nsec * 1e-9;
 }}
 
-// Only this value differs in the delayed function: the same instructions are at the same
-// places, or where the compiler puts them would count as well.
+// Only this value differs in the delayed function. With other instructions, or at other
+// addresses, the placement by the compiler would change the time too.
 static volatile double delay = {delay};
 
 extern "C" int work(const tw_tensor* in, int n_in, tw_tensor* out, int n_out) {{
@@ -100,7 +101,7 @@ CPP_REFERENCE = {
 
 @dataclass(frozen=True)
 class Run:
-    """One A/A or known-delta run: the log of the estimate and of its interval's ends."""
+    """One A/A run or run with a known delay: logs of the estimate and of its interval's ends."""
 
     problem: str
     delta: float
@@ -112,18 +113,13 @@ class Run:
     control: float
     call_us: float
     moved_bytes: int
-    pairs: tuple[tuple[float, float], ...]
+    replicates: tuple[tuple[float, float], ...]
     """Log ratio and its own scatter of each process replicate."""
     labels: tuple[str, ...] = ()
 
 
-def settings() -> Config:
-    """Return the plan under test: the defaults."""
-    return load(environ={})
-
-
 def requests(delta: float = 0.0, only: str = "") -> list[tuple[str, EvalRequest]]:
-    """Return one request a problem: the candidate, and the same as its file baseline."""
+    """Return one request per problem: a candidate, and the same program as its baseline."""
     made = []
     for language in ("cpp", "torch"):
         for name in TORCH_BODIES if language == "torch" else CPP_BODIES:
@@ -166,19 +162,19 @@ def _request(problem_text: str, language: str, name: str, delta: float) -> EvalR
         delay = f"{delta:.3f}" if delta else "0.0"
         mine = SourceFile(path="work.cpp", text=CPP.format(body=CPP_BODIES[name], delay=delay))
     request = build_request(
-        Candidate(language=language, files=(mine,), entry="work"), problem, settings()
+        Candidate(language=language, files=(mine,), entry="work"), problem, load(environ={})
     )
-    twin = Candidate(language=language, files=(theirs,), entry="work")
+    original = Candidate(language=language, files=(theirs,), entry="work")
     baselines = (
         (Baseline(name="eager", kind="eager"),)
         if language == "torch"
-        else (Baseline(name="twin", kind="candidate", candidate=twin),)
+        else (Baseline(name="original", kind="candidate", candidate=original),)
     )
     return request.model_copy(update={"baselines": baselines})
 
 
 class Control:
-    """An in-process A/A of every problem between the runs, in one process for all of them."""
+    """The process that makes the in-process A/A between the runs. Lifetime: the bar."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -206,7 +202,7 @@ class Control:
 def measure(
     local: LocalExecutor, control: Control, title: str, request: EvalRequest, delta: float
 ) -> Run | None:
-    """Judge once, again while the control is noisy; `None` when the verdict was not correct."""
+    """Evaluate, again while the control is noisy; return `None` if the verdict is not correct."""
     report, scatter, attempts = None, math.inf, 0
     before = abs(control(title))
     while scatter > MAX_CONTROL_SPREAD and attempts < REPEATS:
@@ -229,7 +225,7 @@ def measure(
         control=scatter,
         call_us=item.candidate.median_us,
         moved_bytes=item.moved_bytes,
-        pairs=tuple((made.log_ratio, made.within) for made in samples_of(report)),
+        replicates=tuple((made.log_ratio, made.within) for made in samples_of(report)),
         labels=item.labels,
     )
 
@@ -244,8 +240,8 @@ def collect(runs: int, delta: float, out: Path | None, budget_s: float) -> list[
             for count in range(runs):
                 if time.monotonic() > stop:
                     break
-                asked = requests(delta)
-                title, request = asked[count % len(asked)]
+                choices = requests(delta)
+                title, request = choices[count % len(choices)]
                 run = measure(local, control, title, request, delta)
                 if run is None:
                     continue
@@ -261,7 +257,7 @@ def collect(runs: int, delta: float, out: Path | None, budget_s: float) -> list[
 
 
 def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
-    """Return the bars of A/A runs and known-delta runs."""
+    """Return the bars of A/A runs and of runs with a known delay."""
     sizes = [abs(run.log_ratio) for run in runs]
     controls = [run.control for run in runs]
     noisy = sum(run.control > MAX_CONTROL_SPREAD for run in runs)
@@ -277,7 +273,7 @@ def summarise(runs: list[Run], slow: list[Run]) -> list[Bar]:
     rate = hits / len(found) if found else 0.0
     details = {
         "runs": len(runs),
-        "noisy": noisy,
+        "noisy_runs": noisy,
         "median": bootstrap.median(sizes),
         "control_p95": bootstrap.quantile(controls, 0.95),
         "median_call_us": bootstrap.median([run.call_us for run in runs]),
@@ -324,26 +320,26 @@ def run(
     slow_runs: int = 60,
     budget_s: float = 2400.0,
 ) -> list[Bar]:
-    """Make the runs and return the bars; raw runs go to `out/aa.jsonl`."""
+    """Make the runs and return the bars; runs go to `out/aa-DATE.jsonl`."""
     out = Path("out")
     out.mkdir(exist_ok=True)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    quiet = collect(runs, 0.0, out / f"aa-{stamp}.jsonl", budget_s)
+    date = time.strftime("%Y%m%d-%H%M%S")
+    quiet = collect(runs, 0.0, out / f"aa-{date}.jsonl", budget_s)
     slow: list[Run] = []
     for delta in (0.05, 0.10):
-        slow += collect(slow_runs // 2, delta, out / f"delta-{stamp}.jsonl", budget_s / 4)
+        slow += collect(slow_runs // 2, delta, out / f"delta-{date}.jsonl", budget_s / 4)
     for name, value in sigmas(quiet).items():
         print(f"  scatter {name:16} {value:.4f}", flush=True)
     return summarise(quiet, slow)
 
 
 def by_present_rule(run: Run) -> Run:
-    """Return a recorded run as the present rule for process replicates would have it.
+    """Return a recorded run with the replicates that the present rule would have made.
 
-    Pairs are made one after the other until the interval over them is narrow, so a rule that is
-    content with fewer would have made the first of those on record.
+    Replicates are made one after another until their interval is narrow. So a rule that needs
+    fewer would have made the first of the recorded ones.
     """
-    made = len(run.pairs)
+    made = len(run.replicates)
     if made < 2:
         return run
     stop = next(
@@ -357,13 +353,13 @@ def by_present_rule(run: Run) -> Run:
         high=math.log(found.high),
         decision=intervals.decide(found),
         speedup=found.estimate,
-        pairs=run.pairs[:stop],
+        replicates=run.replicates[:stop],
     )
 
 
 def _over(run: Run, count: int) -> intervals.Interval:
     sigma = DEFAULT.sigma(run.call_us, run.moved_bytes)
-    return interval_of_centres([(at, within**2) for at, within in run.pairs[:count]], sigma)
+    return interval_of_centres([(at, within**2) for at, within in run.replicates[:count]], sigma)
 
 
 def _wide(run: Run, count: int) -> float:
@@ -371,17 +367,27 @@ def _wide(run: Run, count: int) -> float:
     return math.log(found.high / found.low) / 2
 
 
+def _recorded(row: dict[str, Any]) -> Run:
+    """Return a run from JSON; files of schema version 1 have `pairs`."""
+    if "pairs" in row:
+        row["replicates"] = row.pop("pairs")
+    return Run(**row)
+
+
 def recorded(files: list[Path]) -> list[Bar]:
-    """Return the bars of runs on record, uncalibrated ones, by the rule as it is now."""
+    """Return the bars of recorded uncalibrated runs under the present rule."""
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    made = [Run(**json.loads(line)) for line in lines]
+    made = [_recorded(json.loads(line)) for line in lines]
     runs = [by_present_rule(run) for run in made if "uncalibrated" in run.labels]
     most = MAX_REPLICATE_FACTOR * PLANNED_REPLICATES
     more = sum(
-        PLANNED_REPLICATES <= len(run.pairs) < most and _wide(run, len(run.pairs)) > WIDE_HALF_WIDTH
+        PLANNED_REPLICATES <= len(run.replicates) < most
+        and _wide(run, len(run.replicates)) > WIDE_HALF_WIDTH
         for run in runs
     )
-    print(f"{len(made) - len(runs)} calibrated, left out; {more} would have had more pairs now")
+    print(
+        f"{len(made) - len(runs)} calibrated runs left out; {more} would have more replicates now"
+    )
     return summarise([run for run in runs if not run.delta], [run for run in runs if run.delta])
 
 
@@ -391,5 +397,4 @@ if __name__ == "__main__":
     else:
         count = int(sys.argv[1]) if len(sys.argv) > 1 else 600
         found = run(runs=count, slow_runs=max(count // 10, 12))
-    for bar in found:
-        print(bar.row())
+    sys.exit(finish(found))

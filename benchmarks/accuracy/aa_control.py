@@ -1,8 +1,8 @@
-"""The control of `benchmarks.accuracy.aa`: a function against itself in one process.
+"""The control of `benchmarks.accuracy.aa`: a function compared with itself in one process.
 
-Both implementations have memory of their own. It is laid out and refreshed as that of a runner is,
-and the two are called in turns. The program reads one line, a problem's title. It prints one line,
-the log ratio of twenty ABBA blocks.
+Both implementations have their own memory, with the layout of a runner's memory. The program calls
+them in ABBA blocks, and writes new inputs before each call. For each line that it reads, the title
+of a problem, it prints the log ratio of twenty blocks.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SLOTS = 4
 COLS = 1024
 
 
-class Sided:
-    """One implementation: its function, its inputs, their mirror, and the place of its outputs."""
+class Implementation:
+    """A function with memory for inputs, their private copy, and outputs. Lifetime: one A/A."""
 
     def __init__(self, function: Callable[..., Any], rows: int) -> None:
         self.function = function
@@ -47,7 +47,7 @@ class Sided:
         torch.frombuffer(self.inputs, dtype=torch.float32).normal_()
 
     def call(self, slot: int) -> float:
-        """Return the seconds of one call on fresh contents."""
+        """Return the seconds of one call on new inputs."""
         start = slot * self.size
         count = self.size // 4
         held = torch.frombuffer(self.inputs, dtype=torch.float32, count=count, offset=start)
@@ -86,17 +86,19 @@ def function_of(title: str, folder: Path) -> Callable[..., Any]:
     return c_abi.load(str(library), "work", outputs, Launches(suppress=False))
 
 
-def warm_sides(function: Callable[..., Any], rows: int) -> tuple[Sided, Sided]:
-    """Return two implementations in fresh memory, all of it touched."""
-    made = Sided(function, rows), Sided(function, rows)
+def implementations(
+    function: Callable[..., Any], rows: int
+) -> tuple[Implementation, Implementation]:
+    """Return two implementations in new memory, all of which has been written."""
+    made = Implementation(function, rows), Implementation(function, rows)
     for runner in made:
         for slot in range(SLOTS):
             runner.call(slot)
     return made
 
 
-def log_ratio(first: Sided, second: Sided) -> float:
-    """Return the median log ratio of `BLOCKS` blocks ABBA, whose turn comes first at random."""
+def log_ratio(first: Implementation, second: Implementation) -> float:
+    """Return the median log ratio of `BLOCKS` ABBA blocks; either implementation may begin."""
     ratios = []
     for _ in range(BLOCKS):
         slots = [random.randrange(SLOTS) for _ in range(2)]
@@ -109,7 +111,7 @@ def log_ratio(first: Sided, second: Sided) -> float:
 
 
 def main() -> None:
-    """Answer titles until standard input ends."""
+    """Answer each title until standard input ends."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     functions: dict[str, Callable[..., Any]] = {}
@@ -118,7 +120,7 @@ def main() -> None:
             title = line.strip()
             if title not in functions:
                 functions[title] = function_of(title, Path(name))
-            replicate = warm_sides(functions[title], aa.ROWS[title])
+            replicate = implementations(functions[title], aa.ROWS[title])
             sys.stdout.write(f"{log_ratio(*replicate)}\n")
             sys.stdout.flush()
 

@@ -18,15 +18,15 @@ from tilewright.evaluator.timing.calibration import CLASSES, write_calibration
 
 
 def samples(run: Run) -> list[Sample]:
-    """Return each process replicate of a run as the calibration takes it."""
+    """Return the process replicates of a run as samples for the calibration."""
     return [
         Sample(run.problem, "", run.call_us, run.moved_bytes, log_ratio, within)
-        for log_ratio, within in run.pairs
+        for log_ratio, within in run.replicates
     ]
 
 
 def calibrate(runs: int, folder: Path) -> list[str]:
-    """Make A/A runs and store the sigma that they need; return one line a class."""
+    """Make A/A runs and store their sigma; return one line per class of calls."""
     quiet = [run for run in collect(runs, 0.0, None, 1800.0) if run.control <= MAX_CONTROL_SPREAD]
     sigmas, counts = calibrated([made for run in quiet for made in samples(run)])
     write_calibration(folder, device_key(plan_cores(list(os.sched_getaffinity(0)))), sigmas)

@@ -1,4 +1,4 @@
-"""Bar: the cost of judging in addition to the calls: warm, cold, and in memory."""
+"""Bar: time and memory of an evaluation outside its calls, with idle and with new processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.bars import Bar, executor
+from benchmarks.bars import Bar, executor, finish
 from benchmarks.process_tree import descendants
 from tilewright.api import build_request
 from tilewright.config import load
@@ -32,8 +32,8 @@ def reference(x):
 """
 CANDIDATE = "import torch\n\n\ndef work(x):\n    return torch.softmax(x, dim=-1)  # {}\n"
 RUNS, PASSES = 15, 3
-"""Evaluations in a pass; the passes are spread over the run, and the median is over all of them.
-Each pass is printed: other load on the machine shows as a difference between them."""
+"""Evaluations in a pass, and passes, which are spread over the run. The median is over all of them.
+The bar prints each pass: they differ if other programs load the machine."""
 FRESH_RUNS = 3
 
 
@@ -49,8 +49,8 @@ def own_cost(report: EvalReport) -> float:
     return float(total.detail.split()[0])
 
 
-def warm(local: LocalExecutor, first: int) -> tuple[list[float], list[float]]:
-    """Return own cost and wall seconds of warm evaluations, of candidates from `first` on."""
+def idle_processes(local: LocalExecutor, first: int) -> tuple[list[float], list[float]]:
+    """Return own cost and total seconds of evaluations by processes that already run."""
     local.evaluate(request(first - 1))
     costs, walls = [], []
     for number in range(first, first + RUNS):
@@ -64,7 +64,7 @@ def warm(local: LocalExecutor, first: int) -> tuple[list[float], list[float]]:
 
 
 def fresh() -> list[float]:
-    """Return own cost when supervisor, forkserver and torch are started for one evaluation."""
+    """Return own cost if supervisor, forkserver and torch start for one evaluation."""
     costs = []
     for number in range(FRESH_RUNS):
         start = time.monotonic()
@@ -79,7 +79,7 @@ def _call_s(report: EvalReport) -> float:
 
 
 def memory(local: LocalExecutor) -> dict[str, float]:
-    """Return resident MiB: the supervisor, and judge with runner at their peak."""
+    """Return peak resident MiB of the supervisor, and of judge and runner together."""
     import threading
 
     peak = {"supervisor": 0.0, "judge and runner": 0.0}
@@ -111,7 +111,7 @@ def _status(pid: int, key: str) -> float:
 
 
 def _private(pid: int) -> float:
-    """Return the proportional set size in MiB: shared library pages are counted once."""
+    """Return the proportional set size in MiB, which counts pages of shared libraries once."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:
@@ -120,7 +120,7 @@ def _private(pid: int) -> float:
 
 
 def cold_command() -> float:
-    """Return the wall seconds of a cold `tilewright eval`."""
+    """Return the seconds of a cold `tilewright eval`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "problem.py").write_text(PROBLEM, encoding="utf-8")
@@ -135,36 +135,35 @@ def cold_command() -> float:
 def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
     """Measure and return the bars."""
     with executor() as local:
-        passes = [warm(local, 100)]
+        passes = [idle_processes(local, 100)]
         peak = memory(local)
         started = fresh()
-        passes += [warm(local, 100 * number) for number in range(2, PASSES + 1)]
+        passes += [idle_processes(local, 100 * number) for number in range(2, PASSES + 1)]
     costs = [cost for made in passes for cost in made[0]]
     walls = [wall for made in passes for wall in made[1]]
     each = ", ".join(f"{median(made[0]):.3f}" for made in passes)
-    # The pass next to the fresh ones.
+    # The first pass is the closest in time to the fresh processes.
     ratio = median(started) / median(passes[0][0])
     cold = cold_command()
-    supervisor, pair = peak["supervisor"], peak["judge and runner"]
+    supervisor, both = peak["supervisor"], peak["judge and runner"]
     return [
         Bar(
-            "cost: outside the calls, warm",
+            "cost: outside the calls",
             "median <= 0.250 s",
             f"{median(costs):.3f} s (total {median(walls):.3f} s); passes {each}",
             median(costs) <= 0.250,
         ),
         Bar(
-            "cost: against a fresh interpreter",
+            "cost: compared with a fresh interpreter",
             ">= 5 times below",
             f"{ratio:.1f} times ({median(started):.2f} s fresh)",
             ratio >= 5,
         ),
         Bar("cost: supervisor's memory", "< 80 MB", f"{supervisor:.0f} MB", supervisor < 80),
-        Bar("cost: judge and runner", "< 1.5 GB", f"{pair:.0f} MB", pair < 1536),
+        Bar("cost: judge and runner", "< 1.5 GB", f"{both:.0f} MB", both < 1536),
         Bar("cost: cold `tilewright eval`", "< 10 s", f"{cold:.1f} s", cold < 10),
     ]
 
 
 if __name__ == "__main__":
-    for bar in run():
-        print(bar.row())
+    sys.exit(finish(run()))

@@ -1,4 +1,4 @@
-"""Verdicts that change if KernelGYM's rules judge instead of ours: one table, over the corpus.
+"""Verdicts that differ between KernelGYM's rules and tilewright's: one table, over the corpus.
 
 `python -m benchmarks.accuracy.kernelgym_rules` judges one hack of each family on this machine. It
 also judges the honest counterpart of each hack whose verdict changes. `--all` takes every file, and
@@ -35,7 +35,7 @@ CORPUS = ROOT / "tests" / "corpus"
 
 @dataclass(frozen=True)
 class Row:
-    """One file, judged by both."""
+    """One file with its verdicts under both sets of rules."""
 
     kind: str
     name: str
@@ -43,7 +43,7 @@ class Row:
     strict: str
     title: str
     kernelgym: str
-    flips: bool
+    changes: bool
 
 
 def sample(files: Sequence[CorpusFile]) -> list[CorpusFile]:
@@ -55,7 +55,7 @@ def sample(files: Sequence[CorpusFile]) -> list[CorpusFile]:
 
 
 def judge(local: LocalExecutor, file: CorpusFile) -> Row:
-    """Judge one file by both."""
+    """Evaluate one file under both sets of rules."""
     strict = _report(local, file, quick_settings())
     settings = quick_settings()
     section = settings.eval.model_copy(update={"protocol": "official"})
@@ -67,8 +67,8 @@ def judge(local: LocalExecutor, file: CorpusFile) -> Row:
         family=file.keys.get("family", ""),
         strict=strict.verdict,
         title=file.title,
-        kernelgym=_words(theirs),
-        flips=(strict.verdict == "correct") != accepted and theirs.code != "UNJUDGED",
+        kernelgym=_verdict_text(theirs),
+        changes=(strict.verdict == "correct") != accepted and theirs.code != "UNJUDGED",
     )
 
 
@@ -77,7 +77,7 @@ def _report(local: LocalExecutor, file: CorpusFile, settings: Config) -> EvalRep
     return local.evaluate(build_request(file.path, file.problem(), settings, language=language))
 
 
-def _words(found: KernelGym) -> str:
+def _verdict_text(found: KernelGym) -> str:
     if found.decoy_kernel:
         return "unused_kernel"
     if found.correctness:
@@ -87,35 +87,38 @@ def _words(found: KernelGym) -> str:
 
 
 def page(rows: Sequence[Row], *, whole: bool) -> str:
-    """Return the table as Markdown, with what it was measured on."""
-    flips = [row for row in rows if row.flips]
+    """Return the table as Markdown, with date, version and machine."""
+    changed = [row for row in rows if row.changes]
     today = datetime.datetime.now(datetime.UTC).date()
-    text = "# What flips by KernelGYM's rules\n\n"
+    text = "# Verdicts that change under KernelGYM's rules\n\n"
     text += f"Measured {today} by `python -m benchmarks.accuracy.kernelgym_rules"
     text += f"{' --all' if whole else ''}` "
     text += f"(tilewright {__version__}, {platform.machine()}, CPU, a machine with other work).\n"
     text += f"{'Every file' if whole else 'One hack of each family'} of the corpus that runs "
     text += "without a GPU"
-    text += "" if whole else ", and the honest twin of each that flips,"
-    text += " was judged twice: `strict`, and by KernelGYM's rules as a view of an "
+    text += "" if whole else ", and the honest counterpart of each hack that changes,"
+    text += " was judged twice: `strict`, and by KernelGYM's rules as a projection of an "
     text += "`official` report.\n"
-    text += "The wall stood both times, so what fooled the original from inside its own process "
-    text += "does not flip here; speeds are of a busy machine and show only that one is given.\n\n"
-    text += "| folder | judged | flip |\n| --- | --- | --- |\n"
+    text += (
+        "The sandbox was active both times, so an attack from inside the original's own process "
+    )
+    text += "changes no verdict here.\n"
+    text += "Speed-ups come from a busy machine and show only that one is reported.\n\n"
+    text += "| folder | judged | verdict changes |\n| --- | --- | --- |\n"
     counts = Counter(row.kind for row in rows)
     for kind, count in counts.items():
-        text += f"| {kind} | {count} | {sum(row.kind == kind for row in flips)} |\n"
+        text += f"| {kind} | {count} | {sum(row.kind == kind for row in changed)} |\n"
     text += "\n| file | family | what it does | strict | by KernelGYM's rules |\n"
     text += "| --- | --- | --- | --- | --- |\n"
-    for row in flips:
+    for row in changed:
         text += f"| `{row.kind}/{row.name}` | {row.family} | {row.title} | {row.strict} | "
         text += f"{row.kernelgym} |\n"
     return text
 
 
 def _judged(local: LocalExecutor, files: Sequence[CorpusFile], rows: list[Row]) -> list[CorpusFile]:
-    """Judge files, add their rows, print a line each; return those that flip."""
-    flipped = []
+    """Evaluate files, add their rows, print a line each; return those whose verdict changes."""
+    changed = []
     for file in files:
         start = time.monotonic()
         try:
@@ -124,33 +127,35 @@ def _judged(local: LocalExecutor, files: Sequence[CorpusFile], rows: list[Row]) 
             print(f"{file.path.name}: {type(error).__name__}: {error}", flush=True)
             continue
         rows.append(row)
-        flipped += [file] if row.flips else []
+        changed += [file] if row.changes else []
         print(
-            f"{'FLIP' if row.flips else '    '} {row.kind}/{row.name:36} {row.strict:10} "
+            f"{'DIFF' if row.changes else '    '} {row.kind}/{row.name:36} {row.strict:10} "
             f"{row.kernelgym:22} {time.monotonic() - start:5.1f} s",
             flush=True,
         )
-    return flipped
+    return changed
 
 
 def main() -> int:
-    """Judge, print the table, and write it if a page is named."""
+    """Evaluate, print the table, and write it to `--out`."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy.kernelgym_rules", description=__doc__
     )
     parser.add_argument("--all", action="store_true", help="every file, not one of each family")
     parser.add_argument("--match", default="", help="only files whose name contains this")
-    parser.add_argument("--out", type=Path, help="write the table there too")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
     options = parser.parse_args()
     rows: list[Row] = []
     with executor() as local:
         files = read_corpus(CORPUS / "hacks")
         chosen = files if options.all else sample(files)
         chosen = [file for file in chosen if options.match in file.path.stem]
-        flipped = _judged(local, chosen, rows)
-        twins = {file.keys.get("twin") for file in flipped}
+        changed = _judged(local, chosen, rows)
+        counterparts = {file.keys.get("twin") for file in changed}
         honest = read_corpus(CORPUS / "honest")
-        _judged(local, [file for file in honest if options.all or file.path.name in twins], rows)
+        _judged(
+            local, [file for file in honest if options.all or file.path.name in counterparts], rows
+        )
     text = page(rows, whole=options.all)
     print(f"\n{text}")
     if options.out is not None:

@@ -1,4 +1,4 @@
-"""Counts of problems in a folder of clones, against the published ones: `make bench-counts`."""
+"""Compare the number of problems in clones with the published numbers: `make bench-counts`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, finish
 from tilewright.errors import ProblemError
 from tilewright.problems.imported_sets import problem_set
 from tilewright.problems.sets.base import json_rows
@@ -42,7 +42,7 @@ def _bar(name: str, wanted: object, seen: object) -> Bar:
 
 
 def run(folder: Path) -> list[Bar]:
-    """Return a bar for each benchmark that is found in the folder, or is the folder itself."""
+    """Return a bar for each benchmark in the folder, or for the folder itself."""
     bars = []
     for place in (folder, *sorted(item for item in folder.iterdir() if item.is_dir())):
         for name, wanted in (("kernelbench", KERNELBENCH), ("tritonbench", TRITONBENCH)):
@@ -64,18 +64,17 @@ def run(folder: Path) -> list[Bar]:
 
 
 def main() -> int:
-    """Print the table; 1 where a count differs or nothing was found."""
+    """Print the table; return 1 if a count differs or the folder has no benchmark."""
     parser = argparse.ArgumentParser(prog="make bench-counts DIR=", description=__doc__)
     parser.add_argument("folder", type=Path, help="a clone, or a folder of clones")
     folder = parser.parse_args().folder
     if not folder.is_dir():
         parser.error(f"{folder} is no folder")
     bars = run(folder)
-    for bar in bars:
-        print(bar.row())
     if not bars:
         print(f"{folder}: no benchmark in it")
-    return 0 if bars and all(bar.held for bar in bars) else 1
+        return 1
+    return finish(bars)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Judge KernelBench references against themselves on the CPU: correct, or named with the reason.
+"""Compare KernelBench references with themselves on the CPU: correct, or named with a reason.
 
 python benchmarks/accuracy/reference_check.py --problems kernelbench_v0.jsonl --cheapest 40
 """
@@ -56,7 +56,7 @@ def cost_of(code: str, limit_s: float) -> float | None:
 
 
 def main() -> int:
-    """Print a line a problem and the totals; 0 when every one is correct or named."""
+    """Print one line per problem and the totals; return 0 if each is correct or named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=Path, required=True)
     parser.add_argument("--cheapest", type=int, default=40)
@@ -87,7 +87,7 @@ def _name(row: dict[str, object]) -> str:
 
 
 def _costs(rows: list[dict[str, object]], path: Path) -> dict[str, float | None]:
-    """Measure one call of each problem, once; keep the figures in `path`."""
+    """Measure one call of each problem once, and store the figures in `path`."""
     costs: dict[str, float | None] = {}
     if path.is_file():
         costs = json.loads(path.read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ def _costs(rows: list[dict[str, object]], path: Path) -> dict[str, float | None]
 
 
 def _judge(local: object, row: dict[str, object]) -> tuple[str, str]:
-    """Judge the reference as its own candidate; return the reason if not correct, and the speed."""
+    """Evaluate a reference as its own candidate; return a reason if not correct, and speed."""
     code = str(row["code"])
     problem = parse_problem(code, f"kernelbench/{_name(row)}", _name(row), _name(row))
     source = code + "\n\nModelNew = Model\n"

@@ -1,8 +1,8 @@
-"""KernelBench problems that a candidate passes without work: our list and a published count.
+"""KernelBench problems that accept an answer without work: our list and the published lists.
 
 `python -m benchmarks.accuracy.weak_problems LINT.json` reads the output of
 `tilewright problems lint kernelbench --json`. The lists cover 239 of 250 problems of the
-repository's later version, on a CPU with batches of at most four. docs/lab lists where that differs
+repository's later version, on a CPU with batches of at most four. docs/lab explains the differences
 from version 0.
 """
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, finish
 
 Places = dict[int, set[int]]
 NOT_MEASURED: Places = {1: {5, 7, 9, 11, 57, 63, 87, 100}, 3: {31, 48, 49}}
@@ -41,7 +41,7 @@ PUBLISHED = {"zeros": ZEROS, "constant": CONSTANT, "another input's output": STA
 
 
 def bars(rows: list[dict[str, Any]]) -> list[Bar]:
-    """Return a line for each answer and tolerance: how many pass, and who differs."""
+    """Return a bar for each answer and tolerance: how many problems accept it, and which differ."""
     found = []
     for answer, lists in PUBLISHED.items():
         for tolerance, places in lists.items():
@@ -56,7 +56,7 @@ def bars(rows: list[dict[str, Any]]) -> list[Bar]:
             found.append(Bar(name, str(len(theirs & known)), seen, not more and not less))
     strict = sorted(_place(row) for row in rows if row["weak"]["strict"])
     failed = [row["problem"] for row in rows if row["failed"]]
-    found.append(Bar("weak strictly", "stated", _names(strict), held=True))
+    found.append(Bar("unsound under `strict`", "stated", _names(strict), held=True))
     found.append(Bar("could not be linted", "none", ", ".join(failed) or "none", not failed))
     return found
 
@@ -76,13 +76,9 @@ def _names(places: list[tuple[int, int]]) -> str:
 
 
 def main() -> int:
-    """Print the table of a file; 1 where the lists differ."""
+    """Print the table of a file; return 1 if the lists differ."""
     rows = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    found = bars(rows)
-    print("bar | wanted | seen | held\n--- | --- | --- | ---")
-    for bar in found:
-        print(bar.row())
-    return 0 if all(bar.held for bar in found) else 1
+    return finish(bars(rows))
 
 
 if __name__ == "__main__":

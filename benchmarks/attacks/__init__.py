@@ -1,1 +1,1 @@
-"""Hacks, hostile bytes and planted bugs: are they found?"""
+"""Bars of attacks: hacks, hostile bytes and planted bugs."""

@@ -1,4 +1,4 @@
-"""Bars: random frames and candidate files never hang the evaluator or raise a foreign error."""
+"""Bars: random frames and files never hang the evaluator or raise an unexpected exception."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.attacks.corpus import BUNDLED, CORPUS
-from benchmarks.bars import Bar, executor
+from benchmarks.bars import Bar, executor, finish
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.errors import ConfigError, TilewrightError
@@ -51,7 +51,7 @@ FILES = 1_000
 JUDGED = 40
 LIMITS = Limits(call_timeout_s=0.03, load_s=0.03, exit_s=0.03)
 HANG_S = 10.0
-"""What one exchange, or reading one file, may take on a busy machine; deadlines are 30 ms."""
+"""Most seconds of one exchange, or of one file, on a busy machine; deadlines are 30 ms."""
 JUDGED_S = 60.0
 OURS = (FrameError, ChannelClosed, DeadlineExceeded, TilewrightError)
 
@@ -69,7 +69,7 @@ VALID: tuple[tuple[str, dict[str, Any], bytes], ...] = (
 
 
 class Hung(BaseException):
-    """An exchange took longer than it may."""
+    """An exchange exceeded `HANG_S`."""
 
 
 @contextmanager
@@ -104,12 +104,12 @@ def value(rng: random.Random, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON
 
 
 def framed(header: bytes, body: bytes = b"") -> bytes:
-    """Return header and body behind their length, whatever they are."""
+    """Return the length of a header, the header and the body; they need not be valid."""
     return struct.pack(">I", len(header)) + header + body
 
 
 def mutated(rng: random.Random) -> bytes:
-    """Return a valid frame in which one field has another value, is missing, or is one too many."""
+    """Return a valid frame with one field changed, removed or added."""
     kind, given, body = rng.choice(VALID)
     fields = json.loads(json.dumps(given))
     places: list[Any] = [fields, *(item for item in fields.get("outputs", []))]
@@ -148,8 +148,8 @@ def frame(rng: random.Random) -> bytes:
 
 
 @dataclass
-class Opponent:
-    """A real `Runner` of the supervisor, and the ends that a hostile runner holds."""
+class HostileRunner:
+    """The supervisor's `Runner`, and the other ends of its channels. Lifetime: one exchange."""
 
     rng: random.Random
     process: subprocess.Popen[bytes] = field(init=False)
@@ -157,7 +157,7 @@ class Opponent:
     theirs: socket.socket = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start a process in place of the runner, and hold its end of everything."""
+        """Start a process in place of the runner, and open the runner's ends of all channels."""
         self.process = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
         ours, self.theirs = socket.socketpair()
         self.theirs.setblocking(False)
@@ -172,8 +172,8 @@ class Opponent:
         self.runner = Runner("fuzz", child, LIMITS, lambda: None, float("inf"), 1)
         self.runner.entered = True
 
-    def say(self, data: bytes) -> None:
-        """Send bytes as far as the socket takes them, now and then with descriptors."""
+    def send(self, data: bytes) -> None:
+        """Send bytes as far as the socket takes them, sometimes with file descriptors."""
         with suppress(OSError):
             if data and self.rng.random() < 0.05:
                 fds = [self.theirs.fileno()] * self.rng.randrange(1, 12)
@@ -188,9 +188,9 @@ class Opponent:
         self.process.wait()
 
 
-def readers(opponent: Opponent) -> dict[str, Callable[[], object]]:
+def readers(hostile: HostileRunner) -> dict[str, Callable[[], object]]:
     """Return every way in which the supervisor reads messages of a runner or builder."""
-    runner, rng = opponent.runner, opponent.rng
+    runner, rng = hostile.runner, hostile.rng
 
     def load_it() -> object:
         return runner.weight_entries(runner.load({"files": []}, b""))
@@ -206,10 +206,10 @@ def readers(opponent: Opponent) -> dict[str, Callable[[], object]]:
         return None
 
     def built() -> object:
-        said = runner.child.channel.receive(time.monotonic() + LIMITS.call_timeout_s)
-        for fd in said.fds:
+        frame = runner.child.channel.receive(time.monotonic() + LIMITS.call_timeout_s)
+        for fd in frame.fds:
             os.close(fd)
-        return _libraries(said)
+        return _libraries(frame)
 
     return {
         "call": lambda: runner.call({"base": 0}),
@@ -229,17 +229,17 @@ def frames(count: int = FRAMES, seed: int = SEED) -> list[str]:
     descriptors = len(os.listdir("/proc/self/fd"))
     sent = 0
     while sent < count:
-        opponent = Opponent(rng)
-        name, read = rng.choice(list(readers(opponent).items()))
+        hostile = HostileRunner(rng)
+        name, read = rng.choice(list(readers(hostile).items()))
         data = [frame(rng) for _ in range(rng.randrange(1, 4))]
         sent += len(data)
-        opponent.say(b"".join(data))
+        hostile.send(b"".join(data))
         if rng.random() < 0.9:
-            opponent.theirs.shutdown(socket.SHUT_WR)
+            hostile.theirs.shutdown(socket.SHUT_WR)
         missed += _exchange(f"{name} at frame {sent}", read)
-        opponent.close()
+        hostile.close()
     left = len(os.listdir("/proc/self/fd")) - descriptors
-    return missed + ([f"{left} descriptors left"] if left > 0 else [])
+    return missed + ([f"{left} file descriptors left"] if left > 0 else [])
 
 
 def _exchange(name: str, step: Callable[[], object]) -> list[str]:
@@ -252,13 +252,13 @@ def _exchange(name: str, step: Callable[[], object]) -> list[str]:
         return []
     except Hung:
         return [f"{name}: hung"]
-    except Exception:  # noqa: BLE001 - this is what is looked for
+    except Exception:  # noqa: BLE001 - the bar reports any exception
         return [f"{name}: {traceback.format_exc(limit=-3)}"]
     return []
 
 
 def _unwritable(name: str, ended: EvaluationEnded) -> list[str]:
-    """Say why an outcome cannot be written into a report."""
+    """Return why an outcome cannot be written into a report; empty if it can."""
     try:
         ended.outcome.to_json()
     except ValueError as error:
@@ -282,7 +282,7 @@ def sources() -> list[tuple[Path, Problem]]:
 
 
 def spoiled(rng: random.Random, text: bytes, other: bytes) -> bytes:
-    """Return a file that was cut off, mixed with another, or overwritten in places."""
+    """Return a file that is truncated, mixed with another, or partly overwritten."""
     start, size = rng.randrange(len(text) + 1), rng.randrange(1, 200)
     noise = rng.choice((rng.randbytes(size), b"\0", b"(" * 3000, b"\xf0\x9f\x98\x80", b"\\\n" * 99))
     lines = text.splitlines(keepends=True)
@@ -316,7 +316,7 @@ def read_file(path: Path, problem: Problem) -> Candidate | None:
 
 
 def files(count: int = FILES, judged: int = JUDGED, seed: int = SEED) -> list[str]:
-    """Read `count` spoiled candidate files and judge some of them; return what went wrong."""
+    """Read `count` damaged candidate files and evaluate some of them; return the failures."""
     rng = random.Random(seed)
     known = sources()
     usable: list[tuple[str, Candidate, Problem]] = []
@@ -356,7 +356,7 @@ def _judge(chosen: list[tuple[str, Candidate, Problem]]) -> list[str]:
 
 
 def run(only: str = "") -> list[Bar]:
-    """Send frames, read and judge files."""
+    """Send frames, read files, and evaluate some of them."""
     bars = []
     wanted = "0 hangs, 0 foreign exceptions"
     for name, step, what in (
@@ -373,7 +373,4 @@ def run(only: str = "") -> list[Bar]:
 
 
 if __name__ == "__main__":
-    held = run(sys.argv[1] if len(sys.argv) > 1 else "")
-    for bar in held:
-        print(bar.row())
-    sys.exit(0 if all(bar.held for bar in held) else 1)
+    sys.exit(finish(run(sys.argv[1] if len(sys.argv) > 1 else "")))

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, finish
 
 LIMIT_S = 120
 ERROR = "tilewright: error: "
@@ -75,14 +75,14 @@ FILES: dict[str, str | bytes] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One command line, its exit code, and what its line must name."""
+    """One command line, its exit code, and the words that its error line must contain."""
 
     name: str
     args: str
     code: int
     names: str
     verdict: str = ""
-    """The verdict that is shown instead of an error, where the candidate is at fault."""
+    """The verdict that the command prints instead of an error, if the candidate is at fault."""
 
 
 def on(candidate: str, more: str = "", problem: str = "softmax") -> str:
@@ -90,14 +90,13 @@ def on(candidate: str, more: str = "", problem: str = "softmax") -> str:
     return f"eval {candidate} --problem {problem} --set eval.timing.enabled=false {more}".strip()
 
 
-UNPARSEABLE = "failed"
 IMPORTED = "problems import kernelbench --from deep.jsonl --revision "
 CASES = (
     Case("missing file", on("nope.py"), 2, "nope.py"),
     Case("missing folder", on("no/where"), 2, "no/where"),
-    Case("not Python", on("broken.py"), 1, "syntax_error", UNPARSEABLE),
-    Case("prose instead of source", on("prose.py"), 1, "syntax_error", UNPARSEABLE),
-    Case("a NUL in the source", on("nul.py"), 1, "syntax_error", UNPARSEABLE),
+    Case("not Python", on("broken.py"), 1, "syntax_error", "failed"),
+    Case("prose instead of source", on("prose.py"), 1, "syntax_error", "failed"),
+    Case("a NUL in the source", on("nul.py"), 1, "syntax_error", "failed"),
     Case("no entry point", on("other.py"), 2, "softmax"),
     Case("no entry point in C++", on("kernel.cpp"), 2, "softmax"),
     Case("an entry point that is not there", on("good.py", "--entry nope"), 2, "nope"),
@@ -116,8 +115,8 @@ CASES = (
     Case("problem that is not Python", on("good.py", problem="broken.py"), 3, "broken.py"),
     Case("problem that is binary", on("good.py", problem="binary.py"), 3, "binary.py"),
     Case("problem without cases", on("good.py", problem="no_cases.py"), 3, "CASES"),
-    Case("cases that must be computed", on("good.py", problem="computed.py"), 3, "CASES"),
-    Case("sizes that are no bounds", on("good.py", problem="bad_vary.py"), 3, "bad_vary.py"),
+    Case("computed cases", on("good.py", problem="computed.py"), 3, "CASES"),
+    Case("sizes that are no ranges", on("good.py", problem="bad_vary.py"), 3, "bad_vary.py"),
     Case("unknown problem", on("good.py", problem="no_such_problem"), 3, "no_such_problem"),
     Case("no problem named", "eval good.py", 2, "--problem"),
     Case("no candidate named", "eval --problem softmax", 2, "candidate"),
@@ -131,9 +130,21 @@ CASES = (
     Case("JSON and watch", on("good.py", "--json --watch"), 2, "--watch"),
     Case("watch and stdin", on("-", "--watch"), 2, "--watch"),
     Case("a flag and --set", on("good.py", "--reuse --set eval.reuse=true"), 2, "--reuse"),
-    Case("a bar of no grammar", on("good.py", "--min-speedup faster"), 2, "--min-speedup"),
-    Case("a bar of zero", on("good.py", "--min-speedup speedup>=0"), 2, "--min-speedup"),
-    Case("a bar without timing", on("good.py", "--min-speedup speedup>=1"), 2, "--min-speedup"),
+    Case(
+        "a minimum speed-up that does not parse",
+        on("good.py", "--min-speedup faster"),
+        2,
+        "--min-speedup",
+    ),
+    Case(
+        "a minimum speed-up of zero", on("good.py", "--min-speedup speedup>=0"), 2, "--min-speedup"
+    ),
+    Case(
+        "a minimum speed-up without timing",
+        on("good.py", "--min-speedup speedup>=1"),
+        2,
+        "--min-speedup",
+    ),
     Case("unknown setting", on("good.py", "--set eval.nope=1"), 2, "eval.nope"),
     Case("a setting without a value", on("good.py", "--set eval.reuse"), 2, "eval.reuse"),
     Case(
@@ -153,7 +164,7 @@ CASES = (
     Case("missing baseline", on("good.py", "--baseline nope.py"), 2, "nope.py"),
     Case("baseline that does not parse", on("good.py", "--baseline broken.py"), 2, "broken.py"),
     Case("a home that cannot be made", on("good.py", "--set home=good.py/home"), 2, "home"),
-    Case("a home of nobody", on("good.py", "--set home=~nobody-here/x"), 2, "home"),
+    Case("a home of an unknown user", on("good.py", "--set home=~nobody-here/x"), 2, "home"),
     Case("runs below a file", on("good.py", "--out good.py/runs"), 2, "good.py/runs"),
     Case("read-only folder", on("good.py", "--out read-only"), 2, "read-only"),
     Case("no space for a run", on("good.py", "--out full"), 2, "space"),
@@ -167,7 +178,7 @@ CASES = (
     Case("replay a damaged report", "eval --from-report damaged", 6, "damaged"),
     Case("replay a newer report", "eval --from-report newer/report.json", 6, "version 99"),
     Case("show an unknown problem", "problems show nope", 3, "nope"),
-    Case("unknown verb", "judge good.py", 2, "judge"),
+    Case("unknown command", "judge good.py", 2, "judge"),
     Case("bench without candidates", "bench softmax", 2, "needs PROBLEMS and --candidates"),
     Case("bench an unknown problem", "bench nope --candidates good.py", 3, "nope"),
     Case("bench a set that is not here", "bench kernelbench --candidates good.py", 3, "import"),
@@ -199,7 +210,7 @@ CASES = (
 
 
 class Workplace:
-    """A folder with bad files, a finished run and reports that are not one. Lifetime: the bar."""
+    """A folder with bad files, a finished run and damaged reports. Lifetime: the bar."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -237,8 +248,8 @@ class Workplace:
             check=False,
         )
 
-    def contents(self) -> dict[str, str]:
-        """Return the digest of every file but those of the home, and every folder."""
+    def digests(self) -> dict[str, str]:
+        """Return the digest of every file, and every folder, outside of the home."""
         found = {}
         for path in sorted(self.root.rglob("*")):
             name = path.relative_to(self.root).as_posix()
@@ -253,8 +264,8 @@ def digest(path: Path) -> str:
 
 
 def misses(place: Workplace, case: Case) -> list[str]:
-    """Run one case and say what of it is not as wanted."""
-    before = place.contents()
+    """Run one case; return its deviations from the wanted result."""
+    before = place.digests()
     try:
         done = place.run(case.args)
     except subprocess.TimeoutExpired:
@@ -262,15 +273,15 @@ def misses(place: Workplace, case: Case) -> list[str]:
     wrong = []
     if done.returncode != case.code:
         wrong.append(f"exit code {done.returncode}, wanted {case.code}")
-    said = [line for line in done.stderr.splitlines() if line.startswith(ERROR)]
+    errors = [line for line in done.stderr.splitlines() if line.startswith(ERROR)]
     if case.verdict:
-        if said or case.verdict not in done.stdout or case.names not in done.stdout:
-            wrong.append(f"wanted {case.verdict}: {case.names}, got {said} {done.stdout[:200]!r}")
-    elif len(said) != 1 or case.names not in said[0]:
+        if errors or case.verdict not in done.stdout or case.names not in done.stdout:
+            wrong.append(f"wanted {case.verdict}: {case.names}, got {errors} {done.stdout[:200]!r}")
+    elif len(errors) != 1 or case.names not in errors[0]:
         wrong.append(f"wanted one line about {case.names!r}, got {done.stderr[-400:]!r}")
     if "Traceback (most recent call last)" in done.stdout + done.stderr:
         wrong.append("a traceback")
-    after = place.contents()
+    after = place.digests()
     lost = [name for name, each in before.items() if after.get(name) != each]
     if lost:
         wrong.append(f"lost or changed: {lost[:3]}")
@@ -282,9 +293,9 @@ def misses(place: Workplace, case: Case) -> list[str]:
 
 @contextmanager
 def mounted(root: Path) -> Iterator[set[str]]:
-    """Mount the small and the read-only file systems; yield those that could not be had.
+    """Mount the small and the read-only file systems; yield the names of those that failed.
 
-    As another user than root a folder without write permission stands in for the read-only one.
+    Users other than root get a folder without write permission as the read-only one.
     """
     wanted = {"read-only": "ro,size=4k", "full": "size=4k", "almost-full": "size=16k"}
     missing, done = set(), []
@@ -321,7 +332,10 @@ def run(only: str = "") -> list[Bar]:
                     continue
                 if any(f"--out {name}" in case.args for name in absent):
                     skipped.append(case.name)
-                    print(f"skip {case.name}: no file system of that kind here", flush=True)
+                    print(
+                        f"skip {case.name}: this machine has no file system of that kind",
+                        flush=True,
+                    )
                     continue
                 start = time.monotonic()
                 wrong = misses(place, case)
@@ -338,7 +352,4 @@ def run(only: str = "") -> list[Bar]:
 
 
 if __name__ == "__main__":
-    held = run(sys.argv[1] if len(sys.argv) > 1 else "")
-    for bar in held:
-        print(bar.row())
-    sys.exit(0 if all(bar.held for bar in held) else 1)
+    sys.exit(finish(run(sys.argv[1] if len(sys.argv) > 1 else "")))

@@ -12,20 +12,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, finish
 from tilewright.records.event_log import read_events
 from tilewright.records.events import TurnFinished
 
 KILLS = 10
 CANDIDATES = 160
-"""So many that a run is not over before it was killed as often as wanted."""
+"""Enough candidates that the run cannot end before its last kill."""
 GOOD = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)  # {n}\n"
 BAD = "def softmax(x):\n    return x * {n}\n"
-WORDS = ("--set", "eval.timing.enabled=false")
+SETTINGS = ("--set", "eval.timing.enabled=false")
 
 
-def _start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tilewright", "bench", *words]
+def _start(folder: Path, *args: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tilewright", "bench", *args]
     environment = {**os.environ, "TILEWRIGHT_HOME": str(folder / "home")}
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -33,7 +33,7 @@ def _start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def verdicts(run: Path) -> dict[str, list[str]]:
-    """Return the verdicts of each candidate, as often as it was told."""
+    """Return the verdicts of each candidate, one for each time that the log has its turn."""
     found: dict[str, list[str]] = {}
     for event in read_events(run):
         if isinstance(event, TurnFinished):
@@ -56,9 +56,9 @@ def _candidates(folder: Path, count: int) -> Path:
 def killed(
     folder: Path, kills: int, seed: int, count: int = CANDIDATES
 ) -> tuple[dict[str, list[str]], int]:
-    """Kill a run so often, each time at a random moment; return its verdicts and the kills made."""
+    """Kill a run `kills` times at random moments; return its verdicts and the number of kills."""
     choices, made = random.Random(seed), 0
-    first = ("softmax", "--candidates", str(_candidates(folder, count)), "--out", "runs", *WORDS)
+    first = ("softmax", "--candidates", str(_candidates(folder, count)), "--out", "runs", *SETTINGS)
     process = _start(folder, *first)
     while True:
         if made < kills:
@@ -80,18 +80,17 @@ def killed(
 def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
     """Return the bar."""
     with tempfile.TemporaryDirectory() as place:
-        calm, rough = Path(place) / "calm", Path(place) / "rough"
-        calm.mkdir()
-        rough.mkdir()
-        wanted, _ = killed(calm, 0, 0)
-        seen, kills = killed(rough, KILLS, 1)
+        undisturbed, disturbed = Path(place) / "undisturbed", Path(place) / "killed"
+        undisturbed.mkdir()
+        disturbed.mkdir()
+        wanted, _ = killed(undisturbed, 0, 0)
+        seen, kills = killed(disturbed, KILLS, 1)
     same = sum(seen.get(ask) == found for ask, found in wanted.items())
     text = f"{same} of {len(wanted)} the same after {kills} kills"
     held = seen == wanted and len(wanted) == CANDIDATES and kills == KILLS
-    wanted_text = f"all the same, told once, {KILLS} kills"
+    wanted_text = f"all the same, each once, {KILLS} kills"
     return [Bar("bench: killed at random moments", wanted_text, text, held)]
 
 
 if __name__ == "__main__":
-    for bar in run():
-        print(bar.row())
+    sys.exit(finish(run()))

@@ -1,4 +1,4 @@
-"""Bar: each fault gets its right verdict in time, leaves nothing, and harms no later evaluation."""
+"""Bar: each fault gets its verdict in time, leaves nothing, and harms no later evaluation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from benchmarks.attacks.corpus import CORPUS
-from benchmarks.bars import Bar, executor, quick_settings
+from benchmarks.bars import Bar, executor, finish, quick_settings
 from benchmarks.process_tree import descendants, is_forkserver, is_running
 from tilewright.api import build_request
 from tilewright.config import Config, load
@@ -46,27 +46,27 @@ def settings(*, timed: bool) -> Config:
 
 
 def footprint(supervisor: int) -> dict[str, int]:
-    """Count what could be left behind: processes, descriptors, shared memory, temp files."""
+    """Count processes, file descriptors, shared memory and temporary files of a supervisor."""
     below = descendants(supervisor)
     return {
         "processes": len([pid for pid in below if not is_forkserver(pid)]),
-        "descriptors": len(os.listdir(f"/proc/{supervisor}/fd")),
+        "file descriptors": len(os.listdir(f"/proc/{supervisor}/fd")),
         "shared memory": len([name for name in os.listdir("/dev/shm") if "tilewright" in name]),
         "temp files": len([name for name in os.listdir(tempfile.gettempdir()) if _ours(name)]),
     }
 
 
 def left(supervisor: int, before: dict[str, int]) -> dict[str, int]:
-    """Return what is there that was not before, once the supervisor is at rest.
+    """Return the growth of each count of `footprint`, once the supervisor is idle.
 
-    A process that held gigabytes takes a while to end; it has `GRACE_S` for that.
+    A process with gigabytes of memory ends slowly; it has `GRACE_S` for that.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     while True:
         time.sleep(SETTLE_S)
         after = footprint(supervisor)
         more = {kind: after[kind] - n for kind, n in before.items() if after[kind] > n}
-        if not more or time.monotonic() - begun > GRACE_S:
+        if not more or time.monotonic() - start > GRACE_S:
             return more
 
 
@@ -75,12 +75,12 @@ def _ours(name: str) -> bool:
 
 
 def control(local: LocalExecutor) -> EvalReport:
-    """Judge the honest control, timed."""
+    """Evaluate the honest control, with timing."""
     return local.evaluate(build_request(CONTROL, "add_relu", settings(timed=True)))
 
 
 def run(only: str = "") -> list[Bar]:
-    """Judge every fault with the control between; then kill our own processes."""
+    """Evaluate every fault, each followed by the control; then kill processes of tilewright."""
     missed: list[str] = []
     slowest = 0.0
     with executor() as local:
@@ -135,7 +135,7 @@ def _fault(
     if again.verdict != "correct":
         problems.append(f"the control after it was {again.verdict}")
     elif all((c.speedup_low or 0) > 1.1 or (c.speedup_high or 9) < 0.9 for c in again.comparisons):
-        problems.append("the control's timing after it was off")
+        problems.append("the control's timing after it was wrong")
     return problems, seconds
 
 
@@ -164,7 +164,7 @@ def _kills() -> list[Bar]:
         bars.append(
             Bar(
                 "faults: kill of the supervisor",
-                "0 of ours after 2 s",
+                "no process left after 2 s",
                 f"{len(alive)} of {len(below)}",
                 not alive,
             )
@@ -181,9 +181,9 @@ def _kills() -> list[Bar]:
 def _evaluate_and_kill(
     local: LocalExecutor, request: EvalRequest, victim: str
 ) -> EvalReport | None:
-    """Judge `request`, killing `victim` two seconds in."""
+    """Evaluate `request`, and kill `victim` after two seconds."""
 
-    def strike() -> None:
+    def kill_later() -> None:
         time.sleep(2.0)
         below = descendants(local.pid or 0)
         server = [pid for pid in below if is_forkserver(pid)]
@@ -191,10 +191,10 @@ def _evaluate_and_kill(
             os.kill(server[0], signal.SIGKILL)
             return
         inits = sorted(set(_direct(server[0])))
-        # The judge's init was forked first: it has been there since the control.
+        # The forkserver forked the judge's init first, for the control.
         os.kill(inits[0], signal.SIGKILL)
 
-    thread = threading.Thread(target=strike)
+    thread = threading.Thread(target=kill_later)
     thread.start()
     try:
         return local.evaluate(request)
@@ -211,7 +211,4 @@ def _direct(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    held = run(sys.argv[1] if len(sys.argv) > 1 else "")
-    for bar in held:
-        print(bar.row())
-    sys.exit(0 if all(bar.held for bar in held) else 1)
+    sys.exit(finish(run(sys.argv[1] if len(sys.argv) > 1 else "")))

@@ -1,7 +1,7 @@
-"""Bars on a GPU: `python -m benchmarks.gpu smoke|aa|delta|...`; JSON goes to the folder `OUT`.
+"""`make gpu-bars`: run one bar of a GPU, print its table, and write JSON to the folder `OUT`.
 
-`aa`, `delta` and `agreement` read KernelBench's problems, a JSON line each, from the file that
-`KERNELBENCH` names. `liger` needs the folder of that package in `LIGER`.
+`KERNELBENCH` names the file with KernelBench's problems, one JSON line each. `aa`, `delta` and
+`agreement` read it. `LIGER` names the folder of liger-kernel, for `liger`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.attacks import corpus
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, finish
 from benchmarks.gpu import (
     aa,
     agreement,
@@ -30,7 +30,7 @@ from benchmarks.gpu import (
     training_step,
 )
 
-PLAIN = {
+OUTPUT_ONLY = {
     "stream": throughput.run,
     "builds": builds.run,
     "coverage": coverage.run,
@@ -40,35 +40,36 @@ PLAIN = {
     "climb": search_context.run,
     "train": training_step.run,
 }
-TIMED = {"aa": aa.run, "delta": known_delays.run, "agreement": agreement.run}
-PARTS = ("smoke", "corpus", "calibrate", "scale", *PLAIN, *TIMED)
+"""Bars of which `run` takes the output folder."""
+WITH_PROBLEMS = {"aa": aa.run, "delta": known_delays.run, "agreement": agreement.run}
+"""Bars of which `run` also takes the file of problems and a time limit."""
+PARTS = ("smoke", "corpus", "calibrate", "scale", *OUTPUT_ONLY, *WITH_PROBLEMS)
 
 
 def main() -> int:
-    """Run one part, print its table, and return 1 where a bar is missed."""
+    """Run one part, print its table, and return 1 if a bar is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--match", default="", help="only what contains this in its name")
-    parser.add_argument("--seconds", type=float, default=400.0, help="how long aa and delta go on")
-    parser.add_argument("--merge", nargs="+", type=Path, help="JSON of parts of aa or liger")
-    parser.add_argument("--cpu", action="store_true", help="scale: see that it runs, without GPUs")
+    parser.add_argument("--match", default="", help="only items whose name contains this")
+    parser.add_argument(
+        "--seconds", type=float, default=400.0, help="time limit of aa, delta and agreement"
+    )
+    parser.add_argument("--merge", nargs="+", type=Path, help="JSON files of runs of aa or liger")
+    parser.add_argument("--cpu", action="store_true", help="scale: rehearse it without a GPU")
     options = parser.parse_args()
     out = Path(os.environ.get("OUT", "out"))
     out.mkdir(parents=True, exist_ok=True)
     if options.part == "calibrate" and not options.merge:
-        parser.error("calibrate takes the runs of aa: --merge FILE ...")
+        parser.error("calibrate needs runs of aa: --merge FILE ...")
     if options.part == "scale":
         bars = scaling.run(out, cpu=options.cpu)
     elif options.merge:
         bars = _merged(options.part, options.merge)
     else:
         bars = _bars(options.part, options.match, options.seconds, out)
-    print("\nbar | wanted | seen | held\n--- | --- | --- | ---")
-    for bar in bars:
-        print(bar.row())
     document = [bar.__dict__ for bar in bars]
     (out / f"gpu_{options.part}_bars.json").write_text(json.dumps(document), encoding="utf-8")
-    return 0 if all(bar.held for bar in bars) else 1
+    return finish(bars)
 
 
 def _merged(part: str, files: list[Path]) -> list[Bar]:
@@ -83,9 +84,11 @@ def _bars(part: str, match: str, seconds: float, out: Path) -> list[Bar]:
         return smoke.run(match, out)
     if part == "corpus":
         return corpus.run_on("cuda", match)
-    if part in PLAIN:
-        return PLAIN[part](out)
-    return TIMED[part](Path(os.environ.get("KERNELBENCH", "kernelbench.jsonl")), seconds, out)
+    if part in OUTPUT_ONLY:
+        return OUTPUT_ONLY[part](out)
+    return WITH_PROBLEMS[part](
+        Path(os.environ.get("KERNELBENCH", "kernelbench.jsonl")), seconds, out
+    )
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The search loop: its cost, its strategies and its report page."""
+"""Bars of the search loop: its cost, its strategies and its report page."""

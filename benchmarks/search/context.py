@@ -1,9 +1,9 @@
-"""Compare contexts of sequential search: real programs, verdicts of one stored run.
+"""Bar: contexts of sequential search compared, on real programs and stored verdicts of one run.
 
-The policy reads its prompt alone. With probability 0.4 it writes the next better program than the
-best one in its prompt, else the next worse; without any it writes the first. Its context holds the
-problem and five turns, those of the first iteration of *Dr. Kernel* (arXiv 2602.05885). A longer
-prompt gets an empty answer, as from a server that refuses it.
+The policy reads only its prompt. With probability 0.4 it writes the program one better than the
+best in its prompt, else the one worse; without any program it writes the first. Its context holds
+the problem and five turns, as many as *Dr. Kernel* has in its first iteration (arXiv 2602.05885).
+The reply to a longer prompt is empty, like that of a server that refuses the prompt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RATIO = re.compile(r"([\d.]+)x \[|\[([\d.]+), ([\d.]+)\]")
 
 @dataclass(frozen=True)
 class Ladder:
-    """A problem with programs for it, the slowest first, and what was said of each."""
+    """A problem with programs for it, the slowest first, and the verdict of each."""
 
     problem: Problem
     sources: tuple[str, ...]
@@ -46,7 +46,7 @@ class Ladder:
 
 
 def read_ladders(path: Path) -> list[Ladder]:
-    """Return the ladders that one run on a GPU left."""
+    """Return the ladders of one stored run on a GPU."""
     found = []
     for row in json.loads(path.read_text(encoding="utf-8"))["ladders"]:
         rungs = sorted(row["rungs"], key=lambda rung: float(rung["judgement"]["speedup"]))
@@ -61,14 +61,14 @@ def read_ladders(path: Path) -> list[Ladder]:
 
 
 def _write(messages: Sequence[Message], ladder: Ladder, choices: random.Random) -> str:
-    """Answer a prompt, as the policy of this benchmark does."""
+    """Return the reply of this benchmark's policy to a prompt."""
     if len(messages) > 1 + 2 * FITS:
         return ""
     seen = []
     for place in range(1, len(messages) - 1, 2):
-        rung, said = MARK.search(messages[place].text), RATIO.search(messages[place + 1].text)
-        if rung and said:
-            ratio = float(said[1]) if said[1] else math.sqrt(float(said[2]) * float(said[3]))
+        rung, shown = MARK.search(messages[place].text), RATIO.search(messages[place + 1].text)
+        if rung and shown:
+            ratio = float(shown[1]) if shown[1] else math.sqrt(float(shown[2]) * float(shown[3]))
             seen.append((ratio, int(rung[1])))
     step = 1 if choices.random() < IMPROVES else -1
     rung_now = max(seen)[1] + step if seen else 0
@@ -79,14 +79,14 @@ def _write(messages: Sequence[Message], ladder: Ladder, choices: random.Random) 
 def _judged(ask: Ask, text: str, ladder: Ladder) -> Turn:
     rung = MARK.search(text)
     if rung is None:
-        said = EvalSummary(protocol="strict", verdict="failed", reason="there is no code block")
-        told = feedback(Seen(said, None, 0.0), "tilewright", 400)
+        summary = EvalSummary(protocol="strict", verdict="failed", reason="there is no code block")
+        response = feedback(Seen(summary, None, 0.0), "tilewright", 400)
     else:
-        said = ladder.judgements[int(rung[1])]
-        assert said.speedup is not None
-        shown = speed_text(said.speedup, said.low, said.high)
-        told = f"Verdict: correct. Speed against eager PyTorch: {shown} (95 % interval)."
-    return Turn(ask=ask, reply=Reply(text=text), feedback=told, judgements=(said,))
+        summary = ladder.judgements[int(rung[1])]
+        assert summary.speedup is not None
+        shown = speed_text(summary.speedup, summary.low, summary.high)
+        response = f"Verdict: correct. Speed against eager PyTorch: {shown} (95 % interval)."
+    return Turn(ask=ask, reply=Reply(text=text), feedback=response, judgements=(summary,))
 
 
 def climb(ladder: Ladder, context: str, seed: int) -> list[float]:
@@ -109,7 +109,7 @@ def climb(ladder: Ladder, context: str, seed: int) -> list[float]:
 
 
 def curves_of(ladders: Sequence[Ladder], seeds: int = SEEDS) -> dict[str, list[list[float]]]:
-    """Return for each context, seed by seed, the mean over problems of the best at each turn."""
+    """Return for each context and seed the best after each turn, as a mean over problems."""
     found: dict[str, list[list[float]]] = {}
     for context in CONTEXTS:
         rows = []
@@ -131,7 +131,7 @@ def _error(values: Sequence[float]) -> float:
 
 
 def bars(found: dict[str, list[list[float]]]) -> list[Bar]:
-    """Compare what contexts have reached at the end, seed by seed."""
+    """Compare the final best of two contexts, seed by seed."""
     made = []
     for better, worse in (("top_w", "last_w"), ("last_w", "vanilla")):
         pairs = zip(found[better], found[worse], strict=True)
@@ -169,7 +169,7 @@ def plot(found: dict[str, list[list[float]]]) -> str:
 
 
 def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
-    """Climb on the stored run."""
+    """Compare the contexts on the stored run."""
     if not STORED.exists():
-        return [Bar("climb: a stored run", STORED.name, "there is none yet", False)]
+        return [Bar("climb: a stored run", STORED.name, "missing", False)]
     return bars(curves_of(read_ladders(STORED)))

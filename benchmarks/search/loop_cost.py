@@ -1,6 +1,6 @@
-"""Bars of the loop: the driver's cost for a turn, and a run that is killed at random moments.
+"""Bars: cost of a search turn in the driver, and searches that are killed and resumed.
 
-Verdicts come from a function of the code, so that the bars measure and compare the loop alone.
+A function of the code gives the verdicts, so the bars measure the search loop alone.
 `python -m benchmarks.search.loop_cost FOLDER PAUSE` starts or resumes one run in a folder.
 """
 
@@ -31,13 +31,13 @@ from tilewright.records import Environment as Place
 from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import Ask, RequestsIssued, RunStarted, Turn, TurnFinished
 
-PROBLEMS, TURNS, IN_FLIGHT = 50, 40, 8
+PROBLEMS, TURNS, CONCURRENCY = 50, 40, 8
 KILLS, KILL_PROBLEMS, KILL_TURNS = 20, 6, 30
 MAX_TURN_MS = 5.0
 """Most milliseconds of the driver for one turn."""
 MAX_GROWTH_MIB = 40.0
 """Most growth of the driver's memory over all turns, in MiB."""
-BEGUN = RunStarted(
+STARTED = RunStarted(
     kind="optimize",
     name="scripted",
     problems="bundled",
@@ -58,13 +58,13 @@ def _problems(count: int) -> list[Problem]:
 
 
 def _write(messages: Sequence[Message], ask: Ask) -> str:
-    """Return code that depends on the whole prompt: another prompt would show as another reply."""
+    """Return code that depends on the whole prompt, so that a changed prompt changes the reply."""
     mark = random.Random(f"{ask.id} {messages[-1].text}").random()
     return f"```python\ndef softmax(x):\n    return x * {mark}\n```"
 
 
 def _verdict(request: EvalRequest) -> EvalReport:
-    """Return what an executor would, at once: a speed-up that is a function of the code."""
+    """Return a report at once, with a speed-up that is a function of the code."""
     speed = 0.5 + 2 * random.Random(request.candidate.files[0].text).random()
     return EvalReport(
         verdict="correct",
@@ -79,7 +79,7 @@ def _verdict(request: EvalRequest) -> EvalReport:
     )
 
 
-def _play(
+def _turns(
     folder: Path, problems: list[Problem], turns: int, retry_delay_s: float
 ) -> Iterator[Turn]:
     settings = _settings(turns)
@@ -87,7 +87,7 @@ def _play(
     if (folder / EVENTS).exists():
         session = resume_session(folder, settings)
     else:
-        session = begin_session(folder, BEGUN, problems, settings)
+        session = begin_session(folder, STARTED, problems, settings)
 
     def evaluate(request: EvalRequest) -> EvalReport:
         time.sleep(retry_delay_s)
@@ -95,20 +95,20 @@ def _play(
 
     known = {problem.id: problem for problem in problems}
     environment = Environment(settings, AnswerEvaluator(folder, evaluate))
-    player = RolloutWorker(environment, Scripted(_write), known, session.strategy.turns)
-    purse = BudgetGuard(
-        budget_of(settings.loop), session.finished, player.max_cost, eval_timeout_s=1.0
+    worker = RolloutWorker(environment, Scripted(_write), known, session.strategy.turns)
+    guard = BudgetGuard(
+        budget_of(settings.loop), session.finished, worker.max_cost, eval_timeout_s=1.0
     )
     with EventLog(folder) as log:
         for turn in drive(
             session.strategy,
-            player.play,
+            worker.play,
             log,
-            max_concurrency=IN_FLIGHT,
+            max_concurrency=CONCURRENCY,
             waiting=session.waiting,
-            admit=purse.reserve,
+            admit=guard.reserve,
         ):
-            purse.commit(turn)
+            guard.commit(turn)
             yield turn
 
 
@@ -118,11 +118,11 @@ def _resident_mib() -> float:
 
 
 def overhead() -> list[Bar]:
-    """Play many turns that cost nothing themselves, and look at time and memory."""
+    """Make many turns that cost nothing themselves, and measure time and memory."""
     total = PROBLEMS * TURNS
     with tempfile.TemporaryDirectory() as place:
         start, marks = time.monotonic(), []
-        for number, _ in enumerate(_play(Path(place), _problems(PROBLEMS), TURNS, 0.0), start=1):
+        for number, _ in enumerate(_turns(Path(place), _problems(PROBLEMS), TURNS, 0.0), start=1):
             if number % (total // 10) == 0:
                 marks.append(_resident_mib())
                 print(f"{number} turns, {marks[-1]:.0f} MiB", flush=True)
@@ -141,27 +141,27 @@ def overhead() -> list[Bar]:
 
 
 def _facts(folder: Path) -> dict[str, object]:
-    """Return of each turn what must not depend on kills; raise where one was told twice."""
+    """Return what kills may not change in each turn; raise if the log has a turn twice."""
     found: dict[str, object] = {}
     for event in read_events(folder):
         if isinstance(event, TurnFinished):
             turn = event.turn
             if turn.ask.id in found:
-                raise AssertionError(f"{turn.ask.id} was told twice")
+                raise AssertionError(f"{turn.ask.id} is in the log twice")
             verdicts = [(item.verdict, item.speedup) for item in turn.judgements]
             found[turn.ask.id] = (turn.ask, turn.prompt, turn.source, verdicts)
     return found
 
 
 def _killed(folder: Path) -> int:
-    """Play a run to its end, killed at random moments; return how often it was."""
+    """Finish a run that is killed at random moments; return the number of kills."""
     choices, kills = random.Random(5), 0
     command = [sys.executable, "-m", "benchmarks.search.loop_cost", str(folder), "0.05"]
     while True:
-        before = _told(folder)
+        before = _turns_in_log(folder)
         process = subprocess.Popen(command)
-        # At any moment of playing: a start takes longer than all the rest.
-        while process.poll() is None and kills < KILLS and _told(folder) == before:
+        # Wait for a turn first: most of the time goes into starting, and kills should hit turns.
+        while process.poll() is None and kills < KILLS and _turns_in_log(folder) == before:
             time.sleep(0.01)
         if kills < KILLS:
             time.sleep(choices.uniform(0.0, 0.15))
@@ -173,7 +173,7 @@ def _killed(folder: Path) -> int:
         return kills
 
 
-def _told(folder: Path) -> int:
+def _turns_in_log(folder: Path) -> int:
     try:
         return (folder / EVENTS).read_bytes().count(b'"event":"turn_finished"')
     except OSError:
@@ -181,21 +181,21 @@ def _told(folder: Path) -> int:
 
 
 def kills() -> list[Bar]:
-    """Compare a run that was killed again and again with one that was not."""
+    """Compare a run that was killed repeatedly with an undisturbed one."""
     with tempfile.TemporaryDirectory() as place:
-        calm, rough = Path(place) / "calm", Path(place) / "rough"
-        for folder in (calm, rough):
+        undisturbed, disturbed = Path(place) / "undisturbed", Path(place) / "killed"
+        for folder in (undisturbed, disturbed):
             folder.mkdir()
-        for _ in _play(calm, _problems(KILL_PROBLEMS), KILL_TURNS, 0.0):
+        for _ in _turns(undisturbed, _problems(KILL_PROBLEMS), KILL_TURNS, 0.0):
             pass
-        made = _killed(rough)
-        wanted, seen = _facts(calm), _facts(rough)
-        asked = [e.asks for e in read_events(rough) if isinstance(e, RequestsIssued)]
-        ids = [ask.id for asks in asked for ask in asks]
+        made = _killed(disturbed)
+        wanted, seen = _facts(undisturbed), _facts(disturbed)
+        issued = [e.asks for e in read_events(disturbed) if isinstance(e, RequestsIssued)]
+        ids = [ask.id for asks in issued for ask in asks]
     same = sum(seen.get(name) == fact for name, fact in wanted.items())
     held = same == len(wanted) == len(seen) and len(ids) == len(set(ids)) and made == KILLS
     text = f"{same} of {len(wanted)} turns the same after {made} kills"
-    return [Bar(f"loop: killed {KILLS} times", "the same turns, each told once", text, held)]
+    return [Bar(f"loop: killed {KILLS} times", "the same turns, each once", text, held)]
 
 
 def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
@@ -205,5 +205,5 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
 
 if __name__ == "__main__":
     target, pause = Path(sys.argv[1]), float(sys.argv[2])
-    for _ in _play(target, _problems(KILL_PROBLEMS), KILL_TURNS, pause):
+    for _ in _turns(target, _problems(KILL_PROBLEMS), KILL_TURNS, pause):
         pass

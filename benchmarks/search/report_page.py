@@ -1,8 +1,8 @@
-"""Bars of the report page: how long it takes to make one, and how large it gets.
+"""Bars: time to make a report page, and its size.
 
-One run has 250 problems with one candidate each, and one has 400 each; both use two protocols. Each
-evaluation has a report on disk, as a real one has. It is the report of one candidate, under as many
-names. The bar times the command, its interpreter included.
+One run has 250 problems with one candidate each, the other has 400 candidates each; both use two
+protocols. Each evaluation has a report on disk. All of them are the report of one candidate, under
+different names. The time is that of the command, including the start of the interpreter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, EvalSummary, RunStarted, Turn, TurnFinished
 
 PROBLEMS, PROTOCOLS = 250, ("strict", "official")
-EACH = {"one a problem": 1, "400 a problem": 400}
+EACH = {"one per problem": 1, "400 per problem": 400}
 MAX_S = 5.0
 """Most seconds of the command that makes one page."""
 MAX_PAGE_MB = 8.0
@@ -35,13 +35,13 @@ REPEATS = 3
 CANDIDATE = (
     "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, dim=-1)\n" + "# more\n" * 200
 )
-"""As long as what language models write."""
+"""As long as a typical reply of a language model."""
 LINKS = 10_000
-"""Names of one file; file systems have a limit of some ten thousands."""
+"""Names of one file; file systems limit them to some ten thousands."""
 
 
 def _judged(place: Path) -> str:
-    """Return the report of a candidate, as it is written."""
+    """Evaluate a candidate and return its report as text."""
     environment = {**os.environ, "TILEWRIGHT_HOME": str(place / "home")}
     (place / "candidate.py").write_text(CANDIDATE, encoding="utf-8")
     command = [sys.executable, "-m", "tilewright", "eval", "candidate.py", "-p", "softmax"]
@@ -54,7 +54,7 @@ def _judged(place: Path) -> str:
 
 
 def _reports(folder: Path, text: str) -> Iterator[str]:
-    """Yield names of a report, each of which can be opened."""
+    """Yield paths of reports that exist."""
     (folder / "reports").mkdir()
     for number in itertools.count():
         path = folder / "reports" / f"{number}.json"
@@ -65,41 +65,41 @@ def _reports(folder: Path, text: str) -> Iterator[str]:
         yield f"reports/{path.name}"
 
 
-def _judgement(draw: random.Random, protocol: str, report: str) -> EvalSummary:
-    verdict = draw.choices(
+def _judgement(sample: random.Random, protocol: str, report: str) -> EvalSummary:
+    verdict = sample.choices(
         ("correct", "incorrect", "failed", "rejected", "unjudged"), (50, 25, 20, 4, 1)
     )[0]
-    fields: dict[str, Any] = {"protocol": protocol, "verdict": verdict, "seconds": draw.random()}
+    fields: dict[str, Any] = {"protocol": protocol, "verdict": verdict, "seconds": sample.random()}
     if verdict == "correct":
-        middle = math.exp(draw.gauss(0, 0.7))
+        middle = math.exp(sample.gauss(0, 0.7))
         fields |= {"speedup": middle, "low": middle * 0.97, "high": middle * 1.03}
     else:
-        fields |= {"reason": f"{draw.randrange(900)} of 4096 elements are wrong, by up to 0.3"}
+        fields |= {"reason": f"{sample.randrange(900)} of 4096 elements are wrong, by up to 0.3"}
     if verdict == "rejected":
         fields |= {"findings": ("input_mutation",)}
     return EvalSummary(**fields, report=report)
 
 
 def _run(folder: Path, each: int, report: str) -> None:
-    """Write the run folder of `each` candidates a problem."""
+    """Write a run folder with `each` candidates per problem."""
     folder.mkdir()
-    begun = RunStarted(
-        kind="bench", name="somebody", problems="kernelbench", protocols=PROTOCOLS,
+    started = RunStarted(
+        kind="bench", name="someone", problems="kernelbench", protocols=PROTOCOLS,
         evaluator="0.1.0", device="NVIDIA H200",
     )  # fmt: skip
-    begin(folder, begun, [], {})
-    draw, names = random.Random(each), _reports(folder, report)
+    begin(folder, started, [], {})
+    sample, names = random.Random(each), _reports(folder, report)
     with EventLog(folder) as log:
         for number in range(PROBLEMS * each):
             place = number % PROBLEMS
             problem = f"kernelbench/level{1 + place // 100}-{1 + place % 100}"
             ask = Ask(id=f"{problem}#{number // PROBLEMS}", problem=problem)
-            made = tuple(_judgement(draw, name, next(names)) for name in PROTOCOLS)
+            made = tuple(_judgement(sample, name, next(names)) for name in PROTOCOLS)
             log.append(TurnFinished(turn=Turn(ask=ask, judgements=made)))
 
 
 def _measured(folder: Path, out: Path) -> tuple[float, float]:
-    """Return the median seconds of several, and the page's size in MB."""
+    """Return the median seconds of `REPEATS` commands, and the size of the page in MB."""
     seconds = []
     for _ in range(REPEATS):
         start = time.monotonic()
@@ -112,7 +112,7 @@ def _measured(folder: Path, out: Path) -> tuple[float, float]:
 
 
 def run(only: str = "") -> list[Bar]:
-    """Return the bars; `only` chooses by name."""
+    """Return the bars whose name contains `only`."""
     bars = []
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)

@@ -1,9 +1,9 @@
-"""Bars: landscapes with an exactly known truth, and the results of our strategies on them.
+"""Bars: search strategies on landscapes with a known optimum.
 
-The strategies are the real ones; the bar runs them turn by turn in memory. Their score is the
-speed-up, and an incorrect turn has none. Such a turn is never the best and never shown. A search
-goes on from the last, or the best, correct program, at first from the reference.
-The reference itself is not judged: the first evaluation is of the first answer.
+The bar runs tilewright's strategies turn by turn in memory. Their score is the speed-up; an
+incorrect turn has none, so it is never the best and no prompt shows it. A search continues from the
+last or the best correct program, and begins with the reference. The reference is not evaluated: the
+first evaluation is that of the first reply.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ REPETITIONS = 400
 WANTED_REPETITIONS = 2_000
 """Repetitions behind each wanted curve; standard errors are 0.04 to 0.07."""
 MAX_STANDARD_ERRORS = 3.0
-"""Between a measured mean and the exact one."""
-"""Combined standard errors by which a mean may differ."""
+"""Most combined standard errors between a measured mean and the wanted one."""
 PROGRESS_S = 5.0
 HORIZONS = (20, 50, 100, 200, 500)
 SECOND_PEAK = Program(64, 64, 32, 4, 2, 4, 7, 1)
@@ -47,24 +46,24 @@ CURVES: dict[str, tuple[Factory, dict[str, object], type[UnitMove] | type[Unifor
     "greedy": (greedy.make, {}, UnitMove),
     "sequential": (sequential.make, {"context": "last_w", "w": 1}, UnitMove),
 }
-"""The strategy, its options, and who answers."""
+"""Each strategy with its options and the policy that answers."""
 WANTED = {
     "uniform": (8.93, 10.74, 11.93, 13.09, 14.37),
     "greedy": (5.39, 10.57, 13.52, 14.06, 14.06),
     "sequential": (3.62, 6.23, 8.62, 10.77, 13.17),
 }
-"""Mean of the best speed-up after as many evaluations as the horizons say."""
+"""Mean of the best speed-up after the numbers of evaluations in `HORIZONS`."""
 LADDERS = ((3, 0.5), (5, 0.5), (5, 0.3), (10, 0.5))
 CLIMBS = 4_000
 
 
 def speedup_in(turn: Turn) -> float | None:
-    """Return what the strategies maximise: the speed-up, none for what is not correct."""
+    """Return the score of a turn: its speed-up, `None` if it is not correct."""
     return turn.judgements[0].speedup
 
 
 def best_so_far(strategy: Strategy, write: Callable[[Sequence[Message], Ask], str]) -> list[float]:
-    """Play a strategy to its end; return its best speed-up at each horizon."""
+    """Run a strategy to its end; return its best speed-up at each horizon."""
     replies: dict[str, str] = {}
     best, curve = 0.0, []
     while asks := strategy.ask(1):
@@ -82,14 +81,14 @@ def best_so_far(strategy: Strategy, write: Callable[[Sequence[Message], Ask], st
 
 def _curve(name: str) -> Bar:
     factory, options, proposer = CURVES[name]
-    start = said = time.monotonic()
+    start = printed = time.monotonic()
     curves = []
     for sample in range(REPETITIONS):
         plan = Plan(problem="synth", sample=sample, turns=HORIZONS[-1], options=options)
         curves.append(best_so_far(factory(plan, speedup_in), proposer(SEED)))
         now = time.monotonic()
-        if now - said > PROGRESS_S:
-            said = now
+        if now - printed > PROGRESS_S:
+            printed = now
             print(f"{name}: {sample + 1} of {REPETITIONS}, {now - start:.0f} s", flush=True)
     columns = list(zip(*curves, strict=True))
     means = [statistics.fmean(column) for column in columns]
@@ -150,16 +149,16 @@ def _same(name: str, wanted: str, seen: str) -> Bar:
 
 
 def _ladder(*, keeps_best: bool) -> Bar:
-    draw = random.Random(SEED)
+    sample = random.Random(SEED)
     wanted, seen, errors = [], [], []
     for steps, chance in LADDERS:
         ladder = Ladder(steps, chance)
-        tries = [ladder.climb(draw, keeps_best=keeps_best) for _ in range(CLIMBS)]
+        tries = [ladder.climb(sample, keeps_best=keeps_best) for _ in range(CLIMBS)]
         wanted.append(ladder.best_keeping_mean() if keeps_best else ladder.sequential_mean())
         seen.append(statistics.fmean(tries))
         errors.append((seen[-1] - wanted[-1]) / (statistics.stdev(tries) / CLIMBS**0.5))
     return Bar(
-        f"synth: ladder, {'best kept' if keeps_best else 'sequential'}, tries",
+        f"synth: ladder, {'keeps the best' if keeps_best else 'sequential'}, tries",
         f"{_row(wanted)} within {MAX_STANDARD_ERRORS:g} standard errors",
         _row(seen),
         max(map(abs, errors)) <= MAX_STANDARD_ERRORS,
@@ -168,7 +167,7 @@ def _ladder(*, keeps_best: bool) -> Bar:
 
 
 def run(only: str = "") -> list[Bar]:
-    """Measure what `only` is part of: truth, ladder, uniform, greedy, sequential."""
+    """Run the parts whose name contains `only`: truth, ladder, uniform, greedy, sequential."""
     bars: list[Bar] = []
     if only in "truth":
         bars += _truth()

@@ -1,1 +1,1 @@
-"""The server under load, with faults, and with a hostile client."""
+"""Bars of the server: under load, with faults, and with a hostile client."""

@@ -1,9 +1,9 @@
-"""Bars: 500 tasks while server, nodes, workers and judges are killed, disk and network fail.
+"""Bars: no accepted task is lost while processes are killed, and disk and network fail.
 
-All evaluations are real, of `add_relu` without timing: 30 right, 15 wrong, 15 that raise in the
-call, each in processes of its own, and 440 whose source is no Python, which end in `prepare`. They
-are judged once without faults, then with them by the embedded executor, then on a Ray cluster of
-three nodes on this machine (a head without devices, and two to be killed).
+The 500 evaluations are real, of `add_relu` without timing. 30 candidates are right, 15 are wrong,
+15 raise in the call, and 440 are not valid Python, which ends them in the stage `build`. The bar
+runs them without faults, then with faults by the embedded executor, then with faults on a Ray
+cluster of three nodes on this machine: a head without devices, and two nodes that it kills.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, finish
 from benchmarks.serve.faulty_server import Fault, World
 from benchmarks.serve.ray_nodes import Nodes
 from tilewright.config import load
@@ -33,13 +33,13 @@ KINDS = {
     "right": (30, "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x + y)  # {}\n"),
     "wrong": (15, "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x - y)  # {}\n"),
     "raises": (15, "def add_relu(x, y):\n    raise ValueError({})\n"),
-    "no Python": (440, "def add_relu(x, y:\n    return {}\n"),
+    "not Python": (440, "def add_relu(x, y:\n    return {}\n"),
 }
 CLIENTS = 12
 PATIENCE_S = 120.0
 SEED = 20
 RECOVERED_S = 60.0
-"""Within which what was open at a fault is to have ended."""
+"""Most seconds after a fault until all tasks have ended that were open at that moment."""
 
 
 def requests() -> list[EvalRequest]:
@@ -58,27 +58,27 @@ def requests() -> list[EvalRequest]:
 
 @dataclass
 class Outcome:
-    """What came of all tasks, and of each fault."""
+    """Verdicts of all tasks, and the recovery from each fault."""
 
     verdicts: list[str]
     seconds: float
     recovered: dict[str, list[float]] = field(default_factory=dict)
-    """Seconds from each fault, or from its end, until all that was open had ended."""
+    """Seconds from each fault, or from its end, until all tasks had ended that were open then."""
     states: dict[str, int] = field(default_factory=dict)
-    again: int = 0
-    """Evaluations that were begun beyond one a task."""
+    restarts: int = 0
+    """Evaluations in addition to one per task."""
 
 
-class Crowd:
-    """Clients that ask for everything and note when it ended. Lifetime: one run."""
+class Clients:
+    """Clients that submit all tasks and record when each ended. Lifetime: one run."""
 
-    def __init__(self, asked: list[EvalRequest], url: str) -> None:
+    def __init__(self, tasks: list[EvalRequest], url: str) -> None:
         self._remote = RemoteExecutor(url, patience_s=PATIENCE_S)
         self._pool = ThreadPoolExecutor(CLIENTS)
         self._lock = threading.Lock()
         self._open: set[int] = set()
         self.ended: dict[int, float] = {}
-        work = enumerate(asked)
+        work = enumerate(tasks)
         self.futures: list[Future[str]] = [
             self._pool.submit(self._judged, number, item) for number, item in work
         ]
@@ -88,7 +88,7 @@ class Crowd:
             self._open.add(number)
         try:
             return self._remote.evaluate(request).verdict
-        except Exception as error:  # noqa: BLE001 - shown as what came of it
+        except Exception as error:  # noqa: BLE001 - the bar shows it as the verdict
             return f"{type(error).__name__}: {error}"
         finally:
             with self._lock:
@@ -96,37 +96,37 @@ class Crowd:
                 self.ended[number] = time.monotonic()
 
     def open_now(self) -> set[int]:
-        """Return the tasks that are being asked for."""
+        """Return the tasks that have not ended."""
         with self._lock:
             return set(self._open)
 
     def close(self) -> None:
-        """Wait for everybody."""
+        """Wait for all clients."""
         self._pool.shutdown()
 
 
-def _run(world: World, asked: list[EvalRequest], faults: list[Fault]) -> Outcome:
+def _run(world: World, tasks: list[EvalRequest], faults: list[Fault]) -> Outcome:
     start = time.monotonic()
-    crowd = Crowd(asked, world.url)
+    clients = Clients(tasks, world.url)
     hit: list[tuple[Fault, float, set[int]]] = []
     for number, fault in enumerate(faults):
-        due = (number + 1) * len(asked) // (len(faults) + 2)
-        while len(crowd.ended) < due:
+        due = (number + 1) * len(tasks) // (len(faults) + 2)
+        while len(clients.ended) < due:
             time.sleep(0.01)
-        was_open = crowd.open_now()
-        over = world.strike(fault)
-        hit.append((fault, over, was_open))
-        print(f"    {len(crowd.ended):3} ended: {fault}", flush=True)
-    verdicts = [future.result() for future in crowd.futures]
-    crowd.close()
+        open_then = clients.open_now()
+        over = world.inject(fault)
+        hit.append((fault, over, open_then))
+        print(f"    {len(clients.ended):3} ended: {fault}", flush=True)
+    verdicts = [future.result() for future in clients.futures]
+    clients.close()
     made = Outcome(verdicts, time.monotonic() - start)
-    for name, over, was_open in hit:
-        last = max((crowd.ended[item] for item in was_open), default=over)
+    for name, over, open_then in hit:
+        last = max((clients.ended[item] for item in open_then), default=over)
         made.recovered.setdefault(name, []).append(max(last - over, 0.0))
-    # Closed for sure: one that is collected later takes away the log of whatever lies there then.
+    # Close it here: a connection that is collected later would delete the log of the next store.
     with contextlib.closing(sqlite3.connect(world.store)) as store:
         made.states = dict(store.execute("select state, count(*) from tasks group by state"))
-        made.again = store.execute("select sum(attempts) - count(*) from tasks").fetchone()[0]
+        made.restarts = store.execute("select sum(attempts) - count(*) from tasks").fetchone()[0]
     return made
 
 
@@ -134,19 +134,19 @@ def _bars(name: str, seen: Outcome, wanted: list[str]) -> list[Bar]:
     total = len(wanted)
     same = sum(a == b for a, b in zip(seen.verdicts, wanted, strict=True))
     done = seen.states.get("done", 0)
-    kept = done == total and sum(seen.states.values()) == total
+    all_done = done == total and sum(seen.states.values()) == total
     wrong = collections.Counter(
         str(a)[:150] for a, b in zip(seen.verdicts, wanted, strict=True) if a != b
     )
     slowest = {fault: max(seconds) for fault, seconds in seen.recovered.items()}
-    said = ", ".join(f"{fault} {seconds:.1f} s" for fault, seconds in slowest.items())
+    text = ", ".join(f"{fault} {seconds:.1f} s" for fault, seconds in slowest.items())
     return [
         Bar(
             f"serve faults, {name}: accepted tasks with a result",
             f"all of {total}",
             f"{done} done of {sum(seen.states.values())} in {seen.seconds:.0f} s, "
-            f"{seen.again} begun again",
-            kept,
+            f"{seen.restarts} restarts",
+            all_done,
             {"states": seen.states},
         ),
         Bar(
@@ -157,9 +157,9 @@ def _bars(name: str, seen: Outcome, wanted: list[str]) -> list[Bar]:
             {"wrong": dict(wrong)},
         ),
         Bar(
-            f"serve faults, {name}: what was open has ended after",
+            f"serve faults, {name}: open tasks ended after",
             f"< {RECOVERED_S:g} s each",
-            said,
+            text,
             max(slowest.values()) < RECOVERED_S,
             {"seconds": seen.recovered},
         ),
@@ -170,13 +170,13 @@ BOTH: list[Fault] = ["server", "supervisor", "judge", "disk full", "locked", "ne
 
 
 def run(only: str = "") -> list[Bar]:
-    """Judge without faults, then with them: embedded, and on a cluster where Ray is there."""
-    asked = requests()
+    """Run the tasks without faults, then with them: embedded, and on a Ray cluster."""
+    tasks = requests()
     bars: list[Bar] = []
     with tempfile.TemporaryDirectory(prefix="faults") as place:
         home = Path(place) / "home"
         with World(Path(place) / "plain", home) as world:
-            plain = _run(world, asked, [])
+            plain = _run(world, tasks, [])
         print(f"    without faults {plain.seconds:.0f} s", flush=True)
         held = collections.Counter(plain.verdicts)
         bars.append(
@@ -189,20 +189,22 @@ def run(only: str = "") -> list[Bar]:
         )
         if only in "embedded":
             with World(Path(place) / "embedded", home) as world:
-                bars += _bars("embedded", _run(world, asked, BOTH * 2), plain.verdicts)
+                bars += _bars("embedded", _run(world, tasks, BOTH * 2), plain.verdicts)
         if only in "ray":
-            bars += _on_ray(Path(place), asked, plain.verdicts)
+            bars += _on_ray(Path(place), tasks, plain.verdicts)
     return bars
 
 
-def _on_ray(place: Path, asked: list[EvalRequest], wanted: list[str]) -> list[Bar]:
+def _on_ray(place: Path, tasks: list[EvalRequest], wanted: list[str]) -> list[Bar]:
     faults: list[Fault] = ["node", "actor", *BOTH]
     with Nodes(place / "node", count=2) as nodes, World(place / "ray", None, nodes) as world:
-        bars = _bars("3 Ray nodes", _run(world, asked, faults * 2), wanted)
+        bars = _bars("3 Ray nodes", _run(world, tasks, faults * 2), wanted)
     return bars
 
 
 if __name__ == "__main__":
     os.chdir(tempfile.gettempdir())
-    for bar in run(sys.argv[1] if len(sys.argv) > 1 else ""):
-        print(bar.row(), bar.details)
+    bars = run(sys.argv[1] if len(sys.argv) > 1 else "")
+    for bar in bars:
+        print(bar.name, bar.details)
+    sys.exit(finish(bars))

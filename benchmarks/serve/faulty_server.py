@@ -1,4 +1,4 @@
-"""A server to which tests do harm: kills, a full disk, a locked store, a cut network."""
+"""A server with injected faults: kills, a full disk, a locked store, a cut network."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ __all__ = ["Fault", "Proxy", "World"]
 
 Fault = Literal["server", "node", "actor", "supervisor", "judge", "disk full", "locked", "network"]
 LASTS_S = 3.0
-"""How long disk, lock and network are out of order."""
+"""Duration of a fault of disk, lock or network, in seconds."""
 START_S = 90.0
 DISK_BYTES = 24 << 20
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port on which no process listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
 
 
 class Proxy:
-    """Passes bytes on between clients and the server, unless it is cut. Lifetime: one world."""
+    """Passes bytes between clients and the server, unless it is cut. Lifetime: one world."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -83,7 +83,7 @@ class Proxy:
             self._sockets -= {one, other}
 
     def cut(self, seconds: float) -> None:
-        """Break every connection, in the middle of whatever it carries, and refuse more."""
+        """Break every connection, also in the middle of data, and refuse new ones."""
         self._cut = True
         with self._lock:
             for sock in self._sockets:
@@ -93,7 +93,7 @@ class Proxy:
         self._cut = False
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listener.close()
 
 
@@ -102,7 +102,7 @@ class World:
 
     def __init__(self, place: Path, home: Path | None, nodes: Nodes | None = None) -> None:
         self._nodes = nodes
-        # A home of its own, whose builds and torch are warm; the store lies apart.
+        # A home with cached builds; the store is on a disk of its own.
         self._home = home or place
         self._home.mkdir(parents=True, exist_ok=True)
         place.mkdir(parents=True, exist_ok=True)
@@ -135,8 +135,8 @@ class World:
         process.kill()
         raise RuntimeError(f"the server did not start: {self._log.read_text()[-3000:]}")
 
-    def strike(self, fault: Fault) -> float:
-        """Do harm; return when that was, or when it was over where it lasts."""
+    def inject(self, fault: Fault) -> float:
+        """Inject a fault; return its time, or the time of its end if it lasts."""
         now = time.monotonic()
         if fault == "server":
             self._server.send_signal(signal.SIGKILL)
@@ -157,7 +157,7 @@ class World:
         return time.monotonic()
 
     def _kill_one(self, fault: Fault) -> None:
-        """Kill one process of a kind, the first that is there."""
+        """Kill the first process of a kind that exists."""
         until = time.monotonic() + START_S
         while time.monotonic() < until:
             for pid in self._below():
@@ -186,9 +186,9 @@ class World:
         return False
 
     def _fill(self) -> None:
-        """Leave no room to grow, nor to write where the store has room already.
+        """Fill the disk, and forbid writes to pages that the store already has.
 
-        A full disk alone does not stop SQLite, whose log has pages to write over again.
+        A full disk alone does not stop SQLite, which overwrites pages of its log.
         """
         before = resource.prlimit(self._server.pid, resource.RLIMIT_FSIZE)
         until = time.monotonic() + LASTS_S
@@ -221,7 +221,7 @@ class World:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End the server, and take its disk away."""
+        """End the server and unmount its disk."""
         self._server.send_signal(signal.SIGTERM)
         try:
             self._server.wait(60)
@@ -234,6 +234,6 @@ class World:
 
 
 def _mounted(folder: Path) -> bool:
-    """Put a small disk of its own there, where that is allowed."""
+    """Mount a small file system on `folder`; return whether this user may."""
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -1,8 +1,8 @@
-"""Bars of the server under a hostile client: refused, logged, nobody else harmed.
+"""Bars: the server refuses a hostile client, logs that, and harms no other client.
 
-A real server on every address with tokens for two clients. One attacks: paths, bodies, headers,
-floods, others' work, references that attack the judge, hacks of the corpus. The other submits
-honest work all the while, and must get every verdict right.
+A real server listens on every address, with tokens for two clients. One attacks with paths, bodies,
+headers, floods, names of the other's tasks, references that attack the judge, and the hacks of the
+corpus. Meanwhile the other submits honest candidates, and must get the right verdict for each.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tilewright.testing.corpus import expectation_missed, read_corpus
 
 CORPUS = ROOT / "tests" / "corpus" / "hacks"
 HONEST_EVERY = 6
-"""So many hacks later the honest client submits something."""
+"""Hacks between two submissions of the honest client."""
 GOOD = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)  # {}\n"
 BODY_S, HEADERS_S = 3.0, 2.0
 MANY = 40
@@ -54,9 +54,9 @@ class Target:
             sock.bind(("127.0.0.1", 0))
             self.port = int(sock.getsockname()[1])
         self.log = home / "log.jsonl"
-        words = [word for limit in LIMITS for word in ("--set", limit)]
+        settings = [item for limit in LIMITS for item in ("--set", limit)]
         command = [sys.executable, "-m", "tilewright", "serve", "--host", "0.0.0.0", "--port"]
-        command += [str(self.port), "--set", f"serve.log={self.log}", *words]
+        command += [str(self.port), "--set", f"serve.log={self.log}", *settings]
         self.process = subprocess.Popen(
             command,
             env={**os.environ, "TILEWRIGHT_HOME": str(home)},
@@ -71,7 +71,7 @@ class Target:
             time.sleep(0.1)
 
     def alive(self) -> bool:
-        """Tell whether it answers within two seconds."""
+        """Return whether the server answers within two seconds."""
         try:
             with urllib.request.urlopen(f"{self.url}/v1/health", timeout=2) as answer:
                 return bool(json.load(answer)["status"] == "ok")
@@ -79,13 +79,13 @@ class Target:
             return False
 
     def client(self, name: str) -> Client:
-        """Return a client with its token."""
+        """Return a client with the token of that name."""
         return Client(self.url, token=self.tokens[name])
 
     def ask(
         self, path: str, body: object = None, *, client: str = "hostile", method: str | None = None
     ) -> tuple[int, str]:
-        """Ask once; return the status and the text."""
+        """Send one request; return the status and the text."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"content-type": "application/json"}
         headers["authorization"] = f"Bearer {self.tokens.get(client, client)}"
@@ -98,7 +98,7 @@ class Target:
                 return error.code, error.read().decode(errors="replace")
 
     def raw(self, head: bytes, *, wait_s: float = 10.0) -> bytes:
-        """Send bytes as they are; return what comes back until the server closes."""
+        """Send bytes as they are; return the answer until the server closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait_s) as sock:
             found = b""
             try:
@@ -111,16 +111,16 @@ class Target:
 
     def authorization(self) -> bytes:
         """Return the header of the hostile client."""
-        word = base64.b64encode(f"x:{self.tokens['hostile']}".encode())
-        return b"Authorization: Basic " + word + b"\r\n"
+        credentials = base64.b64encode(f"x:{self.tokens['hostile']}".encode())
+        return b"Authorization: Basic " + credentials + b"\r\n"
 
     def resident_mib(self) -> float:
-        """Return the server's memory."""
+        """Return the server's resident memory in MiB."""
         text = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii")
         return int(text.split()[1]) * 4096 / (1 << 20)
 
     def stop(self) -> int:
-        """End it; return its status."""
+        """End the server; return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(90)
@@ -133,7 +133,7 @@ CLIENTS = ("hostile", "honest")
 
 
 def paths(target: Target) -> tuple[str, bool]:
-    """Ask for files by ids that lead out of where they belong."""
+    """Request files by ids that point outside of their folder."""
     wrong = []
     for item in (
         *("../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/serve/tokens.json", "%00"),
@@ -151,7 +151,7 @@ def paths(target: Target) -> tuple[str, bool]:
 
 
 def large(target: Target) -> tuple[str, bool]:
-    """Send a gigabyte, declared and undeclared, with a token and without."""
+    """Send a gigabyte, with and without a declared length, with and without a token."""
     before, most = target.resident_mib(), 0
     statuses = []
     for declared in (True, False):
@@ -183,7 +183,7 @@ def _gigabyte(target: Target, token: bytes, *, declared: bool) -> tuple[int, str
 
 
 def slow(target: Target) -> tuple[str, bool]:
-    """Hold many connections open with requests that never become whole."""
+    """Hold many connections open with requests that never become complete."""
     body = b"POST /v1/tasks HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n"
     body += target.authorization() + b"\r\n{"
     heads = [body] * MANY + [b"GET /v1/health HTTP/1.1\r\nX: "] * MANY + [b""] * MANY
@@ -195,7 +195,7 @@ def slow(target: Target) -> tuple[str, bool]:
     while open_ and time.monotonic() - start < max(BODY_S, HEADERS_S) + 10:
         answered += target.alive()
         for number, sock in list(open_.items()):
-            # A byte now and then, so that no wait for the next one ends.
+            # A byte now and then, so that no timeout between bytes expires.
             try:
                 if heads[number]:
                     sock.send(b"x")
@@ -212,12 +212,14 @@ def slow(target: Target) -> tuple[str, bool]:
     took = time.monotonic() - start
     for sock in open_.values():
         sock.close()
-    seen = f"{len(heads) - len(open_)} of {len(heads)} closed in {took:.0f} s; others answered"
+    seen = (
+        f"{len(heads) - len(open_)} of {len(heads)} closed in {took:.0f} s; other requests answered"
+    )
     return seen, not open_ and answered >= 3
 
 
 def headers(target: Target) -> tuple[str, bool]:
-    """Abuse the request line and the headers."""
+    """Send malformed request lines and headers."""
     get = b"GET /v1/tasks HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + target.authorization()
     post = get.replace(b"GET", b"POST")
     odd = {
@@ -244,7 +246,7 @@ def headers(target: Target) -> tuple[str, bool]:
 
 
 def others(target: Target) -> tuple[str, bool]:
-    """Look for, read, follow and cancel another's work, by its very key and name."""
+    """Try to read, follow and cancel a task of the other client by its key and name."""
     honest = target.client("honest")
     key = honest.submit(
         build_request(GOOD.format("mine"), "softmax", quick_settings()), name="mine"
@@ -253,7 +255,7 @@ def others(target: Target) -> tuple[str, bool]:
     for name in (key, "mine", key[:-1] + "0", key.upper()):
         codes += [target.ask(f"/v1/tasks/{name}{end}")[0] for end in ("", "/report", "/events")]
         codes += [target.ask(f"/v1/tasks/{name}", method="DELETE")[0]]
-        codes += [target.ask(f"/{door}/{name}")[0] for door in ("status", "results")]
+        codes += [target.ask(f"/{endpoint}/{name}")[0] for endpoint in ("status", "results")]
     listed = json.loads(target.ask("/v1/tasks?limit=500")[1])
     guesses = {target.ask("/v1/tasks", client=f"guess{n}")[0] for n in range(20)}
     admin = target.ask("/v1/queue")[1]
@@ -264,10 +266,10 @@ def others(target: Target) -> tuple[str, bool]:
 
 
 def flood(target: Target) -> tuple[str, bool]:
-    """Ask far more often than one may."""
+    """Send far more requests than the rate limit allows."""
     codes = [target.ask("/v1/queue")[0] for _ in range(700)]
     mine = target.ask("/v1/queue", client="honest")[0]
-    # What was used up fills again, for the attacks that follow.
+    # The rate limit recovers before the next attack.
     time.sleep(5)
     return f"{codes.count(429)} of 700 times 429; the other client: {mine}", (
         429 in codes and set(codes) == {200, 429} and mine == 200
@@ -275,25 +277,25 @@ def flood(target: Target) -> tuple[str, bool]:
 
 
 def hostile_references(target: Target) -> tuple[str, bool]:
-    """Submit references that attack the judge, and look for what they got to see."""
+    """Submit references that attack the judge, and check the data that they report."""
     wrong = []
-    for name, text in references.sources(target.port, target.home).items():
-        fields = {"task_id": name.replace(" ", "-"), "reference_code": text, "backend": "torch"}
+    for name, source in references.sources(target.port, target.home).items():
+        fields = {"task_id": name.replace(" ", "-"), "reference_code": source, "backend": "torch"}
         fields["kernel_code"] = references.CANDIDATE
         start = time.monotonic()
-        status, said = target.ask("/evaluate", fields)
+        status, text = target.ask("/evaluate", fields)
         took = time.monotonic() - start
-        error = json.loads(said).get("error_message") if status == 200 else said
+        error = json.loads(text).get("error_message") if status == 200 else text
         print(f"     reference {name:14} {status} {took:5.1f} s {str(error)[:100]!r}", flush=True)
-        leaks = "SEEN:" in said and "SEEN:nothing" not in said
-        leaks |= name == "endless" and "come to an end" not in said
-        if status != 200 or leaks or '"correctness":true' in said or not target.alive():
-            wrong.append(f"{name}: {status} {said[:200]}")
-    return "; ".join(wrong) or "none saw or harmed anything", not wrong
+        leaks = "SEEN:" in text and "SEEN:nothing" not in text
+        leaks |= name == "endless" and "come to an end" not in text
+        if status != 200 or leaks or '"correctness":true' in text or not target.alive():
+            wrong.append(f"{name}: {status} {text[:200]}")
+    return "; ".join(wrong) or "none read or harmed anything", not wrong
 
 
 def corpus(target: Target) -> tuple[str, bool]:
-    """Submit every hack of the corpus, with honest work in between."""
+    """Submit every hack of the corpus, with honest candidates in between."""
     hostile, honest, settings = target.client("hostile"), target.client("honest"), quick_settings()
     hacks, tasks, right = list(read_corpus(CORPUS)), [], []
     for number, file in enumerate(hacks):
@@ -305,14 +307,14 @@ def corpus(target: Target) -> tuple[str, bool]:
             right.append(honest.submit(good))
     missed = []
     for number, (file, key) in enumerate(tasks, start=1):
-        said = expectation_missed(file, hostile.report(key))
+        deviation = expectation_missed(file, hostile.report(key))
         if number % 20 == 0:
             print(f"     {number} of {len(tasks)} hacks judged", flush=True)
-        missed += [f"{file.path.name}: {said}"] if said else []
+        missed += [f"{file.path.name}: {deviation}"] if deviation else []
     missed += [
         f"honest {n}" for n, key in enumerate(right) if honest.report(key).verdict != "correct"
     ]
-    seen = f"{len(hacks)} hacks defeated, {len(right)} honest files right"
+    seen = f"{len(hacks)} hacks with the verdict of their header, {len(right)} honest files correct"
     return "; ".join(missed) or seen, not missed and target.alive()
 
 
@@ -329,7 +331,7 @@ ATTACKS: dict[str, Callable[[Target], tuple[str, bool]]] = {
 
 
 def afterwards(target: Target, before_mib: float) -> tuple[str, bool]:
-    """Look at the server, its log and its store when it is over."""
+    """Check the server, its log and its store after the attacks."""
     rows: list[dict[str, Any]] = []
     for line in target.log.read_text(encoding="utf-8").splitlines():
         rows.append(json.loads(line))
@@ -347,7 +349,7 @@ def afterwards(target: Target, before_mib: float) -> tuple[str, bool]:
 
 
 def run(only: str = "") -> list[Bar]:
-    """Return the bars; `only`: attacks whose name contains this."""
+    """Return the bars of the attacks whose name contains `only`."""
     bars = []
     with tempfile.TemporaryDirectory() as place:
         target = Target(Path(place) / "home")

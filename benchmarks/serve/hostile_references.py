@@ -1,4 +1,4 @@
-"""References that attack the judge, where they run. Each prints `SEEN:` and its data."""
+"""References that attack the judge, the process that runs them. Each reports `SEEN:` and data."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ CONNECTS = """        import socket
         raise RuntimeError("SEEN:the server")
 """
 ENVIRONMENT = """        import os
-        words = ("TOKEN", "SECRET", "PASSWORD", "KEY", "TILEWRIGHT_HOME")
-        found = [name for name in os.environ if any(word in name for word in words)]
+        names = ("TOKEN", "SECRET", "PASSWORD", "KEY", "TILEWRIGHT_HOME")
+        found = [name for name in os.environ if any(part in name for part in names)]
         raise RuntimeError("SEEN:" + (repr(found) if found else "nothing"))
 """
 PROCESSES = """        import os, signal
@@ -77,7 +77,7 @@ PLAIN = {
 
 
 def sources(port: int, home: Path) -> dict[str, str]:
-    """Return the references by name, against a server on a port with its home."""
+    """Return the references by name, for a server with this port and home."""
     paths = [f"{home}/serve/*", f"{home}/log.jsonl", "/proc/1/environ", "/etc/shadow"]
     bodies = {
         "reads": READS.format(paths=paths),

@@ -1,6 +1,6 @@
-"""Bars of the server with an executor that answers at once: rate, latency, memory, pages.
+"""Bars: rate, latency and memory of the server, with an executor that answers at once.
 
-`python -m benchmarks.serve.load PORT FOLDER` is that server.
+`python -m benchmarks.serve.load PORT FOLDER` starts that server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tilewright.scoring.bootstrap import quantile
 
 CLIENTS, TASKS = 50, 3000
 RATE, PACED_S = 200, 15
-"""Submissions a second that all clients make together when latency is measured, and how long."""
+"""Submissions per second of all clients together for the latency, and for how many seconds."""
 STORED = 100_000
 SOURCE = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)  # {}\n"
 
@@ -64,11 +64,11 @@ class Caller:
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Any:  # noqa: ANN401 - JSON
-        """Ask once.
+    def request(self, method: str, path: str, body: bytes | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Send one request and return the answer.
 
         Raises:
-            RuntimeError: the server refuses.
+            RuntimeError: the server refuses the request.
         """
         self._connection.request(method, path, body, {"content-type": "application/json"})
         answer = self._connection.getresponse()
@@ -90,19 +90,19 @@ def _bodies(first: int, count: int) -> list[bytes]:
 
 
 def _submitted(port: int, bodies: list[bytes], every_s: float = 0.0) -> list[float]:
-    """Submit from many clients at once; return seconds from when each was due to its answer.
+    """Submit from many clients at once; return seconds from each due time to the answer.
 
-    With `every_s` one is due so often, whoever is late; else a client's next one is due when its
-    last is answered.
+    With `every_s`, submissions are due at that interval, even if earlier ones are late. Otherwise a
+    client's next submission is due when the server has answered its last one.
     """
-    latencies, lock, begun = list[float](), threading.Lock(), time.monotonic()
+    latencies, lock, start = list[float](), threading.Lock(), time.monotonic()
 
     def work(first: int) -> None:
         caller = Caller(port)
         for place in range(first, len(bodies), CLIENTS):
-            due = begun + place * every_s if every_s else time.monotonic()
+            due = start + place * every_s if every_s else time.monotonic()
             time.sleep(max(due - time.monotonic(), 0.0))
-            caller.ask("POST", "/v1/tasks", bodies[place])
+            caller.request("POST", "/v1/tasks", bodies[place])
             with lock:
                 latencies.append(time.monotonic() - due)
 
@@ -115,12 +115,12 @@ def _submitted(port: int, bodies: list[bytes], every_s: float = 0.0) -> list[flo
 
 
 def _load(port: int) -> tuple[float, list[float]]:
-    """Submit everything as fast as it goes; return tasks a second until all ended, latencies."""
+    """Submit all tasks as fast as possible; return finished tasks per second, and latencies."""
     bodies, start = _bodies(0, TASKS), time.monotonic()
     latencies = _submitted(port, bodies)
     watcher = Caller(port)
     while True:
-        state = watcher.ask("GET", "/v1/queue")
+        state = watcher.request("GET", "/v1/queue")
         if not state["waiting"] and not state["running"]:
             break
         time.sleep(0.05)
@@ -132,7 +132,7 @@ def _paced(port: int, first: int) -> list[float]:
 
 
 def _in_memory() -> list[float]:
-    """Return latencies where no disk is waited for."""
+    """Return latencies with the store in memory, where no request waits for a disk."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
         port = _free_port()
         process = _started(port, Path(place))
@@ -150,7 +150,7 @@ def _resident_mib(pid: int) -> float:
 
 
 def _fill(folder: Path) -> None:
-    """Put finished tasks into the store, as earlier weeks would have."""
+    """Put finished tasks into the store, like those of earlier weeks."""
     from tilewright.serve.store.store import Store, Submitted
 
     store = Store(folder / "tasks.db")
@@ -158,10 +158,10 @@ def _fill(folder: Path) -> None:
     futures: list[Any] = []
     for number in range(STORED):
         key = f"old{number}"
-        given = Submitted(
+        task = Submitted(
             key=key, client="local", problem=f"p{number % 50}", priority=1, request=b"{}"
         )
-        futures += [store.submit(given), store.finish(key, "correct", report)]
+        futures += [store.submit(task), store.finish(key, "correct", report)]
         if len(futures) > 20_000:
             for future in futures:
                 future.result()
@@ -184,7 +184,7 @@ def _started(port: int, folder: Path) -> subprocess.Popen[bytes]:
     limit = time.monotonic() + 60
     while time.monotonic() < limit:
         try:
-            Caller(port).ask("GET", "/v1/health")
+            Caller(port).request("GET", "/v1/health")
             return process
         except OSError:
             time.sleep(0.1)
@@ -205,7 +205,7 @@ def run(only: str = "") -> list[Bar]:  # noqa: ARG001 - one table
             pages, caller = [], Caller(port)
             for after in range(0, STORED, STORED // 20):
                 start = time.monotonic()
-                caller.ask("GET", f"/v1/tasks?limit=100&after={after}")
+                caller.request("GET", f"/v1/tasks?limit=100&after={after}")
                 pages.append(time.monotonic() - start)
         finally:
             process.kill()

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, started by `ray start`, for tests that kill."""
+"""A Ray cluster of several nodes on this machine, for bars and tests that kill its processes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ HEAD = ["--head", "--include-dashboard=false"]
 
 
 class Nodes:
-    """The nodes, the head first. Lifetime: while it is entered.
+    """The nodes of a cluster, the head first. Lifetime: the `with` block.
 
-    The head has no CPU to lease, so that each device is on a node that can be killed.
+    The head offers no CPU, so each device is on a node that a test may kill.
     """
 
     def __init__(self, home: Path, count: int = 2) -> None:
@@ -37,30 +37,30 @@ class Nodes:
             port = int(sock.getsockname()[1])
         address = own_address()
         self.address = f"{address}:{port}"
-        # Sockets are below it, and their paths may be no longer than 107 bytes.
+        # Ray's sockets are in this folder, and the path of a socket has at most 107 bytes.
         self._folder = tempfile.TemporaryDirectory(prefix="rn", ignore_cleanup_errors=True)
         self.place = self._folder.name
-        """Where Ray keeps its sockets and logs."""
+        """The folder of Ray's sockets and logs."""
         self.variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        """What whoever connects needs too, before it imports Ray."""
+        """Environment variables that a process needs before it imports Ray, to connect."""
         self._environment = {**os.environ, **self.variables, "TILEWRIGHT_HOME": str(home)}
         self.folder = home
         home.mkdir(parents=True, exist_ok=True)
-        words = [*HEAD, f"--port={port}", "--num-cpus=0", f"--temp-dir={self._folder.name}"]
-        self.head = self._start([*words, f"--node-ip-address={address}"])
+        args = [*HEAD, f"--port={port}", "--num-cpus=0", f"--temp-dir={self._folder.name}"]
+        self.head = self._start([*args, f"--node-ip-address={address}"])
         self._until_up(port, address)
         self.nodes = [self.add() for _ in range(count)]
         self.gone: list[subprocess.Popen[bytes]] = []
-        """Those that were killed."""
+        """Killed nodes."""
 
     def add(self) -> subprocess.Popen[bytes]:
-        """Start one more node, as its administrator would."""
+        """Start one more node with `ray start`."""
         return self._start([f"--address={self.address}", f"--num-cpus={MIN_CORES_PER_DEVICE}"])
 
-    def _start(self, words: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, args: list[str]) -> subprocess.Popen[bytes]:
         with open(self.folder / "ray.txt", "ab") as log:
             return subprocess.Popen(
-                [*CLI, *LEAN, *words],
+                [*CLI, *LEAN, *args],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -80,13 +80,13 @@ class Nodes:
         raise RuntimeError(f"ray did not start: {(self.folder / 'ray.txt').read_text()[-2000:]}")
 
     def kill(self, node: subprocess.Popen[bytes]) -> None:
-        """Kill a node's raylet, and with it whatever it leased: as if the machine were gone."""
+        """Kill a node's raylet and with it all of its workers, like a failed machine."""
         for pid in descendants(node.pid):
             if b"raylet/raylet" in command_of(pid).split(b"\0")[0]:
                 os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Kill everything that was started here."""
+        """Kill all processes of the cluster."""
         for node in [*self.nodes, *self.gone, self.head]:
             for pid in [*descendants(node.pid), node.pid]:
                 with contextlib.suppress(ProcessLookupError):
@@ -104,12 +104,12 @@ class Nodes:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Kill everything."""
+        """Kill all processes of the cluster."""
         self.stop()
 
 
 def own_address() -> str:
-    """Return the address by which this machine leaves, as Ray finds it; nothing is sent."""
+    """Return the address of this machine's default route, as Ray finds it, without sending data."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(("8.8.8.8", 53))

@@ -1,1 +1,1 @@
-"""Training data and training on a CPU."""
+"""Bars of training data, and of training on a CPU."""

@@ -1,7 +1,7 @@
-"""Bars of training on a CPU: a tiny model learns, and estimators are unbiased and fast.
+"""Bars: training on a CPU. A tiny model learns, and estimators are unbiased and fast.
 
-The toy is SynthKernel-1 with the reward 1 + min(s, 20) / 10: the best program is known. Times are
-of this machine as it is now, with the load of other processes.
+The task is SynthKernel-1 with the reward 1 + min(s, 20) / 10, whose best program is known. Times
+include the load of other processes on this machine.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ MAX_S = 300.0
 MAX_ESTIMATOR_S = 0.3
 """Most seconds of the estimator over 768 rows of 8,192 tokens."""
 MAX_DIFFERENCE = 1e-4
-"""Between the log-probabilities of sampler and trainer in fp32."""
+"""Largest difference of log-probabilities between sampler and trainer, in fp32."""
 T_FOUR = 2.776
 """Student's t quantile (95 %, 4 d.f.) for the five differences of paired seeds."""
 ARMS = torch.tensor([0.0, 1.0, 2.5], dtype=torch.float64)
 """Rewards of the three arms of the enumeration."""
-CHANCES = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+PROBABILITIES = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
 Advantage = Callable[[Masked, Tensor], Masked]
 
 
 def trloo(returns: Masked, group: Tensor) -> Masked:
-    """Return advantages of equation 5; who is alone gets none."""
+    """Return advantages of equation 5; a single rollout gets none."""
     return leave_one_out(returns, group, singleton_advantage="none")
 
 
@@ -119,18 +119,18 @@ def _speed() -> list[Bar]:
 
 
 def _score_functions(count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return all draws of `count` arms, (3^N, N), their chances, and grad log pi, (3, 3)."""
-    draws = torch.tensor(list(itertools.product(range(3), repeat=count)))
-    chances = CHANCES[draws].prod(-1)
-    return draws, chances, torch.eye(3, dtype=torch.float64) - CHANCES
+    """Return all samples of `count` arms, (3^N, N), their probabilities, grad log pi (3, 3)."""
+    samples = torch.tensor(list(itertools.product(range(3), repeat=count)))
+    probabilities = PROBABILITIES[samples].prod(-1)
+    return samples, probabilities, torch.eye(3, dtype=torch.float64) - PROBABILITIES
 
 
 def _true_gradient() -> Tensor:
-    return CHANCES * (ARMS - (CHANCES * ARMS).sum())
+    return PROBABILITIES * (ARMS - (PROBABILITIES * ARMS).sum())
 
 
 def _along(found: Tensor) -> tuple[float, float]:
-    """Return the projection on the true gradient, and what is off its direction, both over it."""
+    """Return the projection on the true gradient, and the rest, both relative to its norm."""
     true = _true_gradient()
     along = float(found @ true / (true @ true))
     return along, float((found - along * true).norm() / true.norm())
@@ -139,13 +139,13 @@ def _along(found: Tensor) -> tuple[float, float]:
 def _unbiased() -> list[Bar]:
     bars = []
     for count in (2, 4, 6):
-        draws, chances, scores = _score_functions(count)
-        returns = ARMS[draws]
-        group = torch.arange(len(draws))[:, None].expand_as(draws)
+        samples, probabilities, scores = _score_functions(count)
+        returns = ARMS[samples]
+        group = torch.arange(len(samples))[:, None].expand_as(samples)
         for name, advantage in ESTIMATORS.items():
             found = advantage(Masked(returns, torch.ones_like(returns, dtype=torch.bool)), group)
-            each = (found.values[..., None] * scores[draws]).mean(1)
-            along, off = _along((chances[:, None] * each).sum(0))
+            each = (found.values[..., None] * scores[samples]).mean(1)
+            along, off = _along((probabilities[:, None] * each).sum(0))
             wanted = 1.0 if name == "trloo" else 1.0 - 1.0 / count
             held = abs(along - wanted) < 1e-9 and off < 1e-9
             text = f"{along:.12f}, off direction {off:.1e}"
@@ -156,27 +156,27 @@ def _unbiased() -> list[Bar]:
 def _masked_mean(
     advantage: Advantage, count: int, valid: Tensor, kept: Tensor, denominator: str
 ) -> tuple[float, float]:
-    """Return projection and off-direction norm under masks, over all draws and masks.
+    """Return projection and off-direction norm under masks, over all samples and masks.
 
     Args:
         advantage: from returns to advantages.
         count: rollouts of a group.
-        valid: chance of each arm that its return is known; who is not leaves the baseline too.
-        kept: chance of each arm to stay in the loss; who does not stays in the baseline.
+        valid: probability of each arm that its return is known; others leave the baseline too.
+        kept: probability of each arm to stay in the loss; others stay in the baseline.
         denominator: `kept` or `planned`.
     """
-    draws, chances, scores = _score_functions(count)
+    samples, probabilities, scores = _score_functions(count)
     total = torch.zeros(3, dtype=torch.float64)
     states = list(itertools.product((0, 1, 2), repeat=count))
     for state in states:
-        what = torch.tensor(state)
+        status = torch.tensor(state)
         # 0: not known; 1: known and dropped; 2: known and kept.
         odds = torch.stack([1 - valid, valid * (1 - kept), valid * kept])
-        weight = chances * odds[what, draws].prod(-1)
-        known = (what > 0).expand_as(draws)
-        group = torch.arange(len(draws))[:, None].expand_as(draws)
-        found = advantage(Masked(ARMS[draws], known), group)
-        learned = found.known & (what == 2)
+        weight = probabilities * odds[status, samples].prod(-1)
+        known = (status > 0).expand_as(samples)
+        group = torch.arange(len(samples))[:, None].expand_as(samples)
+        found = advantage(Masked(ARMS[samples], known), group)
+        learned = found.known & (status == 2)
         ones = torch.ones(count, dtype=torch.int64)
         left = learned[0].long()
         if not bool(left.any()):
@@ -188,13 +188,13 @@ def _masked_mean(
             scale=1.0,
             planned=count if denominator == "planned" else None,
         )
-        each = (found.values * rows)[..., None] * scores[draws]
+        each = (found.values * rows)[..., None] * scores[samples]
         total += (weight[:, None] * each.sum(1)).sum(0)
     return _along(total)
 
 
 def _masks() -> list[Bar]:
-    """Print what masks do to the mean of each estimator; nothing is promised but the first."""
+    """Return the mean of each estimator under masks; only independent masks are a promise."""
     even, uneven = torch.full((3,), 0.7, dtype=torch.float64), torch.tensor([0.9, 0.7, 0.4])
     ones = torch.ones(3, dtype=torch.float64)
     cases = {
@@ -210,7 +210,7 @@ def _masks() -> list[Bar]:
                 seen = [_masked_mean(advantage, n, valid, kept, denominator) for n in (2, 4)]
                 text = "; ".join(f"{along:.3f} off {off:.3f}" for along, off in seen)
                 label = f"train: {name}, {case}, over {denominator}, N = 2 and 4"
-                # Chances that depend on no reward scale the gradient, and turn it nowhere.
+                # Probabilities that depend on no reward only scale the gradient.
                 free = case.startswith("random") and denominator == "planned"
                 held = not free or all(off < 1e-9 for _, off in seen)
                 wanted = "no other direction" if free else "printed"
@@ -239,7 +239,7 @@ def _figures(folder: Path) -> list[dict[str, Any]]:
 
 
 def _silent(*_: object) -> None:
-    """Say nothing."""
+    """Ignore progress."""
 
 
 def _learns() -> list[Bar]:
@@ -352,15 +352,15 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
     )
     world = SynthWorld()
     prompt = sampler.encode(world.prompt(world.problems("synth")[0], ()))
-    drawn = sampler.sample(
+    sampled = sampler.sample(
         [prompt] * rollouts, "frozen", SamplingSection(context_tokens=128, reply_tokens=32)
     )
     section = RewardSection(speed=0.1, max_speedup=20, coverage=0)
-    verdicts = [[judge(sampler.decode(item.reply)) for item in drawn]]
+    verdicts = [[judge(sampler.decode(item.reply)) for item in sampled]]
     rewards = zero_filled(rewards_of(verdicts, section))[0].tolist()
     weights = list(model.model.layers[-1].mlp.parameters())
     found = []
-    for item in drawn:
+    for item in sampled:
         ids = torch.tensor([item.prompt + item.reply])
         logits = model(input_ids=ids).logits[0, len(item.prompt) - 1 : -1].log_softmax(-1)
         score = logits.gather(-1, torch.tensor(item.reply)[:, None]).sum()

@@ -1,7 +1,8 @@
-"""Bars of data: many turns go into a run and out of it as rows, in constant memory.
+"""Bars: imports and exports of many turns take constant memory.
 
-Each verb runs in a process of its own, on a tenth of the rows and on all of them. The bar compares
-the peak memory. `python -m benchmarks.training.data_rows VERB FROM TO` is one such process.
+Each operation runs in a process of its own, on a tenth of the rows and on all of them. The bar
+compares the peak memory. `python -m benchmarks.training.data_rows OPERATION FROM TO` is one such
+process.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ TURNS, IN_ROW = 100_000, 5
 MAX_GROWTH_MIB = 96.0
 """Growth of the peak memory from a tenth of the rows to all of them, in MiB."""
 MAX_S = {"import": 120.0, "sft": 120.0, "turns": 180.0}
-"""For all turns, in seconds, on two cores that other processes use too."""
+"""Most seconds for all turns, on two cores that other processes use too."""
 MAX_DUPLICATE_CHECK_MS = 20.0
-"""For a turn, in milliseconds: its program is parsed, rewritten and sketched."""
+"""Most milliseconds per turn, to parse, normalise and fingerprint its program."""
 REFERENCE = """import torch
 
 
@@ -45,22 +46,23 @@ def get_init_inputs():
 """
 
 
-def _program(draw: random.Random) -> str:
-    """Return a kernel of about 60 lines that hardly resembles another."""
+def _program(sample: random.Random) -> str:
+    """Return a kernel of about 60 lines that differs from all others."""
     lines = [
-        f"    v{n} = tl.load(x{draw.randrange(9)} + {draw.randrange(10**6)}) * {draw.random():.6f}"
+        f"    v{n} = tl.load(x{sample.randrange(9)} + {sample.randrange(10**6)})"
+        f" * {sample.random():.6f}"
         for n in range(60)
     ]
     return "```python\nclass ModelNew:\n  def forward(self, x0):\n" + "\n".join(lines) + "\n```"
 
 
 def _rows(count: int) -> Iterator[dict[str, Any]]:
-    draw = random.Random(3)
+    sample = random.Random(3)
     for number in range(count):
         messages = []
         for turn in range(IN_ROW):
             messages.append({"role": "user", "content": f"Feedback {turn}. " * 40})
-            messages.append({"role": "assistant", "content": _program(draw)})
+            messages.append({"role": "assistant", "content": _program(sample)})
         yield {
             "messages": messages,
             "uuid": number,
@@ -74,32 +76,32 @@ def _refuse(what: str) -> None:
     raise AssertionError(f"left out: {what}")
 
 
-def _one(verb: str, source: Path, target: Path) -> None:
-    """Be one of the measured processes."""
+def _one(operation: str, source: Path, target: Path) -> None:
+    """Run one operation and print its seconds and peak memory."""
     start = time.monotonic()
-    if verb == "import":
+    if operation == "import":
         target.mkdir()
         import_rows(read_rows(source, _refuse), target, source.name, "drkernel-coldstart", _refuse)
-    elif verb == "near":
+    elif operation == "near":
         export(Plan((str(source),), target, format="sft", dedupe="near"), _refuse)
     else:
-        export(Plan((str(source),), target, format=verb), _refuse)  # type: ignore[arg-type]
+        export(Plan((str(source),), target, format=operation), _refuse)  # type: ignore[arg-type]
     print(json.dumps({"seconds": time.monotonic() - start, "mib": _peak_mib()}))
 
 
 def _peak_mib() -> float:
-    """Return the most memory that this program held; `ru_maxrss` would count its parent's too."""
+    """Return the peak memory of this program; `ru_maxrss` would include that of its parent."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1]) / 1024
 
 
-def _measured(verb: str, source: Path, target: Path) -> dict[str, float]:
+def _measured(operation: str, source: Path, target: Path) -> dict[str, float]:
     command = [
         sys.executable,
         "-m",
         "benchmarks.training.data_rows",
-        verb,
+        operation,
         str(source),
         str(target),
     ]
@@ -109,7 +111,7 @@ def _measured(verb: str, source: Path, target: Path) -> dict[str, float]:
 
 
 def run(only: str = "") -> list[Bar]:
-    """Return the bars; `only` chooses among import, sft, turns, near."""
+    """Return the bars of `only`: import, sft, turns or near; all of them if it is empty."""
     bars: list[Bar] = []
     with tempfile.TemporaryDirectory() as name:
         place, seen = Path(name), dict[str, list[dict[str, float]]]()
@@ -119,28 +121,32 @@ def run(only: str = "") -> list[Bar]:
                 for row in _rows(TURNS // IN_ROW // share):
                     writer.write(row)
             run_folder = place / f"run{share}"
-            for verb in (*MAX_S, "near"):
-                if (only not in ("", verb) and verb != "import") or (verb == "near" and share == 1):
+            for operation in (*MAX_S, "near"):
+                if (only not in ("", operation) and operation != "import") or (
+                    operation == "near" and share == 1
+                ):
                     continue
-                source = given if verb == "import" else run_folder
-                target = run_folder if verb == "import" else place / f"{verb}{share}.jsonl"
-                seen.setdefault(verb, []).append(_measured(verb, source, target))
-                print(f"{verb}, {TURNS // share} turns: {seen[verb][-1]}", flush=True)
-                if verb != "import":
+                source = given if operation == "import" else run_folder
+                target = (
+                    run_folder if operation == "import" else place / f"{operation}{share}.jsonl"
+                )
+                seen.setdefault(operation, []).append(_measured(operation, source, target))
+                print(f"{operation}, {TURNS // share} turns: {seen[operation][-1]}", flush=True)
+                if operation != "import":
                     target.unlink()
         for near in seen.pop("near", ()):
             each = near["seconds"] / (TURNS // 10) * 1e3
             text = f"{each:.1f} ms, {near['mib']:.0f} MiB"
             wanted = f"< {MAX_DUPLICATE_CHECK_MS:g} ms each"
             bars.append(
-                Bar("data: near repetitions", wanted, text, each < MAX_DUPLICATE_CHECK_MS, near)
+                Bar("data: near-duplicates", wanted, text, each < MAX_DUPLICATE_CHECK_MS, near)
             )
-        for verb, (small, whole) in seen.items():
+        for operation, (small, whole) in seen.items():
             growth = whole["mib"] - small["mib"]
             text = f"{whole['seconds']:.0f} s, {whole['mib']:.0f} MiB, {growth:+.0f} MiB"
-            held = whole["seconds"] < MAX_S[verb] and growth < MAX_GROWTH_MIB
-            wanted = f"< {MAX_S[verb]:.0f} s, < {MAX_GROWTH_MIB:.0f} MiB more than for a tenth"
-            bars.append(Bar(f"data: {verb}, {TURNS} turns", wanted, text, held, whole))
+            held = whole["seconds"] < MAX_S[operation] and growth < MAX_GROWTH_MIB
+            wanted = f"< {MAX_S[operation]:.0f} s, < {MAX_GROWTH_MIB:.0f} MiB more than for a tenth"
+            bars.append(Bar(f"data: {operation}, {TURNS} turns", wanted, text, held, whole))
     return bars
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.attacks.planted_bugs import judge, supervisor, timing
 from benchmarks.attacks.planted_bugs.bug import Bug
-from benchmarks.bars import ROOT, Bar
+from benchmarks.bars import ROOT, Bar, finish
 
 BUGS = (*judge.BUGS, *timing.BUGS, *supervisor.BUGS)
 MAX_TEST_S = 60
@@ -42,16 +42,16 @@ _BROKEN = re.compile(r"^E\s+(NameError|SyntaxError|IndentationError|UnboundLocal
 
 @dataclass(frozen=True)
 class MutationResult:
-    """The result of one bug: the first test that failed, or the trouble that hid the bug."""
+    """The result of one bug: the first test that failed, or the reason that none did."""
 
     bug: Bug
     found: str
-    trouble: str
+    problem: str
     seconds: float
 
 
 def copy_of_source(folder: Path) -> Path:
-    """Copy src/ into `folder`, compiled, with the guard beside it."""
+    """Copy src/ into `folder`, compile it, and write the guard next to it."""
     source = folder / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(source / "tilewright", quiet=2, maxlevels=10)
@@ -120,15 +120,15 @@ def plant(bug: Bug, clean: Path, folder: Path) -> Path:
 def try_bug(bug: Bug, clean: Path) -> MutationResult:
     """Plant one bug, run its tests and print a line."""
     start = time.monotonic()
-    found, trouble = "", stale(bug, clean / "src")
-    if not trouble:
+    found, problem = "", stale(bug, clean / "src")
+    if not problem:
         with tempfile.TemporaryDirectory(prefix="tilewright-planted-bug-") as name:
             code, text = run_tests(plant(bug, clean, Path(name)), bug.tests)
-        found, trouble = verdict_of(code, text)
+        found, problem = verdict_of(code, text)
     seconds = time.monotonic() - start
     mark = "ok  " if found else "MISS"
-    print(f"{mark} {bug.name:52} {seconds:5.1f} s  {found or trouble}", flush=True)
-    return MutationResult(bug, found, trouble, seconds)
+    print(f"{mark} {bug.name:52} {seconds:5.1f} s  {found or problem}", flush=True)
+    return MutationResult(bug, found, problem, seconds)
 
 
 def verdict_of(code: int, text: str) -> tuple[str, str]:
@@ -167,7 +167,4 @@ def run(only: str = "", *, jobs: int = 0) -> list[Bar]:
 
 
 if __name__ == "__main__":
-    held = run(sys.argv[1] if len(sys.argv) > 1 else "")
-    for bar in held:
-        print(bar.row())
-    sys.exit(0 if all(bar.held for bar in held) else 1)
+    sys.exit(finish(run(sys.argv[1] if len(sys.argv) > 1 else "")))
