@@ -11,12 +11,12 @@ from dataclasses import dataclass
 UNIT = "tests/unit/"
 PIPELINE = UNIT + "evaluator/pipeline/test_verdicts.py"
 RULES = UNIT + "evaluator/test_supervisor_rules.py"
-SIDES = UNIT + "evaluator/runners/test_cpu_runner.py"
+RUNNER = UNIT + "evaluator/runners/test_cpu_runner.py"
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One planted bug: what is replaced by what, and which tests must then fail."""
+    """One planted bug: the old text, the new text, and the tests that must then fail."""
 
     name: str
     file: str
@@ -30,8 +30,8 @@ class Bug:
 def planted(
     file: str, tests: str, *bugs: tuple[str, str, str] | tuple[str, str, str, str]
 ) -> tuple[Bug, ...]:
-    """Return bugs of one file that `tests` find: (name, old, new), or (name, old, new, test).
+    """Return bugs of one file that `tests` find: (name, old, new) or (name, old, new, test).
 
-    A test is named where its file holds whole evaluations, which take their time.
+    A bug names its test if the file also has slow tests with whole evaluations.
     """
     return tuple(Bug(bug[0], file, bug[1], bug[2], ("::".join([tests, *bug[3:]]),)) for bug in bugs)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, SIDES, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, RUNNER, UNIT, planted
 
 COMPARISON = planted(
     "evaluator/judge/comparison.py",
     UNIT + "evaluator/judge/test_comparison.py",
-    ("every value is right", "if worst <= 1.0:", "if worst <= float('inf'):"),
-    ("many may be wrong", "wrong <= FEW * count", "wrong <= count"),
-    ("a few may be anything", "each.beside <= 1.0 for each", "each.beside >= 0.0 for each"),
+    ("every value counts as correct", "if worst <= 1.0:", "if worst <= float('inf'):"),
+    ("many elements may exceed the tolerance", "wrong <= FEW * count", "wrong <= count"),
+    ("outliers have no limit", "each.beside <= 1.0 for each", "each.beside >= 0.0 for each"),
     ("NaN is allowed", "finite = torch.isfinite(got)", "finite = ~torch.isinf(got)"),
     ("the sign of infinity is ignored", "(want == got)", "(want.abs() == got.abs())"),
     ("absolute tolerance", "size = finite.abs()", "size = torch.ones_like(finite)"),
@@ -19,7 +19,7 @@ COMPARISON = planted(
     ("shape is not checked", 'if item["shape"] != shape:', "if shape is None:"),
     ("dtype is not checked", 'if item["dtype"] != dtype:', "if dtype is None:"),
     (
-        "any rounding_sensitivity is allowed",
+        "rounding sensitivity has no limit",
         "expected.rounding_sensitivity.clamp_max(most)",
         "expected.rounding_sensitivity",
     ),
@@ -40,7 +40,7 @@ JUDGE = (
         "evaluator/judge/process.py",
         UNIT + "evaluator/judge/test_process.py",
         (
-            "what a runner says of its outputs is ignored",
+            "descriptions of outputs by a runner are ignored",
             'self._shape_of(sample, fields["outputs"])',
             "None",
         ),
@@ -49,7 +49,7 @@ JUDGE = (
         "evaluator/judge/process.py",
         UNIT + "evaluator/judge/test_timed_calls.py",
         (
-            "a stale expected value when timed",
+            "timed calls are compared with an old expected value",
             'self.snapshots.pop("eager")',
             "[item.value for item in sample.expected]",
         ),
@@ -97,22 +97,22 @@ JUDGE = (
         "evaluator/judge/inputs.py",
         UNIT + "evaluator/judge/test_inputs.py",
         (
-            "overwritten inputs are not noticed",
+            "overwritten inputs are not reported",
             "size = sample.size",
             "return []\n    size = sample.size",
         ),
         (
-            "guard bytes are not looked at",
+            "guard bytes are not checked",
             "if bool((different & ~covered).any()):",
             "if covered is None:",
         ),
         (
-            "two seeds that agree are no chance",
+            "two seeds with equal outputs prove a deterministic reference",
             "if not has_sampled:",
             "if has_sampled or not has_sampled:",
         ),
         (
-            "variations of the variation are never applied",
+            "input variations are never applied",
             "vary(value, variation, generator) if",
             "value.clone() if",
         ),
@@ -140,19 +140,19 @@ JUDGE = (
         "evaluator/pipeline/correctness.py",
         PIPELINE,
         (
-            "hidden sizes are never sample",
+            "hidden sizes are never tested",
             "for case in hidden_cases(session):",
             "for case in hidden_cases(session)[:0]:",
             "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
         ),
         (
-            "only nominal variation are sample",
+            "only nominal inputs are tested",
             "enumerate(_variations(session, case, sizes[case.name])):",
             "enumerate(()):",
             "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
         ),
         (
-            "a wrong output is recorded and forgiven",
+            "a wrong output is recorded but does not count",
             "if answer.wrong:\n",
             "if answer is None:\n",
             "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
@@ -168,7 +168,7 @@ JUDGE = (
         "evaluator/pipeline/correctness.py",
         RULES,
         (
-            "hidden sizes next to published ones are the published ones",
+            "hidden sizes near public ones equal the public ones",
             "choices.choice((-1, 1))",
             "choices.choice((0, 0))",
             "test_hidden_sizes_differ_from_public_ones_and_stay_in_range",
@@ -181,7 +181,7 @@ MEMORY = (
         "evaluator/judge/process.py",
         UNIT + "evaluator/judge/test_hostile_memory.py",
         (
-            "all outputs are read where the first one lies",
+            "all outputs are read at the address of the first",
             "zip(sample.expected, places, strict=True)",
             "zip(sample.expected, places[:1] * len(places), strict=True)",
         ),
@@ -191,19 +191,23 @@ MEMORY = (
             "next(iter(self.runners.values())).memory.read(address, item.value)",
         ),
         (
-            "an output that cannot be read is right",
+            "an unreadable output counts as correct",
             "if output is None:\n                difference = UNREADABLE",
             'if output is None:\n                difference = Mismatch("", "", None)',
         ),
         (
-            "an output that cannot be read when timed is right",
+            "an unreadable output of a timed call counts as correct",
             "if output is None or center is None:\n                difference = UNREADABLE",
             "if output is None or center is None:\n"
             '                difference = Mismatch("", "", None)',
         ),
-        ("the input_copy is never looked at", 'sample.image, fields["look"])', "sample.image, [])"),
         (
-            "the input_copy is looked at in another slot",
+            "the runner's input copy is never checked",
+            'sample.image, fields["look"])',
+            "sample.image, [])",
+        ),
+        (
+            "the input copy of another slot is checked",
             'memory.differs(fields["base"],',
             "memory.differs(0,",
         ),
@@ -212,24 +216,24 @@ MEMORY = (
         "evaluator/judge/memory_reader.py",
         UNIT + "evaluator/judge/test_hostile_memory.py",
         (
-            "outputs are read from the wrong place",
+            "outputs are read from a wrong offset",
             "if _read_into(memory, address, into)",
             "if _read_into(memory, address & ~4095, into)",
         ),
         (
-            "an output that ends early is whole",
+            "a truncated output counts as complete",
             "if count == 0:\n            return False",
             "if count == 0:\n            return True",
         ),
         (
-            "what cannot be read is taken for zeros",
+            "unreadable memory counts as zeros",
             "return value if _read_into(memory, address, into) else None",
             "return value if _read_into(memory, address, into) else value.zero_()",
         ),
-        ("only the first window is looked at", "stop in windows:", "stop in windows[:1]:"),
-        ("every window begins at the first byte", "address + start, there)", "address, there)"),
+        ("only the first window is compared", "stop in windows:", "stop in windows[:1]:"),
+        ("every window starts at the first byte", "address + start, there)", "address, there)"),
         (
-            "what cannot be looked at is unchanged",
+            "unreadable memory counts as unchanged",
             "if not _read_into(memory, address + start, there) or",
             "if _read_into(memory, address + start, there) and",
         ),
@@ -245,7 +249,7 @@ SECRETS = (
             'text = "|".join([root, *(str(name) for name in names)])',
             "text = root",
         ),
-        ("the root is no secret", "secrets.token_hex(16)", '"0" * 32'),
+        ("the root seed is not secret", "secrets.token_hex(16)", '"0" * 32'),
     ),
     *planted(
         "evaluator/pipeline/session.py",
@@ -261,7 +265,7 @@ SECRETS = (
         "evaluator/pipeline/session.py",
         UNIT + "languages/test_stream_use.py",
         (
-            "nobody gets the queues for several streams",
+            "no runner gets the queues for several streams",
             "streams = self.several_streams",
             "streams = False",
         ),
@@ -274,8 +278,8 @@ SECRETS = (
     ),
     *planted(
         "evaluator/runners/messages.py",
-        SIDES,
-        ("an address is believed without bounds", "Field(ge=0, lt=1 << 57)", "Field()"),
+        RUNNER,
+        ("an address outside of the memory is accepted", "Field(ge=0, lt=1 << 57)", "Field()"),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, SIDES, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, RULES, RUNNER, UNIT, planted
 
 VERDICT = (
     *planted(
@@ -14,7 +14,7 @@ VERDICT = (
             "if outcome is None:",
         ),
         (
-            "a speed-up for who is not correct",
+            "an incorrect candidate gets a speed-up",
             "if isinstance(outcome, Correct) and comparisons:",
             "if comparisons:",
         ),
@@ -28,16 +28,16 @@ VERDICT = (
         "records/report.py",
         UNIT + "records/test_validation.py",
         (
-            "a report may give a failure a speed-up",
+            "a report with a failure may have a speed-up",
             "if self.speedup is not None and not isinstance(self.outcome, Correct):",
             "if self.speedup == 0:",
         ),
     ),
     *planted(
         "evaluator/runners/cpu_runner.py",
-        SIDES,
+        RUNNER,
         (
-            "a runner is timed though its other processes live on",
+            "a runner is timed while its other processes still run",
             "if not self.child.forbid_processes():",
             "if self.child.forbid_processes() is None:",
             "test_a_runner_whose_other_processes_live_on_is_not_timed",
@@ -47,7 +47,7 @@ VERDICT = (
         "evaluator/timing/blocks.py",
         UNIT + "evaluator/timing/test_blocks.py",
         (
-            "a runner is timed beside its other processes",
+            "a runner is timed without a check for other processes",
             "        runner.forbid_processes()\n",
             "        runner.release()\n",
             "test_runners_may_start_no_process_from_first_to_last_block_of_a_replicate",
@@ -57,7 +57,7 @@ VERDICT = (
         "runner/launch_counter.py",
         PIPELINE,
         (
-            "the knock-out suppresses nothing",
+            "launch suppression suppresses nothing",
             "None if self.suppress else self.measured(launch, *args, **kwargs)",
             "launch(*args, **kwargs)",
             "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
@@ -73,7 +73,7 @@ VERDICT = (
         "runner/loaders/c_abi.py",
         PIPELINE,
         (
-            "the knock-out of native kernels suppresses nothing",
+            "suppression of native launches suppresses nothing",
             "if not launches.suppress:",
             "if launches:",
             "test_launch_suppression_of_a_native_kernel_changes_its_output",
@@ -83,7 +83,7 @@ VERDICT = (
         "evaluator/pipeline/launch_suppression.py",
         PIPELINE,
         (
-            "right when knocked out is turned round",
+            "the result under launch suppression is inverted",
             "right = not session",
             "right = not not session",
             "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
@@ -93,19 +93,19 @@ VERDICT = (
         "evaluator/pipeline/run.py",
         PIPELINE,
         (
-            "folded weights are not told apart",
+            "constant-folded weights are not recognised",
             'return outcome.model_copy(update={"kind": "weights"})',
             "pass",
             "test_folded_weights_are_named",
         ),
         (
-            "a wrong timed call is no matter",
+            "a wrong timed call does not change the verdict",
             "if observations.times[-1].wrong:",
             "if not observations.times[-1]:",
             "test_a_call_that_is_wrong_only_when_timed_is_incorrect",
         ),
         (
-            "a baseline that fails when timed is the candidate's fault",
+            "a failed baseline call is attributed to the candidate",
             "if ended.runner in names:",
             "if ended is None:",
             "test_a_failing_baseline_leaves_the_candidate_unjudged",
@@ -115,7 +115,7 @@ VERDICT = (
         "evaluator/runners/baselines.py",
         PIPELINE,
         (
-            "a baseline that does not load is the candidate's fault",
+            "a baseline that does not load is attributed to the candidate",
             "raise baseline_failed(session, name, ended) from ended",
             "raise",
             "test_a_failing_baseline_leaves_the_candidate_unjudged",
@@ -128,13 +128,13 @@ HOUSEKEEPING = (
         "evaluator/pipeline/session.py",
         RULES,
         (
-            "a required layer is ignored",
+            "a required isolation layer is ignored",
             "if layer not in active]",
             "if layer is None]",
             "test_a_layer_that_is_off_is_recorded_as_off",
         ),
         (
-            "a layer that is off is recorded as active",
+            "an inactive isolation layer is recorded as active",
             "active=not reason",
             "active=True",
             "test_a_layer_that_is_off_is_recorded_as_off",
@@ -144,7 +144,7 @@ HOUSEKEEPING = (
         "records/file_lock.py",
         PIPELINE,
         (
-            "the lease is not taken",
+            "the device lease is not acquired",
             "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
             "pass",
             "test_the_lease_is_held_while_a_candidate_runs",
@@ -154,7 +154,7 @@ HOUSEKEEPING = (
         "evaluator/processes/host.py",
         UNIT + "evaluator/processes/test_host.py",
         (
-            "who may use several streams gets one that waits",
+            "a candidate with several streams gets one queue",
             "if not extra_paths and not streams:",
             "if not extra_paths:",
         ),
@@ -163,7 +163,7 @@ HOUSEKEEPING = (
         "evaluator/processes/host.py",
         PIPELINE,
         (
-            "a taken lease is not waited for",
+            "the supervisor does not wait for a lease in use",
             "while not try_lock(file):",
             "if not try_lock(file):",
             "test_a_second_evaluation_waits_for_the_lease_and_reports_it",
@@ -191,7 +191,7 @@ HOUSEKEEPING = (
             "test_the_whole_evaluation_has_a_deadline",
         ),
         (
-            "memory is not bounded",
+            "memory has no limit",
             "if used > allowed + LIBRARY_BYTES:",
             "if used < 0:",
             "test_memory_beyond_the_limit_ends_the_candidate",
@@ -201,7 +201,7 @@ HOUSEKEEPING = (
         "evaluator/pipeline/prepare.py",
         RULES,
         (
-            "builds are kept by name",
+            "builds are cached by name",
             "[plan.digest(), candidate.entry",
             "[candidate.files[0].path, candidate.entry",
             "test_builds_are_cached_by_content_and_never_by_name",
@@ -210,9 +210,13 @@ HOUSEKEEPING = (
     *planted(
         "records/report_cache.py",
         UNIT + "records/test_run_folder.py",
-        ("unjudged is remembered", 'if report.verdict == "unjudged":', "if not report.verdict:"),
         (
-            "reports are kept whatever the rules",
+            "unjudged results are cached",
+            'if report.verdict == "unjudged":',
+            "if not report.verdict:",
+        ),
+        (
+            "reports are cached for other rules",
             'update={"seed": None}',
             'update={"seed": None, "rules": None, "protocol": "strict"}',
         ),
@@ -224,7 +228,7 @@ ALONE = (
         "evaluator/processes/spawn_guard.py",
         "tests/processes/test_spawn_guard.py",
         (
-            "the spawn_guard is never closed",
+            "the process-creation guard is never closed",
             "lambda: self.closed",
             "lambda: False",
             "test_a_closed_guard_refuses_new_processes_and_allows_threads",
@@ -234,7 +238,7 @@ ALONE = (
         "runner/sandbox/seccomp.py",
         "tests/processes/test_spawn_guard.py",
         (
-            "a process is taken for a thread",
+            "a new process counts as a thread",
             "_step(_EQUAL, 0, 0, 1)",
             "_step(_EQUAL, 0, 1, 0)",
             "test_a_closed_guard_refuses_new_processes_and_allows_threads",
@@ -244,7 +248,7 @@ ALONE = (
         "evaluator/processes/process_tree.py",
         "tests/processes/test_spawn_guard.py",
         (
-            "other processes of a runner live on",
+            "other processes of a runner survive",
             "_signal(pid, signal.SIGKILL)",
             "_signal(pid, signal.SIGCONT)",
             "test_forbidding_processes_leaves_only_the_payload",
@@ -254,7 +258,7 @@ ALONE = (
         "evaluator/processes/host.py",
         "tests/processes/test_spawn_guard.py",
         (
-            "no runner has a spawn_guard",
+            "no runner has a process-creation guard",
             "if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD",
             "if layer != IsolationLayer.PROCESS_CREATION_GUARD",
             "test_only_timed_runners_have_the_process_creation_guard",
@@ -264,7 +268,7 @@ ALONE = (
         "evaluator/judge/memory_reader.py",
         UNIT + "evaluator/judge/test_hostile_memory.py",
         (
-            "shared memory is taken for private",
+            "shared memory counts as private",
             'if not rights.endswith(b"p") or inode != b"0":',
             "if not rights:",
             "test_a_memory_range_is_private_when_all_of_it_is",
@@ -274,7 +278,7 @@ ALONE = (
         "evaluator/judge/memory_reader.py",
         UNIT + "evaluator/judge/test_timed_calls.py",
         (
-            "a input_copy may be the arena",
+            "the input copy may be the input arena",
             "if windows and not is_private(",
             "if not windows and not is_private(",
             "test_a_changed_arena_is_found_where_it_serves_as_input_copy",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.attacks.planted_bugs.bug import PIPELINE, SIDES, UNIT, planted
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, RUNNER, UNIT, planted
 
 BUGS = (
     *planted(
@@ -14,27 +14,27 @@ BUGS = (
             '_paired(charged_times(times, "candidate"), charged_times(times, baseline))',
         ),
         (
-            "CPU use outside the calls accuses nobody",
+            "CPU time outside the calls gives no finding",
             "bootstrap.quantile(ours, 0.25) - max(usual)",
             "max(usual) - max(usual)",
         ),
         (
-            "a baseline that waits makes others look busy",
+            "a waiting baseline makes the candidate look busy",
             "[value for value in calls if value >= 0]",
             "calls[:]",
         ),
         (
-            "few calls that tell are enough",
+            "few informative calls are enough",
             "len(calls) >= max(least, 1)",
             "len(calls) >= 1",
         ),
         (
-            "pairs of processes are taken for one",
+            "process replicates are treated as one",
             "edges = [*(times.replicate_starts or [0]), len(rows)]",
             "edges = [0, len(rows)]",
         ),
         (
-            "the runners of the published ratio are swapped",
+            "the runners of the official ratio are swapped",
             "means[0] / means[1]",
             "means[1] / means[0]",
         ),
@@ -43,18 +43,18 @@ BUGS = (
         "evaluator/timing/blocks.py",
         UNIT + "evaluator/timing/test_blocks.py",
         (
-            "the stop rule looks at the estimate",
+            "the stop rule depends on the estimate",
             "if max(widths) <= max(",
             "if times.totals[names[-1]][-1] < 0.9 or max(widths) <= max(",
         ),
         (
-            "long calls are timed in one replicate of processes",
+            "long calls are timed in one process replicate",
             "planned_replicates(steady * 1e6, moved, on_gpu=on_gpu)",
             "1",
         ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
         (
-            "both calls of a replicate get other variation",
+            "both calls of a pair get different inputs",
             "None if place and clock.pairs else",
             "None if False else",
         ),
@@ -63,13 +63,13 @@ BUGS = (
             "sample.output_bytes <= clock.check_all_bytes",
             "sample.output_bytes <= 0",
         ),
-        ("other dtypes are allowed when timed", "if said != turn.sample.outputs:", "if not said:"),
+        ("timed calls may return other dtypes", "if said != turn.sample.outputs:", "if not said:"),
     ),
     *planted(
         "evaluator/timing/blocks.py",
         UNIT + "evaluator/timing/test_gpu_replicates.py",
         (
-            "a process with a past is timed for short calls",
+            "short calls are timed in a process with prior work",
             "(pairs > 1 and runner.judged",
             "(pairs > 9 and runner.judged",
         ),
@@ -78,22 +78,22 @@ BUGS = (
         "evaluator/timing/case_timings.py",
         UNIT + "evaluator/timing/test_gpu_replicates.py",
         (
-            "no difference on a device is looked at again",
+            "no difference on a GPU is measured again",
             "return made < min(most, MAX_REPLICATES) and may_be_noise(",
             "return False and may_be_noise(",
         ),
         (
-            "what says that runners differ is believed as soon as what says nothing",
+            "a claimed difference needs no more replicates than none",
             "(EXTRA_REPLICATES_FACTOR if claimed else 1) * more",
             "more",
         ),
         (
-            "a baseline's noise is averaged over pairs that share it",
+            "noise of a shared baseline is averaged over replicates",
             "apart = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))",
             "apart = len(ratios)",
         ),
         (
-            "a short candidate has as little noise as its baseline",
+            "a short candidate has the noise of its longer baseline",
             "return calibration.sigma(theirs, times.moved_bytes, ours)",
             "return calibration.sigma(theirs, times.moved_bytes)",
         ),
@@ -102,7 +102,7 @@ BUGS = (
         "scoring/process_replicates.py",
         UNIT + "evaluator/timing/test_gpu_replicates.py",
         (
-            "what is known of processes is forgotten where pairs agree",
+            "the calibration is ignored if replicates agree",
             "known += between_process_sigma**2",
             "known += 0.0",
         ),
@@ -116,17 +116,17 @@ BUGS = (
             "(before - before)",
         ),
         (
-            "outputs are read where another runner said",
+            "outputs are read at addresses from the other runner",
             "session.runners[turn.name].output_addresses(",
             'session.runners["candidate"].output_addresses(',
         ),
         (
-            "the same windows are looked at every time",
+            "the same windows are compared each time",
             'choices("windows", times.case, len(times.totals["candidate"]))',
             'choices("windows")',
         ),
         (
-            "inputs of timed calls are looked at in the baseline",
+            "inputs of timed calls are checked in the baseline",
             'if turn.name != "candidate" or',
             'if turn.name == "candidate" or',
         ),
@@ -134,31 +134,35 @@ BUGS = (
     *planted(
         "evaluator/timing/case_timings.py",
         UNIT + "evaluator/timing/test_blocks.py",
-        ("a wrong timed call is not kept", 'if answer["wrong"]:', "if answer is None:"),
-        ("an input overwritten when timed is not kept", "self.mutated += [", "_ = ["),
+        ("a wrong timed call is not recorded", 'if answer["wrong"]:', "if answer is None:"),
+        ("an overwritten input of a timed call is not recorded", "self.mutated += [", "_ = ["),
         (
-            "work beside a call is not charged",
+            "untimed work is not charged",
             "total + max(outside - limit, 0.0)",
             "total",
         ),
         (
-            "what everybody does beside a call is charged",
+            "untimed work of every implementation is charged",
             "max(outside - limit, 0.0)",
             "max(outside, 0.0)",
         ),
         (
-            "the candidate's own work beside a call is usual",
+            "the candidate's untimed work counts as normal",
             'times.outside.items() if name != "candidate"]',
             'times.outside.items() if name == "candidate"]',
         ),
-        ("the busiest baseline is usual", "return min(medians", "return max(medians"),
+        (
+            "the untimed work of the busiest baseline counts as normal",
+            "return min(medians",
+            "return max(medians",
+        ),
         (
             "the slack of short calls is dropped",
             "if is_short(times, baseline):",
             "if times is None:",
         ),
         (
-            "what the harness does hides nothing",
+            "overhead of the evaluator hides no work",
             "HIDDEN_FLOOR_S + HIDDEN_SHARE * _usual_outside(times)",
             "HIDDEN_FLOOR_S",
         ),
@@ -177,7 +181,7 @@ BUGS = (
         "evaluator/pipeline/launch_suppression.py",
         PIPELINE,
         (
-            "who is right in a process knocked out late is not asked again",
+            "a launch suppression in a used process is not repeated",
             "if found is None or found.right:",
             "if found is None:",
             "test_a_runner_that_is_costly_to_start_is_suppressed_itself_before_it_ends",
@@ -187,17 +191,17 @@ BUGS = (
         "scoring/intervals.py",
         UNIT + "scoring/test_intervals.py",
         (
-            "a noisy interval claims as much as a narrow one",
+            "a wide interval claims as much as a narrow one",
             "stretch = STRETCH if is_noisy(interval) else 1.0",
             "stretch = 1.0",
         ),
         (
-            "the interval lacks what differs between processes",
+            "the interval lacks process-to-process variation",
             "between = _normal_half_width(level) * between_process_sigma",
             "between = 0.0",
         ),
         (
-            "faster by the estimate",
+            "the estimate alone decides faster",
             "if middle > stretch * (middle - math.log(interval.low)):",
             "if middle > 0:",
         ),
@@ -206,16 +210,16 @@ BUGS = (
         "scoring/process_replicates.py",
         UNIT + "scoring/test_process_replicates.py",
         (
-            "pairs that disagree are outvoted by what was known",
+            "the calibration outweighs replicates that disagree",
             "if seen <= BELIED * known",
             "if seen >= 0.0",
         ),
     ),
     *planted(
         "evaluator/runners/cpu_runner.py",
-        SIDES,
+        RUNNER,
         (
-            "nobody is stopped before memory is read",
+            "no runner is stopped before its memory is read",
             "        self._stop()\n        stopped, then",
             "        stopped, then",
             "test_a_runner_is_frozen_while_its_outputs_are_read",
@@ -227,43 +231,43 @@ BUGS = (
             "test_a_runner_is_frozen_while_its_outputs_are_read",
         ),
         (
-            "work between two calls is nobody's",
+            "work between two calls is not charged",
             "= self.child.tree, self._cpu_before, self._threads == 1",
             "= self.child.tree, self.child.tree.cpu_s(), self._threads == 1",
             "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
         ),
         (
-            "what other threads do before a call is nobody's",
+            "work of other threads before a call is not charged",
             "outside = armed - before + early + ",
             "outside = armed - before + ",
             "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
         ),
         (
-            "a call itself is work beside it",
+            "the call itself counts as untimed work",
             "self._cpu_before - (done - start) - before",
             "self._cpu_before - before",
             "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
         ),
         (
-            "what a runner does while it is stopped is nobody's",
+            "work of a stopped runner is not charged",
             "self._cpu_before = tree.cpu_s()\n        tree.resume()",
             "self._cpu_before = then\n        tree.resume()",
             "test_cpu_time_used_while_stopped_is_charged",
         ),
         (
-            "a runner that was woken goes on",
+            "a runner that another process resumed continues",
             "if not tree.stands():",
             "if tree.stands() is None:",
             "test_a_runner_that_runs_while_stopped_is_ended",
         ),
         (
-            "a runner that does not stop is read",
+            "memory of a runner that does not stop is read",
             "if not self.child.tree.freeze():",
             "if self.child.tree.freeze() is None:",
             "test_a_runner_that_does_not_stop_is_ended",
         ),
         (
-            "a runner may say later that its input_copy lies elsewhere",
+            "a runner may change the address of its input copy",
             "if first:\n",
             "if fds:\n",
             "test_the_first_report_of_input_copy_and_memory_is_final",
@@ -271,9 +275,9 @@ BUGS = (
     ),
     *planted(
         "runner/host_memory.py",
-        SIDES,
+        RUNNER,
         (
-            "only the last output's address is said at the stamp",
+            "the runner reports only the last address when it completes",
             "page[OUTPUTS + place] = address",
             "page[OUTPUTS] = address",
             "test_output_addresses_are_reported_with_the_completion_timestamp",
@@ -283,7 +287,7 @@ BUGS = (
         "evaluator/timing/gpu_clock.py",
         UNIT + "evaluator/timing/test_gpu_clock.py",
         (
-            "a candidate says whether launches are in a baseline's times",
+            "the candidate decides whether times include launches",
             "session.runners[names[0]]",
             "session.runners[names[-1]]",
         ),
@@ -292,7 +296,7 @@ BUGS = (
         "runner/calls.py",
         PIPELINE,
         (
-            "outputs that are views are read as if they were dense",
+            "strided outputs are read as dense ones",
             "return _contiguous(_detach(leaf))",
             "return _detach(leaf)",
             "test_an_output_that_is_a_view_is_judged_by_its_values",
@@ -302,12 +306,12 @@ BUGS = (
         "evaluator/processes/process_tree.py",
         "tests/processes/test_process_control.py",
         (
-            "only the first process of a tree is stopped",
+            "only the first process of a runner is stopped",
             "for pid in self.pids[1:]:",
             "for pid in self.pids[:0]:",
         ),
         (
-            "nobody waits until a runner stands",
+            "the supervisor does not wait until a runner has stopped",
             "while not self.stands():",
             "while False:",
         ),
