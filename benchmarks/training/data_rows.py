@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.bars import Bar
 from tilewright.loop.table_input import RowWriter, read_rows
-from tilewright.rl.data.exports import FORMATS, Plan, export
+from tilewright.rl.data.exports import FORMATS, ExportPlan, export
 from tilewright.rl.data.imports import import_rows
 
 TURNS, IN_ROW = 100_000, 5
@@ -83,9 +83,9 @@ def _one(operation: str, source: Path, target: Path) -> None:
         target.mkdir()
         import_rows(read_rows(source, _refuse), target, source.name, "drkernel-coldstart", _refuse)
     elif operation == "near":
-        export(Plan((str(source),), target, format="sft", dedupe="near"), _refuse)
+        export(ExportPlan((str(source),), target, format="sft", dedupe="near"), _refuse)
     else:
-        export(Plan((str(source),), target, format=operation), _refuse)  # type: ignore[arg-type]
+        export(ExportPlan((str(source),), target, format=operation), _refuse)  # type: ignore[arg-type]
     print(json.dumps({"seconds": time.monotonic() - start, "mib": _peak_mib()}))
 
 

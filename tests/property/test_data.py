@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tilewright.loop.table_input import RowWriter, read_rows
 from tilewright.rl.data import drkernel
-from tilewright.rl.data.exports import FORMATS, Plan, export
+from tilewright.rl.data.exports import FORMATS, ExportPlan, export
 from tilewright.rl.data.imports import import_rows
-from tilewright.rl.data.programs import SAME, Seen, canonical, similarity, sketch
+from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms, canonical, similarity, sketch
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 WORDS = TEXT.filter(bool)
@@ -109,7 +109,7 @@ def test_drkernel_rows_survive_import_and_export(kind, suffix, data):
         write(given_, kind, rows)
         assert read(given_) == rows
         import_rows(read_rows(given_, pytest.fail), run, "a", kind, pytest.fail)
-        export(Plan(sources=(str(run),), target=made, format=kind), pytest.fail)
+        export(ExportPlan(sources=(str(run),), target=made, format=kind), pytest.fail)
         # Rows of one problem stand together where problems are told apart by their number.
         assert sorted(map(plain, read(made))) == sorted(map(plain, rows))
 
@@ -150,7 +150,7 @@ def test_an_unusual_row_is_left_out_or_survives(kind, data):
         run, made = Path(place) / "run", Path(place) / "b.jsonl"
         run.mkdir()
         done = import_rows([("a:1", row)], run, "a", kind, left_out.append)
-        export(Plan(sources=(str(run),), target=made, format=kind), left_out.append)
+        export(ExportPlan(sources=(str(run),), target=made, format=kind), left_out.append)
         assert len(left_out) == 1 - done.rows
         assert len(read(made)) == done.rows
 
@@ -165,7 +165,7 @@ PROGRAM = st.lists(st.sampled_from(["x = f(y)", "y += 2", "z = x @ y", "g(z)"]),
 @example(text="x = 1 \x1f\n\n")
 def test_canonical_text_is_a_fixed_point_and_has_no_comments(text):
     assert canonical(canonical(text)) == canonical(text)
-    seen = Seen(SAME)
+    seen = SeenPrograms(MIN_SIMILARITY)
     assert seen.is_new("p", text)
     assert not seen.is_new("p", text)
 

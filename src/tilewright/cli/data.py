@@ -22,9 +22,9 @@ from tilewright.rl.data import drkernel
 from tilewright.rl.data.exports import (
     FORMATS,
     OF_TURNS,
-    Choice,
     Exported,
-    Plan,
+    ExportPlan,
+    Selection,
     by_kind,
     export,
     held_out_path,
@@ -86,14 +86,14 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     turns; for them a SOURCE may also be an address of problems.
     """
     settings = load_settings(given)
-    choice = Choice(
+    choice = Selection(
         given["verdicts"], given["least"], given["include_labels"], given["exclude_labels"]
     )
-    if choice != Choice() and given["kind"] not in OF_TURNS:
+    if choice != Selection() and given["kind"] not in OF_TURNS:
         raise ConfigError(
             f"--format {given['kind']} holds problems and no turns, so turns cannot be selected"
         )
-    plan = Plan(
+    plan = ExportPlan(
         sources=sources,
         target=Path(given["target"]),
         format=given["kind"],
@@ -115,7 +115,7 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     return 0
 
 
-def _summarise(plan: Plan, done: Exported) -> None:
+def _summarise(plan: ExportPlan, done: Exported) -> None:
     said = {
         "not chosen": done.not_chosen,
         "repeated": done.repeated,
@@ -137,7 +137,7 @@ def _summarise(plan: Plan, done: Exported) -> None:
         )
 
 
-def _document(plan: Plan, done: Exported) -> dict[str, Any]:
+def _document(plan: ExportPlan, done: Exported) -> dict[str, Any]:
     counts = {key: value for key, value in done.__dict__.items() if key != "matches"}
     rows = counts.pop("rows")
     held = counts.pop("held_out")

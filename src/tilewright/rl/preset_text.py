@@ -1,34 +1,96 @@
-"""A preset in words and formulas, made of its settings, so that the two cannot differ. No torch."""
+"""A preset in words and formulas, made from its settings, so that the two agree. No torch.
+
+Equations are those of Dr. Kernel (arXiv 2602.05885), in the order of their application.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.rl.paper_vs_code import DISAGREEMENTS, ruling
-from tilewright.rl.presets import (
-    AdvantageSection,
-    EvaluationSection,
-    FilterSection,
-    LossSection,
-    MismatchSection,
-    OptimizerSection,
-    Preset,
-    ProfilingSection,
-    ReturnSection,
-    RewardSection,
-    SamplingSection,
-    SftSection,
-    singleton_of,
-)
+from tilewright.rl.presets import Preset, singleton_of
 
 __all__ = ["explain"]
 
+_PAGE = """\
+preset {p.name}
+
+reward
+  R = C ({r.correct:g} + {r.speed:g} min(s, {r.max_speedup:g}) + {r.coverage:g} PR)   (eq. 1, 7, 8)
+  C: correct and no decoy; s: {speed}; PR: coverage; a term without a number is 0
+
+return
+  G_t = sum over k >= t of gamma^(k-t) R_k, gamma = {p.returns.gamma:g}   (eq. 2)
+  {unjudged}; unjudged is never a reward of 0
+
+filters
+{filters}
+
+MRS
+{mismatch}
+
+PRS
+{profiling}
+
+advantage
+{advantage}
+  turns that MRS or PRS drops stay in the means and in earlier returns
+
+loss
+{loss}
+  no KL term, no entropy term
+
+sampling
+  {s.prompts} prompts x {s.rollouts} rollouts x {s.turns} turns, always all turns
+  temperature {s.temperature:g}, top_k {s.top_k}, top_p {s.top_p:g}
+  {s.context_tokens} tokens of context, {s.reply_tokens} of a reply; whole oldest turns are \
+dropped, a turn without room is absent
+
+optimizer
+  AdamW, rate {o.learning_rate:g} constant, weight decay {o.weight_decay:g}, gradient norm at most \
+{o.max_grad_norm:g}
+  {o.steps} steps, one a rollout batch
+
+cold start
+  rate {p.sft.learning_rate:g}, batch {p.sft.batch}, {p.sft.epochs} epochs, loss on the \
+assistant's turns
+
+evaluation
+  {e.samples} samples x {e.turns} turns, temperature {e.temperature:g}, top_p {e.top_p:g}, \
+{e.context_tokens} tokens of context
+  timed calls: {trials}; long searches remember {e.memory}, w = {e.w}
+
+paper against code
+{disagreements}
+"""
+_SPEED = {"estimate": "the speed-up", "low": "the low end of the speed-up"}
+_UNJUDGED = {
+    "earlier": "an unjudged turn and the turns before it have no return",
+    "trajectory": "an unjudged turn leaves its whole trajectory without returns",
+}
+_KEPT = {
+    "off": "off",
+    "token": "a token is kept iff {m.low:g} <= rho <= {m.high:g}",
+    "turn": "a turn is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over its tokens   (eq. 6)",
+    "trajectory": "a trajectory is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over all "
+    "generated tokens of all its turns   (eq. 6)",
+}
+_MEANS = {"geometric": "exp(mean log rho)", "arithmetic": "mean rho"}
+_CHANCES = {
+    "off": "off",
+    "soft": "p = clip((PR - {c.cutoff:g}) / {c.softness:g}, 0, 1)   (eq. 9)",
+    "hard": "p = 1 if PR >= {c.cutoff:g} else 0   (app. D)",
+}
+_ADVANTAGES = {
+    "trloo": "A_i = G_i - mean of the other G_j of the same prompt and turn   (eq. 5)",
+    "grpo": "A_i = (G_i - mean of all G_j of the same prompt and turn){spread}   (eq. 3)",
+    "rloo": "A_i = G_i - mean of the other G_j of the same prompt, G that of the trajectory",
+    "reinforce": "A_i = G_i",
+}
 _ALONE = {
     "return": "A = G, a baseline of 0",
     "zero": "A = 0",
     "none": "no advantage, it leaves the loss",
-}
-_UNJUDGED = {
-    "earlier": "an unjudged turn and the turns before it have no return",
-    "trajectory": "an unjudged turn leaves its whole trajectory without returns",
 }
 _COUNTED = {
     "kept": "what is kept",
@@ -38,149 +100,76 @@ _COUNTED = {
 
 
 def explain(preset: Preset) -> str:
-    """Return a page on a preset: its formulas in the order in which they are applied.
-
-    Equations are those of arXiv 2602.05885.
-    """
+    """Return a page on a preset: its formulas in the order of their application."""
+    trials = preset.evaluation.timing_trials
     parts = {
-        "reward": _reward(preset.reward),
-        "return": _returns(preset.returns),
-        "filters": _filters(preset.filters, preset.sampling),
-        "MRS": _mismatch(preset.mismatch),
-        "PRS": _profiling(preset.profiling),
-        "advantage": _advantage(preset.advantage),
-        "loss": _loss(preset.loss),
-        "sampling": _sampling(preset.sampling),
-        "optimizer": _optimizer(preset.optimizer),
-        "cold start": _sft(preset.sft),
-        "evaluation": _evaluation(preset.evaluation),
-        "paper against code": [ruling(preset, item) for item in DISAGREEMENTS],
+        "filters": _filters(preset),
+        "mismatch": _mismatch(preset),
+        "profiling": _profiling(preset),
+        "advantage": _advantage(preset),
+        "loss": _loss(preset),
+        "disagreements": (ruling(preset, item) for item in DISAGREEMENTS),
     }
-    lines = [f"preset {preset.name}"]
-    for head, body in parts.items():
-        lines += ["", head, *(f"  {line}" for line in body)]
-    return "\n".join(lines) + "\n"
-
-
-def _reward(section: RewardSection) -> list[str]:
-    speed = (
-        "the speed-up" if section.speedup_estimate == "estimate" else "the low end of the speed-up"
+    return _PAGE.format(
+        p=preset,
+        r=preset.reward,
+        s=preset.sampling,
+        o=preset.optimizer,
+        e=preset.evaluation,
+        speed=_SPEED[preset.reward.speedup_estimate],
+        unjudged=_UNJUDGED[preset.returns.unjudged],
+        trials="as the timing plan says" if trials is None else trials,
+        **{name: "\n".join(f"  {line}" for line in lines) for name, lines in parts.items()},
     )
-    return [
-        f"R = C ({section.correct:g} + {section.speed:g} min(s, {section.max_speedup:g}) "
-        f"+ {section.coverage:g} PR)   (eq. 1, 7, 8)",
-        f"C: correct and no decoy; s: {speed}; PR: coverage; a term without a number is 0",
-    ]
 
 
-def _returns(section: ReturnSection) -> list[str]:
-    return [
-        f"G_t = sum over k >= t of gamma^(k-t) R_k, gamma = {section.gamma:g}   (eq. 2)",
-        f"{_UNJUDGED[section.unjudged]}; unjudged is never a reward of 0",
-    ]
-
-
-def _filters(section: FilterSection, sampling: SamplingSection) -> list[str]:
-    lines = []
+def _filters(preset: Preset) -> Iterator[str]:
+    section = preset.filters
     if section.regress:
-        lines.append("dropped: turns with R <= 0 after an earlier R > 0; they count as R = 0")
+        yield "dropped: turns with R <= 0 after an earlier R > 0; they count as R = 0"
     if section.zero_variance:
-        lines.append(
+        yield (
             f"dropped: prompts whose last rewards have std < {section.least_std:g}, or of which "
-            f"fewer than {sampling.rollouts // 2 + 1} were judged; not drawn anew"
+            f"fewer than {preset.sampling.rollouts // 2 + 1} were judged; not drawn anew"
         )
-    return lines or ["off"]
+    if not section.regress and not section.zero_variance:
+        yield "off"
 
 
-def _mismatch(section: MismatchSection) -> list[str]:
-    if section.level == "off":
-        return ["off"]
-    bounds = f"{section.low:g} <= w <= {section.high:g}"
-    ratio = "rho = exp(log p of the trainer before the step - log p of the sampler)"
-    mean = "exp(mean log rho)" if section.mean == "geometric" else "mean rho"
-    over = {
-        "token": f"a token is kept iff {section.low:g} <= rho <= {section.high:g}",
-        "turn": f"a turn is kept iff {bounds}, w = {mean} over its tokens   (eq. 6)",
-        "trajectory": f"a trajectory is kept iff {bounds}, w = {mean} over all generated tokens "
-        "of all its turns   (eq. 6)",
-    }
-    lines = [ratio, over[section.level]]
-    if section.min_ratio is not None:
-        lines.append(f"a turn with any rho < {section.min_ratio:g} is dropped, whatever w is")
-    return [*lines, "rho multiplies nothing"]
+def _mismatch(preset: Preset) -> Iterator[str]:
+    section = preset.mismatch
+    if section.level != "off":
+        yield "rho = exp(log p of the trainer before the step - log p of the sampler)"
+    yield _KEPT[section.level].format(m=section, mean=_MEANS[section.mean])
+    if section.level != "off":
+        if section.min_ratio is not None:
+            yield f"a turn with any rho < {section.min_ratio:g} is dropped, whatever w is"
+        yield "rho multiplies nothing"
 
 
-def _profiling(section: ProfilingSection) -> list[str]:
-    if section.mode == "off":
-        return ["off"]
-    chance = {
-        "soft": f"p = clip((PR - {section.cutoff:g}) / {section.softness:g}, 0, 1)   (eq. 9)",
-        "hard": f"p = 1 if PR >= {section.cutoff:g} else 0   (app. D)",
-    }
-    return [
-        f"a correct turn that is no decoy is kept iff u < p, {chance[section.mode]}",
-        "u: 8 bytes of BLAKE2b of seed, group, rollout and turn, over 2^64",
-    ]
+def _profiling(preset: Preset) -> Iterator[str]:
+    chance = _CHANCES[preset.profiling.mode].format(c=preset.profiling)
+    if chance == "off":
+        yield chance
+    else:
+        yield f"a correct turn that is no decoy is kept iff u < p, {chance}"
+        yield "u: 8 bytes of BLAKE2b of seed, group, rollout and turn, over 2^64"
 
 
-def _advantage(section: AdvantageSection) -> list[str]:
+def _advantage(preset: Preset) -> Iterator[str]:
+    section = preset.advantage
     spread = f" / (std + {section.epsilon:g}), ddof = {section.ddof}" * section.divide_by_std
-    formula = {
-        "trloo": "A_i = G_i - mean of the other G_j of the same prompt and turn   (eq. 5)",
-        "grpo": f"A_i = (G_i - mean of all G_j of the same prompt and turn){spread}   (eq. 3)",
-        "rloo": "A_i = G_i - mean of the other G_j of the same prompt, G that of the trajectory",
-        "reinforce": "A_i = G_i",
-    }
-    lines = [formula[section.estimator]]
+    yield _ADVANTAGES[section.estimator].format(spread=spread)
     if section.estimator != "reinforce":
-        lines.append(f"alone in its group: {_ALONE[singleton_of(section)]}")
-    return [*lines, "turns that MRS or PRS drops stay in the means and in earlier returns"]
+        yield f"alone in its group: {_ALONE[singleton_of(section)]}"
 
 
-def _loss(section: LossSection) -> list[str]:
+def _loss(preset: Preset) -> Iterator[str]:
+    section = preset.loss
     low, high = 1.0 - section.clip_low, 1.0 + section.clip_high
-    lines = [
-        "r = exp(log p now - log p before the step)",
-        f"l = -min(r A, clip(r, {low:g}, {high:g}) A)",
-    ]
+    yield "r = exp(log p now - log p before the step)"
+    yield f"l = -min(r A, clip(r, {low:g}, {high:g}) A)"
     if section.dual_clip is not None:
-        lines.append(f"where A < 0: at most {section.dual_clip:g} |A|")
-    return [
-        *lines,
-        f"{section.aggregation} / {section.scale:g}, the mean over {_COUNTED[section.denominator]}",
-        "no KL term, no entropy term",
-    ]
-
-
-def _sampling(section: SamplingSection) -> list[str]:
-    return [
-        f"{section.prompts} prompts x {section.rollouts} rollouts x {section.turns} turns, always "
-        "all turns",
-        f"temperature {section.temperature:g}, top_k {section.top_k}, top_p {section.top_p:g}",
-        f"{section.context_tokens} tokens of context, {section.reply_tokens} of a reply; whole "
-        "oldest turns are dropped, a turn without room is absent",
-    ]
-
-
-def _optimizer(section: OptimizerSection) -> list[str]:
-    return [
-        f"AdamW, rate {section.learning_rate:g} constant, weight decay {section.weight_decay:g}, "
-        f"gradient norm at most {section.max_grad_norm:g}",
-        f"{section.steps} steps, one a rollout batch",
-    ]
-
-
-def _sft(section: SftSection) -> list[str]:
-    return [
-        f"rate {section.learning_rate:g}, batch {section.batch}, {section.epochs} epochs, loss on "
-        "the assistant's turns"
-    ]
-
-
-def _evaluation(section: EvaluationSection) -> list[str]:
-    trials = "as the timing plan says" if section.timing_trials is None else section.timing_trials
-    return [
-        f"{section.samples} samples x {section.turns} turns, temperature {section.temperature:g}, "
-        f"top_p {section.top_p:g}, {section.context_tokens} tokens of context",
-        f"timed calls: {trials}; long searches remember {section.memory}, w = {section.w}",
-    ]
+        yield f"where A < 0: at most {section.dual_clip:g} |A|"
+    counted = _COUNTED[section.denominator]
+    yield f"{section.aggregation} / {section.scale:g}, the mean over {counted}"

@@ -1,23 +1,24 @@
-"""Does data to learn from hold the problems that a model will be scored on?
+"""Does a data set hold the problems of the benchmark that will score a model?
 
-Three ways of looking, each reported by its name:
+Three comparisons, each reported by its name:
 
-* `reference`: the same program, once comments, layout and the names of its own are put aside.
-* `shapes and operators`: the same shapes of inputs, the same numbers to make the module with, and
-  the same operators of torch in the same order, however they are written.
-* `prompt`: at least 60 % of what is peculiar to a benchmark's reference, in sequences of eight
-  tokens, stands in the prompt or in the problem; sizes and inputs do not count. Sequences that
-  several problems of the benchmark share are peculiar to none, and a reference with fewer than
-  eight of its own is not looked for so.
+* `reference`: the same program, except for comments, layout and names that the program defines.
+* `shapes and operators`: the same shapes of inputs and numbers of the constructor, and the same
+  torch operators in the same order, however the program writes them.
+* `prompt`: the prompt or the problem contains at least 60 % of the eight-token sequences of a
+  benchmark's reference that are its own.
+
+Sizes and inputs are not part of the third comparison. A sequence that several problems of the
+benchmark share belongs to none, and a reference with fewer than eight own sequences is skipped.
 """
 
 from __future__ import annotations
 
 import ast
-import math
+import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,13 +30,26 @@ from tilewright.rl.data.programs import canonical
 
 __all__ = ["Benchmark", "Match", "reference_digest", "shapes_and_operators"]
 
-How = Literal["reference", "shapes and operators", "prompt"]
-GRAM, MAX_SHARED, MIN_SHARE, MIN_OWN = 8, 2, 0.6, 8
+GRAM_TOKENS = 8
+"""Tokens in one sequence of the comparison `prompt`."""
+MIN_OWN = 8
+"""Fewest own sequences of a reference that the comparison `prompt` looks for."""
+MIN_SHARE = 0.6
+"""Lowest share of own sequences that counts as a match."""
+MAX_SHARED = 2
+"""Most problems of a benchmark that may contain an own sequence; 2 % of them in large ones."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _MAKERS = {"rand", "randn", "randint", "ones", "zeros", "empty", "full", "arange", "randperm"}
+_SHAPE_IS_LIST = {"randint", "full"}
+"""Makers with other numbers besides the shape, which is a list or a tuple."""
 _INPUTS = {"get_inputs", "get_init_inputs", "inputs"}
-_SHAPED = {"randint": 2, "full": 0}
-"""Which argument of a maker holds the shape, where it is not spread over all of them."""
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+}
 SKELETON = """class Model(nn.Module):
     def __init__(self):
         super(Model, self).__init__()
@@ -51,22 +65,22 @@ class Model(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x
 """
-"""What modules share; a benchmark of one problem could not tell."""
+"""Text that all modules share; a benchmark of one problem could not show it."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A problem of the data that looks like one of a benchmark."""
+    """A problem of the data that matches one of a benchmark."""
 
     problem: str
     benchmark: str
-    how: How
+    how: Literal["reference", "shapes and operators", "prompt"]
     share: float
-    """Of what was compared, 0 to 1."""
+    """Matching share of the comparison, 0 to 1."""
 
 
 class Benchmark:
-    """Problems that data is held against. Lifetime: one export."""
+    """The problems of benchmarks, prepared for comparisons. Lifetime: one export."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self._by_reference: dict[str, str] = {}
@@ -78,48 +92,45 @@ class Benchmark:
             work = shapes_and_operators(problem)
             if work is not None:
                 self._by_work.setdefault(work, problem.id)
-            grams[problem.id] = set(_grams(_heart(text)))
+            grams[problem.id] = set(_grams(_computing(text)))
         common = Counter(gram for found in grams.values() for gram in found)
-        shared = set(_grams(_heart(SKELETON)))
+        skeleton = set(_grams(_computing(SKELETON)))
         most = max(MAX_SHARED, len(grams) // 50)
         self._sizes: dict[str, int] = {}
         self._holders: dict[int, list[str]] = defaultdict(list)
         for name, found in grams.items():
-            own = [gram for gram in found - shared if common[gram] <= most]
+            own = [gram for gram in found - skeleton if common[gram] <= most]
             self._sizes[name] = len(own)
             for gram in own if len(own) >= MIN_OWN else ():
                 self._holders[gram].append(name)
 
     def matches(self, problem: Problem, prompt: str = "") -> list[Match]:
-        """Return how a problem, and a prompt that asks for it, look like the benchmark's.
+        """Return the matches of a problem, and of a prompt for it, with the benchmark's problems.
 
         Args:
             problem: of the data.
-            prompt: what a model is shown; only fenced code in it and its words count.
+            prompt: text that a model is shown.
         """
-        text = problem.source.text
-        found: list[Match] = []
-        twin = self._by_reference.get(reference_digest(text))
-        if twin is not None:
-            found.append(Match(problem.id, twin, "reference", 1.0))
+        text, found = problem.source.text, list[Match]()
+        known = self._by_reference.get(reference_digest(text))
+        if known is not None:
+            found.append(Match(problem.id, known, "reference", 1.0))
         work = shapes_and_operators(problem)
-        twin = None if work is None else self._by_work.get(work)
-        if twin is not None:
-            found.append(Match(problem.id, twin, "shapes and operators", 1.0))
-        counts: Counter[str] = Counter()
-        # Comments stand in prompts, and the benchmark's were taken out: both ways are looked at.
-        for gram in {*_grams(canonical(text)), *_grams(prompt)}:
-            counts.update(self._holders.get(gram, ()))
-        shares = {name: count / self._sizes[name] for name, count in counts.items()}
-        close = [(share, name) for name, share in shares.items() if share >= MIN_SHARE]
-        if close:
-            share, name = max(close)
+        known = None if work is None else self._by_work.get(work)
+        if known is not None:
+            found.append(Match(problem.id, known, "shapes and operators", 1.0))
+        # The benchmark's text has no comments; a prompt may have them, so both forms are compared.
+        grams = {*_grams(canonical(text)), *_grams(prompt)}
+        counts = Counter(name for gram in grams for name in self._holders.get(gram, ()))
+        shares = [(count / self._sizes[name], name) for name, count in counts.items()]
+        share, name = max(shares, default=(0.0, ""))
+        if share >= MIN_SHARE:
             found.append(Match(problem.id, name, "prompt", share))
         return found
 
 
-def _heart(text: str) -> str:
-    """Return the definitions that compute, in canonical text; what makes inputs is left out."""
+def _computing(text: str) -> str:
+    """Return the definitions that compute, in canonical text, without those that make inputs."""
     try:
         tree = parse_tree(canonical(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -132,33 +143,33 @@ def _heart(text: str) -> str:
     return "\n".join(ast.unparse(node) for node in chosen)
 
 
-def _grams(text: str) -> Iterable[int]:
+def _grams(text: str) -> Iterator[int]:
     words = _TOKEN.findall(text)
-    return (hash(tuple(words[place : place + GRAM])) for place in range(len(words) - GRAM + 1))
+    for place in range(len(words) - GRAM_TOKENS + 1):
+        yield hash(tuple(words[place : place + GRAM_TOKENS]))
 
 
 def reference_digest(text: str) -> str:
-    """Return a digest of a program that does not depend on comments, layout and its own names.
+    """Return a digest of a program that comments, layout and its own names do not change.
 
-    Names that the program binds are numbered by their first use; attributes, keywords, constants
+    Names that the program binds are numbered by their first use. Attributes, keywords, constants
     and imported names stay.
     """
     plain = canonical(text)
     module = parse_module("reference.py", plain)
     if not isinstance(module, Module):
         return digest_text(plain)
-    # A tree of our own: the parsed module is shared.
+    # A new tree, because other readers share the parsed module.
     tree, names = parse_tree(plain), dict[str, str]()
     kept = {"Model", "get_inputs", "get_init_inputs", "reference", "inputs"}
     bound = _bound(tree) - set(module.aliases) - kept
     for node in ast.walk(tree):
-        for part in ("id", "name", "arg"):
+        own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+        for part in ("id", "name", "arg", *(("attr",) if own else ())):
             name = getattr(node, part, None)
             if isinstance(name, str) and name in bound:
                 setattr(node, part, names.setdefault(name, f"v{len(names)}"))
-        if isinstance(node, ast.Attribute) and node.attr in bound and _of_self(node):
-            node.attr = names.setdefault(node.attr, f"v{len(names)}")
-        # Types are words about a program.
+        # Annotations do not change the computation.
         if isinstance(node, ast.arg):
             node.annotation = None
         if isinstance(node, ast.FunctionDef):
@@ -166,12 +177,8 @@ def reference_digest(text: str) -> str:
     return digest_text(ast.unparse(tree))
 
 
-def _of_self(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id == "self"
-
-
 def _bound(tree: ast.Module) -> set[str]:
-    """Return the names that a program gives itself."""
+    """Return the names that a program defines."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -186,10 +193,9 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def shapes_and_operators(problem: Problem) -> tuple[str, ...] | None:
-    """Return the shapes of a problem's inputs and its operators in order.
+    """Return the shapes of a problem's inputs, its constructor arguments, and its operators.
 
-    Shapes are followed by the numbers that the module is made with, as kernel sizes. Nothing is
-    run. `None` where no operator or no shape can be read off the source.
+    It reads the source and runs nothing; `None`: the source shows no operator or no shape.
     """
     module = parse_module("reference.py", problem.source.text)
     if not isinstance(module, Module):
@@ -198,7 +204,7 @@ def shapes_and_operators(problem: Problem) -> tuple[str, ...] | None:
     found = enumerate(torch_facts(module))
     facts = [fact for _, fact in sorted(found, key=lambda item: (item[1].line, -item[0]))]
     called = {fact.name for fact in facts if fact.field == "torch_ops"}
-    # A module is an operator where it is called; one that is only made, as in a row, where it is.
+    # A module counts where it is called, or where it is constructed if nothing calls it by name.
     operators = [f.name for f in facts if f.field == "torch_ops" or f.name not in called]
     if problem.kind == "module":
         shapes = _shapes(module.tree)
@@ -210,7 +216,7 @@ def shapes_and_operators(problem: Problem) -> tuple[str, ...] | None:
 
 
 def _shapes(tree: ast.Module) -> list[str]:
-    """Return the shapes that `get_inputs` makes, and the numbers of `get_init_inputs`."""
+    """Return the shapes in `get_inputs`, and the values that `get_init_inputs` returns."""
     known: dict[str, int] = {}
     for node in tree.body:
         for target in node.targets if isinstance(node, ast.Assign) else ():
@@ -230,7 +236,7 @@ def _shapes(tree: ast.Module) -> list[str]:
 
 
 def _note(target: ast.expr, value: ast.expr, known: dict[str, int]) -> None:
-    """Remember the integers that an assignment gives to names, also several at once."""
+    """Record the integers that an assignment gives to one or several names."""
     if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
         for each, item in zip(target.elts, value.elts, strict=False):
             _note(each, item, known)
@@ -241,7 +247,7 @@ def _note(target: ast.expr, value: ast.expr, known: dict[str, int]) -> None:
 
 
 def _written(node: ast.expr, known: dict[str, int]) -> str:
-    """Return a value as text, constants of the module put in."""
+    """Return a value as text, with the values of the module's constants."""
     if isinstance(node, ast.Tuple | ast.List):
         return str([_written(item, known) for item in node.elts])
     value = _number(node, known)
@@ -252,7 +258,7 @@ def _shape(call: ast.Call, maker: str, known: dict[str, int]) -> str | None:
     if maker not in _MAKERS:
         return None
     args: Sequence[ast.expr] = call.args
-    if maker in _SHAPED:
+    if maker in _SHAPE_IS_LIST:
         args = [item for item in args if isinstance(item, ast.Tuple | ast.List)]
     if len(args) == 1 and isinstance(args[0], ast.Tuple | ast.List):
         args = args[0].elts
@@ -261,30 +267,16 @@ def _shape(call: ast.Call, maker: str, known: dict[str, int]) -> str | None:
 
 
 def _number(node: ast.AST, known: dict[str, int]) -> int | None:
-    """Return an integer that an expression of constants gives; nothing of it is run."""
+    """Return the integer value of an expression of constants, without running it."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
     if isinstance(node, ast.Name):
         return known.get(node.id)
-    if isinstance(node, ast.BinOp):
-        left, right = _number(node.left, known), _number(node.right, known)
-        if left is None or right is None:
-            return None
-        return _combined(node.op, left, right)
-    return None
-
-
-def _combined(op: ast.operator, left: int, right: int) -> int | None:
-    match op:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.FloorDiv() if right:
-            return left // right
-        case ast.Pow() if 0 <= right <= 64 and math.log2(max(abs(left), 1)) * right < 64:
-            return int(left**right)
-        case _:
-            return None
+    combine = _OPERATORS.get(type(node.op)) if isinstance(node, ast.BinOp) else None
+    if combine is None or not isinstance(node, ast.BinOp):
+        return None
+    left, right = _number(node.left, known), _number(node.right, known)
+    if left is None or right is None or (right == 0 and isinstance(node.op, ast.FloorDiv)):
+        return None
+    small = 0 <= right <= 64 and abs(left) < 2**64
+    return combine(left, right) if small or not isinstance(node.op, ast.Pow) else None

@@ -1,9 +1,8 @@
-"""Turns as rows to train on: a prompt with its reply, or a conversation with what counts in it.
+"""Turns as rows to train on: a prompt with its reply, or a conversation with weights.
 
-In a conversation each message has a `weight`: 1 on an assistant's message that is to be learned,
-0 on all others, as OpenAI's fine-tuning files have it. A chat template can read it, see
-`WEIGHED_TEMPLATE`. Where every assistant's message counts, trainers need no weights: TRL's
-`assistant_only_loss=True` is the same then.
+In a conversation each message has a `weight`, as in OpenAI's fine-tuning files: 1 for a message of
+the assistant that the model learns, 0 for all others. `WEIGHED_TEMPLATE` reads it. If all messages
+of the assistant have weight 1, TRL's `assistant_only_loss=True` does the same without weights.
 """
 
 from __future__ import annotations
@@ -58,15 +57,15 @@ WEIGHED_TEMPLATE = (
     "{% else %}{{ m['content'] }}<|im_end|>\n{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""A ChatML template whose assistant mask is that of the weights."""
+"""A ChatML template whose assistant mask covers the messages of weight 1."""
 
 
 def turn_row(log: RunLog, turn: Turn, problem: Problem) -> Row:
-    """Return the prompt that was shown, the reply, and what came of it.
+    """Return the prompt of a turn, its reply, and its verdict.
 
-    `prompt` and `completion` are lists of messages, as trainers take them. Rewards are given by
-    each rule, `None` where the turn was not judged. Tokens and log-probabilities are the
-    sampler's, where the policy knew them.
+    `prompt` and `completion` are lists of messages, as trainers expect. `rewards` has the value of
+    each rule, `None` for an unjudged turn. Tokens and log-probabilities are those of the sampler,
+    if the policy reports them.
     """
     reply = turn.reply
     assert reply is not None
@@ -83,16 +82,16 @@ def turn_row(log: RunLog, turn: Turn, problem: Problem) -> Row:
 def sft_rows(
     log: RunLog, turns: Sequence[Turn], problem: Problem, learned: Collection[str]
 ) -> Iterator[Row]:
-    """Yield conversations in which each learned turn has weight 1 once, as it was written.
+    """Yield conversations in which each learned turn has weight 1 exactly once.
 
-    A turn is learned in the conversation of a later one only where that shows before it exactly
-    what it saw itself; else it gets one of its own. What was thought aloud is left out.
+    The conversation of a later turn counts for a turn only if it shows the exact prompt of that
+    turn; else the turn gets a conversation of its own. Reasoning is left out.
 
     Args:
         log: of the run.
         turns: of one trajectory, in order.
         problem: theirs.
-        learned: ids of asks whose replies are to be learned.
+        learned: ids of the requests whose replies the model learns.
     """
     left = [turn for turn in turns if turn.ask.id in learned]
     rows: list[Row] = []
@@ -106,7 +105,7 @@ def sft_rows(
             and list(turn.ask.shown_turns) == [item.ask.id for item in chain[:place]]
             and (turn is last or not turn.ask.instruction)
         }
-        # Of a turn that shows itself, or of one that is not found, at least the last one counts.
+        # A damaged log may show a turn in its own prompt, or a missing one.
         counted.add(last.ask.id)
         left = [turn for turn in left if turn.ask.id not in counted]
         rows.append(_conversation(log.begun, problem, chain, counted))
@@ -115,19 +114,18 @@ def sft_rows(
 
 def _conversation(begun: RunStarted, problem: Problem, chain: list[Turn], counted: set[str]) -> Row:
     last = chain[-1]
-    said = [{**item, "weight": 0} for item in _prompt(begun, problem, chain[:-1], last)]
-    answers = [item for item in said if item["role"] == "assistant"]
+    messages = [{**item, "weight": 0} for item in _prompt(begun, problem, chain[:-1], last)]
+    answers = [item for item in messages if item["role"] == "assistant"]
     for answer, turn in zip(answers, chain[:-1], strict=True):
         answer["weight"] = int(turn.ask.id in counted)
     assert last.reply is not None
     text = spoken(last.reply.text).strip()
-    said.append({"role": "assistant", "content": text, "weight": 1})
-    ask = last.ask
+    messages.append({"role": "assistant", "content": text, "weight": 1})
     return {
-        "id": ask.id,
-        "problem": ask.problem,
-        "sample": ask.sample,
-        "messages": said,
+        "id": last.ask.id,
+        "problem": last.ask.problem,
+        "sample": last.ask.sample,
+        "messages": messages,
         "turns": [_facts(turn) for turn in chain],
     }
 
@@ -141,7 +139,6 @@ def _prompt(begun: RunStarted, problem: Problem, shown: Sequence[Turn], turn: Tu
 
 def _facts(turn: Turn) -> Row:
     item = turn.judgements[0] if turn.judgements else None
-    rewards = {name: rule(item) if item is not None else None for name, rule in REWARDS.items()}
     return {
         "id": turn.ask.id,
         "problem": turn.ask.problem,
@@ -153,6 +150,6 @@ def _facts(turn: Turn) -> Row:
         "coverage": item.coverage if item is not None else None,
         "findings": list(item.findings) if item is not None else [],
         "labels": list(item.labels) if item is not None else [],
-        "rewards": rewards,
+        "rewards": {name: rule(item) if item else None for name, rule in REWARDS.items()},
         "model": turn.reply.model if turn.reply is not None else "",
     }

@@ -1,14 +1,14 @@
 """The three data sets of Dr. Kernel (hkust-nlp, on the Hugging Face Hub), read and written.
 
-`coldstart`: conversations of five turns. `rl`: a prompt and its reference, as verl reads it.
-`validation`: the same of KernelBench level 2, with fewer fields. What we have no word for is kept
-beside the log of an imported run (`imported.jsonl`) and written again as it was.
+`coldstart` has conversations of five turns. `rl` has prompts with their references, as verl reads
+them. `validation` has the same for KernelBench level 2, with fewer fields. An imported run keeps
+all fields without a counterpart in tilewright in `imported.jsonl`, and an export writes them again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from tilewright.loop.table_input import ANY
 from tilewright.problems.loader import parse_problem
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
-from tilewright.records.events import Ask, EvalSummary, Reply, Turn
+from tilewright.records.events import Ask, Reply, Turn
 from tilewright.rl.data.contamination import shapes_and_operators
 
 __all__ = [
@@ -28,12 +28,12 @@ __all__ = [
     "RL_SHAPE",
     "VALIDATION_SHAPE",
     "Kind",
-    "beside",
     "coldstart_row",
+    "imported_path",
+    "imported_rows",
     "name_of",
     "prompt_row",
-    "read_coldstart",
-    "read_prompt",
+    "read_row",
 ]
 
 Row = dict[str, Any]
@@ -79,32 +79,38 @@ VALIDATION_SHAPE: Row = {
 }
 
 
-def read_coldstart(row: Row, problem: str) -> tuple[Problem, list[Turn], Row]:
-    """Return the problem of a row, its turns, and what else it says.
+def read_row(row: Row, kind: Kind, name: str) -> tuple[Problem, list[Turn], Row]:
+    """Return the problem of a row under a name, its turns without a verdict, and other fields.
 
-    Nothing of it was judged by us, so no turn has a verdict.
+    Rows of `rl` and `validation` have no turns.
 
     Raises:
-        KeyError, TypeError, ValueError, ProblemError: it is no such row.
+        KeyError, TypeError, ValueError, ProblemError: the row is not of this format.
     """
-    text = row["original_python_code"]
-    if not isinstance(text, str):
-        raise TypeError(f"original_python_code is {type(text).__name__}, not text")
-    made = parse_problem(text, problem, problem.replace("/", "-"), problem)
-    messages = _messages(row["messages"])
-    if [item["role"] for item in messages] != ["user", "assistant"] * (len(messages) // 2):
+    if kind == "drkernel-coldstart":
+        text = row["original_python_code"]
+        messages = _messages(row["messages"])
         roles = [item["role"] for item in messages]
-        raise ValueError(f"messages do not alternate between user and assistant: {roles[:4]}")
-    if not messages:
-        raise ValueError("it has no messages")
-    rest = {key: row[key] for key in row if key not in ("messages", "original_python_code")}
-    return made, _turns(messages, problem), rest
+        if roles != ["user", "assistant"] * (len(messages) // 2):
+            raise ValueError(f"messages do not alternate between user and assistant: {roles[:4]}")
+        turns = _turns(messages, name)
+        rest = {key: row[key] for key in row if key not in ("messages", "original_python_code")}
+    else:
+        model = row["reward_model"]
+        model = json.loads(model) if isinstance(model, str) else dict(model)
+        text, turns = model.pop("ground_truth"), []
+        rest = {**row, "prompt": _messages(row["prompt"]), "reward_model": model}
+    if not isinstance(text, str):
+        raise TypeError(f"the reference is {type(text).__name__}, not text")
+    return parse_problem(text, name, name.replace("/", "-"), name), turns, rest
 
 
 def _messages(given: Any) -> list[dict[str, str]]:  # noqa: ANN401 - of a foreign file
     found = json.loads(given) if isinstance(given, str) else given
     if not isinstance(found, list):
         raise TypeError(f"messages are {type(found).__name__}, not a list")
+    if not found:
+        raise ValueError("there are no messages")
     for item in found:
         if not isinstance(item["role"], str) or not isinstance(item["content"], str):
             raise TypeError("a message has no role or no text")
@@ -115,20 +121,20 @@ def _messages(given: Any) -> list[dict[str, str]]:  # noqa: ANN401 - of a foreig
 
 def _turns(messages: Sequence[dict[str, str]], problem: str) -> list[Turn]:
     turns: list[Turn] = []
-    for place in range(0, len(messages), 2):
-        number = place // 2
+    texts = [item["content"] for item in messages]
+    feedback = [*texts[2::2], ""]
+    for number, parts in enumerate(zip(texts[::2], texts[1::2], feedback, strict=True)):
         earlier = tuple(turn.ask.id for turn in turns)
-        after = messages[place + 2]["content"] if place + 2 < len(messages) else ""
         ask = Ask(
             id=f"{problem}#0.{number}",
             problem=problem,
             turn=number,
             parents=earlier[-1:],
             shown_turns=earlier,
-            prompt_override=messages[place]["content"],
+            prompt_override=parts[0],
         )
-        reply = Reply(text=messages[place + 1]["content"], model="imported")
-        turns.append(Turn(ask=ask, reply=reply, feedback=after))
+        reply = Reply(text=parts[1], model="imported")
+        turns.append(Turn(ask=ask, reply=reply, feedback=parts[2]))
     return turns
 
 
@@ -136,11 +142,11 @@ def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], re
     """Return a trajectory as a row of the cold start.
 
     Args:
-        problem: of the kind `module`; the format knows no other.
-        prompt: what the last turn was shown.
+        problem: of the kind `module`, the only kind of the format.
+        prompt: messages that the last turn was shown.
         turns: those in the prompt, and the last one.
-        rest: what an imported row said beside it; empty for a run of ours, whose fields are made:
-            numbers of rounds begin at 1, and what was not measured is null.
+        rest: other fields of an imported row. If it is empty, the fields are made from the turns:
+            rounds are numbered from 1, and an unmeasured speed-up is null.
 
     Raises:
         ProblemError: the problem is of another kind.
@@ -153,32 +159,33 @@ def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], re
     for message, turn in zip(messages[1::2], turns, strict=True):
         if turn.ask.prompt_override and turn.reply is not None:
             message["content"] = turn.reply.text
+    shared = {"messages": messages, "original_python_code": problem.source.text}
     if rest:
-        return {"messages": messages, "original_python_code": problem.source.text, **rest}
-    best = max(enumerate(turns, 1), key=lambda item: _speed(item[1]) or 0.0)
+        return {**shared, **rest}
+    speedups = [_speedup(turn) for turn in turns]
+    best = max(range(len(turns)), key=lambda place: speedups[place] or 0.0)
     return {
-        "messages": messages,
+        **shared,
         "uuid": _number_of(problem),
         "entry_point": "Model",
         "repo_name": "",
         "module_name": problem.id,
-        "final_speedup": _speed(last),
+        "final_speedup": speedups[-1],
         "num_rounds": len(turns),
-        "original_python_code": problem.source.text,
-        "best_round": best[0] if _speed(best[1]) is not None else None,
+        "best_round": best + 1 if speedups[best] is not None else None,
         "timestamp": None,
         "conversion_mode": "tilewright",
         "enable_thinking": False,
     }
 
 
-def _speed(turn: Turn) -> float | None:
-    found: EvalSummary | None = turn.judgements[0] if turn.judgements else None
-    return found.speedup if found is not None and found.verdict == "correct" else None
+def _speedup(turn: Turn) -> float | None:
+    first = turn.judgements[0] if turn.judgements else None
+    return first.speedup if first is not None and first.verdict == "correct" else None
 
 
 def _number_of(problem: Problem) -> int:
-    """Return a number of 63 bits that names a problem."""
+    """Return a number of 63 bits that identifies a problem."""
     return int(digest_text(problem.id)[:16], 16) >> 1
 
 
@@ -187,41 +194,25 @@ def _require_module(problem: Problem) -> None:
         raise ProblemError(f"{problem.id}: the format holds problems with a class `Model` alone")
 
 
-def read_prompt(row: Row, problem: str) -> tuple[Problem, Row]:
-    """Return the problem of a row of `rl` or `validation`, and what else it says.
-
-    Raises:
-        KeyError, TypeError, ValueError, ProblemError: it is no such row.
-    """
-    model = row["reward_model"]
-    model = json.loads(model) if isinstance(model, str) else dict(model)
-    text = model.pop("ground_truth")
-    if not isinstance(text, str):
-        raise TypeError(f"ground_truth is {type(text).__name__}, not text")
-    if not _messages(row["prompt"]):
-        raise ValueError("its prompt is empty")
-    made = parse_problem(text, problem, problem.replace("/", "-"), problem)
-    return made, {**row, "prompt": _messages(row["prompt"]), "reward_model": model}
-
-
-def prompt_row(problem: Problem, language: str | None, rest: Row, kind: Kind) -> Row:
-    """Return a problem as a row of `rl` or `validation`.
+def prompt_row(problem: Problem, language: str | None, rest: Row, *, validation: bool) -> Row:
+    """Return a problem as a row of `rl`, or of `validation`.
 
     Args:
         problem: of the kind `module`.
-        language: in which candidates are to be written.
-        rest: what an imported row said beside it; empty for a problem of ours.
-        kind: which of the two.
+        language: of the candidates.
+        rest: other fields of an imported row; empty for a problem of ours.
+        validation: which of the two formats.
 
     Raises:
         ProblemError: the problem is of another kind.
     """
     _require_module(problem)
+    text = problem.source.text
     if rest:
-        return {**rest, "reward_model": {"ground_truth": problem.source.text,
-                                         **rest.get("reward_model", {})}}  # fmt: skip
+        model = {"ground_truth": text, **rest.get("reward_model", {})}
+        return {**rest, "reward_model": model}
     extra: Row
-    if kind == "drkernel-validation":
+    if validation:
         extra = {"difficulty": None, "name": problem.id, "problem_id": _number_of(problem)}
     else:
         work = shapes_and_operators(problem)
@@ -240,27 +231,36 @@ def prompt_row(problem: Problem, language: str | None, rest: Row, kind: Kind) ->
         "data_source": problem.id.partition("/")[0],
         "prompt": [{"role": "user", "content": opening(problem, language)}],
         "ability": "kernel_optimization",
-        "reward_model": {"ground_truth": problem.source.text, "style": "rule"},
+        "reward_model": {"ground_truth": text, "style": "rule"},
         "extra_info": extra,
     }
 
 
 def name_of(row: Row, kind: Kind, number: int) -> str:
-    """Return what a row's problem is called: by its own number where it has one."""
-    if kind == "drkernel-coldstart":
-        return f"coldstart/{_plain(row.get('uuid'), number)}"
-    extra = row.get("extra_info")
-    extra = extra if isinstance(extra, dict) else {}
-    word = "validation" if kind == "drkernel-validation" else "rl"
+    """Return the name of a row's problem: its own number, or else the number of the row."""
+    extra = row if kind == "drkernel-coldstart" else row.get("extra_info")
     key = "problem_id" if kind == "drkernel-validation" else "uuid"
-    return f"{word}/{_plain(extra.get(key), number)}"
+    own = extra.get(key) if isinstance(extra, dict) else None
+    text = str(number if own is None else own)
+    plain = "".join(char if char.isalnum() and char.isascii() else "-" for char in text)
+    return f"{kind.removeprefix('drkernel-')}/{plain[:80]}"
 
 
-def _plain(value: Any, number: int) -> str:  # noqa: ANN401 - of a foreign file
-    text = str(number if value is None else value)
-    return "".join(char if char.isalnum() and char.isascii() else "-" for char in text)[:80]
-
-
-def beside(folder: Path) -> Path:
-    """Return the file that holds what imported rows said beside their turns."""
+def imported_path(folder: Path) -> Path:
+    """Return the file of a run that holds the other fields of imported rows."""
     return folder / "imported.jsonl"
+
+
+def imported_rows(folder: Path) -> Iterator[Row | None]:
+    """Yield the other fields of imported rows, `None` for a damaged line; none in other runs."""
+    path = imported_path(folder)
+    if not path.is_file():
+        return
+    with open(path, encoding="utf-8") as file:
+        next(file, None)
+        for line in file:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            yield row if isinstance(row, dict) else None

@@ -1,12 +1,13 @@
-"""When two programs are the same, or nearly: canonical text, and sketches of it.
+"""Equal and nearly equal programs: canonical text, and sketches of it.
 
-Canonical text is `ast.unparse` of the syntax tree without docstrings, so without comments and
-layout; names stay. What is no Python is its lines without trailing blanks and empty lines.
+Canonical text is `ast.unparse` of the syntax tree without docstrings, so it has no comments and no
+layout; names stay. For text that is not Python, it is the lines without trailing blanks and
+without empty lines.
 
-Nearly the same: the Jaccard similarity of their sets of five-token shingles, estimated from the 64
-least hashes of each (bottom-k sketches; Broder 1997, Cohen and Kaplan 2007), is at least the
-threshold. Pairs are found by three min-hashes, so a pair at the threshold is missed with chance
-(1 - threshold)^3.
+Programs are nearly equal if the Jaccard similarity of their sets of five-token shingles reaches a
+threshold. It is estimated from the 64 lowest hashes of each set (bottom-k sketches; Broder 1997,
+Cohen and Kaplan 2007). Three min-hashes find the candidates for a comparison, so a pair at the
+threshold is missed with probability (1 - threshold)^3.
 """
 
 from __future__ import annotations
@@ -16,49 +17,47 @@ import heapq
 import re
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import lru_cache
 
 from tilewright.languages.syntax import parse_tree
 from tilewright.records.base import digest_text
 
-__all__ = ["SAME", "Seen", "canonical", "similarity", "sketch"]
+__all__ = ["MIN_SIMILARITY", "SeenPrograms", "canonical", "similarity", "sketch"]
 
-SAME = 0.85
-"""From which estimated similarity on programs count as nearly the same."""
-SHINGLE, KEPT = 5, 64
+MIN_SIMILARITY = 0.85
+"""Lowest estimated similarity of nearly equal programs."""
+SHINGLE_TOKENS, SKETCH_HASHES = 5, 64
 SALTS = (0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35)
-"""Odd numbers; times a hash modulo 2^32 each gives another order of hashes."""
+"""Odd factors of the three min-hashes: each orders the hashes modulo 2^32 differently."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @lru_cache(64)
 def canonical(text: str) -> str:
-    """Return a program's canonical text. Any text is accepted."""
+    """Return the canonical text of a program, or of any other text."""
     try:
-        return ast.unparse(_bare(parse_tree(text)))
+        return ast.unparse(_without_texts(parse_tree(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         plain = "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
-        # What was in the way may have been at the end of a line.
+        # The ends of the lines may have been the only obstacle.
         return plain if plain == text else canonical(plain)
 
 
-def _bare(tree: ast.Module) -> ast.Module:
-    """Take docstrings and other bare strings out of a tree."""
-    # Statements stand in statements alone: expressions, which are most of a tree, are not visited.
+def _without_texts(tree: ast.Module) -> ast.Module:
+    """Remove docstrings and other bare strings from a tree."""
+    # Visits statements only: they contain all statements, and expressions are most of a tree.
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             inner = getattr(node, name, None)
-            if not isinstance(inner, list):
-                continue
-            kept = [item for item in inner if not _is_text(item)]
-            if name == "body" and not kept:
-                kept = [ast.Pass()]
-            setattr(node, name, kept)
-            waiting += kept
+            if isinstance(inner, list):
+                kept = [item for item in inner if not _is_text(item)]
+                if name == "body" and not kept:
+                    kept = [ast.Pass()]
+                setattr(node, name, kept)
+                waiting += kept
     return tree
 
 
@@ -69,45 +68,47 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def sketch(text: str) -> array[int]:
-    """Return the least hashes of a text's shingles, sorted, 32 bits each, at most 64."""
-    return array("I", sorted(heapq.nsmallest(KEPT, set(_hashes(text)))))
-
-
-def _hashes(text: str) -> Iterator[int]:
+    """Return the 64 lowest hashes of a text's shingles, sorted, 32 bits each."""
     words = _TOKEN.findall(text)
-    for place in range(max(len(words) - SHINGLE + 1, 1)):
-        yield zlib.crc32(" ".join(words[place : place + SHINGLE]).encode("utf-8", "replace"))
+    shingles = {
+        " ".join(words[place : place + SHINGLE_TOKENS])
+        for place in range(max(len(words) - SHINGLE_TOKENS + 1, 1))
+    }
+    hashes = {zlib.crc32(item.encode("utf-8", "replace")) for item in shingles}
+    return array("I", heapq.nsmallest(SKETCH_HASHES, hashes))
 
 
 def similarity(one: Iterable[int], other: Iterable[int]) -> float:
     """Return the estimated Jaccard similarity of the sets behind two sketches, 0 to 1."""
     mine, theirs = set(one), set(other)
-    union = heapq.nsmallest(KEPT, mine | theirs)
+    union = heapq.nsmallest(SKETCH_HASHES, mine | theirs)
     return sum(item in mine and item in theirs for item in union) / len(union) if union else 1.0
 
 
-@dataclass
-class Seen:
-    """Programs that were met, by the problem they answer. Lifetime: one export.
+class SeenPrograms:
+    """Programs of earlier rows, by the problem that they answer. Lifetime: one export.
 
-    About 0.1 kB of memory for each distinct program, 1 kB where near ones count too.
+    It needs about 0.1 kB of memory for each distinct program, or 1 kB with a `near`.
+
+    Args:
+        near: lowest similarity of programs that count as the same; `None`: only equal ones do.
     """
 
-    near: float | None = None
-    """From which similarity on two count as one; `None`: only where they are equal."""
-    equal: int = 0
-    """How many were met before, word for word."""
-    alike: int = 0
-    """How many others were nearly met before."""
-    _digests: set[bytes] = field(default_factory=set)
-    _sketches: list[array[int]] = field(default_factory=list)
-    _holders: dict[int, int] = field(default_factory=dict)
+    def __init__(self, near: float | None = None) -> None:
+        self.equal = 0
+        """Number of programs that equal an earlier one."""
+        self.alike = 0
+        """Number of other programs that nearly equal an earlier one."""
+        self._near = near
+        self._digests: set[bytes] = set()
+        self._holders: dict[int, array[int]] = {}
+        """The last sketch with each min-hash."""
 
     def is_new(self, problem: str, program: str) -> bool:
-        """Take a program in; tell whether it is a new one.
+        """Record a program; tell whether no earlier one counts as the same.
 
         Args:
-            problem: names the problem; programs of different problems are never the same.
+            problem: name of the problem; programs of different problems are never the same.
             program: its text.
         """
         text = canonical(program)
@@ -116,20 +117,16 @@ class Seen:
             self.equal += 1
             return False
         self._digests.add(digest)
-        if self.near is None:
+        if self._near is None:
             return True
         made = sketch(text)
-        keys = [_key(problem, made, salt) for salt in SALTS]
-        known = {self._holders[key] for key in keys if key in self._holders}
-        if any(similarity(made, self._sketches[place]) >= self.near for place in known):
+        keys = [
+            hash((problem, salt, min((item * salt) & 0xFFFFFFFF for item in made)))
+            for salt in SALTS
+        ]
+        known = [self._holders[key] for key in keys if key in self._holders]
+        if any(similarity(made, other) >= self._near for other in known):
             self.alike += 1
             return False
-        self._sketches.append(made)
-        for key in keys:
-            self._holders[key] = len(self._sketches) - 1
+        self._holders |= dict.fromkeys(keys, made)
         return True
-
-
-def _key(problem: str, made: array[int], salt: int) -> int:
-    least = min(((item * salt) & 0xFFFFFFFF) for item in made)
-    return hash((problem, salt, least))

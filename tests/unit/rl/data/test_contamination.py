@@ -11,7 +11,7 @@ from tests.unit.rl.data.test_exports import coldstart, import_coldstart
 from tilewright.cli.main import cli
 from tilewright.problems.loader import parse_problem
 from tilewright.rl.data.contamination import Benchmark, reference_digest, shapes_and_operators
-from tilewright.rl.data.programs import Seen, canonical, similarity, sketch
+from tilewright.rl.data.programs import SeenPrograms, canonical, similarity, sketch
 
 BENCH = '''import torch
 import torch.nn as nn
@@ -165,7 +165,7 @@ def test_contaminated_rows_are_left_out_and_reported(tmp_path):
 
 
 def test_programs_are_compared_within_their_own_problem():
-    seen = Seen()
+    seen = SeenPrograms()
     assert seen.is_new("p", "x = 1  # one")
     assert not seen.is_new("p", "x = 1")
     assert seen.is_new("q", "x = 1")

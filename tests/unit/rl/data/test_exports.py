@@ -17,7 +17,7 @@ from tilewright.problems.loader import find_problem
 from tilewright.records import Problem
 from tilewright.records.event_log import read_events
 from tilewright.reports.turn_view import Turns
-from tilewright.rl.data.exports import Choice, Plan, export
+from tilewright.rl.data.exports import ExportPlan, Selection, export
 from tilewright.rl.data.imports import import_rows
 
 MODULE = """import torch
@@ -47,7 +47,9 @@ def a_run(folder):
 def exported(folder, kind, **more):
     target = folder.parent / f"{folder.name}-{kind}.jsonl"
     left_out = []
-    done = export(Plan(sources=(str(folder),), target=target, format=kind, **more), left_out.append)
+    done = export(
+        ExportPlan(sources=(str(folder),), target=target, format=kind, **more), left_out.append
+    )
     assert not left_out
     assert done.rows == len(lines_of(target))
     return [json.loads(line) for line in lines_of(target)]
@@ -92,7 +94,7 @@ def test_a_row_of_a_trajectory_is_one_conversation(tmp_path):
 
 def test_unjudged_turns_are_exported_only_on_request(tmp_path):
     run = a_run(tmp_path / "run")
-    (row,) = exported(run, "sft", choice=Choice(verdicts=("unjudged",)))
+    (row,) = exported(run, "sft", choice=Selection(verdicts=("unjudged",)))
     assert [item["weight"] for item in row["messages"]] == [0, 0, 0, 1]
 
 
@@ -108,7 +110,7 @@ def test_each_turn_is_exported_once_in_its_own_context(tmp_path):
     # The last prompt shows the second turn alone, which itself had seen the first.
     weights = [[item["weight"] for item in row["messages"]] for row in rows]
     assert weights == [[0, 1, 0, 1], [0, 0, 0, 1]]
-    (row,) = exported(tmp_path / "run", "sft", choice=Choice(verdicts=("incorrect",)))
+    (row,) = exported(tmp_path / "run", "sft", choice=Selection(verdicts=("incorrect",)))
     assert [item["weight"] for item in row["messages"]] == [0, 0, 0, 1]
 
 
@@ -323,7 +325,7 @@ def test_a_damaged_line_of_a_log_is_named_and_the_rest_is_exported(tmp_path):
     lines[told[0]] = b'{"event":"told", half\n'
     (run / "events.jsonl").write_bytes(b"".join(lines) + b'{"event":')
     target, left_out = tmp_path / "rows.jsonl", []
-    done = export(Plan(sources=(str(run),), target=target), left_out.append)
+    done = export(ExportPlan(sources=(str(run),), target=target), left_out.append)
     assert (done.rows, done.left_out) == (2, 1)
     assert left_out[0].startswith(f"{run / 'events.jsonl'}:{told[0] + 1}: damaged")
 
@@ -331,12 +333,12 @@ def test_a_damaged_line_of_a_log_is_named_and_the_rest_is_exported(tmp_path):
 @pytest.mark.parametrize(
     ("choice", "turns"),
     [
-        (Choice(), [0, 1, 2]),
-        (Choice(verdicts=("incorrect", "unjudged")), [0, 1]),
-        (Choice(least_speedup=1.3), [2]),
-        (Choice(least_speedup=1.4), []),
-        (Choice(with_labels=("library_call",)), [2]),
-        (Choice(without=("library_call",)), [0, 1]),
+        (Selection(), [0, 1, 2]),
+        (Selection(verdicts=("incorrect", "unjudged")), [0, 1]),
+        (Selection(least_speedup=1.3), [2]),
+        (Selection(least_speedup=1.4), []),
+        (Selection(with_labels=("library_call",)), [2]),
+        (Selection(without=("library_call",)), [0, 1]),
     ],
 )
 def test_turns_are_chosen(tmp_path, choice, turns):
@@ -358,7 +360,9 @@ def test_repeated_programs_are_left_out(tmp_path):
     play(run, lambda _, ask: f"```python\n{said[ask.turn]}```", "loop.turns=4")
     found = {}
     for kind in ("off", "exact", "near"):
-        found[kind] = export(Plan(sources=(str(run),), target=target, dedupe=kind), pytest.fail)
+        found[kind] = export(
+            ExportPlan(sources=(str(run),), target=target, dedupe=kind), pytest.fail
+        )
     assert [found[kind].rows for kind in found] == [4, 3, 2]
     assert (found["near"].repeated, found["near"].nearly_repeated) == (1, 1)
 
