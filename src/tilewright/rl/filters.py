@@ -38,9 +38,9 @@ def spread_prompts(
 ) -> Tensor:
     """Return the trajectories whose prompt passes the zero-variance filter, bool (B,).
 
-    The filter drops a prompt if the standard deviation (over N - 1) of its last rewards is below
-    `least_std`, or if fewer than `least_judged` were judged. It follows `unified_filter.py` of
-    KernelGYM at 3a84417. A single reward has no deviation; only the second rule can drop it.
+    The filter drops a prompt if the standard deviation of its last rewards is below `least_std`,
+    or if fewer than `least_judged` were judged. The deviation divides by N - 1; a single reward
+    has none. The rules are those of `unified_filter.py` of KernelGYM at 3a84417.
 
     Args:
         last: (B,), from `last_rewards`.

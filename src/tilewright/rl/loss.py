@@ -2,7 +2,7 @@
 
 Each token has three log-probabilities: the sampler's, the trainer's before the step, and the
 trainer's now. The ratio here is r = exp(now - before), which is 1 on the first pass. The sampler's
-belongs to `mismatch_sampling.py`. Dr. Kernel (arXiv 2602.05885) defines no loss; its released code
+belongs to `mismatch_sampling.py`. Dr. Kernel (arXiv 2602.05885) defines no loss. Its released code
 uses the surrogate of Schulman et al. 2017 (equation 7) with the dual clip of Ye et al. 2020.
 """
 

@@ -145,8 +145,8 @@ def reject(
         min_ratio: lowest rho of a token; `None`: no limit.
 
     Raises:
-        ConfigError: the bounds are not 0 < low <= high, `min_ratio` is not in (0, 1], or no token
-            is kept, which would make a step that does nothing.
+        ConfigError: the bounds are not 0 < low <= high, `min_ratio` is not in (0, 1], or nothing
+            is kept.
         RecordError: as in `ratios`.
     """
     if not 0.0 < low <= high < math.inf or not (min_ratio is None or 0.0 < min_ratio <= 1.0):

@@ -1,4 +1,4 @@
-"""Replies in, rewards out: what trainers of others call. No torch is loaded here."""
+"""Rewards for replies, which other trainers request. No torch is loaded here."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ MAX_LOCAL_WORKERS = 4
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of a reply."""
+    """The reward and the verdict of a reply."""
 
     reward: float | None
-    """`None` where it could not be judged and the settings say so."""
+    """`None` for an unjudged reply under `reward.on_unjudged: none`."""
     judgement: EvalSummary
     report: EvalReport | None
-    """`None` where there was no candidate, or nothing could be judged."""
+    """`None` if the reply has no candidate, or is unjudged."""
 
 
 class _Unjudged(Exception):
@@ -58,9 +58,9 @@ def _retry_after(error: Exception) -> float | None:
 
 
 class Scorer:
-    """Judges replies and pays for them. Lifetime: until `close`. Safe to use from several threads.
+    """Judges replies and computes rewards. Lifetime: until `close`. Several threads may use it.
 
-    Where `reward.on_unjudged` is `raise`, one reply that cannot be judged ends the batch.
+    Under `reward.on_unjudged: raise`, one unjudged reply ends the batch.
     """
 
     def __init__(self, settings: Config) -> None:
@@ -71,11 +71,11 @@ class Scorer:
         self._over = threading.Event()
 
     def score(self, problem: Problem, reply: str) -> Scored:
-        """Judge a reply, again where it could not be judged.
+        """Judge a reply, in several attempts if needed.
 
         Raises:
-            ConfigError: a server refuses us.
-            InfrastructureError: it could not be judged, and the settings name no way out.
+            ConfigError: a server refuses the request.
+            InfrastructureError: all attempts failed under `reward.on_unjudged: raise`.
         """
         section = self._settings.reward
         backoff = Backoff(section.retry_delay_s, attempts=section.retries + 1)
@@ -91,19 +91,14 @@ class Scorer:
         if section.on_unjudged == "raise":
             raise InfrastructureError(
                 f"{problem.id}: a reply could not be judged in {backoff.failed} attempts: "
-                f"{judgement.reason}; it is nobody's zero, so set reward.on_unjudged if the "
-                "training should go on"
+                f"{judgement.reason}; set reward.on_unjudged to zero or none to continue the "
+                "training without a verdict"
             )
         reward = 0.0 if section.on_unjudged == "zero" else None
         return Scored(reward, judgement, report)
 
     def scores(self, items: Sequence[tuple[Problem, str]]) -> list[Scored]:
-        """Judge several replies at once; the answers are in their order.
-
-        Raises:
-            ConfigError: as `score`.
-            InfrastructureError: as `score`.
-        """
+        """Judge several replies at once; results are in their order, and errors as in `score`."""
         with ThreadPoolExecutor(self._settings.reward.concurrency) as pool:
             waiting = [pool.submit(self.score, problem, reply) for problem, reply in items]
             try:
@@ -149,7 +144,7 @@ class Scorer:
             return self._executor
 
     def close(self) -> None:
-        """End what judges for us."""
+        """Release the executor; no attempt begins after this."""
         self._over.set()
         with self._lock:
             if self._executor is not None:
@@ -162,7 +157,7 @@ _opening = threading.Lock()
 
 
 def scorer_of(settings: Config) -> Scorer:
-    """Return this process's scorer for these settings; it ends with the process."""
+    """Return the scorer of this process for these settings; it closes when the process ends."""
     name = config.dump(settings)
     with _opening:
         if name not in _scorers:
@@ -172,15 +167,15 @@ def scorer_of(settings: Config) -> Scorer:
 
 
 def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
-    """Return the problem that a row of a data set names.
+    """Return the problem of a row of a data set.
 
-    Looked for in this order: `problem`, a record of ours as JSON or as a mapping, or an address;
-    `reward_model.ground_truth`, `ground_truth` or `reference`, source with a `Model` or a
-    `reference`, whose name is `uuid` or `name` of `extra_info`.
+    The field `problem` comes first: a problem record as JSON or as a mapping, or an address. Else
+    `reward_model.ground_truth`, `ground_truth` or `reference` has a record or the source of a
+    reference. Its name is the `uuid` or `name` in `extra_info`.
 
     Raises:
-        ConfigError: the row names none.
-        ProblemError: it is no problem.
+        ConfigError: the row has none of these fields.
+        ProblemError: the field holds no problem.
     """
     given = fields.get("problem")
     if isinstance(given, Mapping):
@@ -196,7 +191,7 @@ def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
     text = next((item for item in texts if isinstance(item, str) and item.strip()), None)
     if text is None:
         raise ConfigError(
-            "a row names no problem: wanted `problem`, `reward_model.ground_truth`, "
+            "a row names no problem: give `problem`, `reward_model.ground_truth`, "
             f"`ground_truth` or `reference`; it has {', '.join(sorted(fields)) or 'nothing'}"
         )
     if text.lstrip().startswith("{"):

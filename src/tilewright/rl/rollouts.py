@@ -83,9 +83,8 @@ class EventHistory:
     def settled(self, batch: str, most_unjudged: float) -> list[Event]:
         """Return the valid events of a batch, in order.
 
-        The last event of a turn counts. If more than `most_unjudged` turns are unjudged, they had
-        stopped the run: those of the newest turn, which no prompt shows yet, are left out, and the
-        judge evaluates them again.
+        The last event of a turn counts. More than `most_unjudged` unjudged turns had stopped the
+        run. No prompt shows those of the newest turn yet, so they are left out and judged again.
         """
         events = self.events.pop(batch, [])
         last = {event.turn.ask.id: event for event in events if isinstance(event, TurnFinished)}

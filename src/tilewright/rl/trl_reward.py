@@ -1,9 +1,9 @@
-"""Verdicts as rewards of TRL: `reward_funcs=[trl_reward]`, or an object with settings of its own.
+"""Verdicts as rewards of TRL: `reward_funcs=[trl_reward]`, or an object with its own settings.
 
-TRL calls a reward function with prompts, completions, completion ids and every column of the data
-set, and takes a float for each completion (GRPOTrainer and RLOOTrainer, 1.16). It reads `None` as
-"this reward does not apply" and averages over the others, so that `None` for what could not be
-judged must be asked for (`reward.on_unjudged=none`). TRL is not imported here.
+TRL 1.16 (GRPOTrainer and RLOOTrainer) passes prompts, completions, completion ids and all columns
+of the data set, and expects a float for each completion. It reads `None` as "this reward does not
+apply" and averages over other rewards. So unjudged replies give `None` only under
+`reward.on_unjudged=none`. This module does not import TRL.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TrlReward:
     def __init__(self, settings: Config | None = None) -> None:
         self.settings = settings if settings is not None else config.load()
         self.__name__ = self.settings.reward.name
-        """What TRL calls it in its logs."""
+        """The name of the reward in TRL's logs."""
 
     def __call__(
         self,
@@ -44,9 +44,8 @@ class TrlReward:
     ) -> list[float | None]:
         """Return a reward for each completion.
 
-        The problem of a row is in its columns, see `tilewright.rl.reward_scorer.problem_of`;
-        `tilewright data export --format rl` writes such rows, and those of drkernel's RL data
-        are read as they are.
+        The columns of a row name its problem, see `tilewright.rl.reward_scorer.problem_of`. Rows of
+        `tilewright data export --format rl` and of Dr. Kernel's RL data have such columns.
 
         Raises:
             ConfigError: a row names no problem.
@@ -69,7 +68,7 @@ class TrlReward:
 
 
 class AsyncTrlReward(TrlReward):
-    """The same for TRL's event loop: other reward functions are computed meanwhile."""
+    """The same for TRL's event loop, which computes other rewards at the same time."""
 
     async def __call__(  # type: ignore[override]
         self,
@@ -104,19 +103,19 @@ def _row(columns: Mapping[str, Any], place: int, count: int) -> dict[str, Any]:
 
 
 def _text(completion: Completion) -> str:
-    """Return what the assistant said last."""
+    """Return the last message of the assistant."""
     if isinstance(completion, str):
         return completion
-    said = [item for item in completion if item.get("role") == "assistant"]
-    content = said[-1].get("content") if said else ""
+    replies = [item for item in completion if item.get("role") == "assistant"]
+    content = replies[-1].get("content") if replies else ""
     if isinstance(content, str):
         return content
-    # Parts, as models with images have them.
+    # Multimodal models give a list of parts.
     return "".join(part.get("text") or "" for part in content or ())
 
 
 def _tell(found: Sequence[Scored], columns: Mapping[str, Any]) -> None:
-    """Show verdicts in TRL's table of completions, and shares among its metrics."""
+    """Add verdicts to TRL's table of completions, and their shares to its metrics."""
     extra: Callable[..., None] | None = columns.get("log_extra")
     metric: Callable[..., None] | None = columns.get("log_metric")
     if callable(extra):

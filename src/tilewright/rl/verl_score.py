@@ -3,8 +3,9 @@
 With `name: compute_score` or `name: compute_score_async`, and `reward_kwargs` `config` (a YAML file
 of our settings) and `overrides` (a list of `path=value`). Follows verl 0.9.1: keywords
 `data_source`, `solution_str`, `ground_truth`, `extra_info` and, with a reward model,
-`reward_router_address` and `reward_model_tokenizer`; a float, or a mapping with `score`. verl knows
-no "not judged", so such a reply raises unless `reward.on_unjudged=zero`. verl is not imported here.
+`reward_router_address` and `reward_model_tokenizer`; a float, or a mapping with `score`. verl has
+no value for "unjudged", so such a reply raises unless `reward.on_unjudged=zero`. This module does
+not import verl.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ def compute_score(
     """Return the reward of a reply.
 
     Args:
-        data_source: of the row; it only helps to name a problem that has no other name.
+        data_source: of the row; part of the name of the problem.
         solution_str: the reply as text.
         ground_truth: the reference's source, or a problem of ours as JSON.
-        extra_info: of the row; `uuid` or `name` is what the problem is called.
+        extra_info: of the row; `uuid`, `name` or `problem_id` is the rest of that name.
         config: a YAML file of settings.
         overrides: single settings, each `path=value`, after the file.
-        details: return `score` with numbers beside it, which verl logs: `acc` (1 if correct),
-            `rejected`, `unjudged`.
+        details: return a mapping of `score`, `acc` (1 if correct), `rejected` and `unjudged`, which
+            verl logs.
 
     Raises:
         ConfigError: settings are wrong, or they ask for `None`.

@@ -1,1 +1,1 @@
-"""For authors of plug-ins and corpora: reading corpus files and holding reports against them."""
+"""For authors of plug-ins and corpora: corpus files, expected verdicts, and a synthetic world."""

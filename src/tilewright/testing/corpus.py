@@ -24,11 +24,11 @@ class CorpusFile:
 
     @property
     def expected(self) -> tuple[str, ...]:
-        """Return the verdicts that are right for it."""
+        """Return the accepted verdicts."""
         return tuple(part.strip() for part in self.keys["expect"].split(" or "))
 
     def problem(self) -> Problem:
-        """Return its problem: one beside the corpus, or a bundled one.
+        """Return its problem, from the folder of the corpus or from the bundled ones.
 
         Raises:
             ProblemError: there is no such problem.
@@ -77,7 +77,7 @@ def read_corpus(folder: Path) -> list[CorpusFile]:
 
 
 def expectation_missed(file: CorpusFile, report: EvalReport) -> str:
-    """Say how a report differs from what the header demands; empty when it does not."""
+    """Return how a report differs from the header; empty if it agrees."""
     if report.verdict not in file.expected:
         return f"expected {' or '.join(file.expected)}, got {report.verdict}"
     codes = [finding.code for finding in report.findings]
@@ -95,12 +95,12 @@ def expectation_missed(file: CorpusFile, report: EvalReport) -> str:
         faster = [item.case for item in report.comparisons if item.conclusion == "faster"]
         big = [c for c in report.comparisons if c.case in faster and c.speedup > 1.05]
         if big:
-            said = [
+            cases = [
                 f"{c.case} {c.speedup:.3f} [{c.speedup_low:.3f}, {c.speedup_high:.3f}] of "
                 f"{c.baseline_timing.median_us:.0f} us, pairs {c.blocks_per_process}"
                 for c in big
             ]
-            return f"a false speed-up is reported on {'; '.join(said)}"
+            return f"a false speed-up is reported on {'; '.join(cases)}"
     if file.path.parent.name.endswith("honest"):
         accused = [item.code for item in report.findings if item.weight == "decisive"]
         if accused:

@@ -1,8 +1,8 @@
-"""Made-up landscapes whose truth is known exactly: SynthKernel-1 and the ladder.
+"""Synthetic search problems with known solutions: SynthKernel-1 and the ladder.
 
-SynthKernel-1: a program is text whose header sets eight fields; some do not build, some compute a
-wrong result, the rest have a time. With 144,000 programs every one can be looked at, so what a
-search should find is known. The ladder is a chain of steps with a closed form for two searches.
+SynthKernel-1: a program is text whose header sets eight fields. Some programs do not build, some
+compute a wrong result, and the rest have a time. There are 144,000 programs, so an exhaustive
+search finds the optimum. The ladder is a chain of steps with a closed form for two searches.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 ENTRY = "kernel"
-"""What the code of every program defines: a parser of replies finds it by that name."""
+"""The function that every program defines; the parser of replies finds it by this name."""
 LEVELS: dict[str, tuple[int, ...]] = {
     "tile_m": (16, 32, 64, 128, 256),
     "tile_n": (16, 32, 64, 128, 256),
@@ -56,14 +56,14 @@ LEVELS: dict[str, tuple[int, ...]] = {
 }
 """The values that each field may have."""
 FUSED = (1, 2, 4)
-"""The bits of `fuse`: one operation each that is done in the same kernel."""
+"""The bits of `fuse`: each fuses one operation into the kernel."""
 SHARED_BYTES = 101_376
-"""What the tiles of all stages may take, at two bytes an element."""
+"""Most bytes of the tiles of all stages, at two bytes an element."""
 ACCUMULATORS = 255
-"""How many a thread may hold."""
+"""Most accumulators of a thread."""
 ORDER = (1.0, 0.9, 1.15)
 SMALL_TILE_ORDER = 1.25
-"""Order 1 pays from a tile_m of 64 on only; below it costs."""
+"""Factor of order 1 below a tile_m of 64, where this order is slower than order 0."""
 
 _HEADER = re.compile(r"^# ?(\w+):([^\r\n]*)", re.MULTILINE)
 _BY_TEXT = {name: {str(level): level for level in levels} for name, levels in LEVELS.items()}
@@ -71,7 +71,7 @@ _BODY = f"def {ENTRY}(*inputs):\n    return inputs\n"
 
 
 class Program(NamedTuple):
-    """What the header of a program says."""
+    """The fields in the header of a program."""
 
     tile_m: int
     tile_n: int
@@ -109,9 +109,9 @@ def render(program: Program) -> str:
 
 
 def parse(text: str) -> Program | Unreadable:
-    """Read the header lines `# field: value` of a reply, or of the file that was taken from it.
+    """Read the header lines `# field: value` of a reply, or of a file from it.
 
-    Each field must be there once, with one of its values; other lines do not matter.
+    Each field must occur once, with one of its values; other lines are ignored.
     """
     found: dict[str, int] = {}
     for name, rest in _HEADER.findall(text):
@@ -210,10 +210,10 @@ def moves(program: Program) -> tuple[Program, ...]:
 
 @dataclass(frozen=True, slots=True)
 class UnitMove:
-    """Replies with one legal unit move of the program that the prompt shows last, each as likely.
+    """Replies with a random unit move of the last program in the prompt, all equally likely.
 
-    It goes on from the reference where none is shown, and knows nothing of speed. Pure: the same
-    ask and prompt always get the same reply. An instance is a script of the policy `Scripted`.
+    Without a program in the prompt it starts from the reference. Equal requests and prompts get
+    equal replies. An instance is a script of the policy `Scripted`.
     """
 
     seed: int
@@ -228,7 +228,7 @@ class UnitMove:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Replies with any of the 144,000 programs, each as likely, whatever the prompt shows."""
+    """Replies with a random program, all 144,000 equally likely, whatever the prompt shows."""
 
     seed: int
 
@@ -239,14 +239,13 @@ class Uniform:
 
 
 def _drawn_for(seed: int, ask: Ask) -> random.Random:
-    # Of the ask and not of what was drawn before: asks are answered in any order, and a resumed
-    # run answers only those that are left.
+    # A seed for each request: requests come in any order, and a resumed run has only the rest.
     return random.Random(f"{seed}/{ask.id}")
 
 
 @dataclass(frozen=True, slots=True)
 class Landscape:
-    """What looking at every program says."""
+    """The result of an exhaustive search."""
 
     valid: int
     build_failures: int
@@ -261,7 +260,7 @@ class Landscape:
 
 
 def landscape() -> Landscape:
-    """Look at every program; takes seconds."""
+    """Evaluate every program; this takes seconds."""
     fast: dict[Program, float] = {}
     unbuilt = wrong = 0
     for program in programs():
@@ -290,7 +289,7 @@ def landscape() -> Landscape:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """So many steps to climb, each of which succeeds with the same chance.
+    """A chain of steps, each of which succeeds with the same probability.
 
     Raises:
         ValueError: there is no step, or the chance is not between 0 and 1.
@@ -304,18 +303,18 @@ class Ladder:
             raise ValueError(f"a ladder of {self.steps} steps with chance {self.chance}")
 
     def sequential_mean(self) -> float:
-        """Return the mean number of tries of a search that a failure throws back to the ground.
+        """Return the mean number of attempts if a failure leads back to the first step.
 
-        That is of `steps` successes in a row: (chance^-steps - 1) / (1 - chance).
+        It is that of `steps` successes in a row: (chance^-steps - 1) / (1 - chance).
         """
         return (self.chance**-self.steps - 1) / (1 - self.chance)
 
     def best_keeping_mean(self) -> float:
-        """Return the mean number of tries of a search that keeps its best: steps / chance."""
+        """Return the mean number of attempts if a failure loses no step: steps / chance."""
         return self.steps / self.chance
 
     def climb(self, draw: random.Random, *, keeps_best: bool) -> int:
-        """Climb once; return the number of tries."""
+        """Simulate one climb; return the number of attempts."""
         tries = height = 0
         while height < self.steps:
             tries += 1

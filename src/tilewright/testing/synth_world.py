@@ -1,4 +1,4 @@
-"""SynthKernel-1 as a world to train in: real prompts and replies, exact verdicts, no device."""
+"""SynthKernel-1 as a world: real prompts and replies, exact verdicts, and no device."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def make(settings: Config) -> SynthWorld:  # noqa: ARG001 - one signature
 
 
 def conversations(count: int, turns: int, seed: int) -> list[dict[str, Any]]:
-    """Return rows for a cold start: programs drawn at random, and what is said of them.
+    """Return conversations with random programs and their feedback, for supervised training.
 
-    They teach what a program looks like, and nothing of what makes one fast.
+    They teach the form of a program, and not how to make one fast.
     """
     draw = random.Random(f"synth/{seed}")
     rows = []

@@ -1,8 +1,8 @@
 """Turns as rows to train on: a prompt with its reply, or a conversation with weights.
 
-In a conversation each message has a `weight`, as in OpenAI's fine-tuning files: 1 for a message of
-the assistant that the model learns, 0 for all others. `WEIGHED_TEMPLATE` reads it. If all messages
-of the assistant have weight 1, TRL's `assistant_only_loss=True` does the same without weights.
+In a conversation each message has a `weight`, as in OpenAI's fine-tuning files. It is 1 for a
+message of the assistant that the model learns, and 0 for all others. `WEIGHED_TEMPLATE` reads it.
+If all messages of the assistant have weight 1, TRL's `assistant_only_loss=True` needs no weights.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def sft_rows(
 ) -> Iterator[Row]:
     """Yield conversations in which each learned turn has weight 1 exactly once.
 
-    The conversation of a later turn counts for a turn only if it shows the exact prompt of that
-    turn; else the turn gets a conversation of its own. Reasoning is left out.
+    A turn shares the conversation of a later turn only if that shows the turn's exact prompt. Else
+    the turn gets a conversation of its own. Reasoning is left out.
 
     Args:
         log: of the run.

@@ -1,1 +1,1 @@
-"""Trainers that we plug into, each in a package of its own, imported when it is asked for."""
+"""Engines: the trainers that tilewright plugs into, one package each, imported on use."""

@@ -285,5 +285,5 @@ def _filling(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _unused(**_: Any) -> list[float]:  # noqa: ANN401
-    """Stand for the reward function that TRL requires and, in the known versions, never calls."""
+    """Fill the place of the reward function that TRL requires; known versions never call it."""
     raise InfrastructureError("TRL called a reward function, which known versions never do here")
