@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
 from tilewright.rl.rollouts import RolloutBatch
-from tilewright.rl.tokens import Sample
+from tilewright.rl.tokens import TokenSample
 from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.trajectories import trajectories_of
 from tilewright.testing.synth_world import conversations
@@ -74,7 +74,7 @@ def played(
     turns, samples = [], []
     for item, row in zip(items, verdicts, strict=True):
         made: list[Turn | None] = []
-        wrote: list[Sample | None] = []
+        wrote: list[TokenSample | None] = []
         for number, verdict in enumerate(row):
             if verdict is None:
                 made.append(None)
@@ -88,7 +88,7 @@ def played(
             made.append(Turn(ask=ask, reply=Reply(text="x"), judgements=(said,)))
             reply = tuple(draw.randrange(10, vocabulary) for _ in range(draw.randint(1, 9)))
             prompt = tuple(draw.randrange(10, vocabulary) for _ in range(draw.randint(3, 12)))
-            wrote.append(Sample(prompt, reply, tuple(-1.0 for _ in reply), "stop"))
+            wrote.append(TokenSample(prompt, reply, tuple(-1.0 for _ in reply), "stop"))
         turns.append(tuple(made))
         samples.append(tuple(wrote))
     return RolloutBatch(tuple(items), tuple(turns), tuple(samples))

@@ -26,7 +26,7 @@ from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Stepped, TurnFinished
 from tilewright.rl.presets import SamplingSection
-from tilewright.rl.tokens import Sample
+from tilewright.rl.tokens import TokenSample
 from tilewright.rl.training_config import TrainConfig, load_training
 
 BUNDLED = Path(__file__).parents[2] / "src/tilewright/problems/bundled"
@@ -95,10 +95,10 @@ class Mixed:
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
-    ) -> list[Sample]:
+    ) -> list[TokenSample]:
         """Sample all replies, and replace some."""
         start = time.monotonic()
-        found: list[Sample] = self._own.sample(prompts, seed, sampling)
+        found: list[TokenSample] = self._own.sample(prompts, seed, sampling)
         self.seconds.append(time.monotonic() - start)
         self.tokens.append(sum(len(item.reply) for item in found))
         _say(f"sampled {self.tokens[-1]} tokens in {self.seconds[-1]:.1f} s")
@@ -109,7 +109,7 @@ class Mixed:
                 found[place] = self._scored(prompts[place], reply)
         return found
 
-    def _scored(self, prompt: Sequence[int], reply: Sequence[int]) -> Sample:
+    def _scored(self, prompt: Sequence[int], reply: Sequence[int]) -> TokenSample:
         """Return a given reply, with the model's log-probabilities of it."""
         model = self._own._model
         ids = torch.tensor([[*prompt, *reply]], device=model.device)
@@ -121,7 +121,7 @@ class Mixed:
         finally:
             model.train(training)
         chosen = logits.float().log_softmax(-1).gather(-1, ids[0, len(prompt) :, None])[:, 0]
-        return Sample(tuple(prompt), tuple(reply), tuple(chosen.tolist()), "stop")
+        return TokenSample(tuple(prompt), tuple(reply), tuple(chosen.tolist()), "stop")
 
     def _ids(self, text: str) -> list[int]:
         tokenizer = self._own._tokenizer

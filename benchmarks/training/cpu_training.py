@@ -26,7 +26,7 @@ from tilewright.records.event_log import read_events
 from tilewright.records.events import Stepped
 from tilewright.rl.advantages import group_mean, leave_one_out
 from tilewright.rl.coverage_sampling import uniforms
-from tilewright.rl.estimator import Turns, estimate_rows, estimate_turns
+from tilewright.rl.estimator import TurnVerdicts, estimate_rows, estimate_turns
 from tilewright.rl.loss import row_weights
 from tilewright.rl.masked_tensors import Masked
 from tilewright.rl.presets import PAPER
@@ -101,7 +101,7 @@ def _speed() -> list[Bar]:
     found = []
     for _ in range(7):
         start = time.perf_counter()
-        turns = Turns(
+        turns = TurnVerdicts(
             prompts=torch.arange(b) // 16,
             present=torch.ones(b, t, dtype=torch.bool),
             rewards=Masked(torch.rand(b, t), torch.ones(b, t, dtype=torch.bool)),
@@ -340,7 +340,7 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
     from tilewright.rl.engines.trl import models
     from tilewright.rl.engines.trl.sampler import TransformersSampler
     from tilewright.rl.masked_tensors import zero_filled
-    from tilewright.rl.presets import RewardSection, SamplingSection
+    from tilewright.rl.presets import RewardFormula, SamplingSection
     from tilewright.rl.training_rows import rewards_of
     from tilewright.testing.synth import judge
     from tilewright.testing.synth_world import SynthWorld
@@ -355,7 +355,7 @@ def _rollout_gradients(folder: Path, rollouts: int) -> tuple[Tensor, Tensor]:
     sampled = sampler.sample(
         [prompt] * rollouts, "frozen", SamplingSection(context_tokens=128, reply_tokens=32)
     )
-    section = RewardSection(speed=0.1, max_speedup=20, coverage=0)
+    section = RewardFormula(speed=0.1, max_speedup=20, coverage=0)
     verdicts = [[judge(sampler.decode(item.reply)) for item in sampled]]
     rewards = zero_filled(rewards_of(verdicts, section))[0].tolist()
     weights = list(model.model.layers[-1].mlp.parameters())

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tilewright.loop.table_input import RowWriter, read_rows
-from tilewright.rl.data import drkernel
+from tilewright.rl.data import drkernel_rows
 from tilewright.rl.data.exports import FORMATS, ExportPlan, export
 from tilewright.rl.data.imports import import_rows
 from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms, canonical, similarity, sketch
@@ -98,7 +98,7 @@ def write(path, kind, rows):
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-@pytest.mark.parametrize("kind", drkernel.FORMATS)
+@pytest.mark.parametrize("kind", drkernel_rows.FORMATS)
 @settings(max_examples=12)
 @given(data=st.data())
 def test_drkernel_rows_survive_import_and_export(kind, suffix, data):
@@ -138,7 +138,7 @@ JUNK = st.recursive(
 )
 
 
-@pytest.mark.parametrize("kind", drkernel.FORMATS)
+@pytest.mark.parametrize("kind", drkernel_rows.FORMATS)
 @settings(max_examples=30)
 @given(data=st.data())
 def test_an_unusual_row_is_left_out_or_survives(kind, data):

@@ -26,7 +26,7 @@ from tilewright.rl import training_run
 from tilewright.rl.engines.trl.checkpoints import COMPLETE, latest
 from tilewright.rl.engines.trl.reinforce import train_rl
 from tilewright.rl.engines.trl.sft import train_sft
-from tilewright.rl.tokens import Sample
+from tilewright.rl.tokens import TokenSample
 from tilewright.rl.training_rows import turns_of
 from tilewright.testing.synth_world import SynthWorld
 
@@ -37,7 +37,7 @@ from tilewright.rl.engines.trl import checkpoints
 from tilewright.rl.engines.trl.reinforce import train_rl
 from tilewright.rl.training_config import load_training
 from tilewright.rl.training_rows import turns_of
-from tilewright.rl.tokens import Sample
+from tilewright.rl.tokens import TokenSample
 from tilewright.testing.synth_world import SynthWorld
 
 def die(*_, **__):
@@ -269,7 +269,7 @@ class Copyist:
         assert (seed, sampling.temperature) == (f"3/step00000/{len(self.sampled)}", 1.0)
         self.sampled.append(len(prompts))
         return [
-            Sample(tuple(prompt), tuple(text.encode()), (-1.0,) * len(text.encode()), "stop")
+            TokenSample(tuple(prompt), tuple(text.encode()), (-1.0,) * len(text.encode()), "stop")
             for prompt, text in zip(prompts, texts, strict=True)
         ]
 

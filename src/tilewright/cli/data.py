@@ -18,7 +18,7 @@ from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.table_input import read_rows
 from tilewright.records.run_folder import create_run
-from tilewright.rl.data import drkernel
+from tilewright.rl.data import drkernel_rows
 from tilewright.rl.data.exports import (
     FORMATS,
     OF_TURNS,
@@ -156,7 +156,7 @@ def _document(plan: ExportPlan, done: Exported) -> dict[str, Any]:
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(drkernel.FORMATS),
+    type=click.Choice(drkernel_rows.FORMATS),
     default="drkernel-coldstart",
     show_default=True,
     help="Format of the rows.",

@@ -21,11 +21,11 @@ from tilewright.rl.mismatch_sampling import Rejection, reject
 from tilewright.rl.presets import Preset, singleton_of
 from tilewright.rl.returns import discounted, of_trajectories
 
-__all__ = ["LossRows", "TurnEstimate", "Turns", "estimate_rows", "estimate_turns"]
+__all__ = ["LossRows", "TurnEstimate", "TurnVerdicts", "estimate_rows", "estimate_turns"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class TurnVerdicts:
     """The verdicts of one rollout batch of B trajectories of at most T turns, of all ranks."""
 
     prompts: Tensor
@@ -72,7 +72,7 @@ class LossRows:
     mismatch: Rejection
 
 
-def estimate_turns(turns: Turns, preset: Preset) -> TurnEstimate:
+def estimate_turns(turns: TurnVerdicts, preset: Preset) -> TurnEstimate:
     """Return returns, masks and advantages of turns, float64 and bool (B, T).
 
     The formulas are those of `returns`, `filters`, `coverage_sampling` and `advantages`, with the
@@ -128,7 +128,7 @@ def estimate_rows(
     return LossRows(zero_filled(estimate.advantages), tokens, weights, mismatch)
 
 
-def _filter(turns: Turns, preset: Preset) -> tuple[Tensor, Masked]:
+def _filter(turns: TurnVerdicts, preset: Preset) -> tuple[Tensor, Masked]:
     """Return the dropped turns, and the rewards after that; a regression has reward 0."""
     dropped = torch.zeros_like(turns.present)
     rewards = turns.rewards
@@ -146,7 +146,7 @@ def _filter(turns: Turns, preset: Preset) -> tuple[Tensor, Masked]:
     return dropped & turns.present, rewards
 
 
-def _advantages(returns: Masked, rewards: Masked, turns: Turns, preset: Preset) -> Masked:
+def _advantages(returns: Masked, rewards: Masked, turns: TurnVerdicts, preset: Preset) -> Masked:
     chosen, alone = preset.advantage, singleton_of(preset.advantage)
     group = turn_groups(turns.prompts, returns.values.shape[-1])
     match chosen.estimator:

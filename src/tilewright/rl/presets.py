@@ -34,7 +34,7 @@ __all__ = [
     "ProfilingMode",
     "ProfilingSection",
     "ReturnSection",
-    "RewardSection",
+    "RewardFormula",
     "SamplingSection",
     "SftSection",
     "Singleton",
@@ -76,7 +76,7 @@ Spread = Literal[0, 1]
 """Degrees of freedom that a standard deviation gives up."""
 
 
-class RewardSection(Section):
+class RewardFormula(Section):
     """R = C (correct + speed min(s, max_speedup) + coverage PR)."""
 
     correct: float = Field(default=1.0, ge=0)
@@ -207,7 +207,7 @@ class Preset(Section):
     """Everything that an estimator leaves open."""
 
     name: str
-    reward: RewardSection = RewardSection()
+    reward: RewardFormula = RewardFormula()
     returns: ReturnSection = ReturnSection()
     advantage: AdvantageSection = AdvantageSection()
     mismatch: MismatchSection = MismatchSection()
@@ -227,7 +227,7 @@ PAPER = Preset(name="paper")
 
 RELEASED_CODE = Preset(
     name="released_code",
-    reward=RewardSection(correct=0.5, speed=0.5, coverage=0.5),
+    reward=RewardFormula(correct=0.5, speed=0.5, coverage=0.5),
     returns=ReturnSection(unjudged="trajectory"),
     advantage=AdvantageSection(grpo_singleton="return"),
     filters=FilterSection(zero_variance=True, regress=True),
@@ -244,7 +244,7 @@ RELEASED_CODE = Preset(
 # unbiased except for MRS and PRS. Supervised learning follows the code behind the published model.
 TILEWRIGHT = Preset(
     name="tilewright",
-    reward=RewardSection(coverage=0.0, speedup_estimate="low"),
+    reward=RewardFormula(coverage=0.0, speedup_estimate="low"),
     advantage=AdvantageSection(singleton_advantage="none", grpo_singleton="none"),
     loss=LossSection(denominator="planned"),
     sft=SftSection(learning_rate=2e-5, batch=64),

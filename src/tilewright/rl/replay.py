@@ -22,7 +22,7 @@ from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, EvalSummary, RunStarted, TurnFinished
 from tilewright.records.run_folder import read_report
 from tilewright.rl.coverage_sampling import keep_chance
-from tilewright.rl.estimator import TurnEstimate, Turns, estimate_turns
+from tilewright.rl.estimator import TurnEstimate, TurnVerdicts, estimate_turns
 from tilewright.rl.masked_tensors import Masked, listed, zero_filled
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import judged
@@ -147,7 +147,7 @@ class Replayed:
 
     batch: RecordedBatch
     preset: Preset
-    turns: Turns
+    turns: TurnVerdicts
     estimate: TurnEstimate
 
 
@@ -185,7 +185,7 @@ def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
     """
     chosen = slice(None) if turn is None else slice(turn, turn + 1)
 
-    def column(values: Callable[[Turns, TurnEstimate], torch.Tensor]) -> torch.Tensor:
+    def column(values: Callable[[TurnVerdicts, TurnEstimate], torch.Tensor]) -> torch.Tensor:
         found = [values(part.turns, part.estimate)[:, chosen].flatten() for part in parts]
         return torch.cat(found)
 

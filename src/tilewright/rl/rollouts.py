@@ -31,7 +31,7 @@ from tilewright.records.events import (
     TurnFinished,
 )
 from tilewright.rl.presets import SamplingSection
-from tilewright.rl.tokens import Sample, Sampler, read_samples, write_samples
+from tilewright.rl.tokens import Sampler, TokenSample, read_samples, write_samples
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import LockstepStrategy, Trajectory
 from tilewright.rl.worlds import World
@@ -49,7 +49,7 @@ class RolloutBatch:
     trajectories: tuple[Trajectory, ...]
     turns: tuple[tuple[Turn | None, ...], ...]
     """(B, T); `None` where the context had no room for a turn."""
-    samples: tuple[tuple[Sample | None, ...], ...]
+    samples: tuple[tuple[TokenSample | None, ...], ...]
     """(B, T), in the same places."""
 
 
@@ -191,7 +191,7 @@ class BatchPolicy:
         """Turns that were judged, by request."""
         self.levels: Sequence[Sequence[Ask]] = ()
         """The requests of each turn that was begun."""
-        self.samples: dict[str, Sample] = {}
+        self.samples: dict[str, TokenSample] = {}
         """Turns that were sampled or read, by request."""
         self._path, self._seed = path, seed
         self._sampler, self._sampling = sampler, sampling

@@ -19,11 +19,11 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.policies.base import Message
 from tilewright.rl.presets import SamplingSection
 
-__all__ = ["Sample", "Sampler", "read_samples", "write_samples"]
+__all__ = ["Sampler", "TokenSample", "read_samples", "write_samples"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TokenSample:
     """One reply, in tokens."""
 
     prompt: tuple[int, ...]
@@ -49,11 +49,11 @@ class Sampler(Protocol):
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
-    ) -> list[Sample]:
+    ) -> list[TokenSample]:
         """Return a reply to each prompt, which depends on prompts, weights and seed alone."""
 
 
-def write_samples(path: Path, samples: dict[str, Sample]) -> None:
+def write_samples(path: Path, samples: dict[str, TokenSample]) -> None:
     """Write samples by the id of their request: the whole file or nothing.
 
     Raises:
@@ -83,7 +83,7 @@ def write_samples(path: Path, samples: dict[str, Sample]) -> None:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def read_samples(path: Path) -> dict[str, Sample]:
+def read_samples(path: Path) -> dict[str, TokenSample]:
     """Return the samples in a file, by the id of their request.
 
     Raises:
@@ -106,6 +106,8 @@ def read_samples(path: Path) -> dict[str, Sample]:
         # The package raises a different exception for each kind of damage.
         raise RecordError(f"{path}: no samples can be read: {error}") from error
     return {
-        ask: Sample(tuple(prompt.tolist()), tuple(reply.tolist()), tuple(logprobs.tolist()), end)
+        ask: TokenSample(
+            tuple(prompt.tolist()), tuple(reply.tolist()), tuple(logprobs.tolist()), end
+        )
         for ask, end, prompt, reply, logprobs in zip(asks, finish, *parts, strict=True)
     }

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tilewright.records.events import EvalSummary, Turn
-from tilewright.rl.estimator import LossRows, TurnEstimate, Turns
+from tilewright.rl.estimator import LossRows, TurnEstimate, TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, listed
 from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios
 from tilewright.rl.presets import Preset
@@ -44,7 +44,7 @@ class TrainedStep:
     """The data of one step, as an engine leaves them."""
 
     played: RolloutBatch
-    turns: Turns
+    turns: TurnVerdicts
     estimate: TurnEstimate
     rows: LossRows
     before: Tensor

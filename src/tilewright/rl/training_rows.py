@@ -15,11 +15,11 @@ from torch import Tensor
 from tilewright.errors import RecordError
 from tilewright.records.events import EvalSummary
 from tilewright.rl.coverage_sampling import rewards, uniforms
-from tilewright.rl.estimator import Turns
+from tilewright.rl.estimator import TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, masked
-from tilewright.rl.presets import Preset, RewardSection
+from tilewright.rl.presets import Preset, RewardFormula
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
-from tilewright.rl.tokens import Sample
+from tilewright.rl.tokens import TokenSample
 
 __all__ = ["TrainingRow", "pieces", "rewards_of", "rows_of", "table", "turns_from", "turns_of"]
 
@@ -33,7 +33,7 @@ class TrainingRow:
 
     trajectory: int
     turn: int
-    sample: Sample
+    sample: TokenSample
 
     @property
     def length(self) -> int:
@@ -41,7 +41,7 @@ class TrainingRow:
         return len(self.sample.prompt) + len(self.sample.reply)
 
 
-def rewards_of(verdicts: Verdicts, section: RewardSection) -> Masked:
+def rewards_of(verdicts: Verdicts, section: RewardFormula) -> Masked:
     """Return the reward of each verdict, float64 (B, T), known where there is a verdict.
 
     Dr. Kernel, arXiv 2602.05885, equations 1 and 8, with the weights of a preset.
@@ -66,7 +66,7 @@ def turns_from(
     verdicts: Verdicts,
     preset: Preset,
     seed: int,
-) -> Turns:
+) -> TurnVerdicts:
     """Return the input of the estimator for B trajectories of T turns.
 
     Args:
@@ -77,7 +77,7 @@ def turns_from(
         seed: of the run, for PRS.
     """
     groups = {name: n for n, name in enumerate(dict.fromkeys(group for group, _ in trajectories))}
-    return Turns(
+    return TurnVerdicts(
         prompts=torch.tensor([groups[group] for group, _ in trajectories]),
         present=torch.tensor(present),
         rewards=rewards_of(verdicts, preset.reward),
@@ -89,7 +89,7 @@ def turns_from(
     )
 
 
-def turns_of(played: RolloutBatch, preset: Preset, seed: int) -> Turns:
+def turns_of(played: RolloutBatch, preset: Preset, seed: int) -> TurnVerdicts:
     """Return the input of the estimator for a batch, (B, T)."""
     return turns_from(
         [(item.group, item.rollout) for item in played.trajectories],

@@ -8,7 +8,7 @@ import torch
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.context_windows import CONTEXTS
-from tilewright.rl.estimator import Turns, estimate_rows, estimate_turns
+from tilewright.rl.estimator import TurnVerdicts, estimate_rows, estimate_turns
 from tilewright.rl.masked_tensors import listed, masked
 from tilewright.rl.paper_vs_code import DISAGREEMENTS, ruling, settings_of, stance
 from tilewright.rl.preset_text import explain
@@ -99,7 +99,7 @@ def test_an_explanation_follows_the_settings(section, values, words):
 
 def batch(rewards, coverage=None, prompts=None, eligible=None):
     table = masked(rewards)
-    return Turns(
+    return TurnVerdicts(
         prompts=torch.zeros(len(rewards), dtype=torch.int64) if prompts is None else prompts,
         present=torch.ones_like(table.known),
         rewards=table,
@@ -209,7 +209,7 @@ def test_a_token_mean_divides_by_planned_tokens():
 
 def test_a_batch_without_remaining_rows_raises():
     turns = batch([[2.0, 3.0], [0.0, 1.0]], coverage=[[0.0, 0.0], [0.0, 0.0]])
-    turns = Turns(
+    turns = TurnVerdicts(
         turns.prompts,
         turns.present,
         turns.rewards,

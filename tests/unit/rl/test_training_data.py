@@ -23,11 +23,11 @@ from tilewright.rl.presets import (
     PRESETS,
     RELEASED_CODE,
     TILEWRIGHT,
-    RewardSection,
+    RewardFormula,
     SamplingSection,
 )
 from tilewright.rl.rollouts import EventHistory, Rollouts, judged
-from tilewright.rl.tokens import Sample, read_samples, write_samples
+from tilewright.rl.tokens import TokenSample, read_samples, write_samples
 from tilewright.rl.training_config import load_training
 from tilewright.rl.training_metrics import metrics_line, reward_noise, verdict_metrics
 from tilewright.rl.training_rows import pieces, rewards_of, rows_of, table, turns_of
@@ -137,7 +137,7 @@ class Typist:
         for prompt, text in zip(prompts, texts, strict=True):
             reply = tuple(map(ord, text))
             assert len(prompt) + len(reply) <= sampling.context_tokens
-            found.append(Sample(tuple(prompt), reply, (-0.5,) * len(reply), "stop"))
+            found.append(TokenSample(tuple(prompt), reply, (-0.5,) * len(reply), "stop"))
         return found
 
 
@@ -178,8 +178,8 @@ def test_a_problem_without_tokens_for_a_reply_is_a_config_error(tmp_path):
 
 
 SAMPLES = {
-    "a#0.0": Sample((1, 2, 3), (4, 5), (-0.25, -1.5), "stop"),
-    "b#1.0": Sample((7,), (8,), (-0.125,), "length"),
+    "a#0.0": TokenSample((1, 2, 3), (4, 5), (-0.25, -1.5), "stop"),
+    "b#1.0": TokenSample((7,), (8,), (-0.125,), "length"),
 }
 
 
@@ -279,7 +279,7 @@ def test_reward_noise_is_that_of_one_program():
         return Turn(ask=ask, source=source, reply=Reply(text="x"), judgements=(said,))
 
     turns = [turn("a", 1.0), turn("a", 1.2), turn("b", 2.0), turn("b", 2.0), turn("c", 3.0)]
-    section = PAPER.model_copy(update={"reward": RewardSection(coverage=0.0)})
+    section = PAPER.model_copy(update={"reward": RewardFormula(coverage=0.0)})
     assert reward_noise(turns, section) == pytest.approx(math.sqrt(0.02 / 2))
     assert reward_noise(turns[4:], section) is None
 

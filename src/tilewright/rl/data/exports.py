@@ -21,7 +21,7 @@ from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS
 from tilewright.records.events import Turn
-from tilewright.rl.data import drkernel
+from tilewright.rl.data import drkernel_rows
 from tilewright.rl.data.contamination import Benchmark, Match, reference_digest
 from tilewright.rl.data.conversations import SFT_SHAPE, TURN_SHAPE, sft_rows, turn_row
 from tilewright.rl.data.logs import RunLog
@@ -50,9 +50,9 @@ FORMATS: dict[str, Row] = {
     "turns": TURN_SHAPE,
     "sft": SFT_SHAPE,
     "rl": RL_SHAPE,
-    "drkernel-coldstart": drkernel.COLDSTART_SHAPE,
-    "drkernel-rl": drkernel.RL_SHAPE,
-    "drkernel-validation": drkernel.VALIDATION_SHAPE,
+    "drkernel-coldstart": drkernel_rows.COLDSTART_SHAPE,
+    "drkernel-rl": drkernel_rows.RL_SHAPE,
+    "drkernel-validation": drkernel_rows.VALIDATION_SHAPE,
 }
 OF_TURNS = ("turns", "sft", "drkernel-coldstart")
 """The formats whose rows hold turns; the other formats hold problems."""
@@ -112,12 +112,12 @@ class Exported:
     rows: int = 0
     held_out: int = 0
     turns: int = 0
-    """Turns, or problems, that were read."""
+    """TurnVerdicts, or problems, that were read."""
     not_chosen: int = 0
     repeated: int = 0
     nearly_repeated: int = 0
     contaminated: int = 0
-    """Turns, or problems, that were left out because a benchmark has their problem."""
+    """TurnVerdicts, or problems, that were left out because a benchmark has their problem."""
     left_out: int = 0
     """Items that cannot be read or do not fit the format; each was named."""
     matches: list[Match] = field(default_factory=list)
@@ -211,7 +211,7 @@ class _Export:
                     yield from self._of_problem(problem, log.begun.language, rest)
 
     def _coldstart(self, log: RunLog) -> Iterator[tuple[Problem, Row]]:
-        for turns, rest in zip_longest(log.trajectories(), drkernel.imported_rows(log.folder)):
+        for turns, rest in zip_longest(log.trajectories(), drkernel_rows.imported_rows(log.folder)):
             if turns is None:
                 return
             last = turns[-1]
@@ -223,7 +223,7 @@ class _Export:
             more = rest["row"] if same else {}
             prompt = turn_row(log, last, problem)["prompt"]
             try:
-                row = drkernel.coldstart_row(problem, prompt, [*log.shown(last), last], more)
+                row = drkernel_rows.coldstart_row(problem, prompt, [*log.shown(last), last], more)
             except ProblemError as error:
                 self._left_out(str(error))
             else:
@@ -243,7 +243,7 @@ class _Export:
         else:
             validation = self._plan.format == "drkernel-validation"
             try:
-                row = drkernel.prompt_row(problem, language, rest, validation=validation)
+                row = drkernel_rows.prompt_row(problem, language, rest, validation=validation)
             except ProblemError as error:
                 self._left_out(str(error))
             else:
@@ -298,11 +298,11 @@ def _is_unjudged(turn: Turn) -> bool:
 
 def _problems_of(log: RunLog) -> Iterator[tuple[Problem, Row]]:
     """Yield the problems of a run, each with the other fields of its imported row."""
-    imported = drkernel.imported_path(log.folder).is_file()
+    imported = drkernel_rows.imported_path(log.folder).is_file()
     if not imported or log.begun.name == "drkernel-coldstart":
         yield from ((problem, {}) for problem in log.problems())
         return
-    for rest in drkernel.imported_rows(log.folder):
+    for rest in drkernel_rows.imported_rows(log.folder):
         problem = log.problem(str(rest.get("problem"))) if rest is not None else None
         if problem is not None and rest is not None:
             yield problem, rest["row"]

@@ -14,7 +14,7 @@ from tilewright.loop.run_state import PROBLEMS
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import RequestsIssued, RunStarted, Turn, TurnFinished
-from tilewright.rl.data.drkernel import Kind, imported_path, name_of, read_row
+from tilewright.rl.data.drkernel_rows import Kind, imported_path, name_of, read_row
 
 __all__ = ["Imported", "import_rows"]
 

@@ -19,7 +19,7 @@ from tilewright.loop.policies.base import Message
 from tilewright.loop.policies.local import Heard
 from tilewright.records import file_lock
 from tilewright.rl.presets import SamplingSection
-from tilewright.rl.tokens import Sample
+from tilewright.rl.tokens import TokenSample
 
 __all__ = ["TransformersSampler", "leased"]
 
@@ -73,7 +73,7 @@ class TransformersSampler:
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
-    ) -> list[Sample]:
+    ) -> list[TokenSample]:
         """Return a reply to each prompt, which depends on prompts, weights and seed alone.
 
         Raises:
@@ -81,7 +81,7 @@ class TransformersSampler:
         """
         # Prompts of similar length share a batch, which needs less padding.
         order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
-        found: dict[int, Sample] = {}
+        found: dict[int, TokenSample] = {}
         training = self._model.training
         self._model.eval()
         devices = [] if self._model.device.type == "cpu" else [self._model.device]
@@ -104,7 +104,7 @@ class TransformersSampler:
                 torch.cuda.empty_cache()
         return [found[place] for place in range(len(prompts))]
 
-    def _drawn(self, prompts: list[Sequence[int]], sampling: SamplingSection) -> list[Sample]:
+    def _drawn(self, prompts: list[Sequence[int]], sampling: SamplingSection) -> list[TokenSample]:
         longest = max(map(len, prompts))
         pad = self._tokenizer.pad_token_id
         ids = [[pad] * (longest - len(row)) + list(row) for row in prompts]
@@ -141,10 +141,10 @@ class TransformersSampler:
             **({} if greedy else drawn),
         )
 
-    def _cut(self, prompt: Sequence[int], reply: list[int], logprobs: list[float]) -> Sample:
+    def _cut(self, prompt: Sequence[int], reply: list[int], logprobs: list[float]) -> TokenSample:
         stop = next((place for place, token in enumerate(reply) if token in self._ends), None)
         count = len(reply) if stop is None else stop + 1
-        return Sample(
+        return TokenSample(
             tuple(prompt),
             tuple(reply[:count]),
             tuple(logprobs[:count]),
