@@ -161,11 +161,8 @@ def reject(
     vetoed = none if min_ratio is None else found.least < math.log(min_ratio)
     lowest, highest = math.log(low), math.log(high)
     if level == "token":
-        chunks = [
-            wrote & (logs >= lowest) & (logs <= highest)
-            for logs, wrote in _chunks(before, sampler, generated)
-        ]
-        inside = torch.cat(chunks).reshape(generated.shape)
+        inside = _within(_chunks(before, sampler, generated), lowest, highest)
+        inside = inside.reshape(generated.shape)
         outside = (generated & ~inside).any(-1)
         tokens = inside & ~vetoed[..., None]
     else:
@@ -180,6 +177,11 @@ def reject(
             "precision, or widen the bounds"
         )
     return Rejection(tokens, found.written, left, outside, vetoed)
+
+
+def _within(chunks: Iterator[tuple[Tensor, Tensor]], lowest: float, highest: float) -> Tensor:
+    """Return the generated tokens with log rho from `lowest` to `highest`, bool (B T, L)."""
+    return torch.cat([wrote & (logs >= lowest) & (logs <= highest) for logs, wrote in chunks])
 
 
 def _chunks(before: Tensor, sampler: Tensor, generated: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

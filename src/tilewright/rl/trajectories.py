@@ -79,7 +79,7 @@ def trajectories_of(
     return found
 
 
-Room = Callable[[str, Sequence[str]], Sequence[str] | None]
+FittingTurns = Callable[[str, Sequence[str]], Sequence[str] | None]
 """From a problem and its earlier requests to those that a prompt has room for; `None`: no room
 for an answer."""
 
@@ -87,7 +87,7 @@ for an answer."""
 class LockstepStrategy:
     """Requests one turn of all trajectories of a batch at a time. Lifetime: one batch."""
 
-    def __init__(self, trajectories: Sequence[Trajectory], turns: int, room: Room) -> None:
+    def __init__(self, trajectories: Sequence[Trajectory], turns: int, room: FittingTurns) -> None:
         self._turns = turns
         self._room = room
         self._earlier: dict[Trajectory, list[str]] = {item: [] for item in trajectories}

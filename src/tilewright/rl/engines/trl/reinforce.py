@@ -97,17 +97,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
         measures_reference=config.health.reference,
         after_step=score,
     )
-    # Adapters can be switched off; without them the reference is a second copy of the model.
-    copied = config.health.reference and not config.model.lora.rank
-    trainer = TurnTrainer(
-        models.load_model(path),
-        rl_arguments(config, preset, folder),
-        tokenizer,
-        hooks,
-        adapters=models.adapters(config.model.lora),
-        reference=models.load_model(path) if copied else None,
-    )
-    trainer.add_callback(Checkpointing(config.checkpoints.keep))
+    trainer = _trainer(config, folder, tokenizer, hooks)
     model = trainer.accelerator.unwrap_model(trainer.model)
     own = TransformersSampler(
         model,
@@ -122,6 +112,27 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
     place = models.save(model, tokenizer, folder / models.FOLDER)
     steps = int(trainer.state.global_step)
     return {"run": str(folder), "model": str(place), "steps": steps, **metrics}
+
+
+def _trainer(
+    config: TrainConfig,
+    folder: Path,
+    tokenizer: Any,  # noqa: ANN401 - untyped package
+    hooks: StepHooks,
+) -> TurnTrainer:
+    path = config.model.path
+    # Adapters can be switched off; without them the reference is a second copy of the model.
+    copied = config.health.reference and not config.model.lora.rank
+    trainer = TurnTrainer(
+        models.load_model(path),
+        rl_arguments(config, hooks.preset, folder),
+        tokenizer,
+        hooks,
+        adapters=models.adapters(config.model.lora),
+        reference=models.load_model(path) if copied else None,
+    )
+    trainer.add_callback(Checkpointing(config.checkpoints.keep))
+    return trainer
 
 
 def _engine_metrics(data: TrainedStep, logs: dict[str, float]) -> dict[str, float | None]:
