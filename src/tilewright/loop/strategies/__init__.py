@@ -1,1 +1,1 @@
-"""What to ask next: pure, one file a strategy, found as entry points of `tilewright.strategies`."""
+"""Strategies of a search: pure, and found as entry points of `tilewright.strategies`."""

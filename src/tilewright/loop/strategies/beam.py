@@ -5,24 +5,23 @@ from __future__ import annotations
 from pydantic import Field
 
 from tilewright.loop.driver import Strategy
-from tilewright.loop.strategies.base import Plan, Score, next_ask
-from tilewright.loop.strategies.options import Options
+from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
 
 __all__ = ["Beam", "BeamOptions", "make"]
 
 
 class BeamOptions(Options):
-    """How wide, and how often each is improved."""
+    """The width of the beam, and the number of improvements of each answer."""
 
     width: int = Field(default=4, ge=1)
-    """How many answers are kept from round to round."""
+    """Answers that are kept from round to round."""
     branches: int = Field(default=2, ge=1)
-    """How many answers each of them gets."""
+    """Requests that improve on each of them."""
 
 
 class Beam:
-    """Rounds of `width` times `branches` asks; a round begins when the last is told whole."""
+    """Rounds of `width` times `branches` requests; a round begins after all results of the last."""
 
     def __init__(self, plan: Plan, score: Score, options: BeamOptions) -> None:
         self._plan = plan
@@ -33,10 +32,10 @@ class Beam:
         self._kept: list[tuple[float, int, Ask]] = []
         """Score, minus the turn so that of equal ones the first ranks higher, and the ask."""
         self._round: list[tuple[str, ...]] = [()] * (options.width * options.branches)
-        """What the asks of this round that are still to be made go on from."""
+        """The parents of the requests of this round that were not issued yet."""
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return asks of this round, as many at once as there is room."""
+        """Return requests of this round, at most `limit`."""
         if not self._round and not self._open:
             self._begin_round()
         asks: list[Ask] = []
@@ -50,12 +49,12 @@ class Beam:
     def _begin_round(self) -> None:
         parents: list[tuple[str, ...]] = [(ask.id,) for _, _, ask in self._kept]
         count = self._options.width * self._options.branches
-        # Until enough was judged to go on from, some begin anew.
+        # With too few judged answers the other requests have no parent.
         wanted = [parent for parent in parents for _ in range(self._options.branches)]
         self._round = (wanted + [()] * count)[:count]
 
     def tell(self, turn: Turn) -> None:
-        """Keep it if it is among the best."""
+        """Keep the answer if it is among the best."""
         self._open -= 1
         score = self._score(turn)
         if score is not None:
@@ -64,5 +63,5 @@ class Beam:
 
 
 def make(plan: Plan, score: Score) -> Strategy:
-    """Return a fresh one; options: `width`, `branches`."""
+    """Return a new strategy; options: `width`, `branches`."""
     return Beam(plan, score, BeamOptions.read("beam", plan.options))

@@ -1,4 +1,4 @@
-"""Several searches at once, over many problems and samples, that share the room in turn."""
+"""Several searches in one run, over many problems and samples."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ __all__ = ["RoundRobin"]
 
 
 class RoundRobin:
-    """Asks each in turn, so that one whose turns are slow holds up nobody. Lifetime: one run."""
+    """Takes requests from each member in turn, so that no slow one delays the others."""
 
     def __init__(self, members: Sequence[Strategy]) -> None:
         self._members = list(members)
         self._next = 0
-        self._asked_by: dict[str, int] = {}
+        self._issued_by: dict[str, Strategy] = {}
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return at most `limit` asks, one of each member before a second of any."""
+        """Return at most `limit` requests, one of each member before a second of any."""
         asks: list[Ask] = []
         idle = 0
         while len(asks) < limit and idle < len(self._members):
-            place = self._next
-            self._next = (place + 1) % len(self._members)
-            found = self._members[place].ask(1)
+            member = self._members[self._next]
+            self._next = (self._next + 1) % len(self._members)
+            found = member.ask(1)
             idle = 0 if found else idle + 1
-            for ask in found:
-                self._asked_by[ask.id] = place
-                asks.append(ask)
+            self._issued_by |= {ask.id: member for ask in found}
+            asks += found
         return asks
 
     def tell(self, turn: Turn) -> None:
-        """Tell who asked."""
-        self._members[self._asked_by.pop(turn.ask.id)].tell(turn)
+        """Give the result to the member that issued the request."""
+        self._issued_by.pop(turn.ask.id).tell(turn)

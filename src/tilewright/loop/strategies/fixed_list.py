@@ -1,4 +1,4 @@
-"""The simplest strategy: each ask of a list, once."""
+"""The simplest strategy: it issues each request of a list once."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["FixedList"]
 
 
 class FixedList:
-    """Asks everything in order, whatever comes of it. Lifetime: one run."""
+    """Issues all requests in order; results change nothing. Lifetime: one run."""
 
     def __init__(self, asks: Sequence[Ask]) -> None:
         self._asks = tuple(asks)
         self._next = 0
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return the next asks."""
+        """Return the next requests."""
         asks = self._asks[self._next : self._next + limit]
         self._next += len(asks)
         return list(asks)
 
     def tell(self, turn: Turn) -> None:
-        """Do nothing: no ask depends on an answer."""
+        """Do nothing: no request depends on a result."""
