@@ -1,7 +1,7 @@
 """The Python API: evaluate a candidate in a few lines, from any process.
 
-The process that calls needs no torch and may hold CUDA, threads or an event loop: all work is
-done below a supervisor process, started on first use and ended with this one.
+The calling process needs no torch, and may use CUDA, threads or an event loop. A supervisor process
+does all the work. It starts with the first evaluation and ends with the calling process.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def evaluate(
         baselines: `eager`, `compile`, `max-autotune`, or paths of other candidates; default:
             the config's.
         protocol: `strict` or `official`; default: the config's.
-        language: forces the language instead of reading it from the source.
-        entry: the exported name, where it is neither `ModelNew` nor the problem's.
+        language: the language; default: detected from the source.
+        entry: the exported name; default: `ModelNew` or the problem's.
         config: settings; default: those of `tilewright.config.load()`.
         progress: called with an event's name and its fields, from this thread.
 
     Raises:
         ConfigError: the candidate cannot be read or has no entry point.
         ProblemError: the problem cannot be used.
-        InfrastructureError: our side failed, twice.
+        InfrastructureError: an internal error occurred twice.
     """
     settings = config or load_config()
     if protocol is not None or baselines is not None:
@@ -78,21 +78,21 @@ async def evaluate_async(
     problem: str | Path | Problem,
     **options: Any,  # noqa: ANN401 - those of `evaluate`
 ) -> EvalReport:
-    """Judge a candidate without blocking the event loop; takes the arguments of `evaluate`."""
+    """Judge a candidate without blocking the event loop. The arguments are those of `evaluate`."""
     return await in_thread(lambda: evaluate(candidate, problem, **options))
 
 
 def evaluate_request(
     request: EvalRequest, settings: Config, progress: Progress | None = None
 ) -> EvalReport:
-    """Judge a request, or answer it from the store where `eval.reuse` is set.
+    """Judge a request, or return its stored report if `eval.reuse` is set.
 
     Raises:
         ProblemError: the problem cannot be used.
-        InfrastructureError: our side failed, twice.
+        InfrastructureError: an internal error occurred twice.
     """
     key = None
-    # A server answers identical work from its own store.
+    # A server has a store of its own.
     if settings.eval.reuse and settings.executor == LOCAL:
         key = work_key(
             request, environment(plan_cores_here(), find_device(request.device)), __version__
@@ -104,23 +104,23 @@ def evaluate_request(
     report = _executor(settings).evaluate(request, progress or _silent, checks=checks)
     if key is not None:
         with contextlib.suppress(OSError):
-            # A full disk loses the short cut, not the verdict.
+            # The verdict is valid although the disk is full.
             remember(settings.home, key, report)
     return report
 
 
 def plan_cores_here() -> Any:  # noqa: ANN401 - Cores
-    """Return how the cores of this machine would be used."""
+    """Return the assignment of this machine's cores."""
     import os
 
     return plan_cores(list(os.sched_getaffinity(0)))
 
 
 def device_here(settings: Config) -> Any:  # noqa: ANN401 - Device
-    """Return the device that these settings judge on.
+    """Return the device of these settings.
 
     Raises:
-        InfrastructureError: this machine has none of its name.
+        InfrastructureError: this machine has no device of that name.
     """
     return find_device(settings.eval.device)
 

@@ -135,7 +135,7 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
 
     Raises:
         ConfigError: the calibration cannot be written.
-        InfrastructureError: an evaluation failed for reasons of our own.
+        InfrastructureError: an evaluation had an internal error.
     """
     from tilewright.api import evaluate_request
 

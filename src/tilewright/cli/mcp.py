@@ -1,4 +1,4 @@
-"""`tilewright mcp`: a coding agent writes, and has it judged with tools."""
+"""`tilewright mcp`: a coding agent writes candidates and judges them with tools."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ Shown = Callable[[str, dict[str, Any]], None]
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Serve a problem to a coding agent: MCP on stdin and stdout.
 
-    The agent's client starts this, not you; --init writes what it needs for that. Each candidate
-    that the agent sends is a turn of a run, as with `optimize`.
+    The agent's client starts this command; --init writes the files that the client needs. Each
+    candidate that the agent sends is a turn of a run, as with `optimize`.
     """
     if not given["problem"]:
         raise ConfigError("name a problem with --problem; `tilewright problems list` has some")
@@ -113,9 +113,9 @@ def _progress_printer(verbose: bool) -> Shown:
 
 
 def _init(given: dict[str, Any], settings: Config) -> int:
-    """Write a workspace in which the same flags hold, wherever they were typed."""
+    """Write a workspace whose command has the same options, with absolute paths."""
     problem = find_one(given["problem"], settings.home)
-    # Without the folder that it stands in, which the agent writes to.
+    # -P keeps the current folder, to which the agent writes, out of the import path.
     words = [sys.executable, "-P", "-m", "tilewright", "mcp", "--problem"]
     path = Path(given["problem"])
     words.append(str(path.resolve()) if path.exists() else given["problem"])

@@ -44,7 +44,7 @@ class Leaf:
 
     @property
     def default(self) -> object:
-        """The value without a file and without flags."""
+        """The default value."""
         return self.owner.model_fields[self.field].get_default(call_default_factory=True)
 
     @property
@@ -78,7 +78,7 @@ def load(
         file: a YAML file.
         overrides: each `path=value`.
         environ: replaces the process environment.
-        recorded: `file` is the `run.yaml` of a run; old names in it are renamed silently.
+        recorded: `file` is the `run.yaml` of a run; old names in it cause no message.
 
     Raises:
         ConfigError: a file or a value is wrong; the message names it and what would be right.
@@ -91,7 +91,7 @@ def load(
 
 
 def load_tree(owner: type[Tree], layers: Iterable[tuple[str, dict[str, Any]]]) -> Tree:
-    """Return a tree of settings after layers are laid over its defaults, each with its source.
+    """Return the settings after layers, each with its source, replace the defaults.
 
     Raises:
         ConfigError: a value is wrong; the message names it and what would be right.

@@ -1,1 +1,1 @@
-"""The one loop: a strategy asks, a policy answers, the evaluator judges, the strategy is told."""
+"""The search loop: a strategy issues requests, a policy answers, and the evaluator judges."""

@@ -1,4 +1,4 @@
-"""Judging an answer under each protocol of a run, with every report kept in the run folder."""
+"""Evaluations of a run: each report is stored in the run folder and not repeated."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ __all__ = ["MAX_REASON", "AnswerEvaluator", "rule_of", "summary_of_report"]
 
 REPORTS = "reports"
 RETRIES, RETRY_DELAY_S = 2, 5.0
-"""How often an evaluation is repeated in which our own side failed, and after how long."""
+"""Retries of an evaluation with an internal error, and seconds before the first one."""
 TOLERANCE = 1e-2
-"""Tolerance of the published rules, unless a problem names another."""
+"""Tolerance of the published rules, unless a problem names another one."""
 MAX_REASON = 400
-"""Characters of a reason that the log keeps."""
+"""Most characters of a reason in the event log."""
 MAX_LOST_EVALUATIONS = 3
-"""After how many evaluations in a row that our own side failed a run ends."""
+"""Consecutive evaluations with an internal error after which a run ends."""
 Evaluate = Callable[[EvalRequest], EvalReport]
 
 
 class AnswerEvaluator:
-    """Judges asks into one run folder. Lifetime: the run. Safe to call from several threads."""
+    """Evaluates into one run folder. Lifetime: the run. Safe to call from several threads."""
 
     def __init__(
         self, folder: Path, evaluate: Evaluate, *, retry_delay_s: float = RETRY_DELAY_S
@@ -54,21 +54,21 @@ class AnswerEvaluator:
         self._retry_delay_s = retry_delay_s
         self._over = threading.Event()
         self._lost = 0
-        """How many evaluations in a row our own side has failed."""
+        """Consecutive evaluations with an internal error."""
         self.episodes = itertools.count()
-        """Numbers of episodes, of which none comes twice in a run folder."""
+        """Numbers of episodes, each used once in a run folder."""
 
     def stop(self) -> None:
-        """Repeat nothing from now on: the run ends."""
+        """Make no more retries: the run ends."""
         self._over.set()
 
     def evaluate(self, ask: Ask, request: EvalRequest) -> tuple[EvalSummary, EvalReport | None]:
-        """Judge one request; what was judged before the run was killed is not judged again.
+        """Evaluate a request, or read the report of an earlier invocation.
 
-        Returns what the event log says of it, and the report where there is one.
+        Returns the summary for the event log, and the report if there is one.
 
         Raises:
-            InfrastructureError: our own side fails again and again; the run cannot go on here.
+            InfrastructureError: internal errors repeat; the run cannot continue on this machine.
         """
         path = self._folder / REPORTS / f"{digest_text(ask.id)[:16]}.{request.protocol}.json"
         found = _kept(path, request)
@@ -77,11 +77,11 @@ class AnswerEvaluator:
                 found = self._judged(request)
             except (ProblemError, InfrastructureError) as error:
                 if self._over.is_set():
-                    # The run ends; whoever goes on with it asks again.
+                    # The run ends; the next invocation evaluates again.
                     raise
                 self._lost += isinstance(error, InfrastructureError)
                 if self._lost >= MAX_LOST_EVALUATIONS:
-                    # A machine that is broken would use up all that is left.
+                    # A broken machine would make every other answer unjudged.
                     raise
                 unjudged = EvalSummary(
                     protocol=request.protocol,
@@ -109,12 +109,12 @@ class AnswerEvaluator:
 
 
 def _kept(path: Path, request: EvalRequest) -> EvalReport | None:
-    """Return the report of the same work, if it is there whole."""
+    """Return the stored report of the same request, if it can be read."""
     try:
         found = read_report(path)
     except RecordError:
         return None
-    # Several devices of one model share a run's work.
+    # Several devices of one model share the work of a run.
     same = found.request.model_copy(update={"seed": request.seed, "device": request.device})
     return found if same == request else None
 
@@ -130,7 +130,7 @@ def _keep(path: Path, report: EvalReport) -> None:
 
 
 def _unchecked(report: EvalReport) -> dict[str, float | None]:
-    """Return how fast a rejected candidate was measured; it was right before it was rejected."""
+    """Return the speed-up of a rejected candidate whose outputs were correct."""
     found = measured(report) if isinstance(report.outcome, Rejected) else None
     if found is None:
         return {}
@@ -138,7 +138,7 @@ def _unchecked(report: EvalReport) -> dict[str, float | None]:
 
 
 def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSummary:
-    """Return what the event log says of a report."""
+    """Return the summary of a report for the event log."""
     nearest = sorted(lights(report), key=lambda item: item.comparison.candidate.median_us)
     timed = isinstance(report.outcome, Correct)
     sums = _sums(report) if timed else (None, None)
@@ -163,7 +163,7 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
 
 
 def rule_of(protocol: Protocol, problem: Problem) -> float | None:
-    """Return by which published tolerance a verdict comes; `None`: the usual one, or a strict."""
+    """Return the published tolerance of a verdict; `None`: the usual one, or strict rules."""
     by_rule = problem.tolerance if protocol == "official" else None
     return by_rule if by_rule != TOLERANCE else None
 

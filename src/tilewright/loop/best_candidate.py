@@ -1,4 +1,4 @@
-"""The best candidate of a run, measured once more, and as a file that runs by itself."""
+"""The best candidate of a run, written as a file that runs on its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEMPLATE = Path(__file__).with_suffix(".py.j2")
 def standalone(problem: Problem, candidate: Candidate) -> str:
     """Return the candidate's main file with a check against its reference at the end.
 
-    A main file that is no Python is returned as it is.
+    A main file in another language than Python is returned unchanged.
     """
     main = candidate.files[0]
     if not main.path.endswith(".py"):
@@ -31,7 +31,7 @@ def standalone(problem: Problem, candidate: Candidate) -> str:
 
 
 def write_winner(folder: Path, problem: Problem, report: EvalReport) -> Path:
-    """Write a winner's files and its second report; return the path of its main file.
+    """Write the files and the second report of the best candidate; return its main file.
 
     Raises:
         ConfigError: the folder cannot be written.

@@ -1,4 +1,4 @@
-"""What a run may use, and what it has used. A turn is begun only if all of it fits."""
+"""The budget of a run and its usage. A turn begins only if its largest cost fits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Budget", "Usage", "usage_of"]
 
 
 class Usage(Record):
-    """What turns have used, or may use at most."""
+    """Resources that turns used, or may use at most."""
 
     turns: int = Field(default=0, ge=0)
     tokens: int = Field(default=0, ge=0)
@@ -23,26 +23,16 @@ class Usage(Record):
     usd: float = Field(default=0.0, ge=0)
 
     def __add__(self, other: Usage) -> Usage:
-        """Return both together."""
-        return Usage(
-            turns=self.turns + other.turns,
-            tokens=self.tokens + other.tokens,
-            device_s=self.device_s + other.device_s,
-            usd=self.usd + other.usd,
-        )
+        """Return the sum."""
+        return Usage(**{name: value + getattr(other, name) for name, value in self})
 
     def times(self, count: int) -> Usage:
         """Return `count` times as much."""
-        return Usage(
-            turns=count * self.turns,
-            tokens=count * self.tokens,
-            device_s=count * self.device_s,
-            usd=count * self.usd,
-        )
+        return Usage(**{name: count * value for name, value in self})
 
 
 class Budget(Record):
-    """What a run may use at most; `None`: as much as it likes."""
+    """Most resources of a run. `None`: no limit."""
 
     turns: int | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=0)
@@ -50,7 +40,7 @@ class Budget(Record):
     usd: float | None = Field(default=None, ge=0)
 
     def exceeded(self, spent: Usage) -> str:
-        """Return what would be used beyond this, or nothing."""
+        """Return the name of the first resource beyond this budget, or an empty text."""
         for name in type(self).model_fields:
             most = getattr(self, name)
             if most is not None and getattr(spent, name) > most:
@@ -60,11 +50,8 @@ class Budget(Record):
     def room(self, spent: Usage, running: int, turn: Usage, most: int) -> int:
         """Return how many more turns may begin, at most `most`.
 
-        Args:
-            spent: by turns that have ended.
-            running: how many are under way.
-            turn: what one turn uses at most.
-            most: where counting ends.
+        `spent` is the usage of finished turns, `running` the number of turns that run now, and
+        `turn` the largest cost of one turn.
         """
         count = 0
         while count < most and not self.exceeded(spent + turn.times(running + count + 1)):
@@ -73,7 +60,7 @@ class Budget(Record):
 
 
 def usage_of(turns: Iterable[Turn]) -> Usage:
-    """Return what turns have used."""
+    """Return the usage of turns."""
     total = Usage()
     for turn in turns:
         reply = turn.reply

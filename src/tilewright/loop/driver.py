@@ -1,4 +1,4 @@
-"""The driver turns the crank: ask, answer, judge, log, tell. Resumed by replaying the log."""
+"""The loop of a run: request, answer, judge, log. A run is resumed by replaying its log."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tilewright.records.events import Ask, RequestsIssued, RunStarted, Stepped, 
 __all__ = ["Play", "Strategy", "drive", "replay"]
 
 Play = Callable[[Ask], Turn]
-"""Answers an ask and judges the answer."""
+"""Answers a request and judges the answer."""
 
 
 class Strategy(Protocol):
-    """Decides what to ask. Pure: no input or output, no clock."""
+    """Decides which requests to issue. It is pure: no input or output, and no clock."""
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return at most `limit` asks; none while it has to be told something first, or is done."""
+        """Return at most `limit` requests; none while it waits for a result, or at its end."""
 
     def tell(self, turn: Turn) -> None:
-        """Take in what came of an ask."""
+        """Take in the result of a request."""
 
 
 def replay(
     strategy: Strategy, events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]
 ) -> list[Ask]:
-    """Bring a fresh strategy to where a log ends; return what was asked and never told.
+    """Bring a new strategy to the end of a log; return the requests without a result.
 
     Raises:
-        RecordError: the strategy asks something else than it did then.
+        RecordError: the strategy issues other requests than those of the log.
     """
     open_asks: dict[str, Ask] = {}
     for event in events:
@@ -42,8 +42,9 @@ def replay(
             again = strategy.ask(event.limit)
             if again != list(event.asks):
                 raise RecordError(
-                    f"the run cannot be resumed: it asked {[ask.id for ask in event.asks][:3]}, "
-                    f"and now would ask {[ask.id for ask in again][:3]}; were its inputs changed?"
+                    f"the run cannot be resumed: it requested {[ask.id for ask in event.asks][:3]} "
+                    f"and would now request {[ask.id for ask in again][:3]}; restore its settings "
+                    "and its problems, or start a new run"
                 )
             open_asks |= {ask.id: ask for ask in event.asks}
         elif isinstance(event, TurnFinished):
@@ -62,19 +63,19 @@ def drive(
     admit: Callable[[Ask], bool] = lambda _: True,
     stop: Callable[[], None] = lambda: None,
 ) -> Generator[Turn]:
-    """Play until the strategy is done, or nothing more is admitted; yield turns from the disk.
+    """Yield each turn after it is in the log, until the strategy ends or no request is admitted.
 
     Args:
-        strategy: as `replay` left it, or fresh.
+        strategy: a new one, or one that `replay` returned.
         play: called from several threads.
-        log: open at its end.
-        max_concurrency: how many asks are played at once.
-        waiting: asks of an earlier sitting that were never told.
-        admit: whether there is budget for an ask; one that is refused is asked in a later sitting.
-        stop: ends what is being played, when the caller wants no more or something failed.
+        log: open for writing.
+        max_concurrency: most requests at the same time.
+        waiting: requests of an earlier invocation without a result.
+        admit: tells whether the budget allows a request. A later invocation repeats a refused one.
+        stop: ends the running requests after an error.
 
     Raises:
-        Exception: what `play` raises; turns that have ended by then are on the disk.
+        Exception: an error of `play`; the log holds the turns that ended before it.
     """
     with ThreadPoolExecutor(max_concurrency) as pool:
         running: set[Future[Turn]] = set()
@@ -92,7 +93,7 @@ def drive(
                 if not running:
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)
-                # What failed waits until what did not is on the disk.
+                # Finished turns are logged before an error of another one is raised.
                 ended = sorted(done, key=lambda item: item.exception() is None)
                 while ended:
                     turn = ended.pop().result()
@@ -103,14 +104,14 @@ def drive(
             for future in running:
                 future.cancel()
             if not isinstance(error, GeneratorExit):
-                # Who wants no more turns lets those under way end.
+                # A caller that closes the generator lets the running turns end.
                 stop()
             _save(strategy, log, [*ended, *running])
             raise
 
 
 def _save(strategy: Strategy, log: EventLog, left: Iterable[Future[Turn]]) -> None:
-    """Put on the disk what has ended, or ends all the same, now that the run does."""
+    """Log the turns that still end successfully while the run ends."""
     for future in left:
         with contextlib.suppress(Exception, CancelledError):
             turn = future.result()
@@ -125,7 +126,7 @@ def _next(
     max_concurrency: int,
     running: set[Future[Turn]],
 ) -> bool:
-    """Have an ask at hand, if there is one: of an earlier time, or a new one."""
+    """Fill `held` with new requests if it is empty; return whether it holds any."""
     if not held:
         limit = max_concurrency - len(running)
         asks = strategy.ask(limit)

@@ -1,4 +1,4 @@
-"""A problem to work on, one answer after the other: what the driver uses, and an RL loop too."""
+"""The environment of a search or of an RL loop: prompts, and the judging of answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class AnswerJudge(Interface):
-    """What a player needs of an environment: its prompts, and what it says of replies."""
+    """The part of an environment that a rollout needs: prompts, and the judging of replies."""
 
     def prompt(
         self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
@@ -45,16 +45,16 @@ class AnswerJudge(Interface):
         """Judge a reply."""
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
-        """Return the turn of an ask that its policy refused."""
+        """Return the turn of a request that its policy refused."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What came of an answer."""
+    """The result of an answer."""
 
     turn: Turn
     reward: float | None
-    """`None` where it could not be judged: mask it, it is nobody's zero."""
+    """`None` if the answer was not judged. A trainer masks it; it does not count as zero."""
     messages: tuple[Message, ...]
     """The prompt for the next answer."""
 
@@ -68,10 +68,10 @@ def judged(
     protocols: Sequence[Protocol],
     language: str | None = None,
 ) -> tuple[tuple[EvalSummary, ...], tuple[EvalReport | None, ...]]:
-    """Judge source files under each protocol; return what the log says of them, and the reports.
+    """Judge source files under each protocol; return the summaries for the log, and the reports.
 
     Raises:
-        InfrastructureError: our own side fails again and again.
+        InfrastructureError: internal errors repeat.
     """
     found: list[tuple[EvalSummary, EvalReport | None]] = []
     for protocol in protocols:
@@ -88,17 +88,17 @@ def judged(
 def requested(
     files: tuple[SourceFile, ...], problem: Problem, settings: Config, language: str | None = None
 ) -> EvalRequest | EvalSummary:
-    """Return the request for source files, or the judgement of what cannot be a candidate."""
+    """Return the request for source files, or the summary of files that are no candidate."""
     try:
         made = make_candidate(files, problem, language=language)
     except ConfigError as error:
-        # No language fits, or the entry point is missing: that is its own doing.
+        # No language fits, or the entry point is missing: the candidate failed.
         return unusable(settings.eval.protocol, problem, str(error))
     return build_request(made[0] if isinstance(made, tuple) else made, problem, settings)
 
 
 def unusable(protocol: Protocol, problem: Problem, reason: str) -> EvalSummary:
-    """Return the judgement of a reply that holds no candidate: it failed."""
+    """Return the summary of a reply without a candidate: it failed."""
     return EvalSummary(
         protocol=protocol,
         verdict="failed",
@@ -108,9 +108,9 @@ def unusable(protocol: Protocol, problem: Problem, reason: str) -> EvalSummary:
 
 
 class Environment:
-    """Judges answers and says of them what a policy may know. Lifetime: a run, or one episode.
+    """Judges answers and writes the feedback about them. Lifetime: a run, or one episode.
 
-    `answered` may be called from several threads; `reset` and `step` are one episode's.
+    `evaluate_reply` may be called from several threads. `reset` and `step` belong to one episode.
     """
 
     def __init__(self, settings: Config, judge: AnswerEvaluator) -> None:
@@ -131,7 +131,7 @@ class Environment:
         """Judge a reply; a reply without code is a failed candidate.
 
         Raises:
-            InfrastructureError: our own side fails again and again.
+            InfrastructureError: internal errors repeat.
         """
         protocol = self._settings.eval.protocol
         parsed = parse_reply(reply.text, problem.entry)
@@ -156,10 +156,10 @@ class Environment:
         )
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
-        """Return the turn of an ask that its policy refused."""
+        """Return the turn of a request that its policy refused."""
         protocol = self._settings.eval.protocol
-        said = EvalSummary(protocol=protocol, verdict="unjudged", reason=cut(reason, MAX_REASON))
-        return Turn(ask=ask, prompt=prompt, judgements=(said,))
+        summary = EvalSummary(protocol=protocol, verdict="unjudged", reason=cut(reason, MAX_REASON))
+        return Turn(ask=ask, prompt=prompt, judgements=(summary,))
 
     def reset(self, problem: Problem) -> tuple[Message, ...]:
         """Begin an episode; return its first prompt."""
@@ -172,7 +172,7 @@ class Environment:
 
         Raises:
             RuntimeError: `reset` was not called.
-            InfrastructureError: our own side fails again and again.
+            InfrastructureError: internal errors repeat.
         """
         if self._problem is None:
             raise RuntimeError("no episode: call reset(problem) first")
@@ -196,7 +196,7 @@ class Environment:
 
 
 def within_turn(settings: Config) -> Config:
-    """Return settings under which one evaluation takes no longer than a turn may."""
+    """Return settings in which an evaluation takes at most `loop.eval_timeout_s`."""
     limits = settings.eval.limits
     total_timeout_s = min(limits.total_timeout_s, settings.loop.eval_timeout_s)
     section = settings.eval.model_copy(

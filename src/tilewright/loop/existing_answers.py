@@ -1,8 +1,8 @@
-"""The policy `files`: answers that stand in files already, from whoever wrote them.
+"""Answers that exist already: files of any author, an earlier run, or the references.
 
-A folder of KernelBench's runs (`level_1_problem_12_sample_0_kernel.py`), a folder with a file or a
-folder of files for each problem, JSON lines, parquet (conversations as Dr. Kernel publishes them
-too), a run of ours, or `reference`.
+A folder may hold a run of KernelBench (`level_1_problem_12_sample_0_kernel.py`), or one file or
+folder for each problem. A file may hold JSON lines or parquet rows, also conversations in the
+format of Dr. Kernel.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$"
 _CODE = ("code", "kernel", "predict", "kernel_code", "custom_code", "candidate")
 """Fields that hold source in the files of various projects."""
 _NAMED_BY = ("problem", "problem_id", "task_id", "uuid", "file", "name")
-"""Fields that say whose problem a row answers, a string before a number."""
+"""Fields that name the problem of a row; a string is preferred to a number."""
 _SOURCES = (".py", ".cpp", ".cu")
 NOTHING = (SourceFile(path="candidate.py", text=""),)
-"""What an answer without code comes to."""
+"""The files of an answer without code, which is a failed candidate."""
 
 
 @dataclass
 class Answers:
-    """Sources by ask, in the order of their problems, and what could not be read."""
+    """Sources by request, in the order of their problems, and lines about unreadable answers."""
 
     sources: dict[Ask, tuple[SourceFile, ...]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
     def add(self, problem: str, sample: int, files: tuple[SourceFile, ...], where: str) -> None:
-        """Take an answer in; of two with one id the first counts."""
+        """Add an answer; of two with one id the first counts."""
         ask = Ask(id=f"{problem}#{sample}", problem=problem, sample=sample)
         if ask in self.sources:
-            self.skipped.append(f"{where}: {ask.id} stands twice; the first one counts")
+            self.skipped.append(f"{where}: {ask.id} occurs twice; the first one counts")
         else:
             self.sources[ask] = files
 
@@ -59,8 +59,8 @@ def read_answers(where: str, problems: list[Problem]) -> Answers:
     """Read the answers to these problems.
 
     Raises:
-        ConfigError: there is nothing of the kind.
-        RecordError: a run of ours cannot be read.
+        ConfigError: there is no file or folder of this name, or it has no candidate.
+        RecordError: the run cannot be read.
     """
     answers, path = Answers(), Path(where)
     if where == REFERENCE:
@@ -68,7 +68,7 @@ def read_answers(where: str, problems: list[Problem]) -> Answers:
             answers.add(problem.id, 0, (_reference(problem),), problem.id)
         return answers
     if not is_text(where):
-        raise ConfigError(f"--candidates {where!r}: its name is not UTF-8; rename it")
+        raise ConfigError(f"--candidates {where!r}: the name is not UTF-8; rename the file")
     if not path.exists():
         raise ConfigError(f"--candidates {where}: no such file or folder; or write `{REFERENCE}`")
     known = _Names(problems)
@@ -97,7 +97,8 @@ def _read_file(path: Path, known: _Names, answers: Answers) -> None:
         only = known.only()
         if only is None:
             raise ConfigError(
-                f"--candidates {path}: one file answers one problem, these are {known.count}"
+                f"--candidates {path}: one file answers one problem, and there are "
+                f"{known.count}; give a folder with a file for each"
             )
         answers.add(only, 0, read_files(str(path)), str(path))
 
@@ -111,7 +112,7 @@ def _reference(problem: Problem) -> SourceFile:
 
 
 class _Names:
-    """The problems of a run by every name that files give them."""
+    """The problems of a run by every name that files use for them."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self._ids = [problem.id for problem in problems]
@@ -120,21 +121,21 @@ class _Names:
         self.problems = problems
         self._by_name: dict[str, str] = {}
         for identity in reversed(self._ids):
-            # Also without its set, `GROUP/NAME`, as the files of KernelBench-X are called.
+            # Also `GROUP/NAME` without the set, as in the files of KernelBench-X.
             names = identity.rpartition("/")[2], identity.partition("/")[2], identity
             self._by_name |= dict.fromkeys(filter(None, names), identity)
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of problems."""
         return len(self._ids)
 
     def only(self) -> str | None:
-        """Return the only problem, if there is but one."""
+        """Return the problem if it is the only one."""
         return self._ids[0] if len(self._ids) == 1 else None
 
     def entry(self, problem: str) -> str:
-        """Return what a candidate for a problem exports."""
+        """Return the name that a candidate for a problem exports."""
         return self._entries[problem]
 
     def of_reference(self, source: object) -> str | None:
@@ -142,12 +143,12 @@ class _Names:
         return self._by_source.get(source.strip()) if isinstance(source, str) else None
 
     def find(self, name: str) -> str | None:
-        """Return the id of the problem that is called so."""
+        """Return the id of the problem with this name."""
         return self._by_name.get(name) or self._by_name.get(name.replace("/", "-"))
 
 
 def _read_run(path: Path, known: _Names, answers: Answers) -> None:
-    """Take in the last answer of each trajectory of a run."""
+    """Add the last answer of each trajectory of a run."""
     given = sources_of(path) if (path / CANDIDATES).is_file() else {}
     last: dict[tuple[str, int], Turn] = {}
     for turn in turns_of(read_events(path, left_out=answers.skipped.append)):
@@ -160,13 +161,13 @@ def _read_run(path: Path, known: _Names, answers: Answers) -> None:
         where, problem = f"{path}: {turn.ask.id}", known.find(turn.ask.problem)
         kept = [item.report for item in turn.judgements if item.report]
         if problem is None:
-            answers.skipped.append(f"{where}: not among these problems")
+            answers.skipped.append(f"{where}: none of these problems")
         elif turn.ask in given:
             answers.add(problem, turn.ask.sample, given[turn.ask], where)
         elif kept:
             _read_report(path / kept[0], known, problem, turn.ask.sample, answers)
         elif is_unjudged(turn):
-            answers.skipped.append(f"{where}: it was not judged there, and its source not kept")
+            answers.skipped.append(f"{where}: the run did not judge it and holds no source of it")
         else:
             answers.add(problem, turn.ask.sample, NOTHING, where)
 
@@ -174,7 +175,7 @@ def _read_run(path: Path, known: _Names, answers: Answers) -> None:
 def _read_report(
     path: Path, known: _Names, problem: str | None, sample: int, answers: Answers
 ) -> None:
-    """Take in the candidate of a report, for a problem or for the one that it names itself."""
+    """Add the candidate of a report, for a problem or for the one that the report names."""
     try:
         request = read_report(path).request
     except RecordError as error:
@@ -182,7 +183,7 @@ def _read_report(
         return
     problem = problem or known.find(request.problem.id)
     if problem is None:
-        answers.skipped.append(f"{path}: {request.problem.id} is not among these problems")
+        answers.skipped.append(f"{path}: {request.problem.id} is none of these problems")
     else:
         answers.add(problem, sample, request.candidate.files, str(path))
 
@@ -202,13 +203,13 @@ def _read_folder(path: Path, known: _Names, answers: Answers) -> None:
             continue
         found += 1
         if problem is None:
-            answers.skipped.append(f"{item}: no problem of this run is called so")
+            answers.skipped.append(f"{item}: no problem of this run has this name")
             continue
         if not (item.is_file() or item.is_dir()):
             answers.skipped.append(f"{item}: neither a file nor a folder")
             continue
         if not item.resolve().is_relative_to(path.resolve()):
-            answers.skipped.append(f"{item}: a link out of the folder; put a copy there")
+            answers.skipped.append(f"{item}: a link out of the folder; replace it by a copy")
             continue
         try:
             answers.add(problem, sample, read_files(str(item)), str(item))
@@ -216,7 +217,7 @@ def _read_folder(path: Path, known: _Names, answers: Answers) -> None:
             answers.skipped.append(str(error))
     if not found:
         raise ConfigError(
-            f"--candidates {path}: no candidate in it; files are called PROBLEM.py, "
+            f"--candidates {path}: it has no candidate; name the files PROBLEM.py, "
             "PROBLEM.SAMPLE.py or level_1_problem_12_sample_0_kernel.py"
         )
 
@@ -229,13 +230,15 @@ def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answer
         if named is None and not reference:
             problem = known.only()
         if problem is None:
-            name = "its reference" if named is None else repr(named[:80])
-            answers.skipped.append(f"{where}: no problem of this run is called {name}")
+            name = "of its reference" if named is None else repr(named[:80])
+            answers.skipped.append(f"{where}: no problem of this run has the name {name}")
             continue
         given = row.get("sample", row.get("sample_id"))
         sample = counts.get(problem, 0) if given is None else whole_number(given)
         if sample is None:
-            answers.skipped.append(f"{where}: sample {str(given)[:40]!r} is no number from 0 on")
+            answers.skipped.append(
+                f"{where}: sample {str(given)[:40]!r} is no integer of at least 0"
+            )
             continue
         counts[problem] = counts.get(problem, 0) + 1
         try:
@@ -247,13 +250,13 @@ def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answer
 
 
 def _sources(row: dict[str, Any], entry: str) -> tuple[SourceFile, ...]:
-    """Return a row's source: of a field that holds it, or of a conversation's last answer.
+    """Return the source in a row: in a field, or in the last answer of a conversation.
 
-    An answer that holds no code is an empty candidate, which fails: who does not answer, or breaks
-    off, scores no better for it.
+    An answer without code is an empty candidate, which fails. So a model does not score better by
+    an incomplete answer.
 
     Raises:
-        ValueError: it has no field for it.
+        ValueError: the row has none of the fields.
     """
     code = next((row[name] for name in _CODE if isinstance(row.get(name), str)), None)
     if code is not None:
@@ -269,11 +272,11 @@ def _sources(row: dict[str, Any], entry: str) -> tuple[SourceFile, ...]:
 
 
 def _named(row: dict[str, Any]) -> str | None:
-    """Return how a row names its problem."""
+    """Return the name of the problem in a row, if it has one."""
     if "level" in row and "problem_id" in row:
         level, number = (whole_number(row[name]) for name in ("level", "problem_id"))
         return f"level{level}-{number}"
     given = [row[name] for name in _NAMED_BY if row.get(name) is not None]
-    # A number is a name too, though of no problem: an answer to another one counts for none.
+    # A number is also a name, although of no problem: its row must not count for another one.
     chosen = next((item for item in given if isinstance(item, str)), given[0] if given else None)
     return None if chosen is None else str(chosen).removesuffix(".py")

@@ -1,8 +1,8 @@
-"""What a model is told of a verdict. Pure; it reveals no seed, tolerance or path.
+"""Feedback to a model about a verdict. It reveals no seed, no tolerance and no path.
 
-Presets: `tilewright` is ours; `paper` has the three cases of the paper's friendlier template;
-`released_code` has the fields of the server's answer as the paper's released code shows them
-(Dr. Kernel, arXiv 2602.05885), the scalar reward included.
+The preset `tilewright` is our own. `paper` has the three cases of the template in Dr. Kernel (arXiv
+2602.05885). `released_code` has the fields that the code released with that paper shows, with the
+scalar reward.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ CUT = "\n[...]\n"
 
 @dataclass(frozen=True)
 class Seen:
-    """One answer, judged."""
+    """A judged answer."""
 
     judgement: EvalSummary
     report: EvalReport | None
-    """`None` where the answer held no candidate, or nothing could be judged."""
+    """`None` if the answer held no candidate, or was not judged."""
     reward: float | None
 
 
 def redacted(text: str) -> str:
-    """Return a text without folders, long hexadecimal words, and how much error is allowed."""
+    """Return a text without folders, long hexadecimal words and tolerances."""
     plain = "".join(char for char in text if char.isprintable() or char in "\n\t")
     return _ALLOWED.sub("", _SECRET.sub("[...]", _PATH.sub(r"\1", plain)))
 
 
 def feedback(seen: Seen, preset: str, tokens: int) -> str:
-    """Return what a preset says, in at most about `tokens` tokens."""
+    """Return the feedback of a preset, in at most about `tokens` tokens."""
     blocks = FEEDBACK[preset](seen)
     return _fitted([redacted(block) for block in blocks if block], tokens * CHARACTERS_PER_TOKEN)
 
 
 def _fitted(blocks: Sequence[str], most: int) -> str:
-    """Leave out the last blocks until the rest fits; cut the first in its middle if it must be."""
+    """Drop the last blocks until the others fit; if one is too long, cut it in its middle."""
     kept = list(blocks)
     while len(kept) > 1 and len("\n\n".join(kept)) > most:
         kept.pop()
     text = "\n\n".join(kept)
     if len(text) <= most:
         return text
-    # A traceback says most at its beginning and at its end.
+    # The beginning and the end of a traceback are the most useful parts.
     half = (most - len(CUT)) // 2
     return text[:half] + CUT + text[-half:]
 
 
 def _ours(seen: Seen) -> list[str]:
-    """The verdict first, then what explains it, then what would help; the first matters most."""
+    """Return the verdict, then its explanation, then advice: the most important block first."""
     said, report = seen.judgement, seen.report
     if said.verdict == "unjudged":
         return ["This answer could not be judged, which is not its fault."]
@@ -154,7 +154,7 @@ def _released_code(seen: Seen) -> list[str]:
             "num_custom_kernels": profile.launches if profile else None,
             "time_coverage": said.coverage,
         },
-        # Before it is quoted: a quoted line break would hide where a path begins.
+        # Redacted before it is quoted: a quoted line break would hide the start of a path.
         "error_message": redacted(_message(seen)) if said.verdict != "correct" else "",
         "reward": seen.reward,
     }

@@ -1,7 +1,7 @@
-"""Predictions as the scripts of TritonBench and KernelBench-X read them.
+"""Prediction files in the formats of TritonBench and KernelBench-X.
 
-A row has what was asked (`instruction`), what was answered (`predict`) and, of TritonBench's G, the
-gold implementation (`label`). It names no file: the scripts find it by these texts.
+A row has an `instruction`, the answer in `predict` and, in TritonBench-G, the gold implementation
+in `label`. It names no problem: the benchmarks' scripts find the problem by these texts.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _WRAPPER = re.compile(rf"{WRAPPED}\s*(?:def\s+)?(?:\w+\.)*(\w+)\s*\(")
 def named_predictions(
     rows: Iterable[tuple[str, dict[str, Any]]], problems: Sequence[Problem]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows; a prediction has a `name`, if it can be told, and its code without a fence.
+    """Yield the rows; a prediction gets the `name` of its problem, and code without a fence.
 
-    What a row says itself of its problem stands.
+    A name that the row has already is kept.
     """
     for where, row in rows:
         if isinstance(row.get("predict"), str):
@@ -37,10 +37,11 @@ def named_predictions(
 
 
 def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:
-    """Return the id of the only problem that a prediction is for, or what it asks for instead.
+    """Return the id of the problem of a prediction, or a text that names an unknown problem.
 
-    A label stands in the problem's source. An instruction has the problem's description between
-    two headings; a problem without one goes by the name of the wrapper. `None`: it has neither.
+    The problem's source contains the label. An instruction has the problem's description between
+    two headings; a problem without a description is found by the name of the wrapper. `None`: the
+    row has neither.
     """
     label, asked = _bare(_text(row, ("label",))), _text(row, ASKED)
     if label and any(problem.id.startswith("tritonbench/") for problem in problems):
@@ -51,17 +52,18 @@ def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:
     wrapper = _WRAPPER.search(asked)
     name = wrapper[1] if wrapper else ""
     described = [p for p in problems if words and words in _joined(p.description)]
-    # One description may be the beginning of another's.
+    # One description may be the beginning of another one.
     exact = [problem for problem in described if _joined(problem.description) == words]
     bare = [p for p in problems if not p.description and name in (p.entry, _tail(p.id))]
     return _only(exact or described or bare) or name or words[:60]
 
 
 def _unfenced(text: str, problems: Sequence[Problem]) -> str:
-    """Return the code of a prediction, which may stand in a fenced block among other words.
+    """Return the code of a prediction without the text around its fenced block.
 
-    As the scripts do it: KernelBench-X's takes the first block, TritonBench's the last, whose end
-    it leaves in its place, so that nothing can be parsed; here the end goes too.
+    Like the benchmarks' scripts, this takes the first block for KernelBench-X and the last one for
+    TritonBench. TritonBench's script keeps the closing fence, which is a syntax error; it is
+    removed here.
     """
     opening = f"{FENCE}python"
     if opening not in text:

@@ -1,4 +1,4 @@
-"""What a model is shown: the problem, then some earlier turns with what was said of them. Pure."""
+"""Prompts: the problem, then some earlier turns with the feedback about them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGAIN = "Write a better version of the whole file, in one fenced code block."
 
 
 def opening(problem: Problem, language: str | None) -> str:
-    """Return the first message: what must be computed, and what an answer looks like."""
+    """Return the first message: the computation, and the form of an answer."""
     if problem.kind == "module":
         what = (
             f"a class `{problem.entry}` that takes the same arguments as `Model`, has parameters "
@@ -64,7 +64,7 @@ def conversation(
         if turn.reply is None:
             continue
         messages.append(Message(role="user", text=turn.ask.prompt_override or ours))
-        # What was thought aloud is not shown again: it is long, and the code says it all.
+        # Reasoning is not repeated: it is long, and the code holds its result.
         messages.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
         ours = f"{turn.feedback}\n\n{AGAIN}"
     messages.append(Message(role="user", text=asked or ours))

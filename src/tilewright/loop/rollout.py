@@ -1,4 +1,4 @@
-"""Plays an ask: shows a policy its prompt, has the reply judged, and knows what that may cost."""
+"""Rollouts: a request goes to the policy, and its reply to the evaluator, within the budget."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["BudgetGuard", "RecordedHistory", "RolloutWorker"]
 
 
 class RecordedHistory:
-    """A strategy that remembers what it was told, for the prompts. Lifetime: one run."""
+    """A strategy that keeps the finished turns for later prompts. Lifetime: one run."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
         self.turns: dict[str, Turn] = {}
-        """By the id of their ask, without what no prompt shows."""
+        """Turns by the id of their request, without the parts that no prompt shows."""
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return what the strategy asks."""
+        """Return the requests of the strategy."""
         return self._strategy.ask(limit)
 
     def tell(self, turn: Turn) -> None:
-        """Remember a turn, and tell the strategy."""
+        """Keep a turn, and give it to the strategy."""
         reply = turn.reply
         if reply is not None:
             reply = reply.model_copy(update={"reasoning": "", "tokens": (), "logprobs": ()})
@@ -38,7 +38,7 @@ class RecordedHistory:
 
 
 class RolloutWorker:
-    """Plays asks. Lifetime: one run. `play` may be called from several threads."""
+    """Answers requests. Lifetime: one run. `play` may be called from several threads."""
 
     def __init__(
         self,
@@ -53,52 +53,54 @@ class RolloutWorker:
         self._turns = turns
 
     def play(self, ask: Ask) -> Turn:
-        """Return the turn that comes of an ask.
+        """Return the turn of a request.
 
         Raises:
             PolicyError: the policy cannot answer.
-            InfrastructureError: our own side fails again and again.
+            InfrastructureError: internal errors repeat.
         """
         problem = self._problems[ask.problem]
         if ask.role == "measure":
-            before = self._told(ask.parents[0])
+            before = self._finished(ask.parents[0])
             if before.reply is None:
-                raise RecordError(f"{ask.id}: {ask.parents[0]} has no reply to be measured again")
+                raise RecordError(
+                    f"{ask.id}: {ask.parents[0]} has no reply that can be measured again"
+                )
             return self._environment.evaluate_reply(ask, problem, before.reply, before.prompt)
         messages = self._messages(ask)
         try:
             reply = self._policy.answer(messages, ask)
         except ReplyRefused as error:
-            # Nobody's zero, and no reason for the others to end.
+            # The turn is unjudged, and the other requests continue.
             return self._environment.record_refusal(ask, digest_of(messages), str(error))
         if ask.role == "say":
             return Turn(ask=ask, prompt=digest_of(messages), reply=reply)
         return self._environment.evaluate_reply(ask, problem, reply, digest_of(messages))
 
     def max_cost(self, ask: Ask) -> Usage:
-        """Return what an ask uses at most of what its policy is asked for."""
+        """Return the largest usage of a request, without its evaluation."""
         if ask.role == "measure":
             return Usage(turns=1)
         return self._policy.max_cost(estimated_tokens(self._messages(ask))) + Usage(turns=1)
 
     def _messages(self, ask: Ask) -> tuple[Message, ...]:
-        shown = [self._told(name) for name in ask.shown_turns]
+        shown = [self._finished(name) for name in ask.shown_turns]
         return self._environment.prompt(self._problems[ask.problem], shown, ask.instruction)
 
-    def _told(self, name: str) -> Turn:
+    def _finished(self, name: str) -> Turn:
         found = self._turns.get(name)
         if found is None:
-            raise RecordError(f"a prompt shows {name}, which has not been told yet")
+            raise RecordError(f"a prompt shows {name}, which has no result yet")
         return found
 
 
 class BudgetGuard:
-    """Admits asks as long as there is budget for them at their dearest. Lifetime: one sitting."""
+    """Admits requests while the budget covers their largest cost. Lifetime: one invocation."""
 
     def __init__(
         self,
         budget: Budget,
-        told: Sequence[Turn],
+        finished: Sequence[Turn],
         most: Callable[[Ask], Usage],
         *,
         eval_timeout_s: float,
@@ -109,12 +111,12 @@ class BudgetGuard:
         self._turn_s = eval_timeout_s
         self._reserved: dict[str, Usage] = {}
         self._until = None if wall_s is None else time.monotonic() + wall_s
-        self.spent = usage_of(told)
+        self.spent = usage_of(finished)
         self.lacking = ""
-        """What was missing when an ask was refused last; empty while none was."""
+        """The resource that the last refused request lacked; empty if none was refused."""
 
     def reserve(self, ask: Ask) -> bool:
-        """Set aside what an ask may use at most, if that much is left."""
+        """Reserve the largest usage of a request if the budget has that much left."""
         if self._until is not None and time.monotonic() >= self._until:
             self.lacking = "wall_s"
             return False
@@ -129,6 +131,6 @@ class BudgetGuard:
         return True
 
     def commit(self, turn: Turn) -> None:
-        """Take a turn's cost from the purse, in place of what was set aside for it."""
+        """Replace the reservation of a turn by its usage."""
         self._reserved.pop(turn.ask.id, None)
         self.spent += usage_of([turn])

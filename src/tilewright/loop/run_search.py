@@ -1,4 +1,4 @@
-"""Playing a run in which a model is asked: what `optimize` and `bench --model` share."""
+"""A run in which a model writes the candidates: the common part of `optimize` and `bench`."""
 
 from __future__ import annotations
 
@@ -30,31 +30,20 @@ Shown = Callable[[str, dict[str, object]], None]
 
 @dataclass
 class SearchResult:
-    """How a sitting ended."""
+    """How an invocation ended."""
 
     lacking: str = ""
-    """Which part of the budget was used up."""
-
-
-def _budget_guard(session: SearchRun, player: RolloutWorker, settings: Config) -> BudgetGuard:
-    section = settings.loop
-    return BudgetGuard(
-        budget_of(section),
-        session.finished,
-        player.max_cost,
-        eval_timeout_s=section.eval_timeout_s,
-        wall_s=section.max_wall_s,
-    )
+    """The resource of the budget that was used up."""
 
 
 def play(
     session: SearchRun, settings: Config, policy: Policy, shown: Shown, ended: SearchResult
 ) -> Generator[Turn]:
-    """Yield turns until the strategies are done or the budget is used up.
+    """Yield turns until the strategies end or the budget is used up.
 
     Raises:
         PolicyError: the model cannot answer.
-        InfrastructureError: our own side fails again and again.
+        InfrastructureError: internal errors repeat.
     """
     section = settings.loop
     executor = open_executor(settings, min(section.max_concurrency, 4))
@@ -71,7 +60,13 @@ def play(
     environment = Environment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
     player = RolloutWorker(environment, policy, problems, session.strategy.turns)
-    purse = _budget_guard(session, player, settings)
+    budget = BudgetGuard(
+        budget_of(section),
+        session.finished,
+        player.max_cost,
+        eval_timeout_s=section.eval_timeout_s,
+        wall_s=section.max_wall_s,
+    )
 
     def stop() -> None:
         judge.stop()
@@ -88,19 +83,19 @@ def play(
                 log,
                 max_concurrency=section.max_concurrency,
                 waiting=session.waiting,
-                admit=purse.reserve,
+                admit=budget.reserve,
                 stop=stop,
             ):
-                purse.commit(turn)
+                budget.commit(turn)
                 yield turn
     except (InfrastructureError, PolicyError):
-        # What was under way when the time was up is asked again in the next sitting.
+        # The next invocation repeats the requests that ran when the time was up.
         if not late.is_set():
             raise
     finally:
         timer.cancel()
         executor.close()
-    ended.lacking = "wall_s" if late.is_set() else purse.lacking
+    ended.lacking = "wall_s" if late.is_set() else budget.lacking
 
 
 def _timer(
@@ -120,9 +115,9 @@ def _timer(
 def remeasure_best(
     session: SearchRun, settings: Config, best: Turn, shown: Shown
 ) -> tuple[str, EvalReport]:
-    """Measure a run's best candidate again, by fresh processes; return its file and the report.
+    """Measure the best candidate again in new processes; return its file and the report.
 
-    What was picked by its measurement was lucky in it; the second one was not picked.
+    The first measurement overestimates, because it selected the candidate. The second does not.
     """
     problem: Problem = next(item for item in session.problems if item.id == best.ask.problem)
     first = read_report(session.folder / best.judgements[0].report)

@@ -164,7 +164,7 @@ def _resumed(folder: Path, make: Callable[[], Asking]) -> RunState[Asking]:
 
 
 def is_unjudged(turn: Turn) -> bool:
-    """Tell whether a turn could not be judged, so that to try again may help."""
+    """Tell whether a turn has no report, so that another evaluation may help."""
     return any(item.verdict == "unjudged" and not item.report for item in turn.judgements)
 
 
@@ -207,7 +207,7 @@ def lines_of(path: Path) -> list[str]:
         RecordError: it cannot be read.
     """
     try:
-        # Not `splitlines`, which knows ends of lines that JSON does not.
+        # `splitlines` also splits at characters that JSON strings may contain.
         return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from error
@@ -226,7 +226,7 @@ def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
 
 
 def score_of(section: LoopSection) -> Score:
-    """Return what a run maximises: the reward of a turn's first judgement."""
+    """Return the function that a run maximises: the reward of a turn's first judgement."""
     reward = REWARDS[section.reward]
 
     def score(turn: Turn) -> float | None:
@@ -236,7 +236,7 @@ def score_of(section: LoopSection) -> Score:
 
 
 def budget_of(section: LoopSection) -> Budget:
-    """Return what a run may use."""
+    """Return the budget of a run."""
     return Budget(
         turns=section.max_turns,
         tokens=section.max_tokens,
@@ -246,9 +246,9 @@ def budget_of(section: LoopSection) -> Budget:
 
 
 def best_of(turns: Sequence[Turn], score: Score) -> dict[str, Turn]:
-    """Return the best correct turn of each problem, of equal ones the first.
+    """Return the best correct turn of each problem; of equal ones the first.
 
-    Of what a capped score cannot tell apart, the one that is surely faster.
+    Turns of equal score are ranked by the lower end of their speed-up: a capped score may be equal.
     """
     best: dict[str, tuple[tuple[float, float], Turn]] = {}
     for turn in turns:

@@ -1,6 +1,6 @@
-"""Rows in files, one after the other: JSON lines and parquet, never a whole file in memory.
+"""Rows in files, JSON lines and parquet, without a whole file in memory.
 
-A row that cannot be read, or does not fit, is named by file and place, and the rest goes on.
+A row that cannot be read or written is named by file and place, and skipped.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ __all__ = ["ANY", "RowWriter", "arrow_type", "read_rows"]
 
 Row = dict[str, Any]
 ANY = "any"
-"""In a shape: a scalar of whatever type the first rows have."""
+"""In a shape: a scalar with the type of the first rows."""
 BATCH = 256
 """Rows that are held at once."""
 MAX_ERROR = 300
 
 
 def read_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, Row]]:
-    """Yield where each row of a file stands (`FILE:LINE` or `FILE[ROW]`), and the row.
+    """Yield the place of each row of a file (`FILE:LINE` or `FILE[ROW]`), and the row.
 
-    Numbers that are none (NaN, infinity) are read as `None`.
+    NaN and infinity are read as `None`.
 
     Args:
         path: `.parquet`, or else JSON lines.
-        left_out: called with each row, or stretch of rows, that cannot be read.
+        left_out: called with each row, or range of rows, that cannot be read.
 
     Raises:
         ConfigError: there is no such file, or pyarrow is missing.
@@ -50,7 +50,7 @@ def read_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, Row]]:
                 continue
             where = f"{path}:{number}"
             try:
-                row = json.loads(line, parse_constant=_none)
+                row = json.loads(line, parse_constant=lambda _: None)
             except (ValueError, RecursionError) as error:
                 torn = "" if line.endswith(b"\n") else "cut off, "
                 left_out(f"{where}: {torn}not JSON: {error}"[:MAX_ERROR])
@@ -61,16 +61,8 @@ def read_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, Row]]:
                 left_out(f"{where}: not an object")
 
 
-def _none(_: str) -> None:
-    """Read NaN and infinity as what they are: no numbers."""
-
-
-def _silent(_: str) -> None:
-    """Say nothing."""
-
-
 class RowWriter:
-    """Writes rows to a file of its name's kind. Lifetime: one file; it appears when all is well.
+    """Writes rows to a file. Lifetime: one file, which appears after the last row.
 
     `FILE.jsonl`, `FILE.parquet`, or a folder that `datasets.load_from_disk` reads.
 
@@ -78,13 +70,15 @@ class RowWriter:
         path: where the rows go.
         shape: of a row, by name: a type of arrow (`string`, `double`, `int64`, `bool`), `ANY`, a
             list of one shape, or a mapping of shapes. JSON lines need none.
-        left_out: called with each row that does not fit.
+        left_out: called with each row that does not have the shape.
 
     Raises:
-        ConfigError: the name is of no such kind, a package is missing, or it cannot be written.
+        ConfigError: the suffix is unknown, a package is missing, or the file cannot be written.
     """
 
-    def __init__(self, path: Path, shape: Mapping[str, Any], left_out: LeftOut = _silent) -> None:
+    def __init__(
+        self, path: Path, shape: Mapping[str, Any], left_out: LeftOut = lambda _: None
+    ) -> None:
         if path.suffix not in (".jsonl", ".parquet", ""):
             raise ConfigError(f"{path}: FILE.jsonl, FILE.parquet, or a folder without a suffix")
         self.count = 0
@@ -104,7 +98,7 @@ class RowWriter:
             self._text = open(self._fresh, "w", encoding="utf-8")  # noqa: SIM115 - see `__exit__`
 
     def write(self, row: Row, where: str = "") -> None:
-        """Take in a row.
+        """Write a row.
 
         Raises:
             ConfigError: the disk is full.
@@ -169,7 +163,7 @@ class RowWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Put the file in its place, or take it away where something failed."""
+        """Move the file to its place, or remove it after an error."""
         try:
             if kind is None:
                 self._finish()
@@ -184,7 +178,7 @@ class RowWriter:
         if self._text is not None:
             self._text.close()
         else:
-            # Also of no rows, so that there is a file with a schema.
+            # Without rows the file still has a schema.
             self._flush()
             self._table.close()
         if self._path.suffix:
@@ -197,7 +191,7 @@ class RowWriter:
 
 
 def arrow_type(shape: Any, values: list[Any]) -> Any:  # noqa: ANN401 - a shape, a type of arrow
-    """Return the arrow type of a shape; `values` decide where it says `ANY`."""
+    """Return the arrow type of a shape; the `values` decide the type of `ANY`."""
     import pyarrow
 
     if isinstance(shape, Mapping):
@@ -218,7 +212,7 @@ def arrow_type(shape: Any, values: list[Any]) -> Any:  # noqa: ANN401 - a shape,
 
 
 def _made(path: Path) -> Path:
-    """Return a fresh folder beside the target, so that moving from it is one step."""
+    """Return a new folder next to the target, from which a file can be moved in one step."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))

@@ -1,4 +1,4 @@
-"""What is written to disk. Frozen records with exact JSON round trips; no torch."""
+"""Records that tilewright stores: immutable, with exact JSON round trips, and without torch."""
 
 from tilewright.records.base import SCHEMA_VERSION, JsonValue, Record, digest_text
 from tilewright.records.candidate import Baseline, Candidate

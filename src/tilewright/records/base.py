@@ -1,4 +1,4 @@
-"""What every record shares: frozen, closed, finite, and named by its content."""
+"""The base of every record: immutable, without unknown fields, NaN or infinity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SCHEMA_VERSION", "JsonValue", "Record", "digest_text", "is_text"]
 
 
 def is_text(value: str) -> bool:
-    """Tell whether a string can be written as UTF-8; names of files and JSON may be none."""
+    """Tell whether a string can be encoded as UTF-8, unlike some file names and JSON texts."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -31,7 +31,7 @@ def digest_text(text: str) -> str:
 
 
 class Record(BaseModel):
-    """Base of all records: immutable, unknown fields refused, no NaN and no infinity."""
+    """Base of all records. It refuses unknown fields, NaN and infinity."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="strings"
@@ -60,7 +60,7 @@ class Record(BaseModel):
 
     @classmethod
     def _from_older(cls, text: str | bytes, error: ValidationError) -> Self:
-        """Read a document that is not of this version: an older one is upgraded, others refused."""
+        """Read a document of another version: upgrade an older one, refuse every other one."""
         version = _schema_of(text)
         if version is not None and version > SCHEMA_VERSION:
             raise RecordError(

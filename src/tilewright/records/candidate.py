@@ -1,4 +1,4 @@
-"""Source that claims to solve a problem."""
+"""A candidate, and the baselines that it is compared with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Baseline", "Candidate", "collide"]
 
 
 def collide(one: str, other: str) -> bool:
-    """Tell whether two paths are one, or one of them would lie in the other as in a folder."""
+    """Tell whether two paths are equal, or one would have to be a folder of the other."""
     return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
@@ -25,7 +25,7 @@ class Candidate(Record):
     """The first file is the one that is loaded."""
     entry: str
     allow_imports: tuple[str, ...] = ()
-    """Host folders of packages that the contestant may import, mounted read-only."""
+    """Host folders of packages that the runner may import, mounted read-only."""
 
     @field_validator("files")
     @classmethod
@@ -33,14 +33,14 @@ class Candidate(Record):
         for place, file in enumerate(files):
             for other in files[:place]:
                 if collide(file.path, other.path):
-                    raise ValueError(f"files {other.path!r} and {file.path!r} cannot lie together")
+                    raise ValueError(f"files {other.path!r} and {file.path!r} collide")
         return files
 
 
 class Baseline(Record):
-    """What a speed-up is against: eager or compiled reference, or another candidate."""
+    """A baseline of a speed-up: the eager or compiled reference, or another candidate."""
 
     name: str
     kind: Literal["eager", "compile", "candidate"]
-    """`compile` is torch.compile, in its mode `max-autotune` where that is its name."""
+    """`compile` is torch.compile; a baseline named `max-autotune` uses that mode."""
     candidate: Candidate | None = None

@@ -1,4 +1,4 @@
-"""Appending to an event log, and reading one that may have been cut off."""
+"""The event log of a run: appending, and reading also after a kill."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _REQUESTS = (b'{"event":"requests_issued",', b'{"event":"asked",')
 class EventLog:
     """The log of one run, open for writing. Lifetime: the run.
 
-    Each event is on the disk when `append` returns. A line that a kill cut off is taken away.
+    Each event is on disk when `append` returns. An incomplete last line is removed.
 
     Args:
         folder: of the run.
-        length: its bytes when it was read by whoever goes on with it.
+        length: the bytes of the log when the resuming process read it.
 
     Raises:
-        ConfigError: it cannot be written, somebody else writes it, or has written it since.
+        ConfigError: it cannot be written, or another process writes it or wrote it since.
     """
 
     def __init__(self, folder: Path, length: int | None = None) -> None:
@@ -69,7 +69,7 @@ class EventLog:
     def extend(
         self, events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]
     ) -> None:
-        """Write events that come together: all are on the disk when this returns.
+        """Write several events; all are on disk when this returns.
 
         Raises:
             ConfigError: the disk is full, or the folder is gone.
@@ -101,7 +101,7 @@ class EventLog:
 
 
 def length_of(folder: Path) -> int:
-    """Return the bytes of a run's log, to be asked for before it is read.
+    """Return the bytes of a run's log. Call it before the log is read.
 
     Raises:
         RecordError: there is no log.
@@ -123,23 +123,23 @@ def parse_event(line: bytes) -> RunStarted | RequestsIssued | TurnFinished | Ste
 
 
 def turns_of(events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]) -> list[Turn]:
-    """Return what came of each ask: where it was judged again, the last."""
+    """Return the last finished turn of each request."""
     return list({e.turn.ask.id: e.turn for e in events if isinstance(e, TurnFinished)}.values())
 
 
 def read_events(
     folder: Path, *, asked: bool = True, left_out: Callable[[str], None] | None = None
 ) -> Iterator[RunStarted | RequestsIssued | TurnFinished | Stepped]:
-    """Yield the events of a run in order; a last line without an end is left out.
+    """Yield the events of a run in order, without an incomplete last line.
 
     Args:
         folder: of the run.
-        asked: whether to yield what was asked too, which who looks at results does not need.
-        left_out: called with each line that is damaged or of a newer schema, which is then passed
-            over; for who looks at results.
+        asked: whether to yield the issued requests, which reports do not need.
+        left_out: called with each line that is damaged or of a newer schema. Such a line is
+            skipped. Without `left_out` it is an error.
 
     Raises:
-        RecordError: there is no log, or, without `left_out`, a line cannot be read.
+        RecordError: there is no log, or a line cannot be read.
     """
     path = folder / EVENTS
     try:

@@ -1,4 +1,4 @@
-"""The event log of a run: what was asked and what came of it, in order, one JSON line each."""
+"""The events of a run: requests and results in order, one JSON line each."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ __all__ = [
 
 Role = Literal["propose", "measure", "say"]
 """`propose`: write a candidate, which is judged. `measure`: judge the parent's candidate once more.
-`say`: answer the instruction in words that a strategy reads; nothing is judged."""
+`say`: answer the instruction in words for the strategy; nothing is judged."""
 
 
 class Ask(Record):
-    """What is wanted next: an answer to a problem."""
+    """A request for an answer to a problem."""
 
     id: str
-    """Names it within its run, also when the run is resumed."""
+    """Unique in its run, and the same after the run is resumed."""
     problem: str
     sample: int = Field(default=0, ge=0)
-    """Which trajectory of its problem it belongs to."""
+    """Number of the trajectory of its problem."""
     turn: int = Field(default=0, ge=0)
-    """How many turns of that trajectory come before it."""
+    """Number of earlier turns in that trajectory."""
     role: Role = "propose"
     parents: tuple[str, ...] = ()
-    """Asks from whose answers it goes on."""
+    """Requests whose answers this one improves on."""
     shown_turns: tuple[str, ...] = ()
-    """Asks that its prompt shows with their answers and what was said of them, oldest first."""
+    """Requests that its prompt shows with their answers and feedback, oldest first."""
     instruction: str = ""
-    """What the prompt asks for beside the problem."""
+    """An instruction that the prompt adds to the problem."""
     prompt_override: str = ""
-    """The last message of its prompt, word for word, where others wrote it: of an import."""
+    """The last message of its prompt, word for word, if the run was imported."""
 
 
 class EvalSummary(Record):
-    """One verdict on an answer, in short; `report` holds the whole."""
+    """A short form of one verdict; `report` names the file of the whole report."""
 
     protocol: Protocol
     verdict: Verdict
@@ -60,72 +60,72 @@ class EvalSummary(Record):
     low: float | None = Field(default=None, gt=0)
     high: float | None = Field(default=None, gt=0)
     reference_us: float | None = Field(default=None, gt=0)
-    """Median device or call time of the first baseline, summed over cases."""
+    """Median time of the first baseline, summed over cases."""
     candidate_us: float | None = Field(default=None, gt=0)
-    """The same of the candidate."""
+    """Median time of the candidate, summed over cases."""
     light: float | None = Field(default=None, ge=0)
-    """Share of the speed of light, of the case that takes longest."""
+    """Roofline fraction of the case that takes longest."""
     coverage: float | None = Field(default=None, ge=0, le=1)
-    """Share of the device time that is in its own kernels."""
+    """Share of the device time in the candidate's own kernels."""
     unchecked: float | None = Field(default=None, gt=0)
-    """The speed-up of a rejected candidate whose outputs were right. For
-    views without checks; no verdict rests on it."""
+    """The speed-up of a rejected candidate whose outputs were correct, for views without checks. No
+    verdict depends on it."""
     unchecked_low: float | None = Field(default=None, gt=0)
-    """The lower end of its interval."""
+    """The lower end of the interval of `unchecked`."""
     findings: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     tolerance: float | None = Field(default=None, gt=0)
-    """By which published rules compared, where they compare by one that is not 0.01."""
+    """Tolerance of the published rules, if it is not 0.01."""
     seconds: float = Field(default=0.0, ge=0)
     """Wall time of the evaluation."""
     report: str = ""
-    """Path of the report in the run folder; empty where there is none."""
+    """Path of the report in the run folder; empty if there is none."""
 
 
 class Reply(Record):
-    """What a policy wrote, and what that cost."""
+    """A reply of a policy, and its cost."""
 
     text: str
     reasoning: str = ""
-    """What it thought aloud, where its server keeps that apart."""
+    """Reasoning, if the server returns it separately."""
     model: str = ""
     prompt_tokens: int = Field(default=0, ge=0)
     reply_tokens: int = Field(default=0, ge=0)
-    """Reasoning included."""
+    """With the tokens of the reasoning."""
     usd: float = Field(default=0.0, ge=0)
     seconds: float = Field(default=0.0, ge=0)
     finish: str = ""
-    """Why it ended, in its server's word: `stop`, `length`."""
+    """Why the reply ended, as the server says: `stop` or `length`."""
     tokens: tuple[int, ...] = ()
-    """Ids of what was sampled, where the policy knows them."""
+    """Ids of the sampled tokens, if the policy knows them."""
     logprobs: tuple[float, ...] = ()
     """Log-probability of each token, at the sampling temperature."""
 
     @field_validator("text", "reasoning")
     @classmethod
     def _text_can_be_written(cls, value: str) -> str:
-        # Models write halves of surrogate pairs, which are no text.
+        # Models write halves of surrogate pairs, which have no UTF-8 encoding.
         return value.encode("utf-8", "replace").decode()
 
 
 class Turn(Record):
-    """An ask that was answered and judged, once under each protocol."""
+    """A request that was answered, and judged once under each protocol."""
 
     ask: Ask
     language: str = ""
     source: str = ""
-    """Digest of the answer."""
+    """Digest of the answer's source files."""
     prompt: str = ""
-    """Digest of what the policy was shown."""
+    """Digest of the prompt."""
     reply: Reply | None = None
     feedback: str = ""
-    """What a later prompt says of it."""
+    """Feedback that later prompts show."""
     judgements: tuple[EvalSummary, ...] = ()
-    """Empty where nothing was to be judged."""
+    """Empty if the request needs no verdict."""
 
 
 class RunStarted(Record):
-    """The first line: what kind of run it is."""
+    """The first line of a log: the kind and the settings of the run."""
 
     event: Literal["run_started"] = "run_started"
     schema_version: Literal[2] = SCHEMA_VERSION
@@ -137,13 +137,13 @@ class RunStarted(Record):
     evaluator: str
     device: str
     unsound_problems: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Problems that the linter found weak strictly, and the answers that pass on them."""
+    """Problems that the linter found weak under strict rules, and the answers that pass them."""
     problems_not_linted: int | None = Field(default=None, ge=0)
-    """How many it never looked at: these count as sound. `None`: nobody asked."""
+    """Number of problems without a result of the linter; they count as sound. `None`: unknown."""
 
 
 class RequestsIssued(Record):
-    """The strategy was asked for at most `limit` asks, and gave these."""
+    """The strategy issued these requests, at most `limit`."""
 
     event: Literal["requests_issued"] = "requests_issued"
     limit: int = Field(ge=1)
@@ -151,7 +151,7 @@ class RequestsIssued(Record):
 
 
 class TurnFinished(Record):
-    """A turn ended, and the strategy was told."""
+    """A turn ended, and the strategy got its result."""
 
     event: Literal["turn_finished"] = "turn_finished"
     turn: Turn
@@ -162,11 +162,11 @@ class Stepped(Record):
 
     event: Literal["stepped"] = "stepped"
     step: int = Field(ge=0)
-    """Optimizer steps that were made by then."""
+    """Number of optimizer steps so far."""
     batch: str
-    """With which the ids of its asks begin."""
+    """Beginning of the ids of its requests."""
     figures: dict[str, float | None]
-    """The health of the run; `None` where there was nothing to measure."""
+    """Metrics of the training; `None` for one that could not be measured."""
 
 
 Event = Annotated[

@@ -1,4 +1,4 @@
-"""The verdict, as a union in which no impossible state can be written down."""
+"""The verdict, as a union that has no impossible states."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FailedReason = Literal[
 
 
 class Finding(Record):
-    """What one check saw. `decisive` findings decide the verdict, `notes` only inform."""
+    """A finding of one check. A `decisive` finding decides the verdict; a `note` does not."""
 
     check: str
     code: str
@@ -50,31 +50,31 @@ class Finding(Record):
 
 
 class Label(Record):
-    """A fact without blame: a library call, a compiled graph, lower precision."""
+    """A fact that does not change the verdict: a library call, a compiled graph."""
 
     name: str
     detail: str
 
 
 class Correct(Record):
-    """Right on every case that was judged."""
+    """The outputs were correct on every judged case."""
 
     verdict: Literal["correct"] = "correct"
 
 
 class Incorrect(Record):
-    """An output differs from the reference beyond the bound."""
+    """An output differs from the reference by more than the tolerance."""
 
     verdict: Literal["incorrect"] = "incorrect"
     kind: Literal["count", "shape", "dtype", "values", "nonfinite", "mutation", "weights"]
     case: str
     message: str
     error_over_tolerance: float | None = Field(default=None, gt=0)
-    """The largest error in units of the allowed one; `None` where no number exists."""
+    """The largest error as a multiple of the tolerance; `None` if it is not a number."""
 
 
 class Failed(Record):
-    """The candidate did not deliver: it could not be parsed, built, run or finished."""
+    """The candidate could not be parsed, built or run, or did not finish."""
 
     verdict: Literal["failed"] = "failed"
     stage: Stage
@@ -83,14 +83,14 @@ class Failed(Record):
 
 
 class Rejected(Record):
-    """The candidate broke a rule; the findings say which and how that was seen."""
+    """The candidate broke a rule; the findings name the rule and the evidence."""
 
     verdict: Literal["rejected"] = "rejected"
     findings: tuple[Finding, ...] = Field(min_length=1)
 
 
 class Unjudged(Record):
-    """We could not tell. Never zero, never a penalty, never averaged in."""
+    """There is no verdict. The candidate counts neither as zero nor in any average."""
 
     verdict: Literal["unjudged"] = "unjudged"
     reason: str

@@ -1,4 +1,4 @@
-"""Rows of parquet files, one after the other, never a whole file in memory."""
+"""Rows of parquet files, without a whole file in memory."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tilewright.errors import ConfigError, RecordError
 __all__ = ["LeftOut", "parquet_rows"]
 
 LeftOut = Callable[[str], None]
-"""Called with each line, row or stretch of rows that is left out, and why."""
+"""Called with each skipped line, row or range of rows, and the reason."""
 BATCH = 256
-"""Rows that are held at once."""
+"""Rows in memory at the same time."""
 MAX_ERROR = 300
 
 
 def parquet_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield where each row of a parquet file stands (`FILE[ROW]`), and the row.
+    """Yield the place of each row of a parquet file (`FILE[ROW]`), and the row.
 
-    Numbers that are none (NaN, infinity) are read as `None`.
+    NaN and infinity are read as `None`.
 
     Raises:
         ConfigError: pyarrow is missing.
-        RecordError: it is not parquet, or its end is missing.
+        RecordError: the file is not parquet, or incomplete.
     """
     try:
         from pyarrow import parquet
@@ -36,7 +36,7 @@ def parquet_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, dict[str,
     try:
         file = parquet.ParquetFile(path)
     except Exception as error:
-        # pyarrow has exceptions of its own for each way in which a file is damaged.
+        # pyarrow has its own exceptions for each kind of damage.
         raise RecordError(f"{path}: not parquet: {error}"[:MAX_ERROR]) from error
     with file:
         first = 0

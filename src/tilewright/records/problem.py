@@ -1,4 +1,4 @@
-"""What must be computed: a problem, its cases, and the source of its reference."""
+"""A problem: its cases, and the source of its reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SourceFile(Record):
     @field_validator("text")
     @classmethod
     def _text_can_be_written(cls, value: str) -> str:
-        # Models write halves of surrogate pairs, which are no text.
+        # Models write halves of surrogate pairs, which have no UTF-8 encoding.
         return value.encode("utf-8", "replace").decode()
 
     @field_validator("path")
@@ -34,7 +34,7 @@ class SourceFile(Record):
         if not _SAFE_PATH.match(value) or ".." in value.split("/"):
             raise ValueError(f"{value!r} is not a plain relative path")
         if max(map(len, value.split("/"))) > LONGEST_NAME or len(value) > LONGEST_PATH:
-            raise ValueError(f"{value[:60]!r}... is longer than files are called")
+            raise ValueError(f"{value[:60]!r}... is longer than a file name may be")
         return value
 
 
@@ -49,15 +49,15 @@ class Problem(Record):
     """A reference and the cases on which a candidate must agree with it.
 
     `kind` is `module` (KernelBench: `Model`, `get_inputs`, `get_init_inputs`) or `function`
-    (`reference`, `inputs`, `CASES`). The source is run by the judge alone.
+    (`reference`, `inputs`, `CASES`). Only the judge runs the source.
     """
 
     id: str
     revision: str = ""
     category: str = ""
-    """What kind of operator it is, where its benchmark says so."""
+    """Kind of operator, if the benchmark names it."""
     description: str = ""
-    """What is asked for, in the words of its benchmark; its predictions name problems by them."""
+    """Text of the task in the benchmark, by which prediction files identify the problem."""
     kind: Literal["module", "function"]
     source: SourceFile
     entry: str
@@ -67,24 +67,24 @@ class Problem(Record):
     """Whether modules run as `.train()` (the benchmark's default) or `.eval()`."""
     precision: Literal["fp32", "tf32", "fp16", "bf16"] = "tf32"
     grads: tuple[str, ...] = ()
-    """Arguments of the reference whose gradients are outputs too."""
+    """Arguments of the reference whose gradients are also outputs."""
     writable_inputs: tuple[str, ...] = ()
-    """Arguments that a candidate may overwrite; the judge restores them. What the reference itself
-    overwrites on the same inputs it may overwrite too."""
+    """Arguments that a candidate may overwrite; the judge restores them. It may also overwrite the
+    arguments that the reference overwrites on the same inputs."""
     keyword_args: tuple[str, ...] = ()
-    """Arguments that are passed by name: the last ones of the inputs, in this order."""
+    """Arguments passed by name: the last ones of the inputs, in this order."""
     input_variations: tuple[str, ...] | None = None
-    """Input variations that make sense; `None`: all of them."""
+    """Input variations that the problem allows; `None`: all of them."""
     size_ranges: dict[str, tuple[int, int]] = Field(default_factory=dict)
     """Case parameters that may vary, with inclusive bounds, for hidden sizes."""
     tolerance: float | None = Field(default=None, gt=0)
     """The benchmark's published absolute and relative tolerance, for `official`."""
     official_comparison: Literal["allclose", "by_dtype", "runs"] = "allclose"
-    """How `official` compares: `allclose` with `tolerance` on five inputs (KernelBench); `by_dtype`
-    on one, with KernelBench-X's tolerances; `runs`: not at all, since the benchmark compares what
-    tests print, and these print nothing (TritonBench)."""
+    """How `official` compares. `allclose` uses `tolerance` on five inputs (KernelBench). `by_dtype`
+    uses the tolerances of KernelBench-X on one input. `runs` compares nothing: TritonBench
+    compares printed text, and these tests print nothing."""
     thresholds: tuple[float, float, float] | None = None
-    """For a task that asks for quantization: the least cosine, the largest relative L1 distance and
-    root mean square error (KernelBench-X); they stand in the place of other tolerances."""
+    """Limits of a quantization task of KernelBench-X: the smallest cosine, the largest relative L1
+    distance, and the largest root mean square error. They replace other tolerances."""
     aliases: tuple[str, ...] = ()
-    """Other names that the benchmark takes for `entry`."""
+    """Other names that the benchmark accepts for `entry`."""

@@ -1,4 +1,4 @@
-"""What the evaluator answers."""
+"""The report of an evaluation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Timing(Record):
-    """The time of one call of one side, in microseconds, with its 95 % interval."""
+    """The time of one call of the candidate or a baseline, with its 95 % interval."""
 
     median_us: float = Field(gt=0)
     low_us: float = Field(gt=0)
@@ -34,11 +34,12 @@ class Timing(Record):
     samples: int = Field(gt=0)
     method: Literal["host_clock", "cuda_events_trusted", "cuda_events_candidate"]
     call_latency_us: float | None = Field(default=None, gt=0)
-    """On a GPU: what a Python caller waits for it, by the supervisor's clock."""
+    """On a GPU: latency of a call for a Python caller, by the supervisor's clock."""
     back_to_back_us: float | None = Field(default=None, gt=0)
-    """On a GPU: one of many calls behind one gate, with warm caches; in no ratio."""
+    """On a GPU: time of one of many calls that are launched together, with warm caches. It is not
+    part of any ratio."""
     peak_bytes: int | None = Field(default=None, ge=0)
-    """On a GPU: memory that a call allocates at its peak, by the side's own word."""
+    """On a GPU: peak memory of a call, self-reported by the runner."""
 
 
 class Comparison(Record):
@@ -57,65 +58,65 @@ class Comparison(Record):
     """Bytes of the inputs and outputs of one call."""
     conclusion: Literal["faster", "slower", "no measurable difference", "no interval"]
     blocks_per_process: tuple[int, ...] = ()
-    """Blocks that each pair of processes made, in order; together all of them."""
+    """Blocks of each process replicate, in order."""
     labels: tuple[str, ...] = ()
-    """For example `short`, `noisy`, `uncalibrated`."""
+    """For example `short_call`, `wide_interval`, `uncalibrated`."""
     raw_us: tuple[tuple[float, ...], ...] = ()
-    """One row a block: reference, candidate, candidate, reference (ABBA), microseconds."""
+    """One row for each block: reference, candidate, candidate, reference (ABBA)."""
     self_reported_us: tuple[tuple[float, ...], ...] = ()
-    """The same calls on a device by the sides' own events: testimony, shown and never used."""
+    """On a GPU: the same calls by the runners' own events. No verdict depends on them."""
 
 
 class Ceilings(Record):
-    """What this device was seen to do at most: measured on it in a second, then kept."""
+    """Measured ceilings of a device, for the roofline. They are measured once and stored."""
 
     memory_bandwidth_bytes_per_s: float = Field(gt=0)
-    """The better of copying and reading a gigabyte."""
+    """The larger bandwidth of copying and reading a gigabyte."""
     flops_per_s: dict[str, float]
     """Products of large matrices, by precision: `fp32`, `tf32`, `fp16`, `bf16`."""
 
 
 class Work(Record):
-    """What a case asks for, as its problem says or as counted on its reference."""
+    """The work of a case, as its problem declares it or as counted on its reference."""
 
     case: str
     precision: Literal["fp32", "tf32", "fp16", "bf16"]
-    """Whose ceiling its products are held against."""
+    """Precision whose ceiling limits its matrix products."""
     moved_bytes: int = Field(ge=0)
-    """What the problem's `BYTES` says, else inputs, weights and outputs, each once."""
+    """The problem's `BYTES`; by default the bytes of inputs, weights and outputs, each once."""
     output_bytes: int = Field(ge=0)
     flops: int | None = Field(default=None, ge=0)
-    """What the problem's `FLOPS` says, else of matrix products, convolutions and attention; `None`
-    where they cannot be counted."""
+    """The problem's `FLOPS`; by default those of matrix products, convolutions and attention.
+    `None` if they cannot be counted."""
     peak_bytes: int = Field(ge=0)
-    """Memory that the reference allocates at its peak."""
+    """Peak memory of the reference."""
 
 
 class Profile(Record):
-    """How much of a candidate's device time its own kernels are, on one case."""
+    """The share of a candidate's device time in its own kernels, on one case."""
 
     case: str
     launches: int = Field(ge=0)
     self_reported_share: float = Field(ge=0, le=1)
-    """Share of the call between events around its own launches: its own word."""
+    """Share of the call between events around its own launches, self-reported."""
     suppressed_share: float | None = Field(default=None, ge=0, le=1)
-    """Share of the call that is saved when its own launches are left out: the judge's figure."""
+    """Share of the call that launch suppression saves, measured by the judge."""
     coverage: float = Field(ge=0, le=1)
-    """The smaller of the two."""
+    """The smaller of the two shares."""
 
 
 class KernelTime(Record):
-    """Kernels of one name in one call on a GPU, as torch's profiler in its process saw them."""
+    """Kernels of one name in one call on a GPU, from torch's profiler in the runner."""
 
     name: str
     launches: int = Field(ge=1)
     total_us: float = Field(ge=0)
     library: bool
-    """Whether its name is one of torch's or of a library of NVIDIA's."""
+    """Whether the name is that of a kernel of torch or of an NVIDIA library."""
 
 
 class CaseResult(Record):
-    """One comparison of outputs: which case and contents, how far off, against which oracle."""
+    """One comparison of outputs: the case, the input variation, the error and the oracle."""
 
     case: str
     input_variation: str
@@ -124,11 +125,11 @@ class CaseResult(Record):
     error_over_tolerance: float | None = Field(default=None, ge=0)
     oracle: str = ""
     seed: str = ""
-    """What the reproducer needs to draw the same inputs."""
+    """Seed by which the reproducer generates the same inputs."""
 
 
 class StageRecord(Record):
-    """One stage that ran, and how long it took."""
+    """One stage of the pipeline, and its wall-clock time."""
 
     name: str
     wall_s: float = Field(ge=0)
@@ -136,7 +137,7 @@ class StageRecord(Record):
 
 
 class Protection(Record):
-    """One layer of the wall, and whether it was active for this candidate."""
+    """One isolation layer, and whether it was active for this candidate."""
 
     name: str
     active: bool
@@ -144,7 +145,7 @@ class Protection(Record):
 
 
 class Environment(Record):
-    """Where it was judged."""
+    """The machine and the versions of an evaluation."""
 
     device: str
     device_name: str
@@ -153,12 +154,12 @@ class Environment(Record):
 
 
 class EvalReport(Record):
-    """The whole answer. Its JSON is the document that `--json` prints."""
+    """The whole report. Its JSON is the document that `--json` prints."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
     verdict: Verdict
     speedup: float | None = Field(default=None, gt=0)
-    """Geometric mean over timed cases against the first baseline; `None` without one."""
+    """Geometric mean over timed cases against the first baseline; `None` without a baseline."""
     speedup_low: float | None = Field(default=None, gt=0)
     speedup_high: float | None = Field(default=None, gt=0)
     outcome: Outcome
@@ -166,24 +167,24 @@ class EvalReport(Record):
     labels: tuple[Label, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     profile: Profile | None = None
-    """On a GPU, for candidates with kernels of their own."""
+    """On a GPU, for candidates with their own kernels."""
     work: tuple[Work, ...] = ()
     """On a GPU, for each case."""
     ceilings: Ceilings | None = None
     """On a GPU."""
     kernels: tuple[KernelTime, ...] = ()
-    """Where a trace was asked for, the longest first: testimony."""
+    """With `trace`: the kernels of one call, the longest first, self-reported."""
     cases: tuple[CaseResult, ...] = ()
     stages: tuple[StageRecord, ...] = ()
     isolation: tuple[Protection, ...] = ()
     environment: Environment
     seed: str
-    """The root seed, revealed after the verdict: with it the same inputs are drawn again."""
+    """The root seed, revealed after the verdict. It generates the same inputs again."""
     candidate_output: str = ""
-    """What the candidate printed, cut to the limit. Shown, never trusted."""
+    """Printed text of the candidate, cut to the limit. It is untrusted."""
     request: EvalRequest
     evaluator: str
-    """Version of tilewright that judged."""
+    """Version of tilewright."""
 
     def model_post_init(self, _context: object) -> None:
         """Refuse a report whose summary contradicts its outcome."""

@@ -1,4 +1,4 @@
-"""A content-addressed store of reports: identical work is answered, never a caller's id."""
+"""A content-addressed store of reports. The key is a digest of the work, not an id of a caller."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["lookup", "remember", "work_key"]
 
 
 def work_key(request: EvalRequest, environment: Environment, version: str) -> str:
-    """Return the key of a piece of work: candidate, problem, protocol, rules, environment.
+    """Return the key of a request: a digest of its content, the environment and the version.
 
-    The seed is left out: verdicts under different secret seeds answer the same question.
+    The seed is not part of it: verdicts under different secret seeds are interchangeable.
     """
     asked = request.model_copy(update={"seed": None})
     return digest_text("\n".join([asked.digest(), environment.digest(), version]))
 
 
 def lookup(home: Path, key: str) -> EvalReport | None:
-    """Return the stored report of `key`, or `None`; a damaged one counts as absent."""
+    """Return the stored report of `key`; `None` if it is absent or damaged."""
     try:
         return EvalReport.from_json(_path(home, key).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecordError):

@@ -1,4 +1,4 @@
-"""Run folders: what was asked, where, and what came of it, each in a file of its own."""
+"""Run folders: the settings, the report and the sources of an evaluation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ REPORT = "report.json"
 
 
 def create_run(parent: Path, settings: str) -> Path:
-    """Make a fresh run folder in `parent` that holds the resolved settings as `run.yaml`.
+    """Make a new run folder in `parent` with the resolved settings in `run.yaml`.
 
     Raises:
-        ConfigError: the folder cannot be written; nothing has been judged yet.
+        ConfigError: the folder cannot be written.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     folder = parent / f"{stamp}-{secrets.token_hex(2)}"
@@ -39,7 +39,7 @@ def write_report(folder: Path, report: EvalReport) -> Path:
     """Write a report and its sources into a run folder; return the report's path.
 
     Raises:
-        ConfigError: the disk is full or the folder is gone; the message says so.
+        ConfigError: the disk is full or the folder is missing.
     """
     path = folder / REPORT
     fresh = folder / f"{REPORT}.new"
@@ -62,7 +62,7 @@ def read_report(path: Path) -> EvalReport:
     """Read the report in a run folder, or the report file itself.
 
     Raises:
-        RecordError: there is none, it is damaged, or of a newer schema.
+        RecordError: there is no report, or it is damaged or of a newer schema.
     """
     file = path / REPORT if path.is_dir() else path
     try:

@@ -182,7 +182,7 @@ def _upgraded(value: Any, nested: list[type[BaseModel]]) -> Any:  # noqa: ANN401
 
 
 def _chosen(nested: list[type[BaseModel]], value: dict[str, Any]) -> type[BaseModel]:
-    """Return the member of a union that a document is of, by the constant that tells them apart."""
+    """Return the member of a union to which a document belongs, by its constant field."""
     for record in nested[1:]:
         constants = {
             key: field.default

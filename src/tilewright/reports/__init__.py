@@ -1,1 +1,1 @@
-"""Pages and tables made from run folders; never from live objects."""
+"""Pages and tables of run folders, made from stored files only."""

@@ -1,4 +1,4 @@
-"""The numbers again: CSV of every judgement for programs, Markdown of the tables for documents."""
+"""The content of a report as CSV, one row for each verdict, and its tables as Markdown."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HEADLINE = (
 )
 REPLAY = "tilewright eval --from-report"
 MAX_FLIPS = 200
-"""Verdicts that differ which the tables list; all of them are in the CSV."""
+"""Most rows in the table of differing verdicts. The CSV has all of them."""
 
 
 def as_csv(gathered: Gathered) -> str:
-    """Return one line a judgement."""
+    """Return one line for each verdict."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -43,7 +43,7 @@ def _lines(gathered: Gathered) -> Iterator[tuple[Any, ...]]:
             group = _plain(group_of(turn.ask.problem))
             note = _plain(run.annotations.get(turn.ask.id, ""))
             for item in turn.judgements:
-                # One tuple, and no call for what is mostly empty: there are a million cells.
+                # One tuple, and no call for an empty cell: a run has up to a million cells.
                 yield (
                     name,
                     ask,
@@ -66,8 +66,8 @@ def _lines(gathered: Gathered) -> Iterator[tuple[Any, ...]]:
 
 
 def _plain(text: str) -> str:
-    """Keep a spreadsheet from running what a candidate wrote."""
-    # Most begin with a letter, and there are a million.
+    """Return a text that a spreadsheet does not run as a formula."""
+    # The first test is cheap and is enough for most of a million cells.
     if text[:1].isalnum() or text.lstrip()[:1] not in ("=", "+", "-", "@"):
         return text
     return f"'{text}"
@@ -85,7 +85,7 @@ def as_markdown(gathered: Gathered, title: str) -> str:
     lines += [line for run in gathered.runs for line in _drkernel(run)]
     notes = [(run, *note) for run in gathered.runs for note in run.annotations.items()]
     if notes:
-        lines += ["", "## What people say", "", "| run | candidate | note |", "| --- | --- | --- |"]
+        lines += ["", "## Annotations", "", "| run | candidate | note |", "| --- | --- | --- |"]
         lines += [
             f"| {_cell(run.name)} | {_cell(ask)} | {_cell(text)} |" for run, ask, text in notes
         ]

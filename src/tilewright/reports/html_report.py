@@ -1,6 +1,6 @@
-"""One page of a report: everything that it needs stands in it, and it asks no network.
+"""The page of a report: one file that needs no network.
 
-What foreign code wrote is data in a JSON block, and is put on the page as text, never as markup.
+Text of foreign code is data in a JSON block. The page shows it as text, never as markup.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tilewright.scoring.summary import explained_by_run, group_of
 __all__ = ["document", "page", "shown_report"]
 
 MAX_LINES = 5000
-"""Candidates that a page lists; all of them are in the CSV."""
+"""Most candidates in the list of a page. The CSV has all of them."""
 MAX_SOURCE, MAX_REASON = 20_000, 400
-"""Characters of a candidate's source, and of the reason of a verdict, that a page shows."""
+"""Most characters of a source, and of the reason of a verdict, on a page."""
 HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
-"""Room for candidates that are listed, and for those in full: a page has 8 MB at most."""
+"""Most bytes of the list of candidates, and of the candidates in full. A page has at most 8 MB."""
 
 
 def page(shown: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ def page(shown: dict[str, Any]) -> str:
 
 
 def document(gathered: Gathered, title: str) -> dict[str, Any]:
-    """Return what the page is drawn from."""
+    """Return the data of the page."""
     runs = [_run(run, number, gathered) for number, run in enumerate(gathered.runs)]
     listed = sum(len(run["rows"]) for run in runs)
     left_out = sum(len(run.turns) for run in gathered.runs) - listed
@@ -87,7 +87,7 @@ def _curves(run: Run, weak: frozenset[str]) -> list[dict[str, Any]]:
 
 
 def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:
-    """Return on what machines reports were made, in words, and how many of them each made."""
+    """Return the machines of reports in words, each with the number of its reports."""
     found: Counter[str] = Counter()
     for report in reports:
         host = report.environment.host
@@ -98,9 +98,9 @@ def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:
 
 
 def _that_fit(whole: dict[str, Any], room: int) -> Iterator[tuple[str, Any]]:
-    """Yield what fits into so many bytes, in order; what is larger than the rest of it is not in.
+    """Yield the items that fit into `room` bytes, in order, and skip those that do not.
 
-    Not counted in characters: one that a page has to write as an escape takes six.
+    The size is that of the escaped text, in which one character may take six bytes.
     """
     for key, item in whole.items():
         size = len(block(item))
@@ -110,7 +110,7 @@ def _that_fit(whole: dict[str, Any], room: int) -> Iterator[tuple[str, Any]]:
 
 
 def _kept(run: Run, shown: set[str], most: int) -> list[Turn]:
-    """Return the turns that have a line: all, unless there are thousands."""
+    """Return the turns in the list of a page: all of them, or an even selection."""
     if len(run.turns) <= most:
         return run.turns
     named = {key.rpartition("/")[0] for key in shown}
@@ -138,7 +138,7 @@ def _judgement(item: EvalSummary) -> dict[str, Any]:
 
 
 def shown_report(report: EvalReport) -> dict[str, Any]:
-    """Return what a page shows of one report."""
+    """Return the part of a report that a page shows."""
     source = "\n\n".join(
         f"# {file.path}\n{file.text}" if len(report.request.candidate.files) > 1 else file.text
         for file in report.request.candidate.files

@@ -1,4 +1,4 @@
-"""From run folders to what a page shows: turns, numbers, and a bounded number of whole reports."""
+"""The content of run folders: turns, numbers, and a limited number of whole reports."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tilewright.scoring.summary import summary_of
 __all__ = ["Gathered", "Run", "annotate", "gather", "read_run", "uncollected"]
 
 MAX_WHOLE_REPORTS = 300
-"""Candidates that a page shows in full."""
+"""Most candidates that a page shows in full."""
 MAX_EXTREME = 15
-"""The part of them that are the slowest of a run, and as many the fastest."""
+"""One of so many of them is among the slowest of a run, and as many among the fastest."""
 ANNOTATIONS = "annotations.yaml"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder, read."""
+    """The content of one run folder."""
 
     folder: Path
     begun: RunStarted
@@ -46,9 +46,9 @@ class Run:
     left: int = 0
     """Candidates that have not been judged yet."""
     name: str = ""
-    """What it is called among those that it is shown with."""
+    """The name of the run among the runs on the page."""
     unanswered: frozenset[str] = frozenset()
-    """Problems for which it was given no candidate."""
+    """Problems without a candidate."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,18 @@ class Gathered:
     whole: dict[str, EvalReport]
     """By `RUN NUMBER/ask/protocol`."""
     full: bool = False
-    """Whether all that there is was asked for, however large the page gets."""
+    """Whether the page shows everything, regardless of its size."""
     weak: frozenset[str] = frozenset()
-    """Problems that count strictly in none of the runs."""
+    """Weak problems, which count in no strict score of any run."""
     skipped: tuple[str, ...] = ()
-    """Lines and reports that cannot be read, each by its file."""
+    """Lines and reports that cannot be read, each with its file."""
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no garbage meanwhile, and none of what was made then: records hold no cycles.
+    """Pause the garbage collector, and keep the objects of the block out of later collections.
 
-    To look for some each time that there are more takes four times as long as reading them.
+    Records hold no cycles. With the collector, reading them takes four times as long.
     """
     was = gc.isenabled()
     gc.disable()
@@ -83,15 +83,17 @@ def uncollected() -> Iterator[None]:
 
 
 def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
-    """Read a run folder; lines of its log that are damaged are named in `skipped`.
+    """Read a run folder; damaged lines of its log are named in `skipped`.
 
     Raises:
-        RecordError: it is none; the message names the file.
+        RecordError: it is no run folder; the message names the file.
     """
     damaged: list[str] = []
     events = list(read_events(folder, asked=False, left_out=damaged.append))
     if not events or not isinstance(events[0], RunStarted):
-        raise RecordError(damaged[0] if damaged else f"{folder}: its event log has no beginning")
+        raise RecordError(
+            damaged[0] if damaged else f"{folder}: the first line of its event log is missing"
+        )
     if skipped is not None:
         skipped += damaged
     turns = turns_of(events)
@@ -102,9 +104,9 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
 
 
 def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[str], int]:
-    """Return the problems for which a run was given no candidate, and how many it has not judged.
+    """Return the problems without a candidate, and the number of candidates without a verdict.
 
-    None where a model writes them: it is asked for each.
+    Both are empty if a model writes the candidates, because it gets every problem.
     """
     path = folder / CANDIDATES
     if not path.is_file():
@@ -118,7 +120,7 @@ def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[s
 
 
 def _said(path: Path, *names: str) -> Iterator[str]:
-    """Yield what each line of a file says at a place; a line that does not is passed over."""
+    """Yield the text under nested keys in each line of a file; skip a line without it."""
     for line in lines_of(path):
         try:
             found = json.loads(line)
@@ -133,11 +135,11 @@ def _said(path: Path, *names: str) -> Iterator[str]:
 def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
     """Read runs that make one leaderboard.
 
-    What the linter found weak before any of them is left out of all of them.
+    A problem that the linter found weak for one run is left out of the scores of all runs.
 
     Raises:
-        ConfigError: they differ in problems, protocols or device.
-        RecordError: one cannot be read.
+        ConfigError: the runs differ in problems, protocols or device.
+        RecordError: a run cannot be read.
     """
     skipped: list[str] = []
     runs = [read_run(folder, skipped) for folder in folders]
@@ -163,7 +165,7 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
                 runs[number].folder / item.report
             )
         except RecordError as error:
-            # The line of the event log stays.
+            # The list still shows the summary from the event log.
             skipped.append(f"{runs[number].folder / item.report}: {error}")
     return Gathered(runs, whole, full, weak, tuple(skipped))
 
@@ -176,12 +178,12 @@ def _compare(one: Run, other: Run) -> None:
             raise ConfigError(f"{both}: {name} are {ours!r} and {theirs!r}; make a report of each")
     if one.sources != other.sources:
         raise ConfigError(
-            f"{both}: their problems are called alike and are not the same; make a report of each"
+            f"{both}: their problems have equal names and different content; make a report of each"
         )
 
 
 def _chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, EvalSummary]]:
-    """Return whose reports are shown in full; of several runs each has its share of the room."""
+    """Return the turns that are shown in full, with an equal share for each run."""
     chosen = []
     for number, run in enumerate(runs):
         found = [(turn, item) for turn in run.turns for item in turn.judgements if item.report]
@@ -191,7 +193,7 @@ def _chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, EvalSumm
 
 
 def _picked(found: list[tuple[Turn, EvalSummary]], most: int) -> Sequence[int]:
-    """Return the places of what was refused or odd, of the slowest and fastest, then evenly."""
+    """Return the places of rejected, unjudged and extreme turns, then an even selection."""
     if len(found) <= most:
         return range(len(found))
     refused: list[int] = []
@@ -213,11 +215,10 @@ def _picked(found: list[tuple[Turn, EvalSummary]], most: int) -> Sequence[int]:
 
 
 def annotate(folders: Sequence[Path], ask: str, text: str) -> None:
-    """Put a person's judgement beside a verdict, never instead of it.
+    """Store a person's comment on a verdict; the verdict is unchanged.
 
     Raises:
-        ConfigError: none of the runs has such a candidate, or several have, or the file cannot be
-            written.
+        ConfigError: none or several of the runs have this candidate, or the file cannot be written.
     """
     if not is_text(text):
         raise ConfigError(f"--annotate {ask} {text!r}: not UTF-8")
@@ -252,7 +253,7 @@ def _annotations(folder: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise RecordError(f"{path}: wants `candidate: text` lines")
+        raise RecordError(f"{path}: write lines of the form `candidate: text`")
     if not all(is_text(str(text)) for pair in found.items() for text in pair):
-        raise RecordError(f"{path}: holds what no UTF-8 can be written of")
+        raise RecordError(f"{path}: holds text that has no UTF-8 encoding; remove it")
     return {str(key): str(value) for key, value in found.items()}

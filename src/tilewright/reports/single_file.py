@@ -16,12 +16,12 @@ HERE = Path(__file__).parent
 
 
 def block(data: object) -> str:
-    """Return data as it stands in a page, in ASCII: nothing in it can end it or begin a comment."""
+    """Return data as ASCII JSON that cannot end its block in a page or start a comment."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def drawn(name: str, title: str, data: dict[str, Any], styles: Sequence[str]) -> str:
-    """Return the page `name` with everything inside: nothing is fetched, data runs nowhere."""
+    """Return the page `name` with its styles, scripts and data, none of which is fetched."""
     return (
         _read(f"{name}.html")
         .replace("{{TITLE}}", escape(title))
@@ -32,7 +32,7 @@ def drawn(name: str, title: str, data: dict[str, Any], styles: Sequence[str]) ->
 
 
 def _parts() -> str:
-    """Return what pages are made of, with the constants of `decide`."""
+    """Return the functions that the pages share, with the constants of `decide`."""
     parts = _read("parts.js")
     for name, value in (("NOISY_HALF_WIDTH", NOISY_HALF_WIDTH), ("STRETCH", STRETCH)):
         parts = parts.replace(f"{{{{{name}}}}}", str(value))

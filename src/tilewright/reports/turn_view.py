@@ -1,6 +1,6 @@
-"""The turns of a run as a viewer needs them: a short line for each, and one whole on demand.
+"""The turns of a run for the viewer: a short row for each, and one whole turn on demand.
 
-Reads a log that may still be written to; what is whole is kept as its place in the file.
+The log may still grow. Of each turn only its place in the file is kept in memory.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tilewright.reports.html_report import shown_report
 __all__ = ["Turns"]
 
 MAX_TEXT = 60_000
-"""Characters of a prompt's message or of a reply that are shown."""
+"""Most characters of a message or a reply that are shown."""
 
 
 class Turns:
-    """The turns of one run folder, as far as its log has come. Safe to use from several threads.
+    """The turns in the log of a run folder. Safe to use from several threads.
 
     Raises:
-        RecordError: there is no run.
+        RecordError: the folder holds no run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,17 +46,21 @@ class Turns:
         self._right: set[tuple[str, int]] = set()
         self.rows: list[dict[str, Any]] = []
         self.skipped: list[str] = []
-        """Lines that are damaged or of a newer schema, each by its file and number."""
+        """Lines that are damaged or of a newer schema, each with its file and number."""
         self.begun: RunStarted | None = None
         self.problems: dict[str, Problem] = {}
         self.look()
         if self.begun is None:
-            said = self.skipped[0] if self.skipped else f"{folder}: its event log has no beginning"
-            raise RecordError(said)
+            reason = (
+                self.skipped[0]
+                if self.skipped
+                else f"{folder}: the first line of its event log is missing"
+            )
+            raise RecordError(reason)
         self.problems = {p.id: p for p in map(Problem.from_json, lines_of(folder / PROBLEMS))}
 
     def look(self) -> None:
-        """Read what was written since the last time."""
+        """Read the lines that are new since the last call."""
         with self._lock:
             path = self.folder / EVENTS
             try:
@@ -86,7 +90,7 @@ class Turns:
             self.rows.append(self._row(event.turn))
 
     def _row(self, turn: Turn) -> dict[str, Any]:
-        """Return the short line of a turn, with what it is among those before it."""
+        """Return the row of a turn, with its marks in comparison with earlier turns."""
         ask, item = turn.ask, turn.judgements[0] if turn.judgements else None
         key, marks = (ask.problem, ask.sample), list[str]()
         if item is not None and item.verdict == "correct":
@@ -116,7 +120,7 @@ class Turns:
         return row
 
     def _moved(self, key: tuple[str, int], turn: Turn, item: EvalSummary | None) -> list[str]:
-        """Tell whether a turn is the best so far of its trajectory, or falls behind its parent."""
+        """Return the marks of a turn that is the best so far, or worse than its parent."""
         marks = []
         speed = item.speedup if item is not None else None
         parents = [self._numbers[name] for name in turn.ask.parents if name in self._numbers]
@@ -140,7 +144,7 @@ class Turns:
         return event.turn
 
     def whole(self, number: int) -> dict[str, Any]:
-        """Return all that is shown of one turn; the first is 0."""
+        """Return the whole content of one turn; the first is 0."""
         turn = self.turn(number)
         parents = self.rows[number]["parents"]
         before = self.turn(parents[0]) if parents else None
@@ -169,7 +173,7 @@ class Turns:
         }
 
     def _prompt(self, turn: Turn) -> tuple[list[dict[str, str]], bool]:
-        """Return the messages that a turn was asked with, and whether their digest agrees."""
+        """Return the messages of a turn's prompt, and whether their digest is the recorded one."""
         problem = self.problems.get(turn.ask.problem)
         numbers = [self._numbers[name] for name in turn.ask.shown_turns if name in self._numbers]
         if problem is None or self.begun is None or turn.reply is None:
@@ -189,7 +193,7 @@ class Turns:
             return None
 
     def _code(self, turn: Turn | None) -> str:
-        """Return a turn's code: that of its report, else what its reply holds."""
+        """Return a turn's code, from its report or from its reply."""
         if turn is None:
             return ""
         report = self._report(turn)

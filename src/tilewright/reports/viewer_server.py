@@ -1,4 +1,4 @@
-"""The viewer's page, served on this machine alone, or written as one file."""
+"""The viewer's page: served on this machine only, or written as one file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Viewer", "exported"]
 HERE = Path(__file__).parent
 LOOPBACK = "127.0.0.1"
 MAX_WHOLE_REPORTS, MAX_PAGE_BYTES = 300, 8_000_000
-"""Turns that an exported page holds in full, and how large it may become."""
+"""Most turns in full on an exported page, and its largest size."""
 
 
 def _drawn(data: dict[str, Any], title: str) -> str:
@@ -38,14 +38,14 @@ def _about(turns: Turns) -> dict[str, Any]:
 
 
 def exported(turns: Turns) -> str:
-    """Return one page that works from disk: every turn's line, and as many whole as there is room.
+    """Return one page that works from disk: a row for every turn, and the turns in full that fit.
 
-    Whole are the marked ones first (first correct, best so far, regression, hack), then the rest.
+    Marked turns come first: first correct, best so far, regression, hack.
     """
     about = _about(turns)
     order = sorted(turns.rows, key=lambda row: (not row["marks"], row["n"]))
     whole: dict[str, Any] = {}
-    # However many lines there are, some turns are there whole.
+    # Half of the page is reserved for turns in full, however many rows there are.
     size = min(len(json.dumps(turns.rows)), MAX_PAGE_BYTES // 2)
     for row in order[:MAX_WHOLE_REPORTS]:
         found = turns.whole(row["n"])
@@ -61,7 +61,7 @@ class Viewer(ThreadingHTTPServer):
     """Serves one run on the loopback address. Lifetime: until `shutdown`.
 
     Raises:
-        ConfigError: the port is taken.
+        ConfigError: the port is in use.
     """
 
     daemon_threads = True
@@ -76,7 +76,7 @@ class Viewer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Return where a browser finds it."""
+        """Return the address of the page."""
         return f"http://{LOOPBACK}:{self.server_address[1]}/"
 
 
@@ -84,11 +84,13 @@ class _Handler(BaseHTTPRequestHandler):
     server: Viewer
 
     def do_GET(self) -> None:
-        """Answer for the page, for new lines, and for one turn."""
+        """Answer with the page, with new rows, or with one turn."""
         where = urlparse(self.path)
         try:
             if not self._is_meant():
-                self._send(HTTPStatus.FORBIDDEN, b"this server is for this machine\n", "text/plain")
+                self._send(
+                    HTTPStatus.FORBIDDEN, b"this server answers only this machine\n", "text/plain"
+                )
             elif where.path == "/":
                 about = _about(self.server.turns)
                 data = {"about": about, "rows": [], "whole": {}, "live": True}
@@ -109,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode(), "text/plain")
 
     def _is_meant(self) -> bool:
-        """Tell whether a browser asks by our own name: a foreign page could lead it here."""
+        """Tell whether the host is ours. A foreign page could use another name for this machine."""
         host = (self.headers.get("host") or "").rpartition(":")[0]
         return host in (LOOPBACK, "localhost")
 
@@ -127,4 +129,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

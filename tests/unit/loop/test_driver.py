@@ -95,7 +95,7 @@ def test_a_strategy_that_requests_other_turns_is_not_resumed(tmp_path):
     folder = folder_of(tmp_path, 3)
     with EventLog(folder) as log:
         list(drive(resume(folder).strategy, turn, log, max_concurrency=1))
-    with pytest.raises(RecordError, match="were its inputs changed"):
+    with pytest.raises(RecordError, match="restore its settings"):
         replay(FixedList(asks(3)[::-1]), read_events(folder))
 
 

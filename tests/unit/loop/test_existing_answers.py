@@ -90,7 +90,7 @@ def test_json_lines_are_read_under_any_field_name(tmp_path, problems):
         "kernelbench/level1-12#4": "c",
     }
     for number, says in (
-        (3, "not JSON"), (5, "level1-12#4 stands twice"), (6, "'level9-9'"), (7, "no source in any")
+        (3, "not JSON"), (5, "level1-12#4 occurs twice"), (6, "'level9-9'"), (7, "no source in any")
     ):  # fmt: skip
         assert any(f"rows.jsonl:{number}" in line and says in line for line in skipped), skipped
 
@@ -130,7 +130,7 @@ def test_a_tilewright_run_is_read_as_answers(tmp_path, problems):
     (run / "reports" / "a.json").write_text(reports.correct().to_json())
     found, skipped = read(run, problems)
     assert found == {asked.id: reports.request().candidate.files[0].text}
-    assert "x#0: not among these problems" in skipped[0]
+    assert "x#0: none of these problems" in skipped[0]
 
 
 def test_the_reference_is_a_candidate_for_both_kinds_of_problem(problems):
@@ -147,7 +147,7 @@ def test_one_file_answers_one_problem(tmp_path, problems):
     path.write_text(MODEL.format(number=1))
     found, _ = read(path, problems[:1])
     assert list(found) == ["kernelbench/level1-2#0"]
-    with pytest.raises(ConfigError, match="one file answers one problem, these are 3"):
+    with pytest.raises(ConfigError, match="one file answers one problem, and there are 3"):
         read(path, problems)
 
 
@@ -155,7 +155,7 @@ def test_a_missing_or_empty_source_is_a_config_error(tmp_path, problems):
     with pytest.raises(ConfigError, match="or write `reference`"):
         read(tmp_path / "no", problems)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match="no candidate in it; files are called"):
+    with pytest.raises(ConfigError, match="it has no candidate; name the files"):
         read(tmp_path / "empty", problems)
 
 
@@ -214,12 +214,12 @@ def test_a_run_of_eval_is_one_candidate(tmp_path):
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"code": "x = 1", "sample": -3}, "sample '-3' is no number"),
-        ({"code": "x = 1", "sample": True}, "sample 'True' is no number"),
-        ({"code": "x = 1", "sample": "last"}, "sample 'last' is no number"),
-        ({"code": "x = 1", "sample": "0"}, "level1-2#0 stands twice"),
+        ({"code": "x = 1", "sample": -3}, "sample '-3' is no integer"),
+        ({"code": "x = 1", "sample": True}, "sample 'True' is no integer"),
+        ({"code": "x = 1", "sample": "last"}, "sample 'last' is no integer"),
+        ({"code": "x = 1", "sample": "0"}, "level1-2#0 occurs twice"),
         ({"text": "x = 1"}, "no source in any of"),
-        ({"original_python_code": "other"}, "called its reference"),
+        ({"original_python_code": "other"}, "has the name of its reference"),
     ],
 )
 def test_a_row_without_a_candidate_is_named_and_the_rest_is_read(tmp_path, problems, row, says):
@@ -298,7 +298,7 @@ def test_an_answer_to_an_unknown_problem_is_skipped(tmp_path, problems, row):
     path.write_text(f"{json.dumps(row)}\n{json.dumps({'code': 'mine'})}\n")
     found, skipped = read(path, problems[:1])
     assert list(found.values()) == ["mine"]
-    assert "rows.jsonl:1: no problem of this run is called" in skipped[0]
+    assert "rows.jsonl:1: no problem of this run has the name" in skipped[0]
 
 
 def test_a_last_turn_without_code_is_no_answer(tmp_path, problems):

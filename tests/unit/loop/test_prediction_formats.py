@@ -70,7 +70,7 @@ def test_an_instruction_for_an_unknown_problem_is_skipped(tmp_path, problems):
     for some in (problems, problems[:1]):
         sources, (skipped,) = read(tmp_path, some, {"instruction": asked, "predict": "x = 1"})
         assert sources == {}
-        assert "no problem of this run is called 'root'" in skipped
+        assert "no problem of this run has the name 'root'" in skipped
 
 
 def test_a_label_identifies_the_problem_by_its_gold_source(tmp_path, problems):

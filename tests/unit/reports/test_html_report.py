@@ -171,7 +171,7 @@ def test_several_runs_make_a_leaderboard_of_the_same_problems_protocols_and_devi
 def test_different_problems_of_one_name_make_no_leaderboard(tmp_path):
     one, two = a_run(tmp_path / "1", turns(6)), a_run(tmp_path / "2", turns(6))
     (two / "problems.jsonl").write_text('{"another": "revision"}\n')
-    with pytest.raises(ConfigError, match="called alike and are not the same"):
+    with pytest.raises(ConfigError, match="have equal names and different content"):
         gather([one, two])
 
 
@@ -194,7 +194,7 @@ def test_an_annotation_is_shown_with_its_verdict(tmp_path):
     annotate([run, other], "kernelbench/level2-4#0", "of the first alone")
     assert "first alone" in (run / "annotations.yaml").read_text()
     (run / "annotations.yaml").write_text("- a list")
-    with pytest.raises(RecordError, match=r"annotations.yaml: wants"):
+    with pytest.raises(RecordError, match=r"annotations.yaml: write lines"):
         gather([run])
 
 

@@ -1,1 +1,1 @@
-"""Who writes: a model behind a server, one in this process, a script, or a recording."""
+"""Sources of answers: a model at a server, a local model, a script, or a recording."""

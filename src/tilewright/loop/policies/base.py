@@ -1,4 +1,4 @@
-"""What every policy offers."""
+"""The interface of every policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.records.events import Ask, Reply
 __all__ = ["Message", "Policy", "digest_of", "estimated_tokens"]
 
 CHARACTERS_PER_TOKEN = 3
-"""Fewer than code has in any tokenizer that we know: an estimate is to be too large."""
+"""Less than for code in any known tokenizer, so that an estimate is too large, never too small."""
 
 
 class Message(Record):
@@ -31,14 +31,14 @@ class Policy(Protocol):
         """Return a reply.
 
         Raises:
-            PolicyError: it cannot answer, also after what retries it makes.
+            PolicyError: it cannot answer, also after its retries.
         """
 
     def max_cost(self, prompt_tokens: int) -> Usage:
-        """Return what one reply to a prompt of so many tokens uses at most."""
+        """Return the largest usage of one reply to a prompt of that many tokens."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release connections, threads and memory."""
 
 
 def digest_of(messages: Sequence[Message]) -> str:
@@ -47,5 +47,5 @@ def digest_of(messages: Sequence[Message]) -> str:
 
 
 def estimated_tokens(messages: Sequence[Message]) -> int:
-    """Return about how many tokens a prompt has, rather too many."""
+    """Return an upper estimate of the tokens of a prompt."""
     return sum(len(item.text) // CHARACTERS_PER_TOKEN + 8 for item in messages)

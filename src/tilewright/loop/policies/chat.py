@@ -19,12 +19,12 @@ from tilewright.records.events import Ask, Reply
 __all__ = ["Chat"]
 
 NO_KEY = "none"
-"""What is sent to a server that wants no key."""
+"""The key for a server that needs none."""
 MILLION = 1e6
 RETRIED = (408, 409, 429)
-"""Answers below 500 after which a request is made again."""
+"""HTTP codes below 500 after which a request is repeated."""
 REFUSED = (400, 413, 422)
-"""Answers to one request alone, for example one that is too long."""
+"""HTTP codes that concern one request, for example one that is too long."""
 MAX_PAUSE_S, POLL_S = 60.0, 0.2
 
 
@@ -53,7 +53,7 @@ class Chat:
             )
         self._key = key or NO_KEY
         self._over = threading.Event()
-        # Retries are ours: each is counted, and a run that ends is not waited for.
+        # This class makes the retries itself, so that it can stop them when the run ends.
         self._client = openai.OpenAI(
             api_key=self._key,
             base_url=section.base_url,
@@ -64,10 +64,10 @@ class Chat:
         self._pace = Pace(section.requests_per_minute)
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return the model's reply; a request that fails is made again, later and later.
+        """Return the model's reply. A failed request is repeated after a delay that doubles.
 
         Raises:
-            PolicyError: it fails for good, or too often.
+            PolicyError: all attempts failed, or a repetition would not help.
         """
         section, start, name = self._section, time.monotonic(), f"model {self.name}, {ask.id}"
 
@@ -104,13 +104,13 @@ class Chat:
         return None
 
     def _unless_over(self, call: Callable[[], Reply], ask: Ask) -> Reply:
-        """Wait for a request in a thread of its own: a server that is silent cannot be woken."""
+        """Make a request in a thread, so that the end of a run need not wait for the server."""
         future: Future[Reply] = Future()
 
         def run() -> None:
             try:
                 future.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            except BaseException as error:  # noqa: BLE001 - the waiting thread gets it
                 future.set_exception(error)
 
         threading.Thread(target=run, daemon=True).start()
@@ -131,7 +131,7 @@ class Chat:
             if (value := getattr(section, name)) is not None:
                 options[name] = value
         if section.seed is not None:
-            # Samples of one prompt are to differ, and a run is to be repeatable.
+            # Samples of one prompt must differ, and a run must be repeatable.
             options["seed"] = section.seed + 1000 * ask.sample + ask.turn
         said: list[Any] = [{"role": item.role, "content": item.text} for item in messages]
         answer = self._client.chat.completions.create(
@@ -171,19 +171,19 @@ class Chat:
         )
 
     def max_cost(self, prompt_tokens: int) -> Usage:
-        """Return what a reply of `model.max_tokens` costs."""
+        """Return the cost of a reply of `model.max_tokens`."""
         section = self._section
         usd = prompt_tokens * section.usd_per_million_in
         usd += section.max_tokens * section.usd_per_million_out
         return Usage(tokens=prompt_tokens + section.max_tokens, usd=usd / MILLION)
 
     def close(self) -> None:
-        """Wait for no answer any more, and close connections."""
+        """Stop waiting for answers, and close the connections."""
         self._over.set()
         self._client.close()
 
     def _said(self, error: Exception) -> str:
-        """Return what went wrong, without the key, which a server may repeat."""
+        """Return the error in words, without the key, which a server may repeat."""
         status, body = getattr(error, "status_code", None), getattr(error, "body", None)
         said = body.get("message", "") if isinstance(body, dict) else ""
         cause = f"{type(error).__name__}: {error}" if status is None else f"HTTP {status} {said}"
@@ -212,7 +212,7 @@ class Pace:
 
 
 class _Nonsense(Exception):
-    """An answer that follows no protocol."""
+    """An answer that does not follow the protocol."""
 
 
 def _text_of(message: Any, name: str) -> str:  # noqa: ANN401 - their type
@@ -221,7 +221,7 @@ def _text_of(message: Any, name: str) -> str:  # noqa: ANN401 - their type
 
 
 def _told_to_wait(error: Exception) -> float:
-    """Return the seconds that the server asks us to wait, 0 where it says nothing of the kind."""
+    """Return the seconds of the header `retry-after`, or 0."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     try:
         return max(float(headers.get("retry-after", 0.0)), 0.0)

@@ -1,4 +1,4 @@
-"""From what a user calls a model to a policy."""
+"""The policy of a model's name."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def choose_policy(
 ) -> Policy:
     """Return the policy of a name.
 
-    `recorded:RUN` replays a run, or the one that comes with tilewright (`recorded:bundled`),
-    `scripted:FILE.py` calls a program, `local:PATH` samples from a
-    model in this process, anything else is a model's name at `model.base_url`.
+    `recorded:RUN` replays a run, and `recorded:bundled` the run that comes with tilewright.
+    `scripted:FILE.py` calls a program. `local:PATH` samples from a model in this process. Any other
+    name is that of a model at `model.base_url`.
 
     Raises:
         ConfigError: a package or a key is missing.

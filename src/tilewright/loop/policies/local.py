@@ -1,7 +1,7 @@
-"""A model in this process, through transformers: what waits is sampled together.
+"""A model in this process, through transformers: waiting requests are sampled in one batch.
 
-While it computes it holds the lease of its device, as an evaluation does: neither slows the other,
-and no time is measured beside a model.
+While the model computes, it holds the lease of its device, like an evaluation. So no evaluation
+runs on the device at the same time, and no measured time is affected.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
 
 
 class Heard:
-    """Keeps the log-probability of each sampled token, not those of a whole vocabulary.
+    """Keeps the log-probability of each sampled token. Lifetime: one batch.
 
-    A logits processor sees the distribution before its token is drawn, and the token one step
-    later. Lifetime: one batch.
+    A logits processor gets the distribution before its token is sampled, and the token one step
+    later.
     """
 
     def __init__(self, temperature: float) -> None:
@@ -42,7 +42,7 @@ class Heard:
         self._kept: list[list[float]] = []
 
     def __call__(self, tokens: Any, scores: Any) -> Any:  # noqa: ANN401 - tensors
-        """Note the token drawn last; return `scores` as they are.
+        """Keep the last sampled token; return `scores` unchanged.
 
         Args:
             tokens: (batch, so far), int64.
@@ -58,7 +58,7 @@ class Heard:
             self._kept.append(drawn[:, 0].tolist())
 
     def logprobs(self, sequences: Any) -> list[list[float]]:  # noqa: ANN401
-        """Return them by row, after the last token was drawn; `sequences` is what came out."""
+        """Return the log-probabilities of each row; `sequences` are the complete outputs."""
         self._note(sequences)
         return [list(row) for row in zip(*self._kept, strict=True)]
 
@@ -98,7 +98,7 @@ class Local:
         self._thread.start()
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return what the model samples.
+        """Return a sampled reply.
 
         Raises:
             PolicyError: it cannot: the prompt is too long, or memory ran out.
@@ -111,11 +111,11 @@ class Local:
         return future.result()
 
     def max_cost(self, prompt_tokens: int) -> Usage:
-        """Return what a reply of `model.max_tokens` uses."""
+        """Return the usage of a reply of `model.max_tokens`."""
         return Usage(tokens=prompt_tokens + self._section.max_tokens)
 
     def close(self) -> None:
-        """Answer nobody any more, and end the thread that samples."""
+        """Refuse the waiting requests, and end the thread that samples."""
         with self._lock:
             self._closed = True
             while not self._waiting.empty():
@@ -150,9 +150,9 @@ class Local:
             ):
                 file_lock.lock(lease)
                 replies = self._sampled([messages for messages, _, _ in batch], batch[0][1])
-        except Exception as error:  # noqa: BLE001 - whoever asked gets it
+        except Exception as error:  # noqa: BLE001 - the caller gets it
             if len(batch) > 1:
-                # One prompt may be too long; the others are not to suffer for it.
+                # One prompt may be too long; the others are sampled without it.
                 for one in batch:
                     self._answer_all([one])
                 return
@@ -164,7 +164,7 @@ class Local:
     def _sampled(self, prompts: list[Sequence[Message]], ask: Ask) -> list[Reply]:
         start, section = time.monotonic(), self._section
         texts = [self._text(messages) for messages in prompts]
-        # A template writes its own beginning.
+        # A chat template writes the special tokens itself.
         bare = self._tokenizer.chat_template is not None
         encoded = self._tokenizer(
             texts, return_tensors="pt", padding=True, add_special_tokens=not bare
@@ -178,7 +178,7 @@ class Local:
             self._set_seed(section.seed + 1000 * ask.sample + ask.turn)
         sampling: dict[str, Any] = {"do_sample": bool(section.temperature)}
         if section.temperature:
-            # Said in full: a model's own defaults would cut the distribution.
+            # Explicit, because a model's own defaults would cut the distribution.
             sampling |= {"temperature": section.temperature, "top_k": 0}
             sampling |= {"top_p": section.top_p or 1.0}
         heard = Heard(section.temperature or 1.0)
@@ -211,7 +211,7 @@ class Local:
         end = self._model.generation_config.eos_token_id
         ends = set(end if isinstance(end, list) else [end]) - {None}
         stop = next((place for place, token in enumerate(tokens) if token in ends), None)
-        # The end belongs to what was sampled; what follows it in a batch is padding.
+        # The end token was sampled; the tokens after it are padding of the batch.
         count = len(tokens) if stop is None else stop + 1
         return Reply(
             text=self._tokenizer.decode(tokens[:count], skip_special_tokens=True),

@@ -1,7 +1,7 @@
-"""A policy that answers as another did: every run is a recording.
+"""A policy that repeats the replies of an earlier run: every run is a recording.
 
-Replies are found by problem, trajectory and turn. A prompt holds measured numbers, so it differs
-from one machine to the next: that is warned of, and is an error where the replay is to be strict.
+Replies are found by problem, trajectory and turn. A prompt contains measured numbers, so it differs
+between machines. A different prompt causes a warning, or an error with --strict-recording.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ from tilewright.records.events import Ask, Reply, TurnFinished
 __all__ = ["BUNDLED", "Recorded", "bundled"]
 
 BUNDLED = "bundled"
-"""What `recorded:` calls the recording that comes with tilewright."""
+"""The name of the recording that comes with tilewright, after `recorded:`."""
 
 
 def bundled() -> Path:
     """Return the run that comes with tilewright: RMS normalisation, from wrong to fast."""
     return Path(__file__).parent.parent / "recordings" / "rmsnorm"
-
-
-def _silent(_: str) -> None:
-    """Say nothing."""
 
 
 class Recorded:
@@ -38,7 +34,7 @@ class Recorded:
     """
 
     def __init__(
-        self, folder: Path, *, strict: bool = False, warn: Callable[[str], None] = _silent
+        self, folder: Path, *, strict: bool = False, warn: Callable[[str], None] = lambda _: None
     ) -> None:
         self.name = f"recorded:{folder}"
         self._strict = strict
@@ -50,10 +46,10 @@ class Recorded:
         self._warned = False
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return the reply that was recorded at this place.
+        """Return the recorded reply of this turn.
 
         Raises:
-            PolicyError: there is none, or the prompt was another one and the replay is strict.
+            PolicyError: there is none, or the prompt differs and the replay is strict.
         """
         found = self._replies.get(_key(ask))
         if found is None:
@@ -74,7 +70,7 @@ class Recorded:
         return reply
 
     def max_cost(self, prompt_tokens: int) -> Usage:  # noqa: ARG002 - every policy gets it
-        """Return what the dearest recorded reply used."""
+        """Return the usage of the most expensive recorded reply."""
         replies = [reply for _, reply in self._replies.values()]
         return Usage(
             tokens=max((r.prompt_tokens + r.reply_tokens for r in replies), default=0),

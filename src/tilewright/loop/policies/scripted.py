@@ -1,4 +1,4 @@
-"""A policy that is a function: for tests, for demonstrations, and for whoever has a program."""
+"""A policy that calls a Python function, for tests, demonstrations and programs of users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Scripted:
         self._write = write
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return what the function writes.
+        """Return the reply of the function.
 
         Raises:
             PolicyError: it raises.
@@ -36,7 +36,7 @@ class Scripted:
         return Reply(text=text, model=self.name, prompt_tokens=prompt, reply_tokens=tokens)
 
     def max_cost(self, prompt_tokens: int) -> Usage:
-        """Return what a prompt costs; how long a reply gets, the function alone knows."""
+        """Return the usage of a prompt; the length of the reply is unknown."""
         return Usage(tokens=prompt_tokens)
 
     def close(self) -> None:
