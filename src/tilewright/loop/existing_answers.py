@@ -179,7 +179,7 @@ def _read_report(
     try:
         request = read_report(path).request
     except RecordError as error:
-        answers.skipped.append(f"{path}: {error}")
+        answers.skipped.append(str(error))
         return
     problem = problem or known.find(request.problem.id)
     if problem is None:

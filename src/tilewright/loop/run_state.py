@@ -45,17 +45,17 @@ __all__ = [
 PROBLEMS = "problems.jsonl"
 CANDIDATES = "candidates.jsonl"
 Sources = dict[Ask, tuple[SourceFile, ...]]
-Asking = TypeVar("Asking", bound=Strategy)
+AnyStrategy = TypeVar("AnyStrategy", bound=Strategy)
 
 
 @dataclass(frozen=True)
-class RunState(Generic[Asking]):
+class RunState(Generic[AnyStrategy]):
     """A run that was begun or resumed."""
 
     folder: Path
     begun: RunStarted
     problems: list[Problem]
-    strategy: Asking
+    strategy: AnyStrategy
     sources: Sources = field(default_factory=dict)
     """The candidates, if they come from files."""
     finished: list[Turn] = field(default_factory=list)
@@ -98,7 +98,7 @@ def begin_session(
     return _begun(RunState(folder, begun, list(problems), history))
 
 
-def _begun(run: RunState[Asking]) -> RunState[Asking]:
+def _begun(run: RunState[AnyStrategy]) -> RunState[AnyStrategy]:
     _write(run.folder / PROBLEMS, (problem.to_json() for problem in run.problems))
     with EventLog(run.folder) as log:
         log.append(run.begun)
@@ -144,7 +144,7 @@ def resume_session(folder: Path, settings: Config) -> SearchRun:
     return _resumed(folder, lambda: RecordedHistory(_strategy(problems_of(folder), settings)))
 
 
-def _resumed(folder: Path, make: Callable[[], Asking]) -> RunState[Asking]:
+def _resumed(folder: Path, make: Callable[[], AnyStrategy]) -> RunState[AnyStrategy]:
     log_bytes = length_of(folder)
     events = list(read_events(folder))
     if not events or not isinstance(events[0], RunStarted):

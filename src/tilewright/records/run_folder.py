@@ -73,4 +73,7 @@ def read_report(path: Path) -> EvalReport:
         json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{file}: damaged: {error}") from error
-    return EvalReport.from_json(text)
+    try:
+        return EvalReport.from_json(text)
+    except RecordError as error:
+        raise RecordError(f"{file}: {error}") from error

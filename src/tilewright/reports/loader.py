@@ -166,7 +166,7 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
             )
         except RecordError as error:
             # The list still shows the summary from the event log.
-            skipped.append(f"{runs[number].folder / item.report}: {error}")
+            skipped.append(str(error))
     return Gathered(runs, whole, full, weak, tuple(skipped))
 
 

@@ -104,7 +104,7 @@ def test_a_set_is_imported_listed_and_shown(run):
     Path("rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, lines[0]]))
     made = run("problems", "import", "kernelbench", "--from", "rows.jsonl", "--revision", "v0")
     assert made.exit_code == 0, made.stderr
-    assert "occurs twice" in made.stderr
+    assert "stands twice" in made.stderr
     listed = run("problems", "list", "kernelbench/level1", "--json")
     assert [item["address"] for item in json.loads(listed.stdout)] == [
         "kernelbench/level1-1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tilewright.records.run_folder import create_run, read_report, write_report
 
 HERE = Environment(device="cpu", device_name="x", host={"cores": 2}, versions={"torch": "2"})
 KEY = "ab" * 32
+VERSION_1 = Path(__file__).parents[2] / "golden" / "v1"
 
 
 def test_a_run_folder_holds_its_settings(tmp_path):
@@ -67,10 +69,25 @@ def test_a_file_that_is_no_report_is_refused_by_its_path(tmp_path, content):
     if content is not None:
         (tmp_path / "report.json").write_bytes(content.encode(errors="surrogateescape"))
 
-    with pytest.raises(RecordError):
+    with pytest.raises(RecordError, match=re.escape(str(tmp_path / "report.json"))):
         read_report(tmp_path)
-    with pytest.raises(RecordError):
+    with pytest.raises(RecordError, match=re.escape(str(tmp_path / "report.json"))):
         read_report(tmp_path / "report.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [("speedup", "soon", "EvalReport: speedup"), ("schema_version", 9, "upgrade tilewright")],
+)
+def test_a_damaged_or_newer_report_of_version_1_is_refused_by_its_path(
+    tmp_path, field, value, message
+):
+    path = tmp_path / "report.json"
+    document = json.loads((VERSION_1 / "eval_correct.json").read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**document, field: value}), encoding="utf-8")
+
+    with pytest.raises(RecordError, match=f"{re.escape(str(path))}: .*{message}"):
+        read_report(tmp_path)
 
 
 def test_the_key_of_work_depends_on_everything_but_the_seed():
