@@ -62,16 +62,19 @@ def test_concurrent_evaluate_async_calls_are_cancelled_as_infrastructure_errors(
     client, problem = Client(server.url), request(GOOD.format(1)).problem
     settings = load(overrides=[f"executor={server.url}", "eval.timing.enabled=false"], environ={})
 
-    async def all_of_them() -> None:
+    async def all_of_them() -> list[object]:
         texts = [ENDLESS.format(f"package {number}") for number in range(MANY)]
         asked = [tilewright.evaluate_async(text, problem, config=settings) for text in texts]
         waiting = [asyncio.create_task(item) for item in asked]
         await all_known(client, MANY)
         for row in client._run(client._asked("GET", "/v1/tasks?limit=500")):
             client.cancel(row["key"])
-        await asyncio.gather(*waiting, return_exceptions=True)
+        return await asyncio.gather(*waiting, return_exceptions=True)
 
-    asyncio.run(all_of_them())
+    found = asyncio.run(all_of_them())
+    assert len(found) == MANY
+    assert all(isinstance(item, InfrastructureError) for item in found)
+    assert all("cancelled" in str(item) for item in found)
 
 
 def test_sequential_async_calls_behave_as_synchronous_ones(server):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -165,14 +164,22 @@ def test_a_dumped_tree_loads_again(write):
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_any_override_loads_or_raises_a_config_error(path, value):
-    with contextlib.suppress(ConfigError):
-        load(overrides=[f"{path}={value}"], environ={})
+    try:
+        loaded = load(overrides=[f"{path}={value}"], environ={})
+    except ConfigError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right
+    else:
+        assert isinstance(loaded, Config)
 
 
 @given(st.sampled_from([leaf.path for leaf in leaves()]), st.text(max_size=40))
 def test_any_value_loads_or_raises_a_config_error(path, value):
-    with contextlib.suppress(ConfigError):
-        load(overrides=[f"{path}={value}"], environ={})
+    try:
+        loaded = load(overrides=[f"{path}={value}"], environ={})
+    except ConfigError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right
+    else:
+        assert isinstance(loaded, Config)
 
 
 def test_leaves_list_every_setting_of_the_tree():

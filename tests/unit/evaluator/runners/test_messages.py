@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.evaluator.runners.messages import (
+    WEIGHT_DTYPES,
     Addresses,
     Built,
     ErrorReport,
@@ -225,7 +226,21 @@ def test_arbitrary_bytes_are_a_frame_error_or_a_well_formed_weight_list(body):
     except FrameError:
         return
 
-    assert isinstance(entries, list)
+    sent = json.loads(body)
+    assert entries == [entry for entry in sent if entry[2] in WEIGHT_DTYPES]
+
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+SHAPES = st.lists(st.integers(0, 1 << 20), max_size=16)
+
+
+@given(st.lists(st.tuples(TEXT, SHAPES, st.sampled_from([*WEIGHT_DTYPES, "int64"])), max_size=20))
+def test_a_valid_weight_list_survives_without_other_dtypes(entries):
+    wanted = [list(entry) for entry in entries if entry[2] in WEIGHT_DTYPES]
+
+    checked = read_weights(json.dumps(entries).encode())
+    assert json.loads(checked) == wanted
+    assert read_weights(checked) == checked
 
 
 @pytest.mark.parametrize(
