@@ -20,6 +20,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+Fields = dict[str, Any]
+"""The header fields of a frame: plain JSON values by name."""
+Tree = dict[str, Any]
+"""The description of a value or a tensor in JSON; wire/tensors.py says what it holds."""
 MAX_HEADER_BYTES = 1 << 20
 """Bytes of a header: 1 MiB holds every message, and bounds what a hostile peer makes us parse."""
 MAX_BODY_BYTES = 1 << 26

@@ -15,7 +15,7 @@ from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.memory_reader import Memory
 from tilewright.wire.tensors import Arena
 
-__all__ = ["hide", "reveal"]
+__all__ = ["hide", "write_delayed"]
 
 WINDOWS, WINDOW_BYTES = 16, 512
 GRAIN = 16
@@ -43,7 +43,7 @@ def hide(sample: InputSample, arena: Arena, base: int, seed: int) -> None:
         into[base + start : base + start + length] = image[source : source + length]
 
 
-def reveal(sample: InputSample, arena: Arena, memory: Memory, base: int, seed: int) -> bool:
+def write_delayed(sample: InputSample, arena: Arena, memory: Memory, base: int, seed: int) -> bool:
     """Put the true contents there, and where the side has copied them; tell whether that worked."""
     into, image = _host(arena), _host(sample.image)
     for start, length, _ in _windows(sample, seed):

@@ -280,7 +280,7 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
     return True
 
 
-def again(reference: Reference, sample: InputSample) -> InputSample | None:
+def resample_expected(reference: Reference, sample: InputSample) -> InputSample | None:
     """Return the draw with what is expected of its contents as they are now, widened.
 
     Integers are widened by what the reference is certain of. `None`: without an oracle there is

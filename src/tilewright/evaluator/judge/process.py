@@ -1,4 +1,8 @@
-"""The judge's process: answers the supervisor's frames, one problem a process."""
+"""The judge's process: it answers the supervisor's requests about one problem.
+
+It owns seeds, inputs, the reference, expected values and the comparison. It runs the problem's
+code, so it is sandboxed like a runner, but it never runs a candidate.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +28,44 @@ from tilewright.evaluator.judge.memory_reader import HostMemory
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge.runner_state import RunnerState
-from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
+from tilewright.evaluator.judge_client import messages
+from tilewright.evaluator.judge_client.messages import (
+    Answer,
+    ApplyWeights,
+    CallAnswer,
+    CheckOutputs,
+    ComparisonRule,
+    Done,
+    FinishTimed,
+    Forget,
+    LintCase,
+    LoadProblem,
+    MakeSample,
+    MapInputs,
+    MatchWeights,
+    PlanWeights,
+    PublishInit,
+    PublishSample,
+    PublishWeights,
+    Request,
+    ResetWeights,
+    TimedAnswer,
+    WriteDelayed,
+)
+from tilewright.wire.frames import Channel, ChannelClosed, FrameError, Tree
 from tilewright.wire.tensors import DTYPES, Layout, elements
 
 UNREADABLE = Mismatch("values", "its output cannot be read from its memory", None)
-TIMED_SLACK = 2.0
-"""Timed calls are compared with the baseline's own rounding, so the bound is doubled."""
+TIMED_TOLERANCE_FACTOR = 2.0
+"""The tolerance of timed calls is this many times as large, because they are compared with the
+baseline's outputs, which have rounding errors of their own."""
+MAX_STRUCTURE_CHARACTERS = 200
+"""Most characters of the description of nested outputs that are compared."""
 
 
 class Judge:
-    """State between frames; its lifetime is the process."""
+    """State between requests. Lifetime: the process."""
 
-    HANDLERS: tuple[str, ...] = (
-        *("problem", "map", "forget", "publish_init", "reset_weights", "plan_weights"),
-        *("match_weights", "apply_weights", "publish_weights", "sample", "publish", "check"),
-        *("reveal", "timed", "lint"),
-    )
     device = torch.device("cpu")
 
     def __init__(self, channel: Channel) -> None:
@@ -49,16 +75,35 @@ class Judge:
         self.snapshots: dict[str, list[torch.Tensor | None]] = {}
         self.fresh: dict[str, torch.Tensor] = {}
         self.seeded: dict[str, torch.Tensor] = {}
-        self.rule: dict[str, Any] | None = None
-        self.donated: set[int] = set()
+        self.rule: ComparisonRule | None = None
+        self.writable: set[int] = set()
 
-    def problem(self, frame: Frame) -> dict[str, Any]:
-        """Load the problem; answer with the tree of its init inputs."""
-        fields = frame.fields
-        torch.set_num_threads(fields["threads"])
-        self.reference = reference.load(frame.body.decode(), fields, self.device)
-        self.rule = fields["rule"]
-        self.donated = set(self.reference.positions(fields["donates"]))
+    def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
+        """Return the method that answers each request."""
+        return {
+            LoadProblem: self.load_problem,
+            MapInputs: self.map_inputs,
+            Forget: self.forget,
+            PublishInit: self.publish_init,
+            ResetWeights: self.reset_weights,
+            PlanWeights: self.plan_weights,
+            MatchWeights: self.match_weights,
+            ApplyWeights: self.apply_weights,
+            PublishWeights: self.publish_weights,
+            MakeSample: self.make_sample,
+            PublishSample: self.publish_sample,
+            CheckOutputs: self.check_outputs,
+            WriteDelayed: self.write_delayed,
+            FinishTimed: self.finish_timed,
+            LintCase: self.lint_case,
+        }
+
+    def load_problem(self, message: LoadProblem) -> messages.ProblemLoaded:
+        """Load the problem and lay out the arguments of its constructor."""
+        torch.set_num_threads(message.threads)
+        self.reference = reference.load(message.source.decode(), vars(message), self.device)
+        self.rule = message.rule
+        self.writable = set(self.reference.positions(message.writable_inputs))
         self.fresh = {}
         layout = Layout()
         with reference.problem_step("laying out the init inputs"):
@@ -67,88 +112,86 @@ class Judge:
         model = self.reference.model
         if model is not None:
             self.seeded = {name: v.detach().clone() for name, v in model.state_dict().items()}
-        return {"init": self.init_tree, "init_bytes": layout.size, "module": model is not None}
+        return messages.ProblemLoaded(self.init_tree, layout.size, model is not None)
 
-    def map(self, frame: Frame) -> dict[str, Any]:
-        """Map a side's input arena, keeping what is known of it; the first time take its memory."""
-        fields = frame.fields
-        arena = mmap.mmap(frame.fds[0], fields["inputs"])
-        os.close(frame.fds[0])
-        old = self.runners.get(fields["runner"])
-        if old is not None:
-            old.inputs = arena
+    def map_inputs(self, message: MapInputs) -> Done:
+        """Map a runner's input memory; the first time also open the runner's own memory."""
+        arena = mmap.mmap(message.fds[0], message.inputs)
+        os.close(message.fds[0])
+        known = self.runners.get(message.runner)
+        if known is not None:
+            known.inputs = arena
         else:
-            memory = HostMemory(frame.fds[1], fields["input_copy"], frame.fds[2])
-            self.runners[fields["runner"]] = RunnerState(arena, memory)
-        return {}
+            memory = HostMemory(message.fds[1], message.input_copy, message.fds[2])
+            self.runners[message.runner] = RunnerState(arena, memory)
+        return Done()
 
-    def forget(self, frame: Frame) -> dict[str, Any]:
-        """Forget sides and draws by name, or all draws, and every snapshot."""
-        for name in frame.fields.get("runners", ()):
+    def forget(self, message: Forget) -> Done:
+        """Forget runners and samples by name, or all samples, and every snapshot."""
+        for name in message.runners:
             runner = self.runners.pop(name, None)
             if runner is not None:
                 runner.memory.close()
-        for name in frame.fields.get("samples", ()):
+        for name in message.samples:
             self.samples.pop(name, None)
-        if frame.fields.get("all"):
+        if message.everything:
             self.samples.clear()
         self.snapshots.clear()
-        return {}
+        return Done()
 
-    def publish_init(self, frame: Frame) -> dict[str, Any]:
-        """Write the init inputs' tensors into a side's arena."""
-        self.init_layout.write(self.runners[frame.fields["runner"]].inputs)
-        return {}
+    def publish_init(self, message: PublishInit) -> Done:
+        """Write the tensors of the constructor's arguments into a runner's input memory."""
+        self.init_layout.write(self.runners[message.runner].inputs)
+        return Done()
 
-    def reset_weights(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
-        """Give the reference back the weights of its init seed; forget what sides can hold."""
+    def reset_weights(self, message: ResetWeights) -> Done:  # noqa: ARG002
+        """Give the reference the weights of its init seed; forget which weights runners hold."""
         if self.reference.model is not None:
             self.reference.model.load_state_dict(self.seeded)
             self.reference.forget_double()
         self.fresh = {}
-        return {}
+        return Done()
 
-    def plan_weights(self, frame: Frame) -> dict[str, Any]:
-        """Match a side's weights with ours; answer with names whose values must be read."""
+    def plan_weights(self, message: PlanWeights) -> messages.WeightsPlan:
+        """Match a runner's weights with the reference's; name those whose values must be read."""
         model = self.reference.model
-        runner = self.runners[frame.fields["runner"]]
-        runner.entries = json.loads(frame.body) if frame.body else []
+        runner = self.runners[message.runner]
+        runner.entries = json.loads(message.entries) if message.entries else []
         if model is None:
-            return {"need": [], "count": 0}
+            return messages.WeightsPlan([], 0)
         if not self.fresh:
-            self.fresh = weights.resample(model, frame.fields["seed"])
+            self.fresh = weights.resample(model, message.seed)
         runner.mapping = weights.named_alike(self.fresh, runner.entries)
-        return {
-            "need": weights.unmatched(self.fresh, runner.entries),
-            "count": len(self.fresh),
-        }
+        return messages.WeightsPlan(
+            weights.unmatched(self.fresh, runner.entries), len(self.fresh)
+        )
 
-    def match_weights(self, frame: Frame) -> dict[str, Any]:
-        """Match by value the weights of a side that lie at the given places."""
-        runner = self.runners[frame.fields["runner"]]
+    def match_weights(self, message: MatchWeights) -> Done:
+        """Match by value the weights of a runner that lie at the given addresses."""
+        runner = self.runners[message.runner]
         described = {name: (shape, kind) for name, shape, kind in runner.entries}
         known = set(runner.mapping.values())
         left = {name: self.seeded[name] for name in self.fresh if name not in known}
-        for name, address in zip(frame.fields["names"], frame.fields["addresses"], strict=False):
+        for name, address in zip(message.names, message.addresses, strict=False):
             shape, kind = described[name]
             like = torch.empty(shape, dtype=DTYPES[kind], device=self.device)
-            # One after the other: of thousands that share their memory each would be a copy.
+            # One after the other: thousands of weights that share memory would each be a copy.
             value = runner.memory.read(address, like)
             ours = None if value is None else weights.valued_alike(value, left)
             if ours is not None:
                 runner.mapping[name] = ours
                 del left[ours]
-        return {}
+        return Done()
 
-    def apply_weights(self, frame: Frame) -> dict[str, Any]:
-        """Give the reference the new weights that all `runners` can hold; answer with the others.
+    def apply_weights(self, message: ApplyWeights) -> messages.WeightsApplied:
+        """Give the reference the new weights that all runners can hold; answer with the others.
 
-        Constants are redrawn in any case: a default that does nothing may not be skipped.
+        Constants are replaced in any case: a default that does nothing may not be skipped.
         """
         model = self.reference.model
         if model is None:
-            return {"lacking": [], "bytes": 0}
-        held = [set(self.runners[name].mapping.values()) for name in frame.fields["runners"]]
+            return messages.WeightsApplied([], 0)
+        held = [set(self.runners[name].mapping.values()) for name in message.runners]
         common = set(self.fresh).intersection(*held)
         lacking = sorted(set(self.fresh) - common)
         self.applied = {
@@ -157,16 +200,16 @@ class Judge:
             if name in common or weights.is_constant(self.seeded[name])
         }
         model.load_state_dict(self.seeded)
-        # By itself: of two names of one tied weight only the first is drawn anew.
+        # Not strict: of two names of one tied weight only the first has new values.
         model.load_state_dict(self.applied, strict=False)
         self.reference.forget_double()
         layout = Layout()
         layout.describe(self.applied)
-        return {"lacking": lacking, "bytes": layout.size}
+        return messages.WeightsApplied(lacking, layout.size)
 
-    def publish_weights(self, frame: Frame) -> dict[str, Any]:
-        """Write the applied weights into a side's arena, under the side's own names."""
-        runner = self.runners[frame.fields["runner"]]
+    def publish_weights(self, message: PublishWeights) -> messages.WeightsPublished:
+        """Write the applied weights into a runner's input memory, under the runner's names."""
+        runner = self.runners[message.runner]
         layout = Layout()
         tree = layout.describe(
             {
@@ -176,71 +219,74 @@ class Judge:
             }
         )
         layout.write(runner.inputs)
-        return {"tree": tree}
+        return messages.WeightsPublished(tree)
 
-    def sample(self, frame: Frame) -> dict[str, Any]:
-        """Draw inputs and what is expected of them; answer with their layout, not their values."""
-        fields = frame.fields
-        given = [fields[name] for name in ("params", "variation", "seed", "forward_seed")]
-        sample = inputs.make_sample(self.reference, *given, double=self.rule is None)
-        self.samples[fields["sample"]] = sample
+    def make_sample(self, message: MakeSample) -> messages.SampleLayout:
+        """Make an input sample; answer with its layout, not with its values."""
+        sample = inputs.make_sample(
+            self.reference,
+            message.params,
+            message.variation,
+            message.seed,
+            message.forward_seed,
+            double=self.rule is None,
+        )
+        self.samples[message.sample] = sample
         outputs, output_bytes = inputs.described_outputs(sample)
-        if fields["timed"]:
+        if message.timed:
             sample.forget_values()
-        return {
-            "tree": sample.tree,
-            "grad_outputs": sample.grad_tree,
-            "grads": self.reference.grad_indices(),
-            "size": sample.size,
-            "outputs": outputs,
-            "output_bytes": output_bytes,
-            "structure": sample.structure,
-            "oracle": sample.oracle,
-            "random": sample.random,
-            "stateful": self.reference.stateful,
-            "skipped": sample.skipped,
-            "call_s": self.reference.call_s,
-            "aliases": self.reference.aliases or bool(self.donated | sample.overwrites),
-            "movable": len(sample.movable),
-        }
+        return messages.SampleLayout(
+            tree=sample.tree,
+            grad_outputs=sample.grad_tree,
+            grads=self.reference.grad_indices(),
+            size=sample.size,
+            outputs=outputs,
+            output_bytes=output_bytes,
+            structure=sample.structure,
+            oracle=sample.oracle,
+            random=sample.random,
+            stateful=self.reference.stateful,
+            skipped=sample.skipped,
+            call_s=self.reference.call_s,
+            aliases=self.reference.aliases or bool(self.writable | sample.overwrites),
+            movable=len(sample.movable),
+        )
 
-    def publish(self, frame: Frame) -> dict[str, Any]:
-        """Copy a sample's master into a runner's arena; with `perturb`, change its values first."""
-        self._publish(frame.fields)
-        return {}
+    def publish_sample(self, message: PublishSample) -> Done:
+        """Copy a sample's master into a runner's input memory, perturbed before if asked for."""
+        self._publish(message)
+        return Done()
 
-    def _publish(self, fields: dict[str, Any]) -> None:
-        if fields.get("perturb") is not None:
-            self.samples[fields["sample"]].perturb(fields["perturb"])
-        self._copy(fields)
+    def _publish(self, message: PublishSample) -> None:
+        if message.perturb is not None:
+            self.samples[message.sample].perturb(message.perturb)
+        self._copy(message)
 
-    def _copy(self, fields: dict[str, Any]) -> None:
+    def _copy(self, message: PublishSample) -> None:
         """Write a master into its slot."""
-        sample, base = self.samples[fields["sample"]], fields["base"]
-        runner = self.runners[fields["runner"]]
+        sample, runner = self.samples[message.sample], self.runners[message.runner]
         arena = runner.inputs
-        into = elements(arena, torch.uint8, sample.size, base)
+        into = elements(arena, torch.uint8, sample.size, message.base)
         into.copy_(elements(sample.image, torch.uint8, sample.size))
-        if fields.get("late") is not None and runner.memory.writable:
-            delayed_inputs.hide(sample, arena, base, fields["late"])
+        if message.late is not None and runner.memory.writable:
+            delayed_inputs.hide(sample, arena, message.base, message.late)
 
-    def reveal(self, frame: Frame) -> dict[str, Any]:
-        """Give an armed side what was hidden from it."""
-        fields = frame.fields
-        sample, runner = self.samples[fields["sample"]], self.runners[fields["runner"]]
-        given = (sample, runner.inputs, runner.memory, fields["base"], fields["late"])
-        return {"written": not runner.memory.writable or delayed_inputs.reveal(*given)}
+    def write_delayed(self, message: WriteDelayed) -> messages.DelayedWritten:
+        """Write the part of the inputs that was held back from a runner that is now ready."""
+        sample, runner = self.samples[message.sample], self.runners[message.runner]
+        given = (sample, runner.inputs, runner.memory, message.base, message.late)
+        written = not runner.memory.writable or delayed_inputs.write_delayed(*given)
+        return messages.DelayedWritten(written)
 
-    def check(self, frame: Frame) -> dict[str, Any]:
-        """Snapshot a side's outputs, compare them, and see what the side overwrote."""
-        fields = frame.fields
-        sample, runner = self.samples[fields["sample"]], self.runners[fields["runner"]]
-        mutated = inputs.overwritten(sample, runner.inputs, fields["base"], self.donated)
+    def check_outputs(self, message: CheckOutputs) -> CallAnswer:
+        """Copy a runner's outputs, compare them, and find the inputs that the call changed."""
+        sample, runner = self.samples[message.sample], self.runners[message.runner]
+        mutated = inputs.overwritten(sample, runner.inputs, message.base, self.writable)
         if self.rule is not None and self.rule["name"] == "runs":
-            return self._answer(RIGHT, mutated, None)
-        difference, worst = self._shape_of(sample, fields["outputs"]), None
+            return _answer(RIGHT, mutated, None)
+        difference, worst = self._shape_of(sample, message.outputs), None
         if difference is None:
-            places = [item.get("address", 0) for item in fields["outputs"]]
+            places = [item.get("address", 0) for item in message.outputs]
             outputs = self._snapshot(sample, runner, places)
             difference, worst = self._compare(sample, outputs)
             strict = self.rule is None
@@ -250,7 +296,7 @@ class Judge:
                 and inputs.widen_tolerance(self.reference, sample)
             ):
                 difference, worst = self._compare(sample, outputs)
-        return self._answer(difference, mutated, worst)
+        return _answer(difference, mutated, worst)
 
     def _compare(
         self, sample: InputSample, outputs: list[torch.Tensor | None]
@@ -270,36 +316,34 @@ class Judge:
                 break
         return difference, max(values) if values else None
 
-    def timed(self, frame: Frame) -> dict[str, Any]:
-        """Snapshot a timed call's outputs, see what was overwritten, write the next call's inputs.
+    def finish_timed(self, message: FinishTimed) -> TimedAnswer:
+        """Copy a timed call's outputs, find changed inputs, and write the next call's inputs.
 
-        One frame does it all, since every exchange stands between two timed calls. With
-        `compare`, the candidate's snapshot is held against the eager one of the same contents.
+        With `compare`, the candidate's outputs are compared with the baseline's for equal inputs.
         """
-        fields = frame.fields
-        sample, runner = self.samples[fields["sample"]], self.runners[fields["runner"]]
-        mutated = inputs.overwritten(sample, runner.inputs, fields["base"], self.donated)
-        if runner.memory.differs(fields["base"], sample.image, fields["look"]):
+        assert message.sample is not None
+        sample, runner = self.samples[message.sample], self.runners[message.runner]
+        mutated = inputs.overwritten(sample, runner.inputs, message.base, self.writable)
+        if runner.memory.differs(message.base, sample.image, message.look):
             mutated.append("the inputs of a timed call")
         alias = any(
-            runner.memory.holds(address, len(runner.inputs)) for address in fields["addresses"]
+            runner.memory.holds(address, len(runner.inputs)) for address in message.addresses
         )
-        if fields["keep"]:
-            self.snapshots[fields["runner"]] = self._snapshot(sample, runner, fields["addresses"])
-        if fields["expect"]:
+        if message.keep:
+            self.snapshots[message.runner] = self._snapshot(sample, runner, message.addresses)
+        if message.expect:
             values, _ = reference.run(
                 self.reference, sample.arguments(), sample.grad_outputs(), sample.forward_seed
             )
             self.snapshots["eager"] = list(values)
-        difference = self._compare_timed(sample) if fields["compare"] else None
-        if fields["next"] is not None:
-            self._publish(fields["next"])
-        return self._answer(difference, mutated, None, alias=alias)
+        difference = self._compare_timed(sample) if message.compare else None
+        if message.next is not None:
+            self._publish(message.next)
+        return TimedAnswer(**vars(_answer(difference, mutated, None, alias=alias)))
 
-    def lint(self, frame: Frame) -> dict[str, Any]:
-        """Find out which answers pass that do no work."""
-        fields = frame.fields
-        given = (fields["params"], fields["variation"], fields["rules"])
+    def lint_case(self, message: LintCase) -> messages.LintAnswer:
+        """Find out which degenerate answers pass on a case."""
+        given = (message.params, message.variations, message.rules)
         return degenerate_answers.lint(self.reference, *given)
 
     def _compare_timed(self, sample: InputSample) -> Mismatch | None:
@@ -310,26 +354,26 @@ class Judge:
             elif self.rule is not None:
                 difference = compare_published(center, output, self.rule)
             else:
-                difference = compare(item, output, center, TIMED_SLACK)
+                difference = compare(item, output, center, TIMED_TOLERANCE_FACTOR)
             strict = self.rule is None and difference is not UNREADABLE
             if difference.kind == "values" and strict:
-                # Hard contents: what they allow is found out only now.
-                fresh = inputs.again(self.reference, sample)
+                # Only now is the tolerance of ill-conditioned inputs computed.
+                fresh = inputs.resample_expected(self.reference, sample)
                 if fresh is not None and not self._compare(fresh, outputs)[0].kind:
                     return None
             if difference.kind:
                 return difference
         return None
 
-    def _shape_of(self, sample: InputSample, outputs: list[dict[str, Any]]) -> Mismatch | None:
+    def _shape_of(self, sample: InputSample, outputs: list[Tree]) -> Mismatch | None:
         if len(outputs) != len(sample.expected):
             message = f"expected {len(sample.expected)} outputs, got {len(outputs)}"
             return Mismatch("count", message, None)
-        said = outputs[0].get("structure", "1") if outputs else "1"
-        wanted = sample.structure[:200]
-        # One value may stand for a dict of one: the C ABI has no dicts.
-        if said != wanted and not (said.isdigit() and "," not in wanted):
-            return Mismatch("count", f"expected {_shown(wanted)}, got {_shown(said)}", None)
+        found = outputs[0].get("structure", "1") if outputs else "1"
+        expected = sample.structure[:MAX_STRUCTURE_CHARACTERS]
+        # A single value is also accepted for a dict of one: the C ABI has no dicts.
+        if found != expected and not (found.isdigit() and "," not in expected):
+            return Mismatch("count", f"expected {_shown(expected)}, got {_shown(found)}", None)
         for item, described in zip(sample.expected, outputs, strict=True):
             mismatch = describe_mismatch(item, described)
             if mismatch is not None:
@@ -339,31 +383,21 @@ class Judge:
     def _snapshot(
         self, sample: InputSample, runner: RunnerState, places: list[int]
     ) -> list[torch.Tensor | None]:
-        # What is read follows from what is expected; only the place is the contestant's word.
+        # Shape and dtype follow from the expected values; the runner names only the address.
         return [
             runner.memory.read(address, item.value)
             for item, address in zip(sample.expected, places, strict=True)
         ]
 
-    def _answer(
-        self,
-        difference: Mismatch | None,
-        mutated: list[str],
-        worst: float | None,
-        *,
-        alias: bool = False,
-    ) -> dict[str, Any]:
-        difference = difference or RIGHT
-        error = difference.error_over_tolerance if difference.kind else worst
-        if error is not None and not error < float("inf"):
-            error = None
-        return {
-            "wrong": difference.kind,
-            "message": difference.message,
-            "error": error,
-            "mutated": mutated,
-            "alias": alias,
-        }
+
+def _answer(
+    difference: Mismatch | None, mutated: list[str], worst: float | None, *, alias: bool = False
+) -> CallAnswer:
+    difference = difference or RIGHT
+    error = difference.error_over_tolerance if difference.kind else worst
+    if error is not None and not error < float("inf"):
+        error = None
+    return CallAnswer(difference.kind, difference.message, error, mutated, alias)
 
 
 def _shown(structure: str) -> str:
@@ -371,29 +405,33 @@ def _shown(structure: str) -> str:
 
 
 def serve(channel: Channel, judge: Judge) -> None:
-    """Answer frames until the supervisor is gone."""
-    handlers: dict[str, Callable[[Frame], dict[str, Any]]] = {
-        name: getattr(judge, name) for name in judge.HANDLERS
-    }
+    """Answer requests until the supervisor is gone."""
+    handlers = judge.handlers()
     while True:
         try:
             frame = channel.receive()
         except ChannelClosed:
             return
+        request = messages.decode(frame)
         try:
-            channel.send("answer", handlers[frame.kind](frame))
+            channel.send("answer", vars(handlers[type(request)](request)))
         except ProblemFailure as error:
-            channel.send("problem_failed", {"message": str(error)})
+            _send_failure(channel, str(error), out_of_memory=error.out_of_memory)
         except torch.OutOfMemoryError as error:
-            message = f"{frame.kind}: it needs more memory than the device has: {str(error)[:300]}"
-            channel.send("problem_failed", {"message": message})
+            text = f"{frame.kind}: it needs more memory than the device has: {str(error)[:300]}"
+            _send_failure(channel, text, out_of_memory=True)
         except FrameError as error:
-            message = f"it has more tensors or values than a frame can name: {error}"
-            channel.send("problem_failed", {"message": message})
+            text = f"it has more tensors or values than a frame can name: {error}"
+            _send_failure(channel, text, out_of_memory=False)
+
+
+def _send_failure(channel: Channel, message: str, *, out_of_memory: bool) -> None:
+    failed = messages.ProblemFailed(message, out_of_memory)
+    channel.send(messages.PROBLEM_FAILED, vars(failed))
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
-    """Say that it is ready, and judge."""
+    """Report the isolation layers, then answer requests."""
     channel = Channel(sock)
     channel.send("ready", {"applied": applied})
     serve(channel, Judge(channel))

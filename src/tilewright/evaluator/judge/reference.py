@@ -10,7 +10,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -28,6 +28,11 @@ CPU = torch.device("cpu")
 class ProblemFailure(Exception):
     """The problem's own code failed; the message names the step and the error."""
 
+    def __init__(self, message: str, *, out_of_memory: bool = False) -> None:
+        super().__init__(message)
+        self.out_of_memory = out_of_memory
+        """Whether torch could not allocate memory on the device."""
+
 
 @contextmanager
 def problem_step(what: str) -> Iterator[None]:
@@ -35,7 +40,10 @@ def problem_step(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ProblemFailure(f"{what}: {type(error).__name__}: {str(error)[:500]}") from error
+        raise ProblemFailure(
+            f"{what}: {type(error).__name__}: {str(error)[:500]}",
+            out_of_memory=isinstance(error, torch.OutOfMemoryError),
+        ) from error
 
 
 @dataclass
@@ -142,7 +150,7 @@ class Reference:
         self.double = None
 
 
-def load(source: str, fields: dict[str, Any], device: torch.device = CPU) -> Reference:
+def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> Reference:
     """Load problem source and build its reference under the init seed.
 
     Raises:

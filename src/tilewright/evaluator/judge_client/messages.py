@@ -1,0 +1,566 @@
+"""Messages between supervisor and judge: what each asks, and the type of each answer.
+
+The supervisor sends a `Request` and the judge answers with the type that the request names. Both
+ends import this module, which needs neither torch nor pydantic. A message travels as one frame
+(wire/frames.py): its fields are the JSON header, and one field may travel as the frame's raw body
+or as its file descriptors.
+
+    supervisor                         judge
+    LoadProblem         ->             compiles the reference, answers ProblemLoaded
+    MakeSample          ->             makes inputs and expected values, answers SampleLayout
+    PublishSample       ->             writes the inputs into a runner's memory, answers Done
+    CheckOutputs        ->             reads and compares a runner's outputs, answers CallAnswer
+    FinishTimed         ->             the same after a timed call, and writes the next inputs
+
+A problem whose own code fails is answered with a frame of kind `PROBLEM_FAILED` and the fields of
+`ProblemFailed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar, get_args
+
+from tilewright.wire.frames import Fields, Frame, FrameError, Tree
+
+__all__ = [
+    "PROBLEM_FAILED",
+    "REQUESTS",
+    "AbandonCall",
+    "Answer",
+    "ApplyWeights",
+    "CallAnswer",
+    "CaseMeasured",
+    "CeilingsMeasured",
+    "CheckOutputs",
+    "CollectOutputs",
+    "ComparisonRule",
+    "DelayedWritten",
+    "Done",
+    "FinishTimed",
+    "Forget",
+    "LintAnswer",
+    "LintCase",
+    "LoadProblem",
+    "MakeSample",
+    "MapInputs",
+    "MatchWeights",
+    "MeasureCase",
+    "MeasureCeilings",
+    "MemoryMapped",
+    "OpenGate",
+    "PlanWeights",
+    "Probe",
+    "ProbeAnswer",
+    "ProblemFailed",
+    "ProblemLoaded",
+    "PublishInit",
+    "PublishSample",
+    "PublishWeights",
+    "QueueCall",
+    "RenameRunner",
+    "Request",
+    "ResetWeights",
+    "SampleLayout",
+    "ShareMemory",
+    "SharedMemory",
+    "TimedAnswer",
+    "WeightsApplied",
+    "WeightsPlan",
+    "WeightsPublished",
+    "WriteDelayed",
+    "decode",
+    "encode",
+]
+
+PROBLEM_FAILED = "problem_failed"
+"""Kind of the frame that reports a failure of the problem's own code."""
+
+ComparisonRule = dict[str, Any]
+"""A published rule of comparison: `name` and its numbers (judge/official_comparison.py)."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the judge answers. The judge holds a problem's code: the supervisor checks types."""
+
+    __pydantic_config__: ClassVar[Fields] = {"extra": "forbid", "strict": True}
+
+
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True)
+class Request(Generic[A]):
+    """A question of the supervisor; `A` is the type of the answer."""
+
+    KIND: ClassVar[str]
+    ANSWER: ClassVar[type[Answer]]
+    BODY: ClassVar[str] = ""
+    """The field that travels as the raw body of the frame."""
+    FDS: ClassVar[str] = ""
+    """The field that travels as file descriptors."""
+
+    def __init_subclass__(cls, kind: str = "", **rest: Any) -> None:
+        """Register a request under its frame kind, with the answer that its base names."""
+        super().__init_subclass__(**rest)
+        if kind:
+            (cls.ANSWER,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
+            cls.KIND = kind
+            REQUESTS[kind] = cls
+
+
+REQUESTS: dict[str, type[Request[Any]]] = {}
+"""Every request by the kind of its frame."""
+
+
+def encode(message: Request[A]) -> tuple[str, Fields, bytes, tuple[int, ...]]:
+    """Return kind, header fields, body and descriptors of the frame of a request."""
+    fields = dict(vars(message))
+    body = fields.pop(message.BODY) if message.BODY else b""
+    fds = fields.pop(message.FDS) if message.FDS else ()
+    for name, value in fields.items():
+        if isinstance(value, PublishSample):
+            fields[name] = vars(value)
+    return message.KIND, fields, body, fds
+
+
+def decode(frame: Frame) -> Request[Any]:
+    """Return the request that a frame carries.
+
+    Raises:
+        FrameError: its kind is unknown, or its fields are not those of the request.
+    """
+    kind = REQUESTS.get(frame.kind)
+    if kind is None:
+        raise FrameError(f"the judge knows no request {frame.kind!r}")
+    fields = dict(frame.fields)
+    if kind.BODY:
+        fields[kind.BODY] = frame.body
+    if kind.FDS:
+        fields[kind.FDS] = frame.fds
+    for name in NESTED.intersection(fields):
+        if fields[name] is not None:
+            fields[name] = PublishSample(**fields[name])
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise FrameError(f"fields of {frame.kind!r}: {error}") from error
+
+
+@dataclass(frozen=True)
+class ProblemFailed(Answer):
+    """The problem's own code failed; `out_of_memory` says whether device memory was missing."""
+
+    message: str
+    out_of_memory: bool
+
+
+@dataclass(frozen=True)
+class Done(Answer):
+    """The judge did as it was asked."""
+
+
+@dataclass(frozen=True)
+class ProblemLoaded(Answer):
+    """The tree of the constructor's arguments, their size in bytes, and what the problem is."""
+
+    init: Tree
+    init_bytes: int
+    is_module: bool
+
+
+@dataclass(frozen=True)
+class LoadProblem(Request[ProblemLoaded], kind="problem"):
+    """Load a problem's source. `rule` is the published comparison rule; `None` is ours."""
+
+    BODY: ClassVar[str] = "source"
+
+    source: bytes
+    problem_kind: str
+    mode: str
+    grads: list[str]
+    writable_inputs: list[str]
+    keywords: list[str]
+    init_seed: int
+    threads: int
+    rule: ComparisonRule | None
+    tf32: bool
+
+
+@dataclass(frozen=True)
+class MapInputs(Request[Done], kind="map"):
+    """Map a CPU runner's input memory; the first time with descriptors of the runner's memory.
+
+    `inputs` is the size in bytes; `input_copy` is the address of the runner's own copy.
+    """
+
+    FDS: ClassVar[str] = "fds"
+
+    runner: str
+    inputs: int
+    input_copy: int
+    fds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SharedMemory(Answer):
+    """Handles and sizes in bytes of device memory; `work` only the first time for a runner."""
+
+    handle: str
+    inputs: int
+    work_handle: str | None = None
+    work: int | None = None
+    reserve: int | None = None
+
+    def fields(self) -> Fields:
+        """Return the header fields for the runner that maps the memory."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class ShareMemory(Request[SharedMemory], kind="share_memory"):
+    """Allocate device memory that a runner is to map. Sizes in bytes."""
+
+    runner: str
+    inputs: int
+    reserve: int
+    pool: int
+
+
+@dataclass(frozen=True)
+class MemoryMapped(Request[Done], kind="memory_mapped"):
+    """Tell the judge at which address a GPU runner mapped its work block."""
+
+    runner: str
+    base: int
+
+
+@dataclass(frozen=True)
+class RenameRunner(Request[Done], kind="rename"):
+    """Know a runner by another name from now on."""
+
+    runner: str
+    to: str
+
+
+@dataclass(frozen=True)
+class Forget(Request[Done], kind="forget"):
+    """Forget runners and input samples by name, all samples if `everything`, and snapshots."""
+
+    runners: list[str] = field(default_factory=list)
+    samples: list[str] = field(default_factory=list)
+    everything: bool = False
+
+
+@dataclass(frozen=True)
+class PublishInit(Request[Done], kind="publish_init"):
+    """Write the constructor's arguments into a runner's input memory."""
+
+    runner: str
+
+
+@dataclass(frozen=True)
+class ResetWeights(Request[Done], kind="reset_weights"):
+    """Give the reference the weights of the init seed again."""
+
+
+@dataclass(frozen=True)
+class WeightsPlan(Answer):
+    """Names of a runner's weights whose values the judge must read to match them."""
+
+    need: list[str]
+    count: int
+
+
+@dataclass(frozen=True)
+class PlanWeights(Request[WeightsPlan], kind="plan_weights"):
+    """Draw new weights under `seed`, once, and match a runner's weights with them by name.
+
+    `entries` is the runner's own list of names, shapes and dtypes, in JSON.
+    """
+
+    BODY: ClassVar[str] = "entries"
+
+    runner: str
+    seed: int
+    entries: bytes = b""
+
+
+@dataclass(frozen=True)
+class MatchWeights(Request[Done], kind="match_weights"):
+    """Match the weights of a runner that lie at the given addresses by their values."""
+
+    runner: str
+    names: list[str]
+    addresses: list[int]
+
+
+@dataclass(frozen=True)
+class WeightsApplied(Answer):
+    """Names of new weights that some runner cannot hold, and the size of the others in bytes."""
+
+    lacking: list[str]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ApplyWeights(Request[WeightsApplied], kind="apply_weights"):
+    """Give the reference the new weights that all of these runners can hold."""
+
+    runners: list[str]
+
+
+@dataclass(frozen=True)
+class WeightsPublished(Answer):
+    """Where the weights lie in the runner's input memory."""
+
+    tree: Tree
+
+
+@dataclass(frozen=True)
+class PublishWeights(Request[WeightsPublished], kind="publish_weights"):
+    """Write the applied weights into a runner's input memory, under the runner's names."""
+
+    runner: str
+
+
+@dataclass(frozen=True)
+class SampleLayout(Answer):
+    """How an input sample and its expected outputs lie in memory, without their values."""
+
+    tree: Tree
+    grad_outputs: Tree
+    grads: list[int]
+    size: int
+    outputs: list[Tree]
+    output_bytes: int
+    structure: str
+    oracle: str
+    random: bool
+    stateful: bool
+    """Whether the reference keeps state from call to call, which explains the randomness."""
+    skipped: str
+    """Why the reference cannot judge on this sample; empty if it can."""
+    call_s: float
+    aliases: bool
+    """Whether the reference returns a view of an input, or inputs are writable."""
+    movable: int
+    """Number of input tensors whose elements may be moved between timed calls."""
+
+
+@dataclass(frozen=True)
+class MakeSample(Request[SampleLayout], kind="sample"):
+    """Make an input sample and the expected outputs. Nothing of them reaches a runner yet.
+
+    With `timed` the judge keeps only the form of the expected outputs, since it computes them
+    again after each timed call.
+    """
+
+    sample: str
+    params: Fields
+    variation: str
+    seed: int
+    forward_seed: int
+    timed: bool
+
+
+@dataclass(frozen=True)
+class PublishSample(Request[Done], kind="publish"):
+    """Write an input sample at `base` bytes into a runner's input memory.
+
+    `perturb` is the seed of a change of the values; `late` is the seed that selects the part of
+    the inputs that the runner gets only when it is ready for the call.
+    """
+
+    sample: str
+    runner: str
+    base: int
+    perturb: int | None = None
+    late: int | None = None
+
+
+@dataclass(frozen=True)
+class DelayedWritten(Answer):
+    """Whether the delayed part of the inputs could be written."""
+
+    written: bool
+
+
+@dataclass(frozen=True)
+class WriteDelayed(Request[DelayedWritten], kind="write_delayed"):
+    """Write the part of the inputs that was held back from a runner that is now ready."""
+
+    sample: str
+    runner: str
+    base: int
+    late: int
+
+
+@dataclass(frozen=True)
+class CallAnswer(Answer):
+    """What the judge saw of one call; `wrong` is empty if the outputs are right."""
+
+    wrong: str
+    message: str
+    error: float | None
+    mutated: list[str]
+    """Inputs that the call changed and that it may not change."""
+    alias: bool
+    """Whether an output lies in the memory of the inputs."""
+
+
+@dataclass(frozen=True)
+class TimedAnswer(CallAnswer):
+    """The same after a timed call; `seconds` by the judge's clock, `None` if it has none."""
+
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class CheckOutputs(Request[CallAnswer], kind="check"):
+    """Compare the outputs of a runner with the expected ones; `outputs` is what it says of them."""
+
+    sample: str
+    runner: str
+    base: int
+    outputs: list[Tree]
+
+
+@dataclass(frozen=True)
+class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
+    """Look at a timed call that has ended, and write the inputs of the next one.
+
+    One message does all of this, because every exchange delays the next timed call.
+
+    Attributes:
+        sample: the input sample; `None`: only the time is asked for.
+        addresses: where the runner says its outputs lie.
+        look: byte ranges of the runner's copy of the inputs to compare with the master.
+        keep: copy the outputs away.
+        expect: compute the expected outputs now, since no baseline did.
+        compare: compare the candidate's outputs with the baseline's or the expected ones.
+        next: what to write for the next call.
+        wait_s: how long the judge waits for the end of the call on a GPU.
+    """
+
+    sample: str | None
+    runner: str = ""
+    base: int = 0
+    addresses: list[int] = field(default_factory=list)
+    look: list[list[int]] = field(default_factory=list)
+    keep: bool = False
+    expect: bool = False
+    compare: bool = False
+    next: PublishSample | None = None
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class QueueCall(Request[Done], kind="queue_call"):
+    """Queue a call of a GPU runner behind the closed launch gate.
+
+    `publish` is what to write once the gate is open; `keep` names the sample whose outputs will be
+    copied, for which the judge finds memory before.
+    """
+
+    runner: str
+    publish: PublishSample | None
+    sequence: int
+    keep: str | None
+
+
+@dataclass(frozen=True)
+class OpenGate(Request[Done], kind="open_gate"):
+    """Open the launch gate for a call that could not be queued whole."""
+
+
+@dataclass(frozen=True)
+class CollectOutputs(Request[Done], kind="collect_outputs"):
+    """Queue the copy of a call's outputs, if `sample` is given, and open the launch gate."""
+
+    runner: str
+    sample: str | None
+    addresses: list[int]
+
+
+@dataclass(frozen=True)
+class AbandonCall(Request[Done], kind="abandon_call"):
+    """Release the judge's stream from a call whose runner failed."""
+
+    runner: str
+
+
+@dataclass(frozen=True)
+class ProbeAnswer(Answer):
+    """Whether the device computed a known result."""
+
+    right: bool
+
+
+@dataclass(frozen=True)
+class Probe(Request[ProbeAnswer], kind="probe"):
+    """Compute something on the device whose result is known."""
+
+
+@dataclass(frozen=True)
+class CaseMeasured(Answer):
+    """Bytes and operations of one call of the reference; `moved` as the problem declares it."""
+
+    moved: int | None
+    inputs: int
+    weights: int
+    outputs: int
+    count: int
+    peak: int
+    flops: int | None
+    precision: str
+
+
+@dataclass(frozen=True)
+class MeasureCase(Request[CaseMeasured], kind="measure"):
+    """Run the reference once on a case and measure what it needs."""
+
+    params: Fields
+    seed: int
+
+
+@dataclass(frozen=True)
+class CeilingsMeasured(Answer):
+    """Bytes and operations per second that the device reaches; `failed` says why it could not."""
+
+    bytes_per_s: float | None = None
+    flops_per_s: dict[str, float] = field(default_factory=dict)
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class MeasureCeilings(Request[CeilingsMeasured], kind="ceilings"):
+    """Measure what the device can do at most."""
+
+
+@dataclass(frozen=True)
+class LintAnswer(Answer):
+    """Degenerate answers that pass on a case (records/problem_lint.py, `CaseHealth`)."""
+
+    official: dict[str, list[str]]
+    strict: list[str]
+    random: bool
+    deterministic: bool
+    call_s: float
+    input_bytes: int
+    output_bytes: int
+    peak_bytes: int | None
+
+
+@dataclass(frozen=True)
+class LintCase(Request[LintAnswer], kind="lint"):
+    """Find out which degenerate answers pass on a case, by each published rule and by ours."""
+
+    params: Fields
+    variations: list[str]
+    rules: dict[str, ComparisonRule]
+
+
+NESTED = frozenset({"next", "publish"})
+"""Fields that hold a `PublishSample`."""
