@@ -1,24 +1,26 @@
-"""From what was seen to a report: evidence, checks, rules, outcome."""
+"""From observations to a report: evidence, checks, rules, outcome."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from tilewright._version import __version__
 from tilewright.checks.evidence import Check, Evidence, Observation
+from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.environment import environment
-from tilewright.evaluator.pipeline.correctness import CorrectnessObservations
-from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
-    between_process_sigma,
-    compare,
     is_short,
     untimed_cpu_excess_s,
+)
+from tilewright.evaluator.timing.speedup import (
+    between_process_sigma,
+    compare_official,
+    compare_strict,
 )
 from tilewright.languages.static_features import static_features
 from tilewright.records import (
@@ -26,55 +28,39 @@ from tilewright.records import (
     Correct,
     EvalReport,
     Finding,
-    KernelTime,
     Label,
     Outcome,
-    Profile,
     Rejected,
 )
 from tilewright.registry import catalogue, load
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
 
-__all__ = ["Observations", "report"]
+__all__ = ["build_report"]
 
 
-@dataclass
-class Observations:
-    """What the stages left behind for the verdict."""
-
-    seen: CorrectnessObservations = field(default_factory=CorrectnessObservations)
-    times: list[CaseTimes] = field(default_factory=list)
-    right_when_suppressed: bool | None = None
-    lacking_weights: list[str] = field(default_factory=list)
-    passes_with_initial_weights: bool | None = None
-    profile: Profile | None = None
-    kernels: list[KernelTime] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
-
-
-def report(
-    session: EvaluationSession,
+def build_report(
+    context: EvaluationContext,
     observations: Observations,
     outcome: Outcome,
     calibration: Calibration,
     *,
     checks: tuple[str, ...] | None = None,
 ) -> EvalReport:
-    """Run the checks on the evidence and put the report together.
+    """Run the checks on the evidence and build the report.
 
     A decisive finding turns `correct` into `rejected`; it never softens another verdict.
     `checks` restricts which ones run, for the test that each of them catches something alone.
     """
-    request, host = session.request, session.host
-    observed = _inspect(_evidence(session, observations), checks)
+    request, host = context.request, context.host
+    observed = _inspect(_evidence(context, observations), checks)
     labels = (*observations.labels, *observed.labels)
     denied = [label for label in labels if label.name in request.rules.deny_labels]
     findings = (*observed.findings, *(_denied(label) for label in denied))
     decisive = tuple(item for item in findings if item.weight == "decisive")
     if isinstance(outcome, Correct) and decisive:
         outcome = Rejected(findings=decisive)
-    comparisons = _comparisons(session, observations.times, calibration)
+    comparisons = _comparisons(context, observations.times, calibration)
     summary: dict[str, Any] = {}
     if isinstance(outcome, Correct) and comparisons:
         summary = _summary(observations.times, comparisons, calibration, request.baselines[0].name)
@@ -88,15 +74,15 @@ def report(
         labels=labels,
         comparisons=comparisons,
         profile=observations.profile,
-        work=tuple(session.work),
-        ceilings=session.ceilings,
+        work=tuple(observations.work),
+        ceilings=observations.ceilings,
         kernels=tuple(observations.kernels),
-        cases=tuple(session.cases),
-        stages=tuple(session.stages),
-        isolation=session.protections,
-        environment=environment(host.cores, host.device, session.conditions),
-        seed=session.root,
-        candidate_output=session.printed,
+        cases=tuple(observations.cases),
+        stages=tuple(observations.stages),
+        isolation=observations.isolation,
+        environment=environment(host.cores, host.device, observations.conditions),
+        seed=context.root,
+        candidate_output=observations.candidate_output,
         request=request,
         evaluator=__version__,
     )
@@ -120,10 +106,10 @@ def _checks() -> dict[str, Check]:
     return {name: load("checks", name) for name in catalogue("checks")}
 
 
-def _evidence(session: EvaluationSession, observations: Observations) -> Evidence:
-    request, seen, times = session.request, observations.seen, observations.times
+def _evidence(context: EvaluationContext, observations: Observations) -> Evidence:
+    request, seen, times = context.request, observations.correctness, observations.times
     largest = times[-1] if times else None
-    calls = [_median(case.totals["candidate"]) for case in times]
+    calls = [_median(case.total_s["candidate"]) for case in times]
     return Evidence(
         language=request.candidate.language,
         rules=request.rules,
@@ -149,24 +135,26 @@ def _median(values: list[float]) -> float:
 
 
 def _comparisons(
-    session: EvaluationSession, times: list[CaseTimes], calibration: Calibration
+    context: EvaluationContext, times: list[CaseTimes], calibration: Calibration
 ) -> tuple[Comparison, ...]:
-    official = session.request.protocol == "official"
+    official = context.request.protocol == "official"
     found = []
     for case in times:
         if case.wrong or not case.blocks:
             continue
-        for name in list(case.totals)[:-1]:
+        for name in list(case.total_s)[:-1]:
             labels = [] if calibration.measured else ["uncalibrated"]
             if is_short(case, name):
                 labels.append("short_call")
-            sigma = 0.0 if official else between_process_sigma(case, name, calibration)
-            item = compare(case, name, sigma, tuple(labels), official=official)
-            found.append(_noisy(item))
+            if official:
+                found.append(compare_official(case, name, tuple(labels)))
+                continue
+            sigma = between_process_sigma(case, name, calibration)
+            found.append(_label_width(compare_strict(case, name, sigma, tuple(labels))))
     return tuple(found)
 
 
-def _noisy(item: Comparison) -> Comparison:
+def _label_width(item: Comparison) -> Comparison:
     low, high = item.speedup_low, item.speedup_high
     if low is None or high is None:
         return item
@@ -183,8 +171,8 @@ def _summary(
 ) -> dict[str, Any]:
     """Return the geometric mean over cases, with its interval unless the protocol has none.
 
-    Where one pair of processes serves all cases, the error between processes does not shrink with
-    their number: it is left out of those cases and added once, at its mean.
+    If one process replicate serves all cases, the process-to-process variation does not shrink
+    with the number of cases. It is left out of those cases and added once, at its mean.
     """
     chosen = [item for item in comparisons if item.baseline == baseline]
     if not chosen:
@@ -197,7 +185,7 @@ def _summary(
         if case.blocks and not case.wrong:
             sigma = between_process_sigma(case, baseline, calibration)
             several = len(case.replicate_starts) > 1
-            alone = compare(case, baseline, sigma if several else 0.0, (), official=False)
+            alone = compare_strict(case, baseline, sigma if several else 0.0, ())
             low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
             within.append(intervals.Interval(alone.speedup, low, high))
             sigmas.append(0.0 if several else sigma)

@@ -6,13 +6,13 @@ import importlib.metadata
 import os
 import platform
 from functools import cache
-from typing import Any
 
+from tilewright.evaluator.devices.cores import Cores
 from tilewright.evaluator.devices.devices import CPU, Device
-from tilewright.evaluator.pipeline.prepare import toolchain
-from tilewright.evaluator.processes.host import Cores
+from tilewright.evaluator.devices.toolchain import toolchain
 from tilewright.records import Environment
 from tilewright.records.base import JsonValue
+from tilewright.wire.frames import Fields
 
 __all__ = ["device_key", "environment"]
 
@@ -27,7 +27,7 @@ def device_key(cores: Cores, device: Device = CPU) -> str:
 
 
 def environment(
-    cores: Cores, device: Device = CPU, conditions: dict[str, Any] | None = None
+    cores: Cores, device: Device = CPU, conditions: dict[str, Fields] | None = None
 ) -> Environment:
     """Describe this machine."""
     own: dict[str, JsonValue] = {"uuid": device.uuid, "driver": device.driver, **(conditions or {})}

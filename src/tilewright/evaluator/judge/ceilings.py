@@ -10,21 +10,24 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from tilewright.evaluator.judge_client.messages import CeilingsMeasured
+from tilewright.wire.frames import Fields
+
 COPY_BYTES = 1 << 30
-SIDE = {"fp16": 8192, "bf16": 8192, "tf32": 4096, "fp32": 4096}
+MATRIX_SIZE = {"fp16": 8192, "bf16": 8192, "tf32": 4096, "fp32": 4096}
 """Rows and columns of the matrices that are multiplied, by precision."""
 ROUNDS = 4
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-def measure() -> dict[str, Any]:
+def measure() -> CeilingsMeasured:
     """Return bytes per second, and operations per second of matrix products by precision."""
     tf32 = torch.backends.cuda.matmul.allow_tf32
     try:
-        found = {name: _products(name, runner) for name, runner in SIDE.items()}
+        found = {name: _products(name, runner) for name, runner in MATRIX_SIZE.items()}
     finally:
         torch.backends.cuda.matmul.allow_tf32 = tf32
-    answer = {"bytes_per_s": _bandwidth(), "flops_per_s": found}
+    answer = CeilingsMeasured(_bandwidth(), found)
     torch.cuda.empty_cache()
     return answer
 
@@ -76,7 +79,7 @@ class Operations(TorchDispatchMode):
         func: Any,  # noqa: ANN401 - an operator overload
         types: Any,  # noqa: ANN401 - demanded by the interface
         args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        kwargs: Fields | None = None,
     ) -> Any:  # noqa: ANN401
         """Run an operator, and count it where its formula is known."""
         result = func(*args, **(kwargs or {}))

@@ -23,7 +23,7 @@ is certain of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -160,7 +160,7 @@ def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
     return value if all_finite(value) else torch.where(torch.isfinite(value), value, 0.0)
 
 
-def describe_mismatch(expected: Expected, item: dict[str, Any]) -> Mismatch | None:
+def describe_mismatch(expected: Expected, item: Mapping[str, Any]) -> Mismatch | None:
     """Compare what a contestant says of an output with what it must be; `None`: it fits."""
     if item.get("type") != "tensor":
         return Mismatch("dtype", f"expected a torch.Tensor, got {item.get('type')}", None)

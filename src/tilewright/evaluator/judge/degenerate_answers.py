@@ -6,7 +6,6 @@ Run by the judge, so no candidate is involved: an answer that ignores its inputs
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -16,13 +15,15 @@ from tilewright.evaluator.judge.comparison import compare
 from tilewright.evaluator.judge.inputs import InputSample, make_sample
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswer
+from tilewright.wire.frames import Fields
 
 Outputs = list[torch.Tensor]
-Answer = Callable[[InputSample, InputSample], Outputs | None]
+DegenerateAnswer = Callable[[InputSample, InputSample], Outputs | None]
 """An answer to the first draw, made from another one's; `None` where there is no such answer."""
 
 
-def _filled(value: float) -> Answer:
+def _filled(value: float) -> DegenerateAnswer:
     return lambda sample, _: [torch.full_like(item.value, value) for item in sample.expected]
 
 
@@ -53,7 +54,7 @@ def _copied(sample: InputSample, _: InputSample) -> Outputs | None:
     return found
 
 
-ANSWERS: dict[str, Answer] = {
+ANSWERS: dict[str, DegenerateAnswer] = {
     "zeros": _filled(0.0),
     "ones": _filled(1.0),
     "constant": _constant,
@@ -65,14 +66,14 @@ SKIPPED = "skipped parameters"
 
 def lint(
     reference: Reference,
-    params: dict[str, Any],
-    variation: list[str],
-    rules: dict[str, dict[str, Any]],
-) -> dict[str, Any]:
+    params: Fields,
+    variations: list[str],
+    rules: dict[str, ComparisonRule],
+) -> LintAnswer:
     """Return which degenerate answers pass, by published rules and strictly.
 
     Published: seeded weights, nominal inputs, each of `rules`. Strict: weights drawn anew, all
-    `variation`, our bound; who passes must pass on each. Sizes in bytes, times in seconds.
+    `variations`, our bound; who passes must pass on each. Sizes in bytes, times in seconds.
 
     Raises:
         ProblemFailure: the problem's code raised.
@@ -86,16 +87,16 @@ def lint(
         rule: [name for name in values if _passes(nominal, values[name], rules[rule])]
         for rule in rules
     }
-    return {
-        "official": official,
-        "strict": _strictly(reference, params, variation),
-        "random": nominal.random,
-        "deterministic": all(same),
-        "call_s": reference.call_s,
-        "input_bytes": nominal.size,
-        "output_bytes": sum(e.value.numel() * e.value.element_size() for e in nominal.expected),
-        "peak_bytes": peak_bytes,
-    }
+    return LintAnswer(
+        official=official,
+        strict=_strictly(reference, params, variations),
+        random=nominal.random,
+        deterministic=all(same),
+        call_s=reference.call_s,
+        input_bytes=nominal.size,
+        output_bytes=sum(e.value.numel() * e.value.element_size() for e in nominal.expected),
+        peak_bytes=peak_bytes,
+    )
 
 
 def _measured(reference: Reference, sample: InputSample) -> tuple[Outputs, int | None]:
@@ -129,14 +130,14 @@ def _skipping(reference: Reference, sample: InputSample) -> dict[str, Outputs]:
     return {SKIPPED: values}
 
 
-def _passes(sample: InputSample, values: Outputs, rule: dict[str, Any]) -> bool:
+def _passes(sample: InputSample, values: Outputs, rule: ComparisonRule) -> bool:
     return all(
         not compare_published(item.value, value.to(item.value.dtype), rule).kind
         for item, value in zip(sample.expected, values, strict=True)
     )
 
 
-def _strictly(reference: Reference, params: dict[str, Any], variation: list[str]) -> list[str]:
+def _strictly(reference: Reference, params: Fields, variations: list[str]) -> list[str]:
     """Return the degenerate answers that pass on all contents, with weights drawn anew."""
     model, kept = reference.model, None
     if model is not None:
@@ -145,7 +146,7 @@ def _strictly(reference: Reference, params: dict[str, Any], variation: list[str]
         reference.forget_double()
     passed: set[str] | None = None
     try:
-        for name in variation:
+        for name in variations:
             sample = make_sample(reference, params, name, 1, 1, double=True)
             if sample.skipped:
                 continue

@@ -1,195 +1,224 @@
-"""A judge whose inputs, reference and clock are on a GPU."""
+"""The judge's process on a GPU: inputs, reference, launch gate and clock are on the device."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from tilewright.evaluator.judge import ceilings, reference
-from tilewright.evaluator.judge.launch_gate import LaunchGates
+from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory
 from tilewright.evaluator.judge.process import Judge, serve
 from tilewright.evaluator.judge.runner_state import RunnerState
-from tilewright.wire.frames import Channel, Frame
+from tilewright.evaluator.judge_client import messages
+from tilewright.evaluator.judge_client.messages import (
+    AbandonCall,
+    Answer,
+    CollectOutputs,
+    Done,
+    FinishTimed,
+    Forget,
+    LoadProblem,
+    MeasureCase,
+    MeasureCeilings,
+    MemoryMapped,
+    OpenGate,
+    Probe,
+    PublishInit,
+    PublishSample,
+    PublishWeights,
+    QueueCall,
+    RenameRunner,
+    Request,
+    ShareMemory,
+    TimedAnswer,
+)
+from tilewright.wire.frames import Channel
 from tilewright.wire.tensors import Layout
 
-EXTRA = (
-    *("probe", "ceilings", "measure", "share", "mapped", "rename"),
-    *("gate", "open", "collect", "abandon"),
-)
-PROBE = 512
+PROBE_SIZE = 512
+"""Rows and columns of the matrix of ones whose product checks the device: exact in float32."""
 
 
 class DeviceJudge(Judge):
-    """The judge on one device; the gate stands between it and its contestants."""
+    """The judge of one device. Its launch gate decides when a queued call may begin."""
 
-    HANDLERS = (*Judge.HANDLERS, *EXTRA)
     device = torch.device("cuda")
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)
-        self.gates = LaunchGates()
+        self.launch_gate = LaunchGate()
 
-    def problem(self, frame: Frame) -> dict[str, Any]:
-        """Load the problem, under the precision that both sides get."""
-        torch.backends.cuda.matmul.allow_tf32 = frame.fields["tf32"]
-        torch.backends.cudnn.allow_tf32 = frame.fields["tf32"]
-        return super().problem(frame)
+    def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
+        """Return the method that answers each request, those of a device included."""
+        return {
+            **super().handlers(),
+            Probe: self.probe,
+            MeasureCase: self.measure_case,
+            MeasureCeilings: self.measure_ceilings,
+            ShareMemory: self.share_memory,
+            MemoryMapped: self.memory_mapped,
+            RenameRunner: self.rename_runner,
+            QueueCall: self.queue_call,
+            OpenGate: self.open_gate,
+            CollectOutputs: self.collect_outputs,
+            AbandonCall: self.abandon_call,
+        }
 
-    def publish(self, frame: Frame) -> dict[str, Any]:
-        """Write inputs, and answer when they are there: the side reads them at once."""
-        return _finished(super().publish(frame))
+    def load_problem(self, message: LoadProblem) -> messages.ProblemLoaded:
+        """Load the problem with the precision that candidate and baselines get."""
+        torch.backends.cuda.matmul.allow_tf32 = message.tf32
+        torch.backends.cudnn.allow_tf32 = message.tf32
+        return super().load_problem(message)
 
-    def publish_init(self, frame: Frame) -> dict[str, Any]:
-        """Write the init inputs, and answer when they are there."""
-        return _finished(super().publish_init(frame))
+    def publish_sample(self, message: PublishSample) -> Done:
+        """Write inputs, and answer when they are written: the runner reads them at once."""
+        super().publish_sample(message)
+        torch.cuda.synchronize()
+        return Done()
 
-    def publish_weights(self, frame: Frame) -> dict[str, Any]:
-        """Write the applied weights, and answer when they are there."""
-        return _finished(super().publish_weights(frame))
+    def publish_init(self, message: PublishInit) -> Done:
+        """Write the constructor's arguments, and answer when they are written."""
+        super().publish_init(message)
+        torch.cuda.synchronize()
+        return Done()
 
-    def probe(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
-        """Compute something whose result is known: whole numbers, so that it is exact."""
-        ones = torch.ones(PROBE, PROBE, device="cuda")
-        return {"right": bool(((ones @ ones) == PROBE).all())}
+    def publish_weights(self, message: PublishWeights) -> messages.WeightsPublished:
+        """Write the applied weights, and answer when they are written."""
+        answer = super().publish_weights(message)
+        torch.cuda.synchronize()
+        return answer
 
-    def measure(self, frame: Frame) -> dict[str, Any]:
+    def probe(self, message: Probe) -> messages.ProbeAnswer:  # noqa: ARG002
+        """Compute a product of whole numbers, which is exact."""
+        ones = torch.ones(PROBE_SIZE, PROBE_SIZE, device="cuda")
+        return messages.ProbeAnswer(bool(((ones @ ones) == PROBE_SIZE).all()))
+
+    def measure_case(self, message: MeasureCase) -> messages.CaseMeasured:
         """Run the reference once on a case; answer with the bytes that it and its outputs need."""
-        fields = frame.fields
-        args = self.reference.arguments(fields["params"], fields["seed"])
+        args = self.reference.arguments(message.params, message.seed)
         layout = Layout()
         with reference.problem_step("laying out the inputs"):
             layout.describe(args)
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         (outputs, _), flops = ceilings.counted(lambda: reference.run(self.reference, args, [], 0))
-        peak = torch.cuda.max_memory_allocated() - before
-        size = sum(value.numel() * value.element_size() for value in outputs)
-        said = self.reference.declared("FLOPS", fields["params"])
-        # Gradients are not asked for here, so theirs are not counted.
+        declared = self.reference.declared("FLOPS", message.params)
+        # This call computes no gradients, so their operations are not counted.
         counted = None if self.reference.grads else flops
-        return {
-            "moved": self.reference.declared("BYTES", fields["params"]),
-            "inputs": layout.size,
-            "weights": self._weights_bytes(),
-            "outputs": size,
-            "count": len(outputs),
-            "peak": peak,
-            "flops": counted if said is None else said,
-            "precision": ceilings.precision_of(list(outputs)),
-        }
+        return messages.CaseMeasured(
+            moved=self.reference.declared("BYTES", message.params),
+            inputs=layout.size,
+            weights=self._weights_bytes(),
+            outputs=sum(value.numel() * value.element_size() for value in outputs),
+            count=len(outputs),
+            peak=torch.cuda.max_memory_allocated() - before,
+            flops=counted if declared is None else declared,
+            precision=ceilings.precision_of(list(outputs)),
+        )
 
     def _weights_bytes(self) -> int:
         model = self.reference.model
         values = [] if model is None else model.state_dict().values()
         return sum(value.numel() * value.element_size() for value in values)
 
-    def ceilings(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
+    def measure_ceilings(self, message: MeasureCeilings) -> messages.CeilingsMeasured:  # noqa: ARG002
         """Measure what the device can do at most."""
         try:
-            return {**ceilings.measure(), "failed": ""}
+            return ceilings.measure()
         except RuntimeError as error:
             torch.cuda.empty_cache()
-            return {"failed": str(error)[:300]}
+            return messages.CeilingsMeasured(failed=str(error)[:300])
 
-    def share(self, frame: Frame) -> dict[str, Any]:
-        """Allocate what a side is to map."""
-        fields = frame.fields
-        name = fields["runner"]
-        shared = self.gates.share(name, fields["inputs"], fields["reserve"], fields["pool"])
+    def share_memory(self, message: ShareMemory) -> messages.SharedMemory:
+        """Allocate what a runner is to map."""
+        name = message.runner
+        answer = self.launch_gate.share(name, message.inputs, message.reserve, message.pool)
         if name in self.runners:
-            self.runners[name].inputs = self.gates.shared[name].inputs
-        return shared
-
-    def mapped(self, frame: Frame) -> dict[str, Any]:
-        """Learn where a side has mapped its work block, before its candidate is there."""
-        shared = self.gates.shared[frame.fields["runner"]]
-        memory = DeviceMemory(shared.work, frame.fields["base"])
-        self.runners[frame.fields["runner"]] = RunnerState(shared.inputs, memory)
-        return {}
-
-    def rename(self, frame: Frame) -> dict[str, Any]:
-        """Call a side something else from now on."""
-        old, new = frame.fields["runner"], frame.fields["to"]
-        self.runners[new] = self.runners.pop(old)
-        self.gates.shared[new] = self.gates.shared.pop(old)
-        return {}
-
-    def forget(self, frame: Frame) -> dict[str, Any]:
-        """Forget sides, draws and snapshots, and free what sides had mapped."""
-        answer = super().forget(frame)
-        for name in frame.fields.get("runners", ()):
-            self.gates.release(name)
-        if frame.fields.get("all"):
-            # It may idle for long, and others need the room.
-            torch.cuda.empty_cache()
+            self.runners[name].inputs = self.launch_gate.shared[name].inputs
         return answer
 
-    def gate(self, frame: Frame) -> dict[str, Any]:
-        """Queue a call behind the closed gate, with the inputs of `publish`, if any.
+    def memory_mapped(self, message: MemoryMapped) -> Done:
+        """Learn where a runner has mapped its work block, before a candidate is loaded."""
+        shared = self.launch_gate.shared[message.runner]
+        memory = DeviceMemory(shared.work, message.base)
+        self.runners[message.runner] = RunnerState(shared.inputs, memory)
+        return Done()
 
-        Room for the outputs of the draw `keep` is found before: behind the gate the allocator would
-        wait for the device, and the device for the gate.
+    def rename_runner(self, message: RenameRunner) -> Done:
+        """Know a runner by another name from now on."""
+        old, new = message.runner, message.to
+        self.runners[new] = self.runners.pop(old)
+        self.launch_gate.shared[new] = self.launch_gate.shared.pop(old)
+        return Done()
+
+    def forget(self, message: Forget) -> Done:
+        """Forget runners, samples and snapshots, and free what runners had mapped."""
+        super().forget(message)
+        for name in message.runners:
+            self.launch_gate.release(name)
+        if message.everything:
+            # The judge may be idle for long, and others need the memory.
+            torch.cuda.empty_cache()
+        return Done()
+
+    def queue_call(self, message: QueueCall) -> Done:
+        """Queue a call behind the closed launch gate, with the inputs of `publish`, if any.
+
+        Memory for the outputs of the sample `keep` is allocated before: behind the closed gate the
+        allocator would wait for the device, and the device for the gate.
         """
-        fields = frame.fields
-        published = fields["publish"]
-        if published is not None and published["perturb"] is not None:
-            self.samples[published["sample"]].perturb(published["perturb"])
+        published = message.publish
+        if published is not None and published.perturb is not None:
+            self.samples[published.sample].perturb(published.perturb)
 
         def write_inputs() -> None:
             if published is not None:
                 self._copy(published)
 
-        if fields["keep"] is not None:
-            self.snapshots.pop(fields["runner"], None)
-            self.samples[fields["keep"]].preallocate_expected()
-        self.gates.close(fields["runner"], fields["sequence"], write_inputs)
-        return {}
+        if message.keep is not None:
+            self.snapshots.pop(message.runner, None)
+            self.samples[message.keep].preallocate_expected()
+        self.launch_gate.close(message.runner, message.sequence, write_inputs)
+        return Done()
 
-    def open(self, frame: Frame) -> dict[str, Any]:  # noqa: ARG002
-        """Open the gate for a call that could not be queued whole."""
-        self.gates.open()
-        return {}
+    def open_gate(self, message: OpenGate) -> Done:  # noqa: ARG002
+        """Open the launch gate for a call that could not be queued whole."""
+        self.launch_gate.open()
+        return Done()
 
-    def abandon(self, frame: Frame) -> dict[str, Any]:
-        """Give a call up whose contestant failed."""
-        self.gates.abandon(frame.fields["runner"])
-        return {}
+    def abandon_call(self, message: AbandonCall) -> Done:
+        """Give up a call whose runner failed."""
+        self.launch_gate.abandon(message.runner)
+        return Done()
 
-    def collect(self, frame: Frame) -> dict[str, Any]:
-        """Copy a call's outputs away as soon as it ends, and let it begin.
+    def collect_outputs(self, message: CollectOutputs) -> Done:
+        """Queue the copy of a call's outputs for the moment in which it ends, and let it begin.
 
-        With no draw nothing is copied, and the gate is opened all the same.
+        Without a sample nothing is copied, and the gate is opened all the same.
         """
-        fields = frame.fields
         try:
-            if fields["sample"] is not None:
-                runner, sample = self.runners[fields["runner"]], self.samples[fields["sample"]]
-                self.snapshots[fields["runner"]] = self._snapshot(
-                    sample, runner, fields["addresses"]
-                )
+            if message.sample is not None:
+                runner, sample = self.runners[message.runner], self.samples[message.sample]
+                self.snapshots[message.runner] = self._snapshot(sample, runner, message.addresses)
         finally:
-            self.gates.open()
-        return {}
+            self.launch_gate.open()
+        return Done()
 
-    def timed(self, frame: Frame) -> dict[str, Any]:
+    def finish_timed(self, message: FinishTimed) -> TimedAnswer:
         """Answer with the seconds of the call that was collected, and what was wrong with it."""
-        fields = frame.fields
-        seconds = self.gates.wait(fields["wait_s"])
-        if seconds is None or fields["sample"] is None:
-            return {"seconds": seconds, **self._answer(None, [], None)}
-        return {"seconds": seconds, **super().timed(frame)}
-
-
-def _finished(answer: dict[str, Any]) -> dict[str, Any]:
-    torch.cuda.synchronize()
-    return answer
+        seconds = self.launch_gate.wait(message.wait_s)
+        if seconds is None or message.sample is None:
+            return TimedAnswer("", "", None, [], alias=False, seconds=seconds)
+        return replace(super().finish_timed(message), seconds=seconds)
 
 
 def main(sock: socket.socket, applied: dict[str, str]) -> None:
-    """Say that it is ready, and judge on the device."""
+    """Report the isolation layers, then answer requests on the device."""
     channel = Channel(sock)
     channel.send("ready", {"applied": applied})
     serve(channel, DeviceJudge(channel))

@@ -22,6 +22,7 @@ from tilewright.evaluator.judge.comparison import (
 from tilewright.evaluator.judge.memory_reader import private
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge.variations import is_structured, perturb, vary
+from tilewright.wire.frames import Fields, Tree
 from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span, view
 
 ILL_CONDITIONED = 1e-2
@@ -39,8 +40,8 @@ ROUNDINGS = 2
 class InputSample:
     """One set of inputs. `image` is the private master of the arena region, guards included."""
 
-    tree: dict[str, Any]
-    grad_tree: dict[str, Any]
+    tree: Tree
+    grad_tree: Tree
     image: Arena
     size: int
     forward_seed: int
@@ -53,7 +54,7 @@ class InputSample:
     skipped: str = ""
     overwrites: set[int] = field(default_factory=set)
     """Arguments that the reference itself overwrites on these inputs."""
-    movable: list[dict[str, Any]] = field(default_factory=list)
+    movable: list[Tree] = field(default_factory=list)
     """Descriptions of the unstructured tensors, which may be shuffled between timed calls."""
     renewed: Callable[[int], list[Any]] | None = None
     """Draws nominal inputs under another seed, where none may be shuffled."""
@@ -101,7 +102,7 @@ class InputSample:
 
 def make_sample(
     reference: Reference,
-    params: dict[str, Any],
+    params: Fields,
     variation: str,
     seed: int,
     forward_seed: int,
@@ -158,7 +159,7 @@ def _lay_out(
     layout = Layout()
     owners: list[int] = []
     with refs.problem_step("laying out the inputs"):
-        tree: dict[str, Any] = {"t": "list", "v": []}
+        tree: Tree = {"t": "list", "v": []}
         for index, value in enumerate(args):
             tree["v"].append(layout.describe(value))
             owners += [index] * (len(layout.items) - len(owners))
@@ -369,7 +370,7 @@ def _same_bytes(arena: Arena, base: int, image: Arena, size: int) -> bool:
     )
 
 
-def described_outputs(sample: InputSample) -> tuple[list[dict[str, Any]], int]:
+def described_outputs(sample: InputSample) -> tuple[list[Tree], int]:
     """Return dtype and shape of the expected outputs, and how many bytes they are."""
     described, size = [], 0
     for item in sample.expected:

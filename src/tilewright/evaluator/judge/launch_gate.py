@@ -15,10 +15,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from tilewright.evaluator.judge_client.messages import SharedMemory
 from tilewright.wire.cuda_driver import (
     DONE_SEMAPHORE,
     GATE_SEMAPHORE,
@@ -42,7 +42,7 @@ class Shared:
     work: Block
 
 
-class LaunchGates:
+class LaunchGate:
     """The judge's stream, gate and blocks on one device. Lifetime: the judge."""
 
     def __init__(self) -> None:
@@ -59,25 +59,21 @@ class LaunchGates:
         self._begin, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._sequence = 0
 
-    def share(self, runner: str, inputs: int, reserve: int, pool: int) -> dict[str, Any]:
+    def share(self, runner: str, inputs: int, reserve: int, pool: int) -> SharedMemory:
         """Allocate blocks for a side, or only a larger input block; return handles and sizes."""
         block = self._inputs_of(inputs)
         known = self.shared.get(runner)
         if known is not None:
             old, known.inputs = known.inputs, block
             self._free_unused(old)
-            return {"handle": self.driver.export(block), "inputs": len(block)}
+            return SharedMemory(self.driver.export(block), len(block))
         work = self._fresh(SEMAPHORES_BYTES + reserve + pool)
         work.elements(torch.uint8, SEMAPHORES_BYTES, 0).zero_()
         torch.cuda.synchronize()
         self.shared[runner] = Shared(block, work)
-        return {
-            "handle": self.driver.export(block),
-            "inputs": len(block),
-            "work_handle": self.driver.export(work),
-            "work": len(work),
-            "reserve": reserve,
-        }
+        return SharedMemory(
+            self.driver.export(block), len(block), self.driver.export(work), len(work), reserve
+        )
 
     def _inputs_of(self, size: int) -> Block:
         """Return the block from which all sides read their inputs, anew when it is too small.

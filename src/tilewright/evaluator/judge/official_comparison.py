@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,7 +15,9 @@ HALF, SINGLE = 5e-3, 1e-5
 """KernelBench-X: relative and absolute tolerance of 16-bit floats, and of others."""
 
 
-def compare_published(value: torch.Tensor, output: torch.Tensor, rule: dict[str, Any]) -> Mismatch:
+def compare_published(
+    value: torch.Tensor, output: torch.Tensor, rule: Mapping[str, Any]
+) -> Mismatch:
     """Compare two tensors of one shape and dtype by a rule of `evaluator.published.rule_of`.
 
     `allclose`: KernelBench, one number as relative and absolute tolerance, NaN is wrong.
@@ -48,7 +51,7 @@ def _largest(value: torch.Tensor, output: torch.Tensor, tolerance: float) -> Mis
     return Mismatch("values", f"largest difference {worst:.6g}, tolerance {tolerance:g}", None)
 
 
-def _quantized(value: torch.Tensor, output: torch.Tensor, rule: dict[str, Any]) -> Mismatch:
+def _quantized(value: torch.Tensor, output: torch.Tensor, rule: Mapping[str, Any]) -> Mismatch:
     """Compare by three numbers; what is not finite, or a cosine of nothing, is wrong."""
     wanted, got = value.reshape(-1), output.reshape(-1)
     error = got - wanted

@@ -6,7 +6,6 @@ code, so it is sandboxed like a runner, but it never runs a candidate.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import socket
@@ -20,7 +19,6 @@ from tilewright.evaluator.judge import (
     delayed_inputs,
     inputs,
     reference,
-    weights,
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare, describe_mismatch
 from tilewright.evaluator.judge.inputs import InputSample
@@ -28,6 +26,7 @@ from tilewright.evaluator.judge.memory_reader import HostMemory
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import ProblemFailure
 from tilewright.evaluator.judge.runner_state import RunnerState
+from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import (
     Answer,
@@ -53,7 +52,7 @@ from tilewright.evaluator.judge_client.messages import (
     WriteDelayed,
 )
 from tilewright.wire.frames import Channel, ChannelClosed, FrameError, Tree
-from tilewright.wire.tensors import DTYPES, Layout, elements
+from tilewright.wire.tensors import Layout, elements
 
 UNREADABLE = Mismatch("values", "its output cannot be read from its memory", None)
 TIMED_TOLERANCE_FACTOR = 2.0
@@ -73,8 +72,6 @@ class Judge:
         self.runners: dict[str, RunnerState] = {}
         self.samples: dict[str, InputSample] = {}
         self.snapshots: dict[str, list[torch.Tensor | None]] = {}
-        self.fresh: dict[str, torch.Tensor] = {}
-        self.seeded: dict[str, torch.Tensor] = {}
         self.rule: ComparisonRule | None = None
         self.writable: set[int] = set()
 
@@ -85,10 +82,10 @@ class Judge:
             MapInputs: self.map_inputs,
             Forget: self.forget,
             PublishInit: self.publish_init,
-            ResetWeights: self.reset_weights,
-            PlanWeights: self.plan_weights,
-            MatchWeights: self.match_weights,
-            ApplyWeights: self.apply_weights,
+            ResetWeights: lambda message: self.weights.reset(message),
+            PlanWeights: lambda message: self.weights.plan(message),
+            MatchWeights: lambda message: self.weights.match(message),
+            ApplyWeights: lambda message: self.weights.apply(message),
             PublishWeights: self.publish_weights,
             MakeSample: self.make_sample,
             PublishSample: self.publish_sample,
@@ -104,15 +101,13 @@ class Judge:
         self.reference = reference.load(message.source.decode(), vars(message), self.device)
         self.rule = message.rule
         self.writable = set(self.reference.positions(message.writable_inputs))
-        self.fresh = {}
+        self.weights = WeightLoader(self.reference, self.runners)
         layout = Layout()
         with reference.problem_step("laying out the init inputs"):
             self.init_tree = layout.describe(self.reference.init)
         self.init_layout = layout
-        model = self.reference.model
-        if model is not None:
-            self.seeded = {name: v.detach().clone() for name, v in model.state_dict().items()}
-        return messages.ProblemLoaded(self.init_tree, layout.size, model is not None)
+        is_module = self.reference.model is not None
+        return messages.ProblemLoaded(self.init_tree, layout.size, is_module)
 
     def map_inputs(self, message: MapInputs) -> Done:
         """Map a runner's input memory; the first time also open the runner's own memory."""
@@ -144,82 +139,9 @@ class Judge:
         self.init_layout.write(self.runners[message.runner].inputs)
         return Done()
 
-    def reset_weights(self, message: ResetWeights) -> Done:  # noqa: ARG002
-        """Give the reference the weights of its init seed; forget which weights runners hold."""
-        if self.reference.model is not None:
-            self.reference.model.load_state_dict(self.seeded)
-            self.reference.forget_double()
-        self.fresh = {}
-        return Done()
-
-    def plan_weights(self, message: PlanWeights) -> messages.WeightsPlan:
-        """Match a runner's weights with the reference's; name those whose values must be read."""
-        model = self.reference.model
-        runner = self.runners[message.runner]
-        runner.entries = json.loads(message.entries) if message.entries else []
-        if model is None:
-            return messages.WeightsPlan([], 0)
-        if not self.fresh:
-            self.fresh = weights.resample(model, message.seed)
-        runner.mapping = weights.named_alike(self.fresh, runner.entries)
-        return messages.WeightsPlan(
-            weights.unmatched(self.fresh, runner.entries), len(self.fresh)
-        )
-
-    def match_weights(self, message: MatchWeights) -> Done:
-        """Match by value the weights of a runner that lie at the given addresses."""
-        runner = self.runners[message.runner]
-        described = {name: (shape, kind) for name, shape, kind in runner.entries}
-        known = set(runner.mapping.values())
-        left = {name: self.seeded[name] for name in self.fresh if name not in known}
-        for name, address in zip(message.names, message.addresses, strict=False):
-            shape, kind = described[name]
-            like = torch.empty(shape, dtype=DTYPES[kind], device=self.device)
-            # One after the other: thousands of weights that share memory would each be a copy.
-            value = runner.memory.read(address, like)
-            ours = None if value is None else weights.valued_alike(value, left)
-            if ours is not None:
-                runner.mapping[name] = ours
-                del left[ours]
-        return Done()
-
-    def apply_weights(self, message: ApplyWeights) -> messages.WeightsApplied:
-        """Give the reference the new weights that all runners can hold; answer with the others.
-
-        Constants are replaced in any case: a default that does nothing may not be skipped.
-        """
-        model = self.reference.model
-        if model is None:
-            return messages.WeightsApplied([], 0)
-        held = [set(self.runners[name].mapping.values()) for name in message.runners]
-        common = set(self.fresh).intersection(*held)
-        lacking = sorted(set(self.fresh) - common)
-        self.applied = {
-            name: value
-            for name, value in self.fresh.items()
-            if name in common or weights.is_constant(self.seeded[name])
-        }
-        model.load_state_dict(self.seeded)
-        # Not strict: of two names of one tied weight only the first has new values.
-        model.load_state_dict(self.applied, strict=False)
-        self.reference.forget_double()
-        layout = Layout()
-        layout.describe(self.applied)
-        return messages.WeightsApplied(lacking, layout.size)
-
     def publish_weights(self, message: PublishWeights) -> messages.WeightsPublished:
-        """Write the applied weights into a runner's input memory, under the runner's names."""
-        runner = self.runners[message.runner]
-        layout = Layout()
-        tree = layout.describe(
-            {
-                theirs: self.applied[ours]
-                for theirs, ours in runner.mapping.items()
-                if ours in self.applied
-            }
-        )
-        layout.write(runner.inputs)
-        return messages.WeightsPublished(tree)
+        """Write the applied weights into a runner's input memory."""
+        return self.weights.publish(message)
 
     def make_sample(self, message: MakeSample) -> messages.SampleLayout:
         """Make an input sample; answer with its layout, not with its values."""

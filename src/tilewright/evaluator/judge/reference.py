@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import torch
+
+from tilewright.wire.frames import Fields
 
 ORACLE_BUDGET_S = 2.0
 """Seconds that one float64 evaluation may take; slower references are compared in float32."""
@@ -34,6 +36,17 @@ class ProblemFailure(Exception):
         """Whether torch could not allocate memory on the device."""
 
 
+CUDA_OUT_OF_MEMORY: Final = 2
+"""`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Tell whether torch, or the CUDA runtime below it, could not allocate device memory."""
+    if isinstance(error, torch.AcceleratorError):
+        return getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY
+    return isinstance(error, torch.OutOfMemoryError)
+
+
 @contextmanager
 def problem_step(what: str) -> Iterator[None]:
     """Turn whatever problem code raises into `ProblemFailure`: it is foreign, and may raise all."""
@@ -42,7 +55,7 @@ def problem_step(what: str) -> Iterator[None]:
     except Exception as error:
         raise ProblemFailure(
             f"{what}: {type(error).__name__}: {str(error)[:500]}",
-            out_of_memory=isinstance(error, torch.OutOfMemoryError),
+            out_of_memory=_is_out_of_memory(error),
         ) from error
 
 
@@ -75,7 +88,7 @@ class Reference:
         """Return the reference as a module, or `None` for a function problem."""
         return self.function if isinstance(self.function, torch.nn.Module) else None
 
-    def arguments(self, params: dict[str, Any], seed: int) -> list[Any]:
+    def arguments(self, params: Fields, seed: int) -> list[Any]:
         """Draw inputs under `seed`; every generator that problem code may use is seeded."""
         with problem_step("drawing inputs"):
             random.seed(seed)
@@ -89,7 +102,7 @@ class Reference:
                 sample = (sample,)
             return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in sample]
 
-    def _samples(self, params: dict[str, Any], seed: int) -> Any:  # noqa: ANN401 - foreign code's
+    def _samples(self, params: Fields, seed: int) -> Any:  # noqa: ANN401 - foreign code's
         """Draw on the device, which takes a hundredth of the time, or where the problem insists."""
         try:
             with torch.device(self.device):
@@ -100,7 +113,7 @@ class Reference:
             # Foreign code may insist on the CPU in any way; if it fails there too, that is raised.
             return self._sample_by(params, torch.Generator().manual_seed(seed))
 
-    def _sample_by(self, params: dict[str, Any], generator: torch.Generator) -> Any:  # noqa: ANN401
+    def _sample_by(self, params: Fields, generator: torch.Generator) -> Any:  # noqa: ANN401
         if self.kind == "module":
             return self.module.get_inputs()
         return self.module.inputs(dict(params), generator)
@@ -124,7 +137,7 @@ class Reference:
             ]
             return [known.index(name) for name in names]
 
-    def declared(self, name: str, params: dict[str, Any]) -> int | None:
+    def declared(self, name: str, params: Fields) -> int | None:
         """Return what the problem itself says of a case, a number or a function of it.
 
         Args:

@@ -1,59 +1,52 @@
-"""What is known of inputs that the judge holds, and what it says of a call on them."""
+"""What the supervisor knows of an input sample that the judge holds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-__all__ = ["Answer", "InputSampleInfo"]
+from tilewright.evaluator.judge_client.messages import SampleLayout
+from tilewright.wire.frames import Fields, Tree
+
+__all__ = ["InputSampleInfo"]
+
+PAGE_BYTES = 4096
+"""Slots of the input memory are multiples of this: the page size of every supported host."""
 
 
 @dataclass(frozen=True)
 class InputSampleInfo:
-    """Inputs that the judge holds: how they lie in memory, not what they are."""
+    """An input sample: how it lies in memory, not what its values are."""
 
     name: str
     case: str
     variation: str
     seed: int
     forward_seed: int
-    tree: dict[str, Any]
-    grad_outputs: dict[str, Any]
-    grads: list[int]
-    size: int
-    output_bytes: int
-    outputs: list[dict[str, Any]]
-    oracle: str
-    random: bool
-    stateful: bool
-    """Whether what is random is what the reference keeps from call to call."""
-    skipped: str
-    call_s: float
-    aliases: bool
-    """Whether the reference itself returns a view of an input, or inputs are donated."""
-    movable: int
+    layout: SampleLayout
 
     @property
     def slot_bytes(self) -> int:
-        """Return the size of one slot of the input arena, in whole pages."""
-        return -(-self.size // 4096) * 4096
+        """Return the size of one slot of the input memory, in whole pages."""
+        return -(-self.layout.size // PAGE_BYTES) * PAGE_BYTES
+
+    def call_fields(self, slot: int) -> Fields:
+        """Return what a runner is told of a call on this sample, published at `slot`."""
+        return {
+            "base": slot * self.slot_bytes,
+            "size": self.layout.size,
+            "args": self.layout.tree,
+            "grads": self.layout.grads,
+            "grad_outputs": self.layout.grad_outputs,
+            "forward_seed": self.forward_seed,
+            "expected": self.layout.outputs,
+        }
 
     def dtypes(self) -> set[str]:
         """Return the dtypes of inputs and outputs."""
-        return {item["dtype"] for item in self.outputs} | _dtypes(self.tree)
+        return {item["dtype"] for item in self.layout.outputs} | _dtypes(self.layout.tree)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the judge says of one call: `wrong` is empty when the outputs are right."""
-
-    wrong: str
-    message: str
-    error: float | None
-    mutated: tuple[str, ...]
-
-
-def _dtypes(tree: dict[str, Any]) -> set[str]:
+def _dtypes(tree: Tree) -> set[str]:
     if tree["t"] == "tensor":
         return {tree["dtype"]}
     if tree["t"] in ("list", "tuple"):

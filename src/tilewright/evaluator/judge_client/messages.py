@@ -101,9 +101,9 @@ class Request(Generic[A]):
     FDS: ClassVar[str] = ""
     """The field that travels as file descriptors."""
 
-    def __init_subclass__(cls, kind: str = "", **rest: Any) -> None:
+    def __init_subclass__(cls, kind: str = "") -> None:
         """Register a request under its frame kind, with the answer that its base names."""
-        super().__init_subclass__(**rest)
+        super().__init_subclass__()
         if kind:
             (cls.ANSWER,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
             cls.KIND = kind

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tilewright.evaluator.judge_client.messages import ComparisonRule
 from tilewright.records import Problem, Protocol
 
-__all__ = ["TRIALS", "rule_of"]
+__all__ = ["TRIALS", "comparison_rule"]
 
 TOLERANCE = 1e-2
 """KernelBench's, where a problem names none."""
@@ -14,7 +13,7 @@ TRIALS = {"allclose": 5, "by_dtype": 1, "runs": 1}
 """How many inputs are drawn of a case."""
 
 
-def rule_of(problem: Problem, protocol: Protocol) -> dict[str, Any] | None:
+def comparison_rule(problem: Problem, protocol: Protocol) -> ComparisonRule | None:
     """Return the rule by which outputs are compared; `None`: ours, against a float64 oracle.
 
     Who quantizes cannot be held against an oracle: strictly the problem's `thresholds` stand, with

@@ -1,76 +1,90 @@
-"""What a device can do at most, and what a case asks of it."""
+"""What a device can do at most, and how much work a case is: the two sides of a roofline."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
 
 from pydantic import ValidationError
 
 from tilewright.evaluator.devices.environment import device_key
+from tilewright.evaluator.evidence import Observations
+from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.judge_client.messages import CaseMeasured, MeasureCeilings
 from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.records import Ceilings, Work
 from tilewright.records.version1 import upgrade
+from tilewright.wire.frames import Fields
 
-__all__ = ["known_ceilings", "measure_ceilings", "record_workload"]
+__all__ = ["complete_ceilings", "known_ceilings", "record_workload"]
 
 FILE = "ceilings.json"
 
 
-def known_ceilings(session: EvaluationSession) -> Ceilings | None:
-    """Return the ceilings of this device that were measured before, if they were."""
+def known_ceilings(host: DeviceHost) -> Ceilings | None:
+    """Return the ceilings of this device if an earlier evaluation measured them."""
     with contextlib.suppress(KeyError, TypeError, ValidationError):
-        return Ceilings.model_validate(upgrade(Ceilings, _stored(session)[_key(session)]))
+        return Ceilings.model_validate(upgrade(Ceilings, _stored(host)[_key(host)]))
     return None
 
 
-def measure_ceilings(session: EvaluationSession) -> bool:
-    """Measure the ceilings of a device, once, by a judge that has run no problem's code yet.
+def complete_ceilings(session: EvaluationSession) -> None:
+    """Measure the ceilings of a GPU, once for a device, in a process that runs no problem's code.
 
-    Returns whether it did: such a judge has loaded much that no problem needs.
+    This stage is the last one, so that no candidate waits for it.
     """
-    if not session.host.device.is_gpu or known_ceilings(session) is not None:
-        return False
-    with session.stage("ceilings") as said:
-        found = session.ask("ceilings", {})
-    if found["failed"]:
-        # A device that is full shows nothing of what it can do.
-        said.append(found["failed"])
-        return True
-    measured = Ceilings(
-        memory_bandwidth_bytes_per_s=found["bytes_per_s"], flops_per_s=found["flops_per_s"]
-    )
-    document = _stored(session)
+    if not session.on_gpu or session.observations.ceilings is not None:
+        return
+    with session.stage("ceilings") as details:
+        child = session.host.spawn("judge", session.request.limits)
+        try:
+            child.wait_ready()
+            judge = JudgeClient(session.context)
+            judge.connect(child)
+            found = judge.request(MeasureCeilings())
+        finally:
+            child.kill()
+        if found.bytes_per_s is None:
+            # A device whose memory is full does not show what it can do.
+            details.append(found.failed)
+            return
+        measured = Ceilings(
+            memory_bandwidth_bytes_per_s=found.bytes_per_s, flops_per_s=found.flops_per_s
+        )
+        session.observations.ceilings = measured
+        _store(session.host, measured)
+
+
+def _store(host: DeviceHost, measured: Ceilings) -> None:
+    text = json.dumps({**_stored(host), _key(host): measured.model_dump()}, indent=1)
+    # On a full disk the next evaluation measures again.
     with contextlib.suppress(OSError):
-        # A full disk loses the short cut alone.
-        text = json.dumps({**document, _key(session): measured.model_dump()}, indent=1)
-        (session.host.home / FILE).write_text(text, encoding="utf-8")
-    return True
+        (host.home / FILE).write_text(text, encoding="utf-8")
 
 
-def _key(session: EvaluationSession) -> str:
-    return device_key(session.host.cores, session.host.device)
+def _key(host: DeviceHost) -> str:
+    return device_key(host.cores, host.device)
 
 
-def _stored(session: EvaluationSession) -> dict[str, Any]:
+def _stored(host: DeviceHost) -> Fields:
     try:
-        document = json.loads((session.host.home / FILE).read_text(encoding="utf-8"))
+        document = json.loads((host.home / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}
 
 
-def record_workload(session: EvaluationSession, case: str, found: dict[str, Any]) -> None:
-    """Keep what the problem says of a case's work, else what the judge counted on its reference."""
-    passed = found["inputs"] + found["weights"] + found["outputs"]
-    session.work.append(
+def record_workload(observations: Observations, case: str, found: CaseMeasured) -> None:
+    """Record the work of a case as the problem declares it, else as the judge measured it."""
+    passed = found.inputs + found.weights + found.outputs
+    observations.work.append(
         Work(
             case=case,
-            precision=found["precision"],
-            moved_bytes=passed if found["moved"] is None else found["moved"],
-            output_bytes=found["outputs"],
-            flops=found["flops"],
-            peak_bytes=found["peak"],
+            precision=found.precision,
+            moved_bytes=passed if found.moved is None else found.moved,
+            output_bytes=found.outputs,
+            flops=found.flops,
+            peak_bytes=found.peak,
         )
     )

@@ -1,25 +1,32 @@
-"""Knock-out: a contestant whose own launches do nothing. Still right means decoy."""
+"""Stage launch_suppression: the candidate again, while its own launches do nothing.
+
+If its output is right all the same, its kernels are unused.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.evaluator.judge_client.weights import match_weights, publish_weights
+from tilewright.evaluator.pipeline.profiling import (
+    PROFILED_CALLS,
+    OwnCalls,
+    profile_own_kernels,
+)
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
-from tilewright.evaluator.timing.cpu_clock import clock_of
-from tilewright.evaluator.timing.gpu_clock import measure_own_kernel_time
-from tilewright.evaluator.verdict import Observations
-from tilewright.records import Case, KernelTime, Profile
+from tilewright.evaluator.runners.weights import match_and_publish
+from tilewright.evaluator.timing.clocks import clock_of
+from tilewright.records import Case, Profile
 from tilewright.scoring import bootstrap
 
-__all__ = ["SUPPRESSED", "look_at_own_work", "trace"]
+__all__ = ["SUPPRESSED", "measure_own_work"]
 
-SUPPRESSED = "candidate-knockout"
-"""Its side."""
-CALLS = 5
+SUPPRESSED = "candidate-suppressed"
+"""Name of the runner whose launches do nothing from the start."""
+LANGUAGES = ("triton", "cpp", "cuda")
+"""Languages whose candidates launch kernels of their own."""
 
 
 @dataclass(frozen=True)
@@ -27,145 +34,100 @@ class SuppressedRun:
     """A candidate without its own launches."""
 
     right: bool | None
-    """Whether its outputs are right all the same; `None`: it did not finish, so it is no decoy."""
+    """Whether its outputs are right all the same; `None`: it did not finish, so they are used."""
     call_s: float | None = None
-    """What its call then takes on a device."""
+    """Seconds that its call takes on a device then."""
 
 
-@dataclass(frozen=True)
-class OwnCalls:
-    """A candidate's calls on a device, with and without events around its own launches."""
+def measure_own_work(session: EvaluationSession) -> None:
+    """Find out whether the candidate's own launches matter, and on a GPU how much.
 
-    share: float
-    """Share of the call's time between the events around its own launches."""
-    launches: int
-    call_s: float
-    """Device time of a call without events, in seconds."""
-
-
-def look_at_own_work(session: EvaluationSession, observations: Observations) -> None:
-    """Find out whether the candidate's own launches matter, and on a device how much.
-
-    A fresh process is knocked out, or its own, which ends next (`_may_end_suppressed`). Who is
-    right all the same in that one gets a fresh one too: a graph that it captured before, say,
-    holds launches that nobody suppresses.
+    Launches are suppressed in a fresh process, or in the candidate's own process, which ends next
+    (`_may_end_suppressed`). If the output is right in the latter, a fresh process decides. For
+    example, a CUDA graph that was captured before holds launches that are not suppressed.
 
     Raises:
-        Ended: it failed with its launches.
+        EvaluationEnded: the candidate failed with its launches.
     """
+    if session.request.candidate.language not in LANGUAGES:
+        return
     case = session.request.problem.cases[-1]
     with session.stage("profile"):
-        own = _own_calls(session, case)
+        own = profile_own_kernels(session, case)
     with session.stage("launch_suppression"):
         found = None
         if _may_end_suppressed(session):
-            found = _suppressed_here(session, case)
+            found = _suppress_in_place(session, case)
         if found is None or found.right:
-            found = _suppressed_afresh(session, case)
-    observations.right_when_suppressed = found.right
+            found = _suppress_in_fresh_runner(session, case)
+    session.observations.right_when_suppressed = found.right
     if own is not None and not found.right:
-        observations.profile = _profile(case, own, found)
+        session.observations.profile = _profile(case, own, found)
 
 
 def _may_end_suppressed(session: EvaluationSession) -> bool:
-    """Tell whether the candidate's process may be knocked out before it ends, to save another.
+    """Tell whether launches may be suppressed in the candidate's own process, to save another.
 
-    On a GPU, where one more takes as long as all calls, and in Triton: native code that meets what
-    its launches did not write may corrupt its memory, and would be blamed for how it ends.
+    It is so on a GPU, where one more process takes as long as all calls, and for Triton only.
+    Native code that reads what its launches did not write may corrupt its memory, and its end
+    would be attributed to the candidate.
     """
-    return session.host.device.is_gpu and session.request.candidate.language == "triton"
+    return session.on_gpu and session.request.candidate.language == "triton"
 
 
-def _suppressed_here(session: EvaluationSession, case: Case) -> SuppressedRun:
-    runner = session.runners["candidate"]
+def _suppress_in_place(session: EvaluationSession, case: Case) -> SuppressedRun:
+    pool = session.runners
+    runner = pool.runners["candidate"]
     runner.stage = "launch_suppression"
     try:
         runner.suppress_launches()
-        return _without_launches(session, runner, case)
+        return _call_without_launches(session, runner, case)
     except EvaluationEnded:
-        # How it ends after that says nothing of it.
-        session.record_output("candidate")
-        session.stop_runner("candidate")
+        # The end of this process is no evidence any more.
+        pool.record_output("candidate")
+        pool.stop("candidate")
         return SuppressedRun(None)
 
 
-def _suppressed_afresh(session: EvaluationSession, case: Case) -> SuppressedRun:
+def _suppress_in_fresh_runner(session: EvaluationSession, case: Case) -> SuppressedRun:
+    pool, candidate = session.runners, session.request.candidate
     try:
-        runner = session.start_runner(SUPPRESSED, session.request.candidate, suppressed=True)
+        runner = pool.start(SUPPRESSED, candidate, build="candidate", suppressed=True)
         runner.stage = "launch_suppression"
-        if session.has_weights:
-            match_weights(session, SUPPRESSED)
-            publish_weights(session, SUPPRESSED)
-        return _without_launches(session, runner, case)
+        match_and_publish(pool, SUPPRESSED)
+        return _call_without_launches(session, runner, case)
     except EvaluationEnded:
         return SuppressedRun(None)
     finally:
-        if SUPPRESSED in session.runners:
-            session.runners[SUPPRESSED].child.kill_async()
+        if SUPPRESSED in pool.runners:
+            pool.runners[SUPPRESSED].child.kill_async()
 
 
-def _without_launches(session: EvaluationSession, runner: Runner, case: Case) -> SuppressedRun:
-    """Compare a call on inputs that it never had, and time such calls where it was wrong."""
-    sample = session.sample(case, "nominal", 50)
-    result = session.call(runner, sample, 0)
-    right = not session.check(runner, sample, 0, result).wrong
+def _call_without_launches(session: EvaluationSession, runner: Runner, case: Case) -> SuppressedRun:
+    """Compare a call on new inputs, and time such calls on a GPU if the output is wrong."""
+    pool = session.runners
+    sample = session.judge.sample(case, "nominal", 50)
+    result = pool.call(runner, sample, 0)
+    right = not pool.check(runner, sample, 0, result).wrong
     call_s = None
     if isinstance(runner, GpuRunner) and not right:
-        clock = clock_of(session)
-        calls = [clock.warm_up(session, runner, sample, 0) for _ in range(CALLS)]
+        clock = clock_of(session.host.device)
+        calls = [clock.warm_up(pool, runner, sample, 0) for _ in range(PROFILED_CALLS)]
         call_s = bootstrap.median(calls)
-    session.forget(sample)
+    session.judge.forget(sample)
     return SuppressedRun(right, call_s)
 
 
-def trace(session: EvaluationSession, case: Case) -> list[KernelTime]:
-    """Return the kernels of one call of the candidate, by its own profiler; none on a CPU.
+def _profile(case: Case, own: OwnCalls, suppressed: SuppressedRun) -> Profile:
+    """Return how much of the candidate's device time its own kernels take.
 
-    Raises:
-        Ended: it failed.
-    """
-    runner = session.runners["candidate"]
-    if not isinstance(runner, GpuRunner):
-        return []
-    runner.profiled = True
-    sample = session.sample(case, "nominal", 52)
-    session.reserve_inputs(runner, sample.slot_bytes)
-    session.publish(runner, sample, 0)
-    # The profiler's first use takes seconds.
-    found = runner.traced(session.fields_of(sample, 0), session.request.limits.load_s)
-    session.forget(sample)
-    return found
-
-
-def _own_calls(session: EvaluationSession, case: Case) -> OwnCalls | None:
-    """Call with and without events around own launches; `None` on a CPU.
-
-    Raises:
-        Ended: it failed.
-    """
-    runner = session.runners["candidate"]
-    if not isinstance(runner, GpuRunner):
-        return None
-    sample = session.sample(case, "nominal", 51)
-    session.reserve_inputs(runner, sample.slot_bytes)
-    clock = clock_of(session)
-    calls = [measure_own_kernel_time(session, runner, sample) for _ in range(CALLS)]
-    call_s = bootstrap.median([clock.warm_up(session, runner, sample, 0) for _ in range(CALLS)])
-    session.forget(sample)
-    share = min(bootstrap.median([call.seconds for call in calls]) / call_s, 1.0)
-    return OwnCalls(share, calls[-1].launches, call_s)
-
-
-def _profile(case: Case, own: OwnCalls, run_suppressed: SuppressedRun) -> Profile:
-    """Return how much of the candidate's device time its own kernels are.
-
-    The smaller of two figures: the share between events around its own launches, which is its own
-    word, and what is saved when these are left out, which is the judge's. Both are held against
-    calls without such events, whose own time would count as somebody else's work.
+    Coverage is the smaller of two shares. The first lies between events around the candidate's
+    own launches, as its runner reports it. The second disappears under suppression, by the judge's
+    clock. Both are shares of calls without such events, whose own time would count as other work.
     """
     saved = None
-    if run_suppressed.call_s is not None:
-        saved = min(max(1 - run_suppressed.call_s / own.call_s, 0.0), 1.0)
+    if suppressed.call_s is not None:
+        saved = min(max(1 - suppressed.call_s / own.call_s, 0.0), 1.0)
     return Profile(
         case=case.name,
         launches=own.launches,

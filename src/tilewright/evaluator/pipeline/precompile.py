@@ -1,7 +1,7 @@
-"""Triton candidates are compiled before the lease, for the shapes that their problem asks for.
+"""Precompiles Triton implementations before the device lease, for the shapes of their problem.
 
-The first of a problem compiles when it is called; once its shapes are known it is compiled here for
-whatever processes it gets beside.
+The first candidate of a problem compiles when it is called, and its calls show the shapes. Later
+candidates are compiled here for all of their processes.
 """
 
 from __future__ import annotations
@@ -9,101 +9,111 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib import metadata
-from typing import Any
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.pipeline.build_cache import read_cache, write_cache
-from tilewright.evaluator.pipeline.prepare import exchange
+from tilewright.evaluator.pipeline.build_process import exchange
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import CallShapes
+from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.pool import Build
 from tilewright.records import Candidate, Failed, digest_text
-from tilewright.wire.frames import MAX_BODY_BYTES
+from tilewright.wire.frames import MAX_BODY_BYTES, Fields
 from tilewright.wire.names import COMPILED_BY_TRITON
 
-__all__ = ["begin_compilers", "keep_call_shapes", "precompile"]
+__all__ = ["keep_call_shapes", "precompile", "precompile_all", "start_compilers"]
 
-MAX_BYTES = MAX_BODY_BYTES // 2
+MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
+"""Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
 MAX_CALL_SHAPES = 256
-"""Problems whose shapes are remembered."""
+"""Problems whose call shapes are remembered; each takes some kilobytes."""
 
 
-def keep_call_shapes(session: EvaluationSession, calls: list[dict[str, Any]]) -> None:
-    """Let later candidates of this problem be compiled before they hold the device."""
-    asked = ("args", "grads", "grad_outputs")
-    shapes = tuple({name: call[name] for name in asked} for call in calls)
-    sketches = session.host.sketches
-    sketches.setdefault(session.request.problem.digest(), CallShapes(session.init_tree, shapes))
-    while len(sketches) > MAX_CALL_SHAPES:
-        del sketches[next(iter(sketches))]
+def keep_call_shapes(session: EvaluationSession, calls: list[Fields]) -> None:
+    """Remember the shapes of this problem's calls, for its later candidates."""
+    names = ("args", "grads", "grad_outputs")
+    shapes = tuple({name: call[name] for name in names} for call in calls)
+    known = session.host.call_shapes
+    init = session.runners.problem.init_tree
+    known.setdefault(session.request.problem.digest(), CallShapes(init, shapes))
+    while len(known) > MAX_CALL_SHAPES:
+        del known[next(iter(known))]
 
 
-def begin_compilers(session: EvaluationSession) -> None:
-    """Let the compilers come up beside the judge, if a Triton candidate is to be timed."""
+def start_compilers(session: EvaluationSession) -> None:
+    """Start the compilers' forkserver early, if a Triton candidate is to be timed."""
     request, host = session.request, session.host
     if host.device.is_gpu and request.candidate.language == "triton" and request.timing.enabled:
         host.compilers.begin()
 
 
+def precompile_all(session: EvaluationSession) -> None:
+    """Precompile the candidate, and the baselines that are candidates themselves."""
+    precompile(session, "candidate", session.request.candidate)
+    for baseline in session.request.baselines:
+        if baseline.candidate:
+            with attribute_to_baseline(session.context, baseline.name):
+                precompile(session, baseline.name, baseline.candidate)
+
+
 def precompile(session: EvaluationSession, name: str, candidate: Candidate) -> None:
-    """Put what Triton compiles for a candidate into `session.artifacts[name]`, once.
+    """Add what Triton compiles for an implementation to its build, once.
 
     Nothing happens on a CPU, or before the problem's shapes are known.
 
     Raises:
-        Ended: it took longer than a build may.
+        EvaluationEnded: it took longer than a build may.
     """
     host, problem = session.host, session.request.problem
-    sketch = host.sketches.get(problem.digest())
-    if candidate.language != "triton" or not host.device.is_gpu or sketch is None:
+    shapes = host.call_shapes.get(problem.digest())
+    if candidate.language != "triton" or not host.device.is_gpu or shapes is None:
         return
-    if name in session.compiled:
+    if name in session.precompiled:
         return
-    session.compiled.add(name)
-    folder = host.home / "builds" / _key(candidate, sketch, host.device.arch)
-    with session.stage("precompile") as said:
+    session.precompiled.add(name)
+    folder = host.home / "builds" / _key(candidate, shapes, host.device.arch)
+    with session.stage("precompile") as details:
         made = read_cache(folder)
         if made is None:
             fields = {
                 "entry": candidate.entry,
                 "arch": int(host.device.arch.removeprefix("sm_")),
-                "init": sketch.init,
-                "calls": list(sketch.calls),
+                "init": shapes.init,
+                "calls": list(shapes.calls),
                 "import_paths": list(candidate.allow_imports),
             }
             made = _compiled(session, candidate, fields)
             if made:
                 write_cache(folder, made)
-        said.append(f"{name}: {'its kernels' if made else 'nothing, it does so when called'}")
-    # Beside what was built of it.
-    session.artifacts[name] = {**session.artifacts.get(name, {}), **made}
+        details.append(f"{name}: {'its kernels' if made else 'nothing, it does so when called'}")
+    built = session.runners.builds[name]
+    session.runners.builds[name] = Build(built.loader, {**built.artifacts, **made})
 
 
-def _compiled(
-    session: EvaluationSession, candidate: Candidate, fields: dict[str, Any]
-) -> dict[str, bytes]:
+def _compiled(session: EvaluationSession, candidate: Candidate, fields: Fields) -> dict[str, bytes]:
     """Return what Triton made of a candidate, or nothing."""
     try:
         made = exchange(session, "compiler", candidate, fields)
-        # Its own process answers: nothing else of it is taken, and no more than a load can carry.
+        # The candidate's own process answers, so only this entry of limited size is accepted.
         return {
             key: data
             for key, data in made.items()
-            if key == COMPILED_BY_TRITON and len(data) <= MAX_BYTES
+            if key == COMPILED_BY_TRITON and len(data) <= MAX_ARTIFACT_BYTES
         }
     except EvaluationEnded as ended:
         if isinstance(ended.outcome, Failed) and ended.outcome.reason == "timeout":
             raise
-        # It is called on real tensors next, and what it does then is its verdict.
+        # The candidate is called on real tensors next; those calls decide its verdict.
         return {}
     except InfrastructureError as error:
-        # Only a short cut is lost; no verdict depends on it.
-        session.emit("waiting", {"message": f"nothing is compiled ahead: {error}"})
+        # Only time is lost; no verdict depends on precompilation.
+        session.context.emit("waiting", {"message": f"kernels are not precompiled: {error}"})
         return {}
 
 
-def _key(candidate: Candidate, sketch: CallShapes, arch: str) -> str:
-    parts = [candidate.digest(), sketch.init, list(sketch.calls), arch, _versions()]
+def _key(candidate: Candidate, shapes: CallShapes, arch: str) -> str:
+    parts = [candidate.digest(), shapes.init, list(shapes.calls), arch, _versions()]
     return digest_text(json.dumps(parts))
 
 

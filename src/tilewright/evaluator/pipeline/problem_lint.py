@@ -1,15 +1,16 @@
-"""The linter's trusted side: a judge, a problem, and no candidate at all."""
+"""The problem linter: a judge and a problem, without any candidate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Any
 
-from tilewright.errors import InfrastructureError, ProblemError
-from tilewright.evaluator.judge_client.official_tolerances import rule_of
-from tilewright.evaluator.pipeline.run import open_judge
-from tilewright.evaluator.pipeline.session import Emit, EvaluationSession
+from tilewright.errors import ProblemError
+from tilewright.evaluator.context import Emit, EvaluationContext
+from tilewright.evaluator.judge_client.messages import ComparisonRule, LintCase
+from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
+from tilewright.evaluator.pipeline.acquire import connect_judge
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.forkserver_client import ChildLost
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.seeds import random_root
 from tilewright.records import EvalRequest
@@ -21,47 +22,39 @@ __all__ = ["TOLERANCES", "lint"]
 TOLERANCES = (1e-4, 1e-2)
 """Those that KernelBench published for single and for half precision."""
 LINT_S = 600.0
+"""Seconds for one case: a slow reference is called some dozen times."""
 
 
 def lint(host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[], None]) -> Health:
-    """Find out which degenerate answers pass on a problem. Its candidate is not looked at.
+    """Find out which degenerate answers pass on a problem; the request's candidate is not used.
 
     Raises:
-        InfrastructureError: our side failed.
+        InfrastructureError: tilewright itself failed.
     """
     problem = request.problem
-    session = EvaluationSession(host, request, random_root(), emit, watch)
     about = {"problem": problem.id, "problem_digest": problem.digest(), "device": host.device.model}
-    variation = [name for name in INPUT_VARIATIONS if name == "nominal" or _allowed(request, name)]
-    rules: dict[str, Any] = {
+    variations = [name for name in INPUT_VARIATIONS if name == "nominal" or _allowed(request, name)]
+    rules: dict[str, ComparisonRule] = {
         f"{tolerance:g}": {"name": "allclose", "tolerance": tolerance} for tolerance in TOLERANCES
     }
-    rules[published_name(problem)] = rule_of(problem, "official")
+    official = comparison_rule(problem, "official")
+    if official is not None:
+        rules[published_name(problem)] = official
     cases = []
-    with ExitStack() as leased:
-        leased.enter_context(host.lease(lambda text: emit("waiting", {"message": text}), watch))
+    session = EvaluationSession(EvaluationContext(host, request, random_root(), emit, watch))
+    with host.lease(lambda text: emit("waiting", {"message": text}), watch):
         try:
-            open_judge(session)
+            connect_judge(session)
             for case in problem.cases:
                 emit("sample", {"case": case.name, "variation": "degenerate answers"})
-                fields = {
-                    "params": dict(case.params),
-                    "variation": variation,
-                    "rules": rules,
-                }
-                found = session.ask("lint", fields, timeout_s=LINT_S)
-                cases.append(CaseHealth.model_validate({"case": case.name, **found}))
-        except ProblemError as error:
-            return Health(**about, failed=str(error)[:500])
-        except InfrastructureError as error:
-            if "was lost" not in str(error):
-                raise
-            # Its own code ended its process, or needs more memory than there is.
+                message = LintCase(dict(case.params), variations, rules)
+                found = session.judge.request(message, LINT_S)
+                cases.append(CaseHealth.model_validate({"case": case.name, **vars(found)}))
+        except (ChildLost, ProblemError) as error:
+            # A lost judge: the problem's code ended its process, or needs too much memory.
             return Health(**about, failed=str(error)[:500])
         finally:
-            session.cached.close()
-            if session.judge is not None:
-                session.judge.kill()
+            session.abandon()
     return Health(**about, cases=tuple(cases))
 
 

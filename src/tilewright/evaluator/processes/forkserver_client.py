@@ -13,13 +13,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.processes.process_tree import ProcessTree
 from tilewright.evaluator.processes.sandbox_policy import forkserver_environment
 from tilewright.evaluator.processes.spawn_guard import SpawnGuard
-from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.wire.frames import (
+    Channel,
+    ChannelClosed,
+    DeadlineExceeded,
+    Fields,
+    Frame,
+    FrameError,
+)
 
 ROLES = (
     "runner=tilewright.runner.main",
@@ -36,6 +42,10 @@ COMPILER_ROLES = ("compiler=tilewright.runner.compile_main",)
 """Apart: what it imports takes as long as all the rest, and the first candidate needs none."""
 START_S = 120.0
 _STATUS = struct.Struct("<i")
+
+
+class ChildLost(InfrastructureError):
+    """A child of ours ended, or did not answer in time."""
 
 
 class Printed:
@@ -93,7 +103,7 @@ class Child:
         self.spawn_guard: SpawnGuard | None = None
         """Where the child asks before it starts a process, if it does."""
         self.closed = False
-        self._ready = self._told = False
+        self._ready = self._asked_to_begin = False
         self.begun = False
         """Whether it has opened its device."""
 
@@ -108,18 +118,18 @@ class Child:
             self.kill()
             raise InfrastructureError(f"the {self.role} does not say which layers it has")
         self.applied, self._ready = applied, True
-        self.tree.look()
+        self.tree.refresh()
 
-    def tell_to_begin(self) -> None:
+    def ask_to_begin(self) -> None:
         """Have a contestant open its GPU, once: it makes a context, and holds no candidate yet."""
-        if not self._told:
-            tell(self, "begin")
-            self._told = True
+        if not self._asked_to_begin:
+            send_frame(self, "begin")
+            self._asked_to_begin = True
 
     def begin(self, timeout_s: float = 20.0) -> None:
         """Have a contestant open its GPU, and wait until it has."""
         if not self.begun:
-            self.tell_to_begin()
+            self.ask_to_begin()
             self._first_words("device_open", timeout_s)
             self.begun = True
 
@@ -148,10 +158,10 @@ class Child:
         self.spawn_guard.closed = True
         return self.tree.forbid_processes()
 
-    def release(self) -> None:
-        """Let it start processes again."""
+    def allow_processes(self) -> None:
+        """Let the child start processes again."""
         if self.spawn_guard is not None:
-            self.spawn_guard.closed = self.tree.alone = False
+            self.spawn_guard.closed = self.tree.single_process = False
 
     def wait_status(self, timeout_s: float) -> int | None:
         """Return the wait status of the child's payload, or `None` while it lives."""
@@ -245,7 +255,7 @@ class Forkserver:
         self._channel = channel
         return channel
 
-    def fork(self, role: str, confinement: dict[str, Any], output_bytes: int) -> Child:
+    def fork(self, role: str, confinement: Fields, output_bytes: int) -> Child:
         """Fork a confined child; it has not said `ready` yet.
 
         Raises:
@@ -261,9 +271,7 @@ class Forkserver:
                     raise InfrastructureError(f"the forkserver died twice: {error}") from error
         raise AssertionError("unreachable")
 
-    def _fork(
-        self, channel: Channel, role: str, confinement: dict[str, Any], output_bytes: int
-    ) -> Child:
+    def _fork(self, channel: Channel, role: str, confinement: Fields, output_bytes: int) -> Child:
         ours, theirs = socket.socketpair()
         status_reader, status_writer = os.pipe()
         printed = Printed(output_bytes)
@@ -292,17 +300,17 @@ class Forkserver:
             self._process = None
 
 
-def tell(
+def send_frame(
     child: Child,
     kind: str,
-    fields: dict[str, Any] | None = None,
+    fields: Fields | None = None,
     body: bytes = b"",
     fds: tuple[int, ...] = (),
 ) -> None:
-    """Send a frame to one of ours (the judge), whose answer is read later.
+    """Send a frame to a trusted child; `receive_frame` reads its answer.
 
     Raises:
-        InfrastructureError: the child is gone.
+        ChildLost: the child has ended.
     """
     try:
         child.channel.send(kind, fields, body, fds)
@@ -310,13 +318,13 @@ def tell(
         raise _lost(child, kind, error) from error
 
 
-def answer(
+def receive_frame(
     child: Child, kind: str, timeout_s: float = 120.0, idle: Callable[[], None] | None = None
 ) -> Frame:
-    """Return the answer to the oldest frame that was sent to one of ours, a `kind`.
+    """Return a trusted child's answer to the oldest frame that was sent to it, a `kind`.
 
     Raises:
-        InfrastructureError: the child is gone or does not answer in time.
+        ChildLost: the child has ended or does not answer in time.
     """
     try:
         return child.channel.receive(time.monotonic() + timeout_s, idle)
@@ -324,6 +332,6 @@ def answer(
         raise _lost(child, kind, error) from error
 
 
-def _lost(child: Child, kind: str, error: Exception) -> InfrastructureError:
+def _lost(child: Child, kind: str, error: Exception) -> ChildLost:
     printed = child.printed.text()[-800:]
-    return InfrastructureError(f"the {child.role} was lost at {kind!r}: {error}. {printed}")
+    return ChildLost(f"the {child.role} was lost at {kind!r}: {error}. {printed}")

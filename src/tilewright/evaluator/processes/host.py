@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 from tilewright.evaluator.devices.allocator_library import pool_library
+from tilewright.evaluator.devices.cores import Cores, plan_cores
 from tilewright.evaluator.devices.devices import CPU, Device, few_queues
 from tilewright.evaluator.devices.nvml import conditions
 from tilewright.evaluator.processes.forkserver_client import (
@@ -21,16 +21,16 @@ from tilewright.evaluator.processes.forkserver_client import (
     Child,
     Forkserver,
 )
+from tilewright.evaluator.processes.idle import Closeable, IdleJudge
 from tilewright.evaluator.processes.prefork import PreforkPool, open_lock
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
-from tilewright.evaluator.runners.idle import IdleJudge
 from tilewright.records import Limits
 from tilewright.records.file_lock import try_lock
+from tilewright.wire.frames import Fields, Tree
 from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
 
-__all__ = ["Cores", "DeviceHost", "lease_name", "plan_cores"]
+__all__ = ["CallShapes", "DeviceHost", "lease_name"]
 
-SMALL_MACHINE_CORES = 4
 JUDGE_MEMORY = 4
 """The judge holds reference, oracle and snapshots where a contestant holds one output."""
 LEASE_POLL_S, LEASE_NOTICE_S = 0.002, 2.0
@@ -48,33 +48,6 @@ SLOTS_OF_UIDS, UID_BLOCKS = 256, 16
 """Each child of a host gets a uid of its own, so that limits per uid are not shared."""
 
 
-@dataclass(frozen=True)
-class Cores:
-    """Who runs where. Timed sides share one set of cores; nothing of ours runs on it meanwhile."""
-
-    runners: tuple[int, ...]
-    judge: tuple[int, ...]
-
-    @property
-    def threads(self) -> int:
-        """Return the number of threads that each timed side gets."""
-        return len(self.runners)
-
-    @property
-    def separate(self) -> bool:
-        """Tell whether the clock has a core of its own; without one no time is claimed."""
-        return not set(self.runners) & set(self.judge)
-
-
-def plan_cores(available: list[int]) -> Cores:
-    """Split the cores: one for the sides on small machines, else half of them."""
-    ordered = sorted(available)
-    if len(ordered) == 1:
-        return Cores((ordered[0],), (ordered[0],))
-    count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
-    return Cores(tuple(ordered[:count]), tuple(ordered[count:]))
-
-
 def lease_name(device: Device, cores: Cores) -> str:
     """Return what is leased for an evaluation: a GPU, or this machine's timed cores."""
     return device.uuid or "cpu-" + "-".join(str(core) for core in cores.runners)
@@ -82,19 +55,10 @@ def lease_name(device: Device, cores: Cores) -> str:
 
 @dataclass(frozen=True)
 class CallShapes:
-    """What calls of a problem look like, without contents: for compiling ahead."""
+    """Shapes and dtypes of a problem's calls, without values, for precompilation."""
 
-    init: dict[str, Any]
-    calls: tuple[dict[str, Any], ...]
-
-
-class Retired(Protocol):
-    """A side whose process is to go."""
-
-    child: Child
-
-    def close(self) -> None:
-        """Wait until it is gone, and release what it shared."""
+    init: Tree
+    calls: tuple[Fields, ...]
 
 
 class DeviceHost:
@@ -124,10 +88,10 @@ class DeviceHost:
         """Whether the last candidate may have left the device in a bad state."""
         self.bad_probes = 0
         """How often in a row the device failed to compute something known."""
-        self.sketches: dict[str, CallShapes] = {}
+        self.call_shapes: dict[str, CallShapes] = {}
         """By the digest of a problem."""
         self._idle_judges: dict[str, IdleJudge] = {}
-        self._retired: list[Retired] = []
+        self._closing: list[Closeable] = []
         self._forks = 0
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
         """Where the uids of this supervisor's children begin: one of sixteen blocks, by its own
@@ -158,7 +122,7 @@ class DeviceHost:
 
     def prefork(self, limits: Limits) -> None:
         """Fork children ahead, so that the next evaluation finds them confined and waiting."""
-        self.reap()
+        self.wait_closed()
         if self.device.is_gpu:
             self.compilers.begin()
         # Nothing is opened on a device that may be in a bad state: it is probed first.
@@ -244,28 +208,28 @@ class DeviceHost:
         """Tell whether children of ours are on the device between evaluations."""
         return bool(self._idle_judges or self._preforked)
 
-    def retire(self, runner: Retired) -> None:
-        """Kill what is not needed any more, without waiting until it is gone."""
+    def close_later(self, runner: Closeable) -> None:
+        """Kill a runner that is not needed any more, without waiting for its end."""
         runner.child.kill_async()
-        self._retired.append(runner)
+        self._closing.append(runner)
 
-    def reap(self) -> None:
-        """Wait until all that was retired is gone."""
-        while self._retired:
-            self._retired.pop().close()
+    def wait_closed(self) -> None:
+        """Wait until every killed runner has ended."""
+        while self._closing:
+            self._closing.pop().close()
 
     def end_idle(self) -> bool:
         """End all that idles, to make room on the device; tell whether there was anything."""
         found = self.occupied
         self._preforked.clear()
-        for warm in self._idle_judges.values():
-            warm.kill()
+        for idle in self._idle_judges.values():
+            idle.kill()
         self._idle_judges.clear()
         return found
 
-    def keep_idle_judge(self, key: str, warm: IdleJudge) -> None:
+    def keep_idle_judge(self, key: str, idle: IdleJudge) -> None:
         """Keep an idle judge for the next candidate of its problem."""
-        self._idle_judges[key] = warm
+        self._idle_judges[key] = idle
 
     @contextmanager
     def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
@@ -276,15 +240,15 @@ class DeviceHost:
         """
         self._preforked.stop()
         with open_lock(self._lease_name) as file:
-            told, asked = False, time.monotonic()
+            notified, start = False, time.monotonic()
             while not try_lock(file):
-                if not told and time.monotonic() - asked > LEASE_NOTICE_S:
+                if not notified and time.monotonic() - start > LEASE_NOTICE_S:
                     name = self._lease_name
                     waiting(f"device {name} is in use by another evaluation; waiting for it")
-                    told = True
+                    notified = True
                 watch()
                 time.sleep(LEASE_POLL_S)
-            self._preforked.settle()
+            self._preforked.wait_opening()
             yield
 
     @property
@@ -293,7 +257,7 @@ class DeviceHost:
 
     def close(self) -> None:
         """End every child and the forkserver."""
-        self.reap()
+        self.wait_closed()
         self.end_idle()
         self.forkserver.close()
         self.compilers.close()

@@ -62,14 +62,14 @@ class PreforkPool:
 
     def fill(self, limits: Limits, counts: dict[str, int], *, opened: bool = True) -> None:
         """Fork what is missing of `counts`, by role; begin to open the device in contestants."""
-        self.settle()
+        self.wait_opening()
         if limits != self._limits:
             self.clear()
         self._limits = limits
         for role, count in counts.items():
-            armed = [child for child in self._preforked.get(role, []) if self._usable(child)]
-            missing = range(count - len(armed))
-            self._preforked[role] = armed + [self._fork(role, limits) for _ in missing]
+            living = [child for child in self._preforked.get(role, []) if self._usable(child)]
+            missing = range(count - len(living))
+            self._preforked[role] = living + [self._fork(role, limits) for _ in missing]
         if self._lease is not None and opened:
             self._enough.clear()
             self._opening = threading.Thread(target=self._open, args=(self._lease,), daemon=True)
@@ -95,11 +95,11 @@ class PreforkPool:
         Raises:
             InfrastructureError: one is gone, or cannot open it.
         """
-        self.settle()
+        self.wait_opening()
         waiting = [child for child in self._preforked.get("runner", []) if not child.begun]
         for child in waiting:
             child.wait_ready()
-            child.tell_to_begin()
+            child.ask_to_begin()
         for child in waiting:
             child.begin()
 
@@ -107,7 +107,7 @@ class PreforkPool:
         """Open the device in no further child; what is not opened yet opens it when it is used."""
         self._enough.set()
 
-    def settle(self) -> None:
+    def wait_opening(self) -> None:
         """Stop, and wait for the child that is just being opened."""
         self.stop()
         if self._opening is not None:
@@ -118,7 +118,7 @@ class PreforkPool:
         """Return a living child, if there is one that was forked for these limits."""
         if role not in self._preforked:
             return None
-        self.settle()
+        self.wait_opening()
         if limits != self._limits:
             self.clear()
         waiting = self._preforked[role]
@@ -135,7 +135,7 @@ class PreforkPool:
 
     def clear(self) -> None:
         """End all of them."""
-        self.settle()
+        self.wait_opening()
         for waiting in self._preforked.values():
             for child in waiting:
                 child.kill()

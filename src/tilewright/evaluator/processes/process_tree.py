@@ -60,11 +60,11 @@ class ProcessTree:
         self._reaped_s = 0.0
         self.pids: list[int] = []
         """The processes, the payload first."""
-        self.alone = False
+        self.single_process = False
         """Whether there is the payload and nobody else, now and until this is taken back."""
 
-    def look(self) -> None:
-        """Find out anew which processes there are; the methods below act on these."""
+    def refresh(self) -> None:
+        """Find out which processes there are; the other methods act on these."""
         self.pids, self._reaped_s = [], 0.0
         self._walk(self._init)
 
@@ -97,8 +97,8 @@ class ProcessTree:
     def cpu_s(self) -> float:
         """Return the CPU seconds that they have used, the init not, with what has ended."""
         # Of what was reaped the kernel tells steps of 10 ms, which nobody can work in any more.
-        total = 0.0 if self.alone else self._reaped_s
-        for pid in self.pids[:1] if self.alone else self.pids:
+        total = 0.0 if self.single_process else self._reaped_s
+        for pid in self.pids[:1] if self.single_process else self.pids:
             with contextlib.suppress(OSError):
                 total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
         return total
@@ -111,17 +111,17 @@ class ProcessTree:
         """
         for pid in self.pids[:1]:
             _signal(pid, signal.SIGSTOP)
-        if not self.alone:
-            self.look()
+        if not self.single_process:
+            self.refresh()
             for pid in self.pids[1:]:
                 _signal(pid, signal.SIGSTOP)
         limit = time.monotonic() + STOPPED_S
-        while not self.stands():
+        while not self.is_stopped():
             if time.monotonic() > limit:
                 return False
         return True
 
-    def keep_on(self, cores: tuple[int, ...]) -> None:
+    def pin_main_thread(self, cores: tuple[int, ...]) -> None:
         """Have the payload's first thread run on these cores, where that is allowed.
 
         Others stay where they are: many on one core would wait for each other.
@@ -130,11 +130,11 @@ class ProcessTree:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(pid, cores)
 
-    def stands(self) -> bool:
+    def is_stopped(self) -> bool:
         """Tell whether no thread of them runs, or can."""
         return all(_all_in(pid, _STOPPED) for pid in self.pids)
 
-    def spins(self) -> bool:
+    def is_spinning(self) -> bool:
         """Tell whether the payload's first thread runs."""
         return all(_state(f"/proc/{pid}/task/{pid}/stat") == _RUNNING for pid in self.pids[:1])
 
@@ -150,26 +150,26 @@ class ProcessTree:
         threads of the payload stand and nobody else lives.
         """
         limit = time.monotonic() + NO_PROCESSES_TIMEOUT_S
-        self.look()
+        self.refresh()
         while self.pids and time.monotonic() < limit:
             _signal(self.pids[0], signal.SIGSTOP)
-            stands = _all_in(self.pids[0], _STOPPED)
-            self.look()
+            stopped = _all_in(self.pids[0], _STOPPED)
+            self.refresh()
             others = [pid for pid in self.pids[1:] if not _all_in(pid, _ENDED)]
             for pid in others:
                 _signal(pid, signal.SIGKILL)
-            if stands and not others:
-                self.pids, self.alone = self.pids[:1], True
+            if stopped and not others:
+                self.pids, self.single_process = self.pids[:1], True
                 break
             time.sleep(1e-4)
         for pid in self.pids[:1]:
             _signal(pid, signal.SIGCONT)
         # Where the payload is gone too, nobody is left who could hide anything.
-        return self.alone or not self.pids
+        return self.single_process or not self.pids
 
     def resident_bytes(self) -> int:
         """Return their resident memory, the init not, shared pages counted each time."""
-        self.look()
+        self.refresh()
         total = 0
         for pid in self.pids:
             try:

@@ -1,4 +1,4 @@
-"""A side: one contestant process with its arenas, answering plain and timed calls."""
+"""The supervisor's handle of one runner: its process, shared memory, plain and timed calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import select
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.processes.forkserver_client import Child
@@ -15,6 +14,11 @@ from tilewright.evaluator.processes.process_tree import (
     NO_PROCESSES_TIMEOUT_S,
     STOPPED_S,
     signal_name,
+)
+from tilewright.evaluator.runners.cpu_accounting import (
+    RELEASE_SLACK_S,
+    CpuReadings,
+    untimed_cpu_s,
 )
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.messages import (
@@ -27,18 +31,19 @@ from tilewright.evaluator.runners.messages import (
     read_weights,
 )
 from tilewright.evaluator.runners.shared_memory import SyncPage, page_round, sealed_memory
-from tilewright.evaluator.timing.case_timings import RELEASE_SLACK_S, cpu_before_release_s
 from tilewright.records import Failed, FailedReason, Limits, Stage
 from tilewright.wire import sync_page
-from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Frame, FrameError
+from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Frame, FrameError
 
-LOOK_S = 0.05
-"""Time between two looks at client, deadline and memory while something is waited for."""
+POLL_INTERVAL_S = 0.05
+"""Seconds between two checks of client, deadline and memory while the supervisor waits."""
 LIBRARY_BYTES = 1 << 30
-"""What the interpreter and its libraries may hold beside the candidate's own memory."""
+"""Memory that the interpreter and its libraries may hold besides the candidate's own memory."""
 RESUME_TIMEOUT_S = 0.01
-"""How long a side that was stopped may take until it spins again; who sleeps is released so."""
-SPIN_CHECK = 512  # polls of the sync page between two looks at channel and deadline
+"""Seconds that a resumed runner may take until it waits in its loop again. A runner that sleeps is
+released after this time."""
+SPIN_CHECK = 512
+"""Reads of the sync page between two checks of channel and deadline."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +51,14 @@ class CallTiming:
     """One timed call by the supervisor's clock."""
 
     total_s: float
-    """From release to the done token."""
+    """Seconds from release to the report of completion."""
     untimed_cpu_s: float
-    """CPU seconds that the side used beside the call, since the end of its previous one."""
+    """CPU seconds that the runner used outside the call, since the end of its previous one."""
     result: Result
 
 
 class Runner:
-    """One contestant and what it shares with the judge. Lifetime: the process."""
+    """One runner process and what it shares with the judge. Lifetime: the process."""
 
     def __init__(
         self,
@@ -72,19 +77,19 @@ class Runner:
         """Whether its process answered the calls by which correctness is judged."""
         self.profiled = False
         """Whether a profiler was loaded into its process."""
-        self.kept = False
-        """Whether it served in an earlier evaluation."""
+        self.reused = False
+        """Whether the process served in an earlier evaluation."""
         self.entries = b""
-        """The weights that it has, by its own word, in JSON."""
+        """The weights that it reports to have, in JSON."""
         self.inputs_bytes = 0
         self.page = SyncPage()
         self.base = 0
-        """Address of the mirror of the inputs in the contestant."""
+        """Address of the runner's own copy of the inputs."""
         self._watch_client = watch
         self._deadline = deadline
         self._threads = threads
         self.entered = False
-        """Whether the candidate's own code has begun: what fails before that is our failure."""
+        """Whether the candidate's own code has begun: an earlier failure is tilewright's."""
         self._sequence = 0
         self._next_look = 0.0
         self._page_sent = False
@@ -94,13 +99,13 @@ class Runner:
 
     def serve(self, watch: Callable[[], None], deadline: float) -> None:
         """Go on in another evaluation, with its client and deadline."""
-        self._watch_client, self._deadline, self.kept = watch, deadline, True
+        self._watch_client, self._deadline, self.reused = watch, deadline, True
 
     def reserve_inputs(self, inputs: int) -> tuple[int, ...] | None:
-        """Map an input arena of at least these bytes on the contestant; `None`: it is there.
+        """Map input memory of at least these bytes in the runner; `None`: it is mapped already.
 
-        Returns descriptors for the judge, which the caller closes: the arena's and, the first
-        time, those to read the contestant's memory and how it is mapped.
+        Returns descriptors for the judge, which the caller closes: that of the input memory and, the
+        first time, those of the runner's memory and of its memory map.
         """
         if inputs <= self.inputs_bytes:
             return None
@@ -115,7 +120,7 @@ class Runner:
             memory = list(frame.fds[: 2 * first])
             self._expect("mapped", frame)
             if first:
-                # No candidate is loaded yet; what the process says later, nobody believes.
+                # Trusted, because no candidate is loaded yet.
                 self.base = read(frame, Mapped).base
         except BaseException:
             for fd in (arena, *memory):
@@ -124,13 +129,13 @@ class Runner:
         return (arena, *memory)
 
     def output_addresses(self, count: int) -> list[int]:
-        """Return where the outputs of a timed call lie by the side's word, at its stamp."""
-        return list(self.page.words[sync_page.OUTPUTS : sync_page.OUTPUTS + count])
+        """Return where the runner says that the outputs of a timed call lie."""
+        return list(self.page.flags[sync_page.OUTPUTS : sync_page.OUTPUTS + count])
 
     def ask(
         self,
         kind: str,
-        fields: dict[str, Any],
+        fields: Fields,
         *,
         body: bytes = b"",
         fds: tuple[int, ...] = (),
@@ -142,7 +147,7 @@ class Runner:
         `takes` descriptors of the answer are left open for the caller.
 
         Raises:
-            Ended: the candidate raised, crashed, hung, or broke the protocol.
+            EvaluationEnded: the candidate raised, crashed, hung, or broke the protocol.
         """
         timeout_s = timeout_s or self.limits.call_timeout_s
         deadline = time.monotonic() + timeout_s
@@ -157,7 +162,7 @@ class Runner:
             raise self._forged(str(error)) from None
 
     def _send(
-        self, kind: str, fields: dict[str, Any], body: bytes = b"", fds: tuple[int, ...] = ()
+        self, kind: str, fields: Fields, body: bytes = b"", fds: tuple[int, ...] = ()
     ) -> None:
         try:
             self.child.channel.send(kind, fields, body, fds, self.limits.call_timeout_s)
@@ -168,8 +173,8 @@ class Runner:
         except ChannelClosed:
             raise self._died() from None
 
-    def load(self, fields: dict[str, Any], body: bytes) -> Frame:
-        """Load the candidate; from the `entering` frame on, all that happens is its doing."""
+    def load(self, fields: Fields, body: bytes) -> Frame:
+        """Load the candidate; every failure after the `entering` frame is the candidate's."""
         self.stage = "load"
         self._expect("entering", self.ask("load", fields, body=body))
         self.entered = True
@@ -185,14 +190,14 @@ class Runner:
         return frame
 
     def weight_entries(self, frame: Frame) -> bytes:
-        """Return the weights that a `loaded` frame lists, checked and written again by us."""
+        """Return the weights that a `loaded` frame lists, after a check of their form."""
         try:
             return read_weights(frame.body) if frame.body else b""
         except FrameError as error:
             raise self._forged(str(error)) from None
 
     def read_weights(self, names: list[str]) -> list[int]:
-        """Return where the named weights lie, by the side's word."""
+        """Return where the runner says that the named weights lie."""
         frame = self.ask("read_weights", {"names": names})
         self._expect("weights_read", frame)
         try:
@@ -201,10 +206,10 @@ class Runner:
             raise self._forged(str(error)) from None
 
     def suppress_launches(self) -> None:
-        """Have its own launches do nothing from now on."""
+        """Let the candidate's own launches do nothing from now on."""
         self._expect("run_suppressed", self.ask("suppress_launches", {}))
 
-    def call(self, fields: dict[str, Any]) -> Result:
+    def call(self, fields: Fields) -> Result:
         """Answer one untimed call."""
         frame = self.ask("call", fields)
         self._expect("result", frame)
@@ -212,82 +217,89 @@ class Runner:
 
     def timed_call(
         self,
-        fields: dict[str, Any],
+        fields: Fields,
         snapshot: Callable[[], None] = lambda: None,
-        revealed: Callable[[], bool] | None = None,
+        write_delayed: Callable[[], bool] | None = None,
     ) -> CallTiming:
-        """Answer one timed call: armed first, released by us, stamped when the token is raised.
+        """Make one timed call: the runner gets ready, is released, and reports completion.
 
-        `revealed`, if given, runs while the armed side stands still. At the stamp the whole side is
-        stopped, and `snapshot` runs before it may go on: who raises the token early is held with
-        unfinished outputs.
+        `write_delayed`, if given, runs while the ready runner is stopped. When the runner reports
+        completion the supervisor stops it, and `snapshot` runs before it may go on: a runner that
+        reports too early is stopped with unfinished outputs.
+
+        Raises:
+            EvaluationEnded: the candidate failed, hung, or ran while it was stopped.
         """
         self._sequence += 1
-        sequence, words = self._sequence, self.page.words
+        sequence, flags = self._sequence, self.page.flags
         limit = time.monotonic() + self.limits.call_timeout_s
         self._send("arm", {**fields, "sequence": sequence, "wait_s": self.limits.call_timeout_s})
         self._spin(sync_page.READY, sequence, limit)
-        tree, before, alone = self.child.tree, self._cpu_before, self._threads == 1
-        armed, resumed = (before, 0.0) if alone and not revealed else self._when_ready(revealed)
-        start = (
-            time.perf_counter() if alone else min(time.perf_counter(), resumed + RELEASE_SLACK_S)
-        )
-        words[sync_page.GO] = sequence
+        tree, single = self.child.tree, self._threads == 1
+        ready = None if single and not write_delayed else self._when_ready(write_delayed)
+        released_at = time.perf_counter()
+        if ready is not None and not single:
+            released_at = min(released_at, ready[1] + RELEASE_SLACK_S)
+        flags[sync_page.GO] = sequence
         self._spin(sync_page.DONE, sequence, limit)
-        done = time.perf_counter()
+        done_at = time.perf_counter()
         self._stop()
-        stopped, then = time.perf_counter(), tree.cpu_s()
+        stopped_at, stopped = time.perf_counter(), tree.cpu_s()
         snapshot()
-        if not tree.stands():
+        if not tree.is_stopped():
             raise self._forged("it ran while it was stopped")
-        # Not before: who was woken and stopped again has used time since.
-        self._cpu_before = tree.cpu_s()
+        # Read only now: a process that was woken and stopped again has used time since.
+        before, self._cpu_before = self._cpu_before, tree.cpu_s()
         tree.resume()
-        if alone:
-            # A call cannot use more than its own duration.
-            outside = self._cpu_before - (done - start) - before
-        else:
-            early = cpu_before_release_s(
-                then - armed, stopped - start, start - resumed, self._threads
-            )
-            outside = armed - before + early + (stopped - done) + (self._cpu_before - then)
+        readings = CpuReadings(
+            before, stopped, self._cpu_before, released_at, done_at, stopped_at, *(ready or ())
+        )
         frame = self.receive(limit)
         self._expect("result", frame)
-        return CallTiming(done - start, outside, self._read_result(frame))
+        return CallTiming(
+            done_at - released_at,
+            untimed_cpu_s(readings, self._threads),
+            self._read_result(frame),
+        )
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():
             raise self._failed("timeout", f"it did not stand still within {STOPPED_S:g} s")
 
-    def _when_ready(self, revealed: Callable[[], bool] | None) -> tuple[float, float]:
-        """Return the CPU seconds that it has used when it is armed, and when it went on from there.
+    def _when_ready(self, write_delayed: Callable[[], bool] | None) -> tuple[float, float]:
+        """Stop the ready runner; return its CPU seconds and when it went on again.
 
-        With several threads a call may use more than its duration, so this must be known.
+        With several threads a call may use more CPU time than it lasts, so this must be known.
         """
         self._stop()
         used = self.child.tree.cpu_s()
-        if revealed and not revealed():
+        if write_delayed and not write_delayed():
             raise self._forged("its inputs cannot be written any more")
         resumed = time.perf_counter()
         self.child.tree.resume()
-        while not self.child.tree.spins() and time.perf_counter() < resumed + RESUME_TIMEOUT_S:
-            pass
+        while not self.child.tree.is_spinning():
+            if time.perf_counter() >= resumed + RESUME_TIMEOUT_S:
+                break
         return used, resumed
 
     def forbid_processes(self) -> None:
-        """Refuse new processes of this runner, and end those that it started."""
+        """Refuse new processes of this runner, and end those that it started.
+
+        Raises:
+            EvaluationEnded: they do not end in time.
+        """
         if not self.child.forbid_processes():
             limit = f"{NO_PROCESSES_TIMEOUT_S:g} s"
             message = f"its other processes were not gone {limit} after they were killed"
             raise self._failed("timeout", message)
         self._cpu_before = self.child.tree.cpu_s()
 
-    def release(self) -> None:
-        """Let it start processes again."""
-        self.child.release()
+    def allow_processes(self) -> None:
+        """Let the runner start processes again."""
+        self.child.allow_processes()
 
     def receive(self, deadline: float) -> Frame:
-        """Return the next frame, ending the evaluation as `ask` does."""
+        """Return the next frame; raise as `ask` does."""
         try:
             return self._checked(self.child.channel.receive(deadline, self._watch))
         except DeadlineExceeded:
@@ -297,14 +309,14 @@ class Runner:
         except FrameError as error:
             raise self._forged(str(error)) from None
 
-    def _spin(self, word: int, sequence: int, limit: float) -> None:
-        words = self.page.words
+    def _spin(self, flag: int, sequence: int, limit: float) -> None:
+        flags = self.page.flags
         while True:
             for _ in range(SPIN_CHECK):
-                if words[word] == sequence:
+                if flags[flag] == sequence:
                     return
-            if self._poll.poll(0) and words[word] != sequence:
-                # A frame before the token: an error of the candidate, or its end.
+            if self._poll.poll(0) and flags[flag] != sequence:
+                # A frame before completion: an error of the candidate, or its end.
                 frame = self.receive(limit)
                 raise self._forged(f"{frame.kind!r} before the call was done")
             if time.monotonic() > limit:
@@ -312,14 +324,14 @@ class Runner:
             self._watch()
 
     def _watch(self) -> None:
-        """Look up from waiting: is the client there, the time not over, the memory in bounds?
+        """Check that the client is there, time is left, and memory is within its limit.
 
-        RLIMIT_DATA does not bound shared mappings and files in memory; this look does.
+        RLIMIT_DATA does not limit shared mappings and files in memory; this check does.
         """
         now = time.monotonic()
         if now < self._next_look:
             return
-        self._next_look = now + LOOK_S
+        self._next_look = now + POLL_INTERVAL_S
         self._watch_client()
         if now > self._deadline:
             message = f"the whole evaluation took longer than {self.limits.total_timeout_s:g} s"
@@ -345,10 +357,10 @@ class Runner:
         if _emptied(frame, takes).kind != "error":
             return frame
         try:
-            said = read(frame, ErrorReport)
+            report = read(frame, ErrorReport)
         except FrameError as error:
             raise self._forged(str(error)) from None
-        raise self._ended(failure_of(said, self.stage))
+        raise self._ended(failure_of(report, self.stage))
 
     def _late(self, seconds: float) -> Exception:
         return self._failed("timeout", f"no answer within {seconds:g} s")
@@ -370,14 +382,14 @@ class Runner:
         return self._ended(Failed(stage=self.stage, reason=reason, message=message))
 
     def _ended(self, outcome: Failed) -> Exception:
-        """Return what to raise: by where it failed, never by what is said of it."""
+        """Return what to raise; it depends on where the runner failed, not on its message."""
         if self.entered:
-            return EvaluationEnded(outcome, self.name, kept=self.kept)
-        said = f"{outcome.reason}: {outcome.message}"
-        return InfrastructureError(f"{self.name} failed before its candidate was entered: {said}")
+            return EvaluationEnded(outcome, self.name, reused=self.reused)
+        text = f"{outcome.reason}: {outcome.message}"
+        return InfrastructureError(f"{self.name} failed before its candidate was entered: {text}")
 
     def end(self, timeout_s: float) -> int | None:
-        """Let the process finish by itself; return its wait status, or `None` if it does not."""
+        """Let the process finish by itself; return its wait status, or `None` if it does not end."""
         deadline = time.monotonic() + timeout_s
         try:
             self.child.channel.send("exit")
@@ -394,7 +406,7 @@ class Runner:
 
 
 def _emptied(frame: Frame, takes: int = 0) -> Frame:
-    """Close the descriptors that came with a frame, but for those that were asked for."""
+    """Close the descriptors of a frame, except for those that the caller expects."""
     for fd in frame.fds[takes:]:
         os.close(fd)
     return frame

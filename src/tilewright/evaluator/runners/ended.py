@@ -8,12 +8,14 @@ __all__ = ["EvaluationEnded"]
 
 
 class EvaluationEnded(Exception):
-    """An evaluation is over; `outcome` says how. Control flow inside the evaluator."""
+    """An evaluation is over; `outcome` says how. It is control flow, not an error of tilewright."""
 
-    def __init__(self, outcome: Outcome, runner: str = "candidate", *, kept: bool = False) -> None:
+    def __init__(
+        self, outcome: Outcome, runner: str = "candidate", *, reused: bool = False
+    ) -> None:
         super().__init__(outcome.verdict)
-        self.kept = kept
-        """Whether the side had served before: then it may be our fault that it broke."""
         self.outcome = outcome
         self.runner = runner
-        """Whose doing it was: a baseline's is not the candidate's fault."""
+        """The runner that ended it: a baseline's failure is not the candidate's."""
+        self.reused = reused
+        """Whether the runner served an earlier evaluation, which may explain the failure."""

@@ -1,20 +1,20 @@
-"""What a contestant may say, as a schema. Anything else is a protocol error of the candidate."""
+"""What a runner may report, as a schema. Anything else is a protocol error of the candidate."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from tilewright.records import Failed, Stage
-from tilewright.wire.frames import Frame, FrameError
+from tilewright.wire.frames import Fields, Frame, FrameError
 
 __all__ = ["Built", "ErrorReport", "OutputReport", "Result", "failure_of", "read", "read_weights"]
 
 NAMES_BYTES = 512 << 10
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
-MEMORY_WORDS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
 Text = Annotated[str, Field(max_length=8192)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
@@ -28,7 +28,7 @@ class SelfReported(BaseModel):
 
 
 class OutputReport(SelfReported):
-    """What a contestant says of one output."""
+    """What a runner reports of one output."""
 
     type: Text
     dtype: Text = ""
@@ -39,9 +39,9 @@ class OutputReport(SelfReported):
     alias: bool = False
     structure: Text = "1"
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Fields:
         """Return the plain values that travel on to the judge."""
-        values: dict[str, Any] = self.model_dump(exclude={"address", "alias"})
+        values: Fields = self.model_dump(exclude={"address", "alias"})
         if self.address is not None:
             values["address"] = self.address
         return values
@@ -66,7 +66,7 @@ class Result(SelfReported):
     launches: Count
     operator_counts: dict[Text, Count] = Field(default_factory=dict, max_length=256)
     self_reported_us: float | None = Field(default=None, ge=0)
-    """The duration of a timed call on a device by the contestant's own events."""
+    """The duration of a timed call on a device by the runner's own events."""
     own_us: float | None = Field(default=None, ge=0)
     """How much of it passed between events around the candidate's own launches."""
     peak_bytes: Count | None = None
@@ -142,12 +142,12 @@ def read_weights(body: bytes) -> bytes:
     return _WEIGHTS.dump_json([entry for entry in entries if entry[2] in WEIGHT_DTYPES])
 
 
-def failure_of(said: ErrorReport, stage: Stage) -> Failed:
-    """Return what an exception that a side told of makes of its candidate."""
-    lines = "\n".join(said.traceback)
-    message = f"{said.type}: {said.message}" + (f"\n{lines}" if lines else "")
-    if said.type in MEMORY_TYPES or any(words in said.message for words in MEMORY_WORDS):
+def failure_of(report: ErrorReport, stage: Stage) -> Failed:
+    """Return the failure of a candidate whose runner reported an exception."""
+    lines = "\n".join(report.traceback)
+    message = f"{report.type}: {report.message}" + (f"\n{lines}" if lines else "")
+    if report.type in MEMORY_TYPES or any(text in report.message for text in MEMORY_TEXTS):
         return Failed(stage=stage, reason="out_of_memory", message=message)
-    if said.type in ("SystemExit", "KeyboardInterrupt"):
+    if report.type in ("SystemExit", "KeyboardInterrupt"):
         return Failed(stage=stage, reason="unexpected_exit", message=message)
     return Failed(stage=stage, reason="exception", message=message)

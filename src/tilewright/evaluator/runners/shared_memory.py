@@ -1,4 +1,4 @@
-"""Shared memory between the judge and one contestant: sealed in size before anyone maps it."""
+"""Shared memory between the judge and one runner: its size is sealed before anyone maps it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW = 1, 2, 4
 
 
 def sealed_memory(name: str, size: int) -> int:
-    """Return the descriptor of `size` zero bytes that nobody can shrink or grow any more.
+    """Return the descriptor of `size` zero bytes whose size cannot change any more.
 
-    Without the seal a contestant could truncate what the judge has mapped, and kill it.
+    Without the seal a runner could truncate memory that the judge has mapped, and kill the judge.
     """
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
@@ -27,15 +27,15 @@ def page_round(size: int) -> int:
 
 
 class SyncPage:
-    """One shared page by which a timed call is released and reported, without a system call."""
+    """One page of shared flags that release a timed call and report its end without a system call."""
 
     def __init__(self) -> None:
         self.fd = sealed_memory("sync", mmap.PAGESIZE)
         self._map = mmap.mmap(self.fd, mmap.PAGESIZE)
-        self.words = memoryview(self._map).cast("Q")
+        self.flags = memoryview(self._map).cast("Q")
 
     def close(self) -> None:
         """Unmap and close."""
-        self.words.release()
+        self.flags.release()
         self._map.close()
         os.close(self.fd)

@@ -1,0 +1,1 @@
+"""How fast is it: clocks, ABBA blocks, process replicates, and the comparison."""

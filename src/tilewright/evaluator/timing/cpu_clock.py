@@ -1,187 +1,116 @@
-"""How one call is timed on the CPU: released by the supervisor, stamped, and held while it is read.
+"""How one call is timed on a CPU: by the supervisor's clock.
 
-A call lasts from its release until its side says where dense outputs lie. That is the side's own
-word, but the whole side stands still from there on, and the judge reads the outputs in its memory:
-nothing is computed, copied or swapped after the stamp.
+A call lasts from its release until the runner reports where its outputs lie. The report is the
+runner's own, but the supervisor stops the whole runner then, and the judge reads the outputs in
+the runner's memory. A runner that reports too early computes, copies or swaps nothing afterwards.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
 
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
-from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.judge_client.messages import FinishTimed, WriteDelayed
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
+from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes
-from tilewright.evaluator.timing.gpu_clock import CudaEventClock
+from tilewright.evaluator.timing.clock import TimedCall
 
-__all__ = ["Clock", "HostClock", "TimedCall", "clock_of"]
+__all__ = ["INSPECTED_SHARE", "INSPECTED_WINDOWS", "WINDOW_BYTES", "HostClock"]
 
-LOOK_SHARE, WINDOWS, WINDOW_BYTES = 0.25, 8, 512
-"""In how many timed calls the inputs are looked at, and how much of them."""
-
-
-@dataclass(frozen=True)
-class TimedCall:
-    """One call of a block: whose, which inputs, where, stirred with what, compared or not."""
-
-    name: str
-    sample: InputSampleInfo
-    slot: int
-    perturb: int | None
-    checked: bool
-    last: bool
-    """Whether it is the last call with these contents, after which outputs can be compared."""
-    late: int | None = None
-    """Which windows of its inputs a side gets only when it is armed."""
-
-    @property
-    def base(self) -> int:
-        """Return where the inputs begin in the arena, in bytes."""
-        return self.slot * self.sample.slot_bytes
-
-    def published(self) -> dict[str, Any]:
-        """Return what the judge needs to write this turn's inputs."""
-        return {
-            "sample": self.sample.name,
-            "runner": self.name,
-            "base": self.base,
-            "perturb": self.perturb,
-            "late": self.late,
-        }
-
-
-class Clock(Protocol):
-    """Times calls, one at a time."""
-
-    check_all_bytes: int
-    """Up to this size every output of a timed call is compared."""
-    pairs: bool
-    """Whether both sides of half a block get the same contents, so that one expects the other."""
-
-    def begin(self, session: EvaluationSession, turn: TimedCall) -> None:
-        """Make ready for the first call of a block."""
-
-    def unsettle(self, session: EvaluationSession, names: list[str]) -> None:
-        """Have sides that served a case before be timed as if they had not, until it is known."""
-
-    def settle(
-        self,
-        session: EvaluationSession,
-        times: CaseTimes,
-        names: list[str],
-        sample: InputSampleInfo,
-    ) -> None:
-        """Find out how this case is to be timed, once, and have these processes timed so."""
-
-    def call(
-        self, session: EvaluationSession, times: CaseTimes, turn: TimedCall, after: TimedCall | None
-    ) -> CallTiming:
-        """Make one call, have its outputs kept and compared, and note what the judge saw."""
-
-    def warm_up(
-        self, session: EvaluationSession, runner: Runner, sample: InputSampleInfo, slot: int
-    ) -> float:
-        """Make one call that does not count; return its seconds."""
-
-    def publicly(
-        self, session: EvaluationSession, runner: Runner, sample: InputSampleInfo
-    ) -> CallTiming:
-        """Make one call as KernelBench's published rules time it, on inputs that never change."""
+INSPECTED_SHARE = 0.25
+"""Share of the candidate's timed calls after which its copy of the inputs is inspected. Each
+inspection delays the next call; a candidate that changes inputs does so in more than one call."""
+INSPECTED_WINDOWS = 8
+"""Byte ranges that one inspection reads, at secret places."""
+WINDOW_BYTES = 512
+"""Length of each range."""
 
 
 class HostClock:
-    """The supervisor's own clock, between the tokens of a page that it shares with the side."""
+    """The supervisor's own clock, between flags of a page that it shares with the runner."""
 
     check_all_bytes = 4 << 20
     pairs = True
 
-    def begin(self, session: EvaluationSession, turn: TimedCall) -> None:
+    def prepare_block(self, pool: RunnerPool, call: TimedCall) -> None:
         """Write the inputs of the first call of a block."""
-        session.ask("publish", turn.published())
+        pool.judge.request(call.published())
 
-    def unsettle(self, session: EvaluationSession, names: list[str]) -> None:
-        """Do nothing: no case is timed in another way."""
+    def reset_mode(self, pool: RunnerPool, names: list[str]) -> None:
+        """Do nothing: every case is timed in the same way."""
 
-    def settle(
-        self,
-        session: EvaluationSession,
-        times: CaseTimes,
-        names: list[str],
-        sample: InputSampleInfo,
+    def choose_mode(
+        self, pool: RunnerPool, times: CaseTimes, names: list[str], sample: InputSampleInfo
     ) -> None:
-        """Do nothing: a caller's time has the launches in it."""
+        """Do nothing: a caller's time includes the launches."""
 
     def call(
-        self, session: EvaluationSession, times: CaseTimes, turn: TimedCall, after: TimedCall | None
+        self, pool: RunnerPool, times: CaseTimes, call: TimedCall, after: TimedCall | None
     ) -> CallTiming:
-        """Make one call; while its side stands still, the next one's inputs are written too."""
-        runner, candidate = session.runners[turn.name], session.runners["candidate"]
-        fields = session.fields_of(turn.sample, turn.slot)
-        # Its processes as they were at its last stamp: what came since is found below, and counts.
+        """Make one call; while its runner is stopped, also write the inputs of the next one."""
+        runner, candidate = pool.runners[call.name], pool.runners["candidate"]
+        # The candidate's processes as they were after its last call. New ones count below.
         before = candidate.child.tree.cpu_s()
-        revealed = partial(_revealed, session, turn) if turn.late is not None else None
-        timed = runner.timed_call(fields, partial(_snapshot, session, times, turn, after), revealed)
-        if turn.name != "candidate":
-            candidate.child.tree.look()
+        delayed = partial(_write_delayed, pool, call, call.late) if call.late is not None else None
+        timed = runner.timed_call(
+            call.sample.call_fields(call.slot), partial(_finish, pool, times, call, after), delayed
+        )
+        if call.name != "candidate":
+            candidate.child.tree.refresh()
             times.disturbed.append((candidate.child.tree.cpu_s() - before) / timed.total_s)
         return timed
 
     def warm_up(
-        self, session: EvaluationSession, runner: Runner, sample: InputSampleInfo, slot: int
+        self, pool: RunnerPool, runner: Runner, sample: InputSampleInfo, slot: int
     ) -> float:
-        """Make one call that does not count."""
-        session.publish(runner, sample, slot)
-        return runner.timed_call(session.fields_of(sample, slot)).total_s
+        """Make one call that does not count; return its seconds."""
+        pool.publish(runner, sample, slot)
+        return runner.timed_call(sample.call_fields(slot)).total_s
 
-    def publicly(
-        self, session: EvaluationSession, runner: Runner, sample: InputSampleInfo
+    def time_officially(
+        self, pool: RunnerPool, runner: Runner, sample: InputSampleInfo
     ) -> CallTiming:
-        """Make one call on the inputs that stand in the first slot."""
-        return runner.timed_call(session.fields_of(sample, 0))
+        """Make one call on the inputs in the first slot."""
+        del pool
+        return runner.timed_call(sample.call_fields(0))
 
 
-def clock_of(session: EvaluationSession) -> Clock:
-    """Return the clock of the device that this evaluation runs on."""
-    return CudaEventClock() if session.host.device.is_gpu else HostClock()
+def _write_delayed(pool: RunnerPool, call: TimedCall, late: int) -> bool:
+    """Let the judge write the delayed part of the inputs; tell whether it could."""
+    message = WriteDelayed(call.sample.name, call.name, call.base, late)
+    return pool.judge.request(message).written
 
 
-def _revealed(session: EvaluationSession, turn: TimedCall) -> bool:
-    """Have the judge write what was hidden of the inputs; tell whether the side lets it."""
-    return bool(session.ask("reveal", turn.published())["written"])
+def _finish(pool: RunnerPool, times: CaseTimes, call: TimedCall, after: TimedCall | None) -> None:
+    """Let the judge copy the outputs of the stopped runner, and write the next call's inputs."""
+    layout, own = call.sample.layout, call.name == "candidate"
+    alone = "eager" not in pool.runners
+    answer = pool.judge.request(
+        FinishTimed(
+            call.sample.name,
+            call.name,
+            call.base,
+            addresses=pool.runners[call.name].output_addresses(len(layout.outputs)),
+            look=_inspected(pool, times, call),
+            # Always for a baseline: otherwise the time until its next call would tell the
+            # candidate after it whether that call is compared.
+            keep=call.name == "eager" or (call.checked and own),
+            expect=call.checked and own and alone,
+            compare=call.checked and call.last,
+            next=after.published() if after else None,
+        )
+    )
+    answer = replace(answer, alias=answer.alias and not layout.aliases)
+    times.record_answer(answer, own=own, compared=call.checked and call.last)
 
 
-def _snapshot(
-    session: EvaluationSession, times: CaseTimes, turn: TimedCall, after: TimedCall | None
-) -> None:
-    """Have the judge copy the outputs away while their side stands still, and refresh the next."""
-    places = session.runners[turn.name].output_addresses(len(turn.sample.outputs))
-    alone = "eager" not in session.runners
-    fields = {
-        "sample": turn.sample.name,
-        "runner": turn.name,
-        "base": turn.base,
-        "addresses": places,
-        "look": _windows(session, times, turn),
-        # A baseline's always: its wait would tell a candidate that comes after it what is compared.
-        "keep": turn.name == "eager" or (turn.checked and turn.name == "candidate"),
-        "expect": turn.checked and turn.name == "candidate" and alone,
-        "compare": turn.checked and turn.last,
-        "next": after.published() if after else None,
-    }
-    answer = session.ask("timed", fields)
-    answer["alias"] &= not turn.sample.aliases
-    compared = turn.checked and turn.last
-    times.record_answer(answer, own=turn.name == "candidate", compared=compared)
-
-
-def _windows(session: EvaluationSession, times: CaseTimes, turn: TimedCall) -> list[list[int]]:
-    """Choose in secret which bytes of a candidate's inputs are looked at after this call."""
-    choices = session.choices("windows", times.case, len(times.totals["candidate"]))
-    size = turn.sample.size
-    if turn.name != "candidate" or turn.sample.aliases or choices.random() > LOOK_SHARE:
+def _inspected(pool: RunnerPool, times: CaseTimes, call: TimedCall) -> list[list[int]]:
+    """Choose in secret which bytes of the candidate's inputs are inspected after this call."""
+    choices = pool.context.choices("windows", times.case, len(times.total_s["candidate"]))
+    size = call.sample.layout.size
+    if call.name != "candidate" or call.sample.layout.aliases or choices.random() > INSPECTED_SHARE:
         return []
-    starts = [choices.randrange(max(size - WINDOW_BYTES, 1)) for _ in range(WINDOWS)]
+    starts = [choices.randrange(max(size - WINDOW_BYTES, 1)) for _ in range(INSPECTED_WINDOWS)]
     return [[start, min(start + WINDOW_BYTES, size)] for start in starts]

@@ -1,0 +1,60 @@
+"""What an evaluation is about, and what never changes while it runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.seeds import derive, generator
+from tilewright.languages.stream_use import names_streams
+from tilewright.records import EvalRequest
+from tilewright.wire.frames import Fields
+
+__all__ = ["COMPILE_MODES", "Emit", "EvaluationContext"]
+
+COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
+"""Baselines that torch compiles, with the mode of `torch.compile`."""
+Emit = Callable[[str, Fields], None]
+"""Reports an event of the evaluation's progress, with its fields."""
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """One request on one device, and its secret root seed.
+
+    Attributes:
+        host: the device's processes, cores and lease.
+        request: the candidate, its problem, and the rules.
+        root: 32 hexadecimal digits; every other seed follows from them.
+        emit: reports progress.
+        watch: is called while the supervisor waits; it raises if the client has gone.
+    """
+
+    host: DeviceHost
+    request: EvalRequest
+    root: str
+    emit: Emit
+    watch: Callable[[], None]
+
+    def seed(self, *names: object) -> int:
+        """Return the seed of `names` under this evaluation's secret root."""
+        return derive(self.root, *names)
+
+    def choices(self, *names: object) -> random.Random:
+        """Return a generator for the supervisor's own secret choices."""
+        return generator(self.root, *names)
+
+    @cached_property
+    def several_streams(self) -> bool:
+        """Whether an implementation may use several CUDA streams; then all get queues for them."""
+        problem, baselines = self.request.problem, self.request.baselines
+        loaded = [self.request.candidate, *(one.candidate for one in baselines if one.candidate)]
+        return (
+            # torch may replay what it compiles as a CUDA graph.
+            any(one.name in COMPILE_MODES for one in baselines)
+            or any(one.allow_imports for one in loaded)
+            or names_streams([problem.source, *(file for one in loaded for file in one.files)])
+        )

@@ -1,0 +1,47 @@
+"""What a build on this machine depends on besides the candidate: compiler, processor, headers."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+__all__ = ["HEADER", "headers", "processor", "toolchain"]
+
+HEADER = Path(__file__).parents[2] / "runner" / "loaders" / "tilewright.h"
+"""The header that C++ and CUDA candidates include."""
+
+
+@cache
+def headers() -> list[str]:
+    """Return what a build includes: the text of our header, Python's and torch's versions."""
+    try:
+        torch = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        torch = ""
+    return [HEADER.read_text(encoding="ascii"), platform.python_version(), torch]
+
+
+@cache
+def toolchain() -> str:
+    """Return the first line of `g++ --version`, or an empty text."""
+    path = shutil.which("g++")
+    if path is None:
+        return ""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+@cache
+def processor() -> str:
+    """Return the meaning of `-march=native` here: model and flags of the first core."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = file.read().split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.machine()
+    kept = ("model name", "flags", "Features", "CPU part")
+    return "\n".join(line for line in lines if line.startswith(kept))

@@ -1,0 +1,117 @@
+"""New weights for the reference and for the runners, so that no weight can be folded in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import torch
+
+from tilewright.evaluator.judge import weights
+from tilewright.evaluator.judge.reference import Reference
+from tilewright.evaluator.judge.runner_state import RunnerState
+from tilewright.evaluator.judge_client.messages import (
+    ApplyWeights,
+    Done,
+    MatchWeights,
+    PlanWeights,
+    PublishWeights,
+    ResetWeights,
+    WeightsApplied,
+    WeightsPlan,
+    WeightsPublished,
+)
+from tilewright.wire.tensors import DTYPES, Layout
+
+__all__ = ["WeightLoader"]
+
+
+class WeightLoader:
+    """The weights of one problem: of the init seed, newly drawn, and loaded. Lifetime: the problem.
+
+    Runners are known by name; each has a mapping from its own names of weights to the reference's.
+    """
+
+    def __init__(self, reference: Reference, runners: Mapping[str, RunnerState]) -> None:
+        self._reference = reference
+        self._runners = runners
+        self._fresh: dict[str, torch.Tensor] = {}
+        self._applied: dict[str, torch.Tensor] = {}
+        model = reference.model
+        state = {} if model is None else model.state_dict()
+        self._seeded = {name: value.detach().clone() for name, value in state.items()}
+
+    def reset(self, message: ResetWeights) -> Done:  # noqa: ARG002
+        """Give the reference the weights of its init seed; forget which weights runners hold."""
+        if self._reference.model is not None:
+            self._reference.model.load_state_dict(self._seeded)
+            self._reference.forget_double()
+        self._fresh = {}
+        return Done()
+
+    def plan(self, message: PlanWeights) -> WeightsPlan:
+        """Match a runner's weights with the reference's; name those whose values must be read."""
+        model = self._reference.model
+        runner = self._runners[message.runner]
+        runner.entries = json.loads(message.entries) if message.entries else []
+        if model is None:
+            return WeightsPlan([], 0)
+        if not self._fresh:
+            self._fresh = weights.resample(model, message.seed)
+        runner.mapping = weights.named_alike(self._fresh, runner.entries)
+        return WeightsPlan(weights.unmatched(self._fresh, runner.entries), len(self._fresh))
+
+    def match(self, message: MatchWeights) -> Done:
+        """Match by value the weights of a runner that lie at the given addresses."""
+        runner = self._runners[message.runner]
+        described = {name: (shape, kind) for name, shape, kind in runner.entries}
+        known = set(runner.mapping.values())
+        left = {name: self._seeded[name] for name in self._fresh if name not in known}
+        for name, address in zip(message.names, message.addresses, strict=False):
+            shape, kind = described[name]
+            like = torch.empty(shape, dtype=DTYPES[kind], device=self._reference.device)
+            # One after the other: thousands of weights that share memory would each be a copy.
+            value = runner.memory.read(address, like)
+            ours = None if value is None else weights.valued_alike(value, left)
+            if ours is not None:
+                runner.mapping[name] = ours
+                del left[ours]
+        return Done()
+
+    def apply(self, message: ApplyWeights) -> WeightsApplied:
+        """Give the reference the new weights that all runners can hold; answer with the others.
+
+        Constants are replaced in any case: a default that does nothing may not be skipped.
+        """
+        model = self._reference.model
+        if model is None:
+            return WeightsApplied([], 0)
+        held = [set(self._runners[name].mapping.values()) for name in message.runners]
+        common = set(self._fresh).intersection(*held)
+        lacking = sorted(set(self._fresh) - common)
+        self._applied = {
+            name: value
+            for name, value in self._fresh.items()
+            if name in common or weights.is_constant(self._seeded[name])
+        }
+        model.load_state_dict(self._seeded)
+        # Not strict: of two names of one tied weight only the first has new values.
+        model.load_state_dict(self._applied, strict=False)
+        self._reference.forget_double()
+        layout = Layout()
+        layout.describe(self._applied)
+        return WeightsApplied(lacking, layout.size)
+
+    def publish(self, message: PublishWeights) -> WeightsPublished:
+        """Write the applied weights into a runner's input memory, under the runner's names."""
+        runner = self._runners[message.runner]
+        layout = Layout()
+        tree = layout.describe(
+            {
+                theirs: self._applied[ours]
+                for theirs, ours in runner.mapping.items()
+                if ours in self._applied
+            }
+        )
+        layout.write(runner.inputs)
+        return WeightsPublished(tree)

@@ -1,0 +1,165 @@
+"""The supervisor's end of the channel to the judge."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from tilewright.errors import InfrastructureError, ProblemError
+from tilewright.evaluator.context import EvaluationContext
+from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.messages import (
+    PROBLEM_FAILED,
+    Answer,
+    Forget,
+    MakeSample,
+    ProblemFailed,
+    Request,
+    encode,
+)
+from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
+from tilewright.records import Case
+from tilewright.wire.frames import DeadlineExceeded, Fields
+
+__all__ = ["JudgeClient", "Reply"]
+
+MIN_TIMEOUT_S = 30.0
+"""The judge has at least this many seconds for an answer, however short the candidate's limits
+are: the reference may be slower than the candidate is allowed to be."""
+DEFAULT_TIMEOUT_S = 120.0
+"""Seconds for an answer that depends on the problem's code; more than any case has needed."""
+
+A = TypeVar("A", bound=Answer)
+
+
+class Reply(Generic[A]):
+    """The answer to a request that was sent. Lifetime: until `get` has returned."""
+
+    def __init__(self, judge: JudgeClient, request: Request[A]) -> None:
+        self.request = request
+        self._judge = judge
+        self._answer: A | None = None
+
+    def get(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> A:
+        """Wait for the answer, and before it for those to earlier requests; raise as `request`."""
+        while self._answer is None:
+            self._judge.receive(timeout_s)
+        return self._answer
+
+    def keep(self, fields: Fields) -> None:
+        """Keep the answer.
+
+        Raises:
+            InfrastructureError: the judge answered something else.
+        """
+        try:
+            self._answer = _adapter(self.request.ANSWER).validate_python(fields)
+        except ValidationError as error:
+            raise InfrastructureError(
+                f"the judge answered {self.request.KIND!r} with other fields: {error}"
+            ) from error
+
+
+@cache
+def _adapter(kind: type[Answer]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+class JudgeClient:
+    """Requests to the judge of one evaluation. Lifetime: from `connect` until `disconnect`."""
+
+    def __init__(self, context: EvaluationContext) -> None:
+        self.context = context
+        self.child: Child | None = None
+        self._open: deque[Reply[Any]] = deque()
+        self._samples = 0
+
+    def connect(self, child: Child) -> None:
+        """Talk to this judge from now on."""
+        self.child = child
+
+    def disconnect(self) -> Child | None:
+        """Return the judge's process, which is nobody's now; `None`: there was none."""
+        child, self.child = self.child, None
+        self._open.clear()
+        return child
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a judge that can be asked."""
+        return self.child is not None and not self.child.closed
+
+    def request(self, message: Request[A], timeout_s: float = DEFAULT_TIMEOUT_S) -> A:
+        """Send a request and return its answer.
+
+        Raises:
+            ProblemError: the problem's own code failed.
+            InfrastructureError: the judge was lost; the evaluation may be repeated.
+        """
+        return self.send(message).get(timeout_s)
+
+    def send(self, message: Request[A]) -> Reply[A]:
+        """Send a request and go on; `get` of the reply returns the answer.
+
+        Raises:
+            InfrastructureError: there is no judge.
+        """
+        if self.child is None:
+            raise InfrastructureError("the judge is not running")
+        send_frame(self.child, *encode(message))
+        reply = Reply(self, message)
+        self._open.append(reply)
+        return reply
+
+    def receive(self, timeout_s: float) -> None:
+        """Receive the answer to the oldest open request; raise as `request` does."""
+        if self.child is None:
+            raise InfrastructureError("the judge is not running")
+        request, reply = self.context.request, self._open.popleft()
+        kind = reply.request.KIND
+        timeout_s = min(timeout_s, max(request.limits.total_timeout_s, MIN_TIMEOUT_S))
+        try:
+            frame = receive_frame(self.child, kind, timeout_s, self.context.watch)
+        except InfrastructureError as error:
+            if not isinstance(error.__cause__, DeadlineExceeded):
+                raise
+            # The judge lives and runs the problem's code; another judge would hang there too.
+            raise ProblemError(
+                f"{request.problem.id}: its code did not end within {timeout_s:g} s"
+            ) from error
+        if frame.kind == PROBLEM_FAILED:
+            failed: ProblemFailed = _adapter(ProblemFailed).validate_python(frame.fields)
+            if failed.out_of_memory and self.context.host.end_idle():
+                raise InfrastructureError("judges of other problems took the device's memory")
+            raise ProblemError(f"{request.problem.id}: {failed.message}")
+        if frame.kind != "answer":
+            raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")
+        reply.keep(frame.fields)
+
+    def drain(self) -> None:
+        """Receive the answers to all open requests."""
+        while self._open:
+            self.receive(DEFAULT_TIMEOUT_S)
+
+    def sample(
+        self, case: Case, variation: str, repeat: int = 0, *, timed: bool = False
+    ) -> InputSampleInfo:
+        """Have the judge make an input sample; nothing of it reaches a runner yet.
+
+        With `timed` the sample is for timed calls alone (`MakeSample`).
+        """
+        self._samples += 1
+        name, context = f"{self._samples}", self.context
+        seed = context.seed("inputs", case.name, variation, repeat)
+        forward_seed = context.seed("forward", repeat) & 0x7FFFFFFF
+        layout = self.request(
+            MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
+        )
+        return InputSampleInfo(name, case.name, variation, seed, forward_seed, layout)
+
+    def forget(self, sample: InputSampleInfo) -> None:
+        """Let the judge drop an input sample."""
+        self.request(Forget(samples=[sample.name]))

@@ -1,0 +1,78 @@
+"""Stage timing: the baselines and the candidate on every case."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilewright.evaluator.pipeline.gpu_checks import clock_labels
+from tilewright.evaluator.pipeline.precompile import precompile_all
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.runners.baselines import (
+    baseline_failed,
+    replace_runners,
+    start_baselines,
+)
+from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.timing import blocks
+from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.records import Case, Incorrect
+
+__all__ = ["time_candidate"]
+
+
+def time_candidate(session: EvaluationSession) -> None:
+    """Time every case, unless the request or the machine does not allow it.
+
+    Raises:
+        EvaluationEnded: the candidate failed, or an output of a timed call is wrong.
+        ProblemError: a baseline failed.
+    """
+    if not _may_time(session):
+        return
+    with session.stage("timing"):
+        start_baselines(session.runners)
+        for case in session.request.problem.cases:
+            session.context.emit("timing", {"case": case.name})
+            times = _time_case(session, case)
+            session.observations.times.append(times)
+            session.observations.labels += clock_labels(times)
+            if times.wrong:
+                name = f"{case.name}, timed"
+                outcome = Incorrect(kind="values", case=name, message=times.wrong[0])
+                raise EvaluationEnded(outcome)
+        session.record_conditions("after timing")
+
+
+def _may_time(session: EvaluationSession) -> bool:
+    request = session.request
+    if not request.timing.enabled or not request.baselines:
+        return False
+    reason = ""
+    if request.candidate.language == "triton" and not session.on_gpu:
+        reason = "Triton runs in its interpreter here: correctness and checks, no claim about time"
+    elif not session.host.cores.separate:
+        reason = "one core only: the clock would share it with what it times"
+    elif session.observations.correctness.mutated and request.protocol == "strict":
+        reason = "rejected before timing"
+    if reason:
+        session.add_label("not_timed", reason)
+    return not reason
+
+
+def _time_case(session: EvaluationSession, case: Case) -> CaseTimes:
+    pool, names = session.runners, [item.name for item in session.request.baselines]
+    try:
+        if session.request.protocol == "official":
+            return blocks.time_case_official(pool, case, [*names, "candidate"])
+        restart = partial(_restart, session)
+        return blocks.time_case(pool, session.calibration, case, [*names, "candidate"], restart)
+    except EvaluationEnded as ended:
+        if ended.runner in names:
+            raise baseline_failed(session.context, ended.runner, ended) from ended
+        raise
+
+
+def _restart(session: EvaluationSession, *, fresh: bool) -> None:
+    # The calls so far have shown the shapes of a new problem; each new process would compile.
+    precompile_all(session)
+    replace_runners(session.runners, fresh=fresh)

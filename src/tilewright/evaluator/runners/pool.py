@@ -1,0 +1,288 @@
+"""The runners of one evaluation: started, called, cached, stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
+from tilewright.evaluator.devices.allocator_library import pool_library
+from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.messages import (
+    CallAnswer,
+    CheckOutputs,
+    Forget,
+    MapInputs,
+    MemoryMapped,
+    PublishInit,
+    PublishSample,
+    RenameRunner,
+    ShareMemory,
+)
+from tilewright.evaluator.processes.forkserver_client import Child
+from tilewright.evaluator.processes.idle import RunnerCache
+from tilewright.evaluator.runners.cpu_runner import Runner
+from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.gated_calls import measure_clock_excess
+from tilewright.evaluator.runners.gpu_runner import GpuRunner
+from tilewright.evaluator.runners.messages import Result
+from tilewright.records import Candidate, Protection, Unjudged
+from tilewright.wire.frames import Fields, Tree
+from tilewright.wire.names import IsolationLayer
+
+__all__ = ["SLOTS", "Build", "LoadedProblem", "RunnerPool"]
+
+SLOTS = 3
+"""Places in the input memory at which inputs arrive, used in turn or at random: a candidate cannot
+know an address before the call."""
+MIN_INIT_BYTES = 4096
+"""Bytes of input memory that each runner gets at least, so that there is a page to map."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a candidate's build made: the loader of its kind, and files by name."""
+
+    loader: str
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoadedProblem:
+    """The problem as the judge loaded it: the constructor's arguments, and its weights."""
+
+    init_tree: Tree = field(default_factory=dict)
+    init_bytes: int = 0
+    is_module: bool = False
+    has_weights: bool = False
+    """Whether new weights are loaded: modules under the protocol `strict`."""
+
+
+class RunnerPool:
+    """The runners of one evaluation by name. Lifetime: the evaluation.
+
+    Attributes:
+        deadline: on `time.monotonic`; no runner's answer is waited for after it.
+        builds: what was built for each implementation.
+        output_bytes: bytes of device memory for outputs outside the runner's allocator.
+        allocator_bytes: bytes of device memory in which a runner's calls allocate.
+        call_s: wall seconds spent in calls of candidate and baselines.
+        isolation: the isolation layers of the newest child, active or not.
+        candidate_output: what the candidate printed.
+    """
+
+    def __init__(self, context: EvaluationContext, judge: JudgeClient) -> None:
+        self.context = context
+        self.judge = judge
+        self.problem = LoadedProblem()
+        self.runners: dict[str, Runner] = {}
+        self.cached: RunnerCache[Runner] = RunnerCache()
+        self.builds: dict[str, Build] = {}
+        self.deadline = float("inf")
+        self.output_bytes = 0
+        self.allocator_bytes = 0
+        self.weights_bytes = 0
+        self.call_s = 0.0
+        self.isolation: tuple[Protection, ...] = ()
+        self.candidate_output = ""
+
+    def start(
+        self, name: str, candidate: Candidate, *, build: str = "", suppressed: bool = False
+    ) -> Runner:
+        """Start a runner, check its isolation, and load a candidate into it.
+
+        `build` names the build to load, if it is not that of `name`. With `suppressed` the
+        candidate's own launches do nothing.
+
+        Raises:
+            EvaluationEnded: the candidate failed to load, or a required layer is not active.
+        """
+        host, limits = self.context.host, self.context.request.limits
+        child = host.spawn(
+            "runner", limits, candidate.allow_imports, streams=self.context.several_streams
+        )
+        if name in COMPILE_MODES:
+            # Its first call compiles, which is a build.
+            limits = limits.model_copy(update={"call_timeout_s": limits.build_s})
+        kind = GpuRunner if host.device.is_gpu else Runner
+        threads = host.cores.threads
+        runner = kind(name, child, limits, self.context.watch, self.deadline, threads)
+        self.runners[name] = runner
+        child.wait_ready()
+        if host.device.is_gpu:
+            child.begin()
+        self.record_isolation(child)
+        self.reserve_inputs(runner, max(self.problem.init_bytes, MIN_INIT_BYTES))
+        self.judge.request(PublishInit(name))
+        fields, body = self._load_fields(build or name, candidate, suppressed=suppressed)
+        fields["compile"] = COMPILE_MODES.get(name)
+        frame = runner.load(fields, body)
+        runner.entries = runner.weight_entries(frame)
+        return runner
+
+    def _load_fields(
+        self, build: str, candidate: Candidate, *, suppressed: bool
+    ) -> tuple[Fields, bytes]:
+        context, built = self.context, self.builds.get(build, Build("python"))
+        parts = [(item.path, item.text.encode()) for item in candidate.files]
+        libraries = {key: f"lib_{index}.so" for index, key in enumerate(built.artifacts)}
+        parts += [(libraries[key], data) for key, data in built.artifacts.items()]
+        fields: Fields = {
+            "loader": built.loader,
+            "entry": candidate.entry,
+            "other_entries": [],
+            "keywords": list(context.request.problem.keyword_args),
+            "mode": context.request.problem.mode,
+            "init_seed": context.seed("init") & 0x7FFFFFFF,
+            "init": self.problem.init_tree,
+            "files": [{"path": path, "size": len(data)} for path, data in parts],
+            "artifacts": libraries,
+            "suppressed": suppressed,
+            "import_paths": list(candidate.allow_imports),
+            "threads": context.host.cores.threads,
+        }
+        return fields, b"".join(data for _, data in parts)
+
+    def record_isolation(self, child: Child) -> None:
+        """Record the isolation layers of a child.
+
+        Raises:
+            EvaluationEnded: a layer that the request requires is not active.
+        """
+        self.isolation = tuple(
+            Protection(name=layer, active=not reason, detail=reason)
+            for layer, reason in child.applied.items()
+            # On a GPU's clock, work in other processes gains nothing.
+            if layer != IsolationLayer.PROCESS_CREATION_GUARD or not self.context.host.device.is_gpu
+        )
+        active = {item.name for item in self.isolation if item.active}
+        required = self.context.request.require_isolation
+        missing = [layer for layer in required if layer not in active]
+        if missing:
+            message = "; ".join(f"{layer}: {child.applied.get(layer)}" for layer in missing)
+            raise EvaluationEnded(Unjudged(reason="isolation_unavailable", message=message))
+
+    def reserve_inputs(self, runner: Runner, size: int) -> None:
+        """Give a runner and the judge shared input memory of at least `size` bytes."""
+        if isinstance(runner, GpuRunner):
+            self._share(runner, size)
+            return
+        fds = runner.reserve_inputs(size)
+        if fds is None:
+            return
+        try:
+            self.judge.request(MapInputs(runner.name, runner.inputs_bytes, runner.base, fds))
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _share(self, runner: GpuRunner, size: int) -> None:
+        """Let the judge allocate device memory, and the runner map it."""
+        if size <= runner.inputs_bytes:
+            return
+        first = not runner.inputs_bytes
+        shared = self.judge.request(
+            ShareMemory(runner.name, size, self.output_bytes, self.allocator_bytes)
+        )
+        library = str(pool_library(self.context.host.home))
+        base = runner.map(shared, library, tf32=self.context.request.allows_tf32)
+        if first:
+            self.judge.request(MemoryMapped(runner.name, base))
+            runner.clock_excess_s = measure_clock_excess(self.judge, runner)
+
+    def publish(self, runner: Runner, sample: InputSampleInfo, slot: int) -> None:
+        """Write an input sample into a runner's input memory at `slot`."""
+        self.judge.request(PublishSample(sample.name, runner.name, slot * sample.slot_bytes))
+
+    def call(
+        self, runner: Runner, sample: InputSampleInfo, slot: int, *, count_operators: bool = False
+    ) -> Result:
+        """Publish an input sample and let a runner compute on it.
+
+        Raises:
+            EvaluationEnded: the candidate failed.
+        """
+        self.reserve_inputs(runner, SLOTS * sample.slot_bytes)
+        self.publish(runner, sample, slot)
+        start = time.monotonic()
+        result = runner.call({**sample.call_fields(slot), "count_operators": count_operators})
+        self.call_s += time.monotonic() - start
+        return result
+
+    def check(
+        self, runner: Runner, sample: InputSampleInfo, slot: int, result: Result
+    ) -> CallAnswer:
+        """Let the judge compare what a runner wrote, and what it changed."""
+        outputs = [item.described() for item in result.outputs]
+        base = slot * sample.slot_bytes
+        return self.judge.request(CheckOutputs(sample.name, runner.name, base, outputs))
+
+    def release_to_cache(self, name: str) -> None:
+        """Move a runner to the cache under a name of its own, for a later use."""
+        runner = self.runners.pop(name)
+        self._rename(runner, f"{name}, process {runner.child.pid}")
+        self.cached.release(name, runner)
+
+    def acquire_from_cache(self, name: str) -> bool:
+        """Make a cached runner the runner `name`; tell whether there was one."""
+        runner = self.cached.acquire(name)
+        if runner is None:
+            return False
+        self._rename(runner, name)
+        runner.serve(self.context.watch, self.deadline)
+        self.runners[name] = runner
+        return True
+
+    def _rename(self, runner: Runner, name: str) -> None:
+        self.judge.request(RenameRunner(runner.name, name))
+        runner.name = name
+
+    def stop(self, name: str) -> None:
+        """End a runner, and let the judge forget its memory."""
+        runner = self.runners.pop(name, None)
+        if runner is not None:
+            runner.close()
+            if self.judge.running:
+                self.judge.request(Forget(runners=[name]))
+
+    def stop_or_cache(self, names: Iterable[str], *, keep: bool) -> None:
+        """End the runners of `names`; with `keep`, cache those that can be used again.
+
+        On a GPU as many runners are forked at the same time as end.
+        """
+        for name in self.cacheable(names) if keep else []:
+            self.release_to_cache(name)
+        ending = [name for name in names if name in self.runners]
+        for name in ending:
+            self.record_output(name)
+            self.runners[name].child.kill_async()
+        host = self.context.host
+        preforks = host.device.is_gpu and not self.context.several_streams
+        if preforks:
+            host.fork_runners(self.context.request.limits, len(ending))
+        for name in ending:
+            self.stop(name)
+        if preforks:
+            host.open_runners()
+
+    def cacheable(self, names: Iterable[str]) -> list[str]:
+        """Return which runners later candidates can use: the problem's own reference on a GPU."""
+        if not self.context.host.device.is_gpu:
+            return []
+        own = {item.name for item in self.context.request.baselines if item.candidate is None}
+        return [name for name in names if name in own and name in self.runners]
+
+    def record_output(self, name: str) -> None:
+        """Keep what the candidate printed."""
+        if name == "candidate":
+            self.candidate_output = self.runners[name].child.printed.text()
+
+    def abandon(self) -> None:
+        """End every runner at once; none of them is used again."""
+        for runner in self.runners.values():
+            runner.close()
+        self.runners.clear()
+        self.cached.close()

@@ -1,0 +1,56 @@
+"""New weights for reference and runners, in messages to the judge and to the runner."""
+
+from __future__ import annotations
+
+from tilewright.evaluator.judge_client.messages import (
+    ApplyWeights,
+    MatchWeights,
+    PlanWeights,
+    PublishWeights,
+)
+from tilewright.evaluator.runners.pool import RunnerPool
+
+__all__ = ["apply_weights", "load_weights", "match_and_publish", "match_weights"]
+
+
+def load_weights(pool: RunnerPool, names: list[str]) -> list[str]:
+    """Load new weights into the reference and the runners; return names that runners lack."""
+    if not pool.problem.has_weights:
+        return []
+    for name in names:
+        match_weights(pool, name)
+    return apply_weights(pool, names)
+
+
+def apply_weights(pool: RunnerPool, names: list[str]) -> list[str]:
+    """Load the new weights that all of `names` can hold; return the names of the others."""
+    applied = pool.judge.request(ApplyWeights(names))
+    pool.weights_bytes = applied.bytes
+    for name in names:
+        _publish_weights(pool, name)
+    return applied.lacking
+
+
+def match_and_publish(pool: RunnerPool, name: str) -> None:
+    """Load the weights that are applied already into one more runner."""
+    if pool.problem.has_weights:
+        match_weights(pool, name)
+        _publish_weights(pool, name)
+
+
+def match_weights(pool: RunnerPool, name: str) -> None:
+    """Let the judge find out which of a runner's weights are which of the reference's."""
+    runner = pool.runners[name]
+    seed = pool.context.seed("weights")
+    plan = pool.judge.request(PlanWeights(name, seed, runner.entries))
+    if plan.need:
+        places = runner.read_weights(plan.need)
+        pool.judge.request(MatchWeights(name, plan.need, places))
+
+
+def _publish_weights(pool: RunnerPool, name: str) -> None:
+    runner = pool.runners[name]
+    pool.reserve_inputs(runner, pool.weights_bytes)
+    tree = pool.judge.request(PublishWeights(name)).tree
+    timeout_s = pool.context.request.limits.load_s
+    runner.ask("weights", {"tree": tree, "base": 0}, timeout_s=timeout_s)

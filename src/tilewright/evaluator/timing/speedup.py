@@ -1,0 +1,187 @@
+"""From the times of a case to its comparison: process replicates, interval, conclusion. Pure."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Literal
+
+from tilewright.evaluator.timing.calibration import Calibration
+from tilewright.evaluator.timing.case_timings import (
+    CaseTimes,
+    charged_times,
+    is_short,
+    undetectable_work_s,
+)
+from tilewright.records import Comparison, Timing
+from tilewright.scoring import bootstrap, intervals
+from tilewright.scoring.process_replicates import pairs_interval
+
+__all__ = [
+    "between_process_sigma",
+    "compare_official",
+    "compare_strict",
+    "estimated_interval",
+    "half_width",
+    "replicates_half_width",
+]
+
+Row = tuple[float, float, float, float]
+"""A block: baseline, candidate, candidate, baseline, in microseconds."""
+
+
+def half_width(times: CaseTimes, baseline: str) -> float:
+    """Return half the width of the 95 % interval of the log ratio in the newest replicate."""
+    ratios = intervals.paired_log_ratios(_by_replicate(times, _rows(times, baseline))[-1])
+    low, high = bootstrap.bootstrap_median_interval(ratios)
+    return (high - low) / 2
+
+
+def replicates_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
+    """Return half the width of the 95 % interval of the log ratio over all replicates."""
+    found = estimated_interval(times, baseline, sigma)
+    return math.log(found.high / found.low) / 2
+
+
+def between_process_sigma(times: CaseTimes, baseline: str, calibration: Calibration) -> float:
+    """Return the standard deviation of the log ratio of the same code in two processes."""
+    if not times.on_device:
+        median_us = bootstrap.median(times.total_s[baseline]) * 1e6
+        return calibration.sigma(median_us, times.moved_bytes)
+    theirs, ours = (
+        bootstrap.median(charged_times(times, name)) * 1e6 for name in (baseline, "candidate")
+    )
+    return calibration.sigma(theirs, times.moved_bytes, ours)
+
+
+def compare_official(times: CaseTimes, baseline: str, labels: tuple[str, ...]) -> Comparison:
+    """Return the comparison with one baseline by the published rule: a ratio of means.
+
+    The published rule has no interval.
+    """
+    rows = _rows(times, baseline)
+    means = [sum(times.total_s[n]) / len(times.total_s[n]) for n in (baseline, "candidate")]
+    return Comparison(
+        case=times.case,
+        baseline=baseline,
+        candidate=_timing(times, "candidate", official=True),
+        baseline_timing=_timing(times, baseline, official=True),
+        speedup=means[0] / means[1],
+        speedup_low=None,
+        speedup_high=None,
+        blocks=len(rows),
+        moved_bytes=times.moved_bytes,
+        conclusion="no interval",
+        labels=labels,
+        raw_us=_rounded(rows),
+    )
+
+
+def compare_strict(
+    times: CaseTimes, baseline: str, sigma: float, labels: tuple[str, ...]
+) -> Comparison:
+    """Return the comparison of the candidate with one baseline on a timed case.
+
+    For short calls the lower end of the interval allows for undetectable work of the candidate.
+
+    Args:
+        times: at least one block.
+        baseline: a name among `times.total_s`.
+        sigma: standard deviation of the log ratio between processes, of the calibration.
+        labels: facts about the measurement.
+    """
+    rows = raw = _rows(times, baseline)
+    candidate = _timing(times, "candidate", official=False)
+    interval = estimated_interval(times, baseline, sigma)
+    if times.on_device:
+        raw = _paired(times.total_s[baseline], times.total_s["candidate"])
+        by_judge = _interval(times, baseline, raw, sigma)
+        low, high = min(interval.low, by_judge.low), max(interval.high, by_judge.high)
+        interval = intervals.Interval(interval.estimate, low, high)
+    elif is_short(times, baseline):
+        share = candidate.median_us / (candidate.median_us + undetectable_work_s(times) * 1e6)
+        interval = intervals.Interval(interval.estimate, interval.low * share, interval.high)
+    return Comparison(
+        case=times.case,
+        baseline=baseline,
+        candidate=candidate,
+        baseline_timing=_timing(times, baseline, official=False),
+        speedup=interval.estimate,
+        speedup_low=interval.low,
+        speedup_high=interval.high,
+        blocks=len(rows),
+        moved_bytes=times.moved_bytes,
+        conclusion=intervals.decide(interval),
+        labels=labels,
+        blocks_per_process=tuple(len(group) for group in _by_replicate(times, rows)),
+        raw_us=_rounded(raw),
+        self_reported_us=_self_reported_rows(times, baseline),
+    )
+
+
+def estimated_interval(times: CaseTimes, baseline: str, sigma: float) -> intervals.Interval:
+    """Return the speed-up over one baseline with its 95 % interval, over all replicates."""
+    return _interval(times, baseline, _rows(times, baseline), sigma)
+
+
+def _interval(times: CaseTimes, baseline: str, rows: list[Row], sigma: float) -> intervals.Interval:
+    """Return the geometric mean of the replicates with its interval.
+
+    One process of a baseline may serve several replicates. The half of the variance that comes
+    from the baseline then shrinks only with the number of the baseline's processes.
+    """
+    ratios = [intervals.paired_log_ratios(group) for group in _by_replicate(times, rows)]
+    theirs = len(times.processes.get(baseline, ())) or len(ratios)
+    independent = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))
+    return pairs_interval(ratios, sigma, independent)
+
+
+def _rows(times: CaseTimes, baseline: str) -> list[Row]:
+    """Return one row for each block, in microseconds."""
+    return _paired(charged_times(times, baseline), charged_times(times, "candidate"))
+
+
+def _paired(theirs: list[float], ours: list[float]) -> list[Row]:
+    return [
+        (theirs[i] * 1e6, ours[i] * 1e6, ours[i + 1] * 1e6, theirs[i + 1] * 1e6)
+        for i in range(0, len(ours) - 1, 2)
+    ]
+
+
+def _by_replicate(times: CaseTimes, rows: list[Row]) -> list[list[Row]]:
+    """Return the blocks of each process replicate."""
+    edges = [*(times.replicate_starts or [0]), len(rows)]
+    return [rows[start:stop] for start, stop in pairwise(edges) if stop > start]
+
+
+def _rounded(rows: list[Row]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(round(value, 3) for value in row) for row in rows)
+
+
+def _self_reported_rows(times: CaseTimes, baseline: str) -> tuple[tuple[float, ...], ...]:
+    reported = times.gpu.self_reported_s
+    return _rounded(_paired(reported.get(baseline, []), reported.get("candidate", [])))
+
+
+def _timing(times: CaseTimes, name: str, *, official: bool) -> Timing:
+    values = [value * 1e6 for value in charged_times(times, name)]
+    low, high = bootstrap.bootstrap_median_interval(values)
+    waited, batched = times.gpu.call_latency_s.get(name), times.gpu.back_to_back_s.get(name)
+    return Timing(
+        median_us=bootstrap.median(values),
+        low_us=low,
+        high_us=high,
+        samples=len(values),
+        method=_method(times, official=official),
+        call_latency_us=bootstrap.median(waited) * 1e6 if waited else None,
+        back_to_back_us=None if batched is None else batched * 1e6,
+        peak_bytes=times.gpu.peak_bytes.get(name),
+    )
+
+
+def _method(
+    times: CaseTimes, *, official: bool
+) -> Literal["host_clock", "cuda_events_trusted", "cuda_events_candidate"]:
+    if not times.on_device:
+        return "host_clock"
+    return "cuda_events_candidate" if official else "cuda_events_trusted"
