@@ -55,10 +55,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tilewright.evaluator.devices.cores import Cores
 from tilewright.evaluator.devices.devices import CPU
 from tilewright.evaluator.judge import process as judge
 from tilewright.evaluator.pipeline.run import evaluate
-from tilewright.evaluator.processes.host import Cores, DeviceHost
+from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.prefork import PreforkPool
 from tilewright.evaluator.runners import cpu_runner
 from tilewright.problems.loader import parse_problem
@@ -145,14 +146,14 @@ class ThreadChild:
     def wait_ready(self, timeout_s: float = 20.0) -> None:
         self.applied = self.channel.receive(time.monotonic() + timeout_s).fields["applied"]
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """A thread has no other processes to find."""
 
     def forbid_processes(self) -> bool:
         """Return whether no other process lives; a test can set `companions`."""
         return not self.companions
 
-    def release(self) -> None:
+    def allow_processes(self) -> None:
         """A thread was never forbidden to start processes."""
 
     def cpu_s(self) -> float:
@@ -168,10 +169,10 @@ class ThreadChild:
         self.signals.append("freeze")
         return self.stoppable
 
-    def stands(self) -> bool:
+    def is_stopped(self) -> bool:
         return self.stands_still
 
-    def spins(self) -> bool:
+    def is_spinning(self) -> bool:
         return True
 
     def resume(self) -> None:
@@ -208,7 +209,7 @@ class InProcessEvaluator(DeviceHost):
         self.children: list[ThreadChild] = []
         self.streams: list[str] = []
         """The roles of the children that may use several CUDA streams."""
-        self._idle_judges, self.sketches, self._retired = {}, {}, []
+        self._idle_judges, self.call_shapes, self._closing = {}, {}, []
         self._preforked = PreforkPool(self.spawn, None)
         self._resumed = threading.Semaphore(0)
         for module in (main, build_main):

@@ -26,7 +26,7 @@ from benchmarks.bars import Bar, executor, finish
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.errors import ConfigError, TilewrightError
-from tilewright.evaluator.pipeline.prepare import _libraries
+from tilewright.evaluator.pipeline.build_process import libraries_of
 from tilewright.evaluator.processes.forkserver_client import Child, Printed
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded
@@ -196,8 +196,8 @@ def readers(hostile: HostileRunner) -> dict[str, Callable[[], object]]:
         return runner.weight_entries(runner.load({"files": []}, b""))
 
     def timed() -> object:
-        for word in (sync_page.READY, sync_page.DONE):
-            runner.page.words[word] = rng.choice((runner._sequence + 1, 0, 1 << 63))
+        for flag in (sync_page.READY, sync_page.DONE):
+            runner.page.flags[flag] = rng.choice((runner._sequence + 1, 0, 1 << 63))
         return runner.timed_call({})
 
     def capacity() -> object:
@@ -209,7 +209,7 @@ def readers(hostile: HostileRunner) -> dict[str, Callable[[], object]]:
         frame = runner.child.channel.receive(time.monotonic() + LIMITS.call_timeout_s)
         for fd in frame.fds:
             os.close(fd)
-        return _libraries(frame)
+        return libraries_of(frame)
 
     return {
         "call": lambda: runner.call({"base": 0}),

@@ -15,12 +15,9 @@ from pathlib import Path
 
 from benchmarks.gpu.aa import Run, bars, runs_of
 from tilewright.evaluator.timing.calibration import GPU_DEFAULT, planned_replicates
-from tilewright.evaluator.timing.case_timings import (
-    CaseTimes,
-    between_process_sigma,
-    compare,
-    needs_replicate,
-)
+from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
+from tilewright.evaluator.timing.speedup import between_process_sigma, compare_strict
 from tilewright.records import TimingPlan
 
 
@@ -34,7 +31,10 @@ def times_of(run: Run, pairs: int) -> CaseTimes:
         moved_bytes=run.moved_bytes,
         on_device=True,
     )
-    for rows, found in ((run.raw_us, times.totals), (run.self_reported_us, times.said)):
+    for rows, found in (
+        (run.raw_us, times.total_s),
+        (run.self_reported_us, times.gpu.self_reported_s),
+    ):
         taken = rows[: edges[-1]]
         # Of a block the first and the last call are the baseline's.
         found["eager"] = [us / 1e6 for row in taken for us in (row[0], row[3])]
@@ -56,9 +56,7 @@ def replayed(run: Run) -> Run:
     while made < len(run.pairs) and _wants_more(times_of(run, made), planned):
         made += 1
     times = times_of(run, made)
-    item = compare(
-        times, "eager", between_process_sigma(times, "eager", GPU_DEFAULT), (), official=False
-    )
+    item = compare_strict(times, "eager", between_process_sigma(times, "eager", GPU_DEFAULT), ())
     return replace(
         run,
         log_ratio=math.log(item.speedup),
@@ -70,7 +68,9 @@ def replayed(run: Run) -> Run:
 
 def _wants_more(times: CaseTimes, planned: int) -> bool:
     sigma = between_process_sigma(times, "eager", GPU_DEFAULT)
-    return needs_replicate(times, "eager", sigma, planned, TimingPlan().extra_replicates)
+    return DEFAULT_POLICY.needs_replicate(
+        times, "eager", sigma, planned, TimingPlan().extra_replicates
+    )
 
 
 def main() -> int:

@@ -12,12 +12,9 @@ import random
 import sys
 
 from tilewright.evaluator.timing.calibration import GPU_DEFAULT, planned_replicates
-from tilewright.evaluator.timing.case_timings import (
-    CaseTimes,
-    between_process_sigma,
-    compare,
-    needs_replicate,
-)
+from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
+from tilewright.evaluator.timing.speedup import between_process_sigma, compare_strict
 from tilewright.records import Comparison, TimingPlan
 
 RUNS, BLOCKS = 1000, 4
@@ -35,19 +32,19 @@ def judged(sample: random.Random, call_us: float, ratio: float) -> tuple[Compari
     luck_us, share = (next(by for most, by in table if call_us <= most)
                       for table in (LUCK_US, SHARE))  # fmt: skip
     noise = math.hypot(luck_us / call_us, share)
-    times = CaseTimes("one", on_device=True, totals={"eager": [], "candidate": []})
+    times = CaseTimes("one", on_device=True, total_s={"eager": [], "candidate": []})
     planned, more = planned_replicates(call_us, 0, on_gpu=True), TimingPlan().extra_replicates
-    while len(times.replicate_starts) < planned or needs_replicate(
+    while len(times.replicate_starts) < planned or DEFAULT_POLICY.needs_replicate(
         times, "eager", between_process_sigma(times, "eager", GPU_DEFAULT), planned, more
     ):
         times.replicate_starts.append(times.blocks)
         off = sample.gauss(math.log(ratio), noise)
         for _ in range(2 * BLOCKS):
-            times.totals["eager"].append(call_us / 1e6 * math.exp(sample.gauss(off, SCATTER)))
-            times.totals["candidate"].append(call_us / 1e6)
+            times.total_s["eager"].append(call_us / 1e6 * math.exp(sample.gauss(off, SCATTER)))
+            times.total_s["candidate"].append(call_us / 1e6)
         times.blocks += BLOCKS
     sigma = between_process_sigma(times, "eager", GPU_DEFAULT)
-    return compare(times, "eager", sigma, (), official=False), len(times.replicate_starts)
+    return compare_strict(times, "eager", sigma, ()), len(times.replicate_starts)
 
 
 def main() -> int:

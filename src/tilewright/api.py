@@ -15,9 +15,9 @@ from typing import Any
 from tilewright._version import __version__
 from tilewright.config import LOCAL, Config
 from tilewright.config import load as load_config
+from tilewright.evaluator.devices.cores import plan_cores
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.devices.environment import environment
-from tilewright.evaluator.processes.host import plan_cores
 from tilewright.executors._async import in_thread
 from tilewright.executors.factory import Executor, open_executor
 from tilewright.problems.requests import build_request

@@ -10,12 +10,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from tilewright.evaluator.judge_client.official_tolerances import rule_of
+from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
 from tilewright.evaluator.pipeline.correctness import hidden_cases
-from tilewright.evaluator.pipeline.session import SLOTS, EvaluationSession
-from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.base import BuildPlan
 from tilewright.languages.python_template import render_python
@@ -210,14 +209,7 @@ def _hidden(report: EvalReport) -> list[Case]:
     """Return the secret sizes, sampled again with the seed in the report."""
     if report.request.protocol == "official":
         return []
-    session = EvaluationSession(
-        host=cast(DeviceHost, None),
-        request=report.request,
-        root=report.seed,
-        emit=lambda event, fields: None,  # noqa: ARG005 - nothing is judged here
-        watch=lambda: None,
-    )
-    return hidden_cases(session)
+    return hidden_cases(report.request.problem, generator(report.seed, "sizes"))
 
 
 def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> dict[str, Any]:
@@ -233,7 +225,7 @@ def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> dict[str, An
         "GRADS": list(problem.grads),
         "DONATED": list(problem.writable_inputs),
         "KEYWORDS": list(problem.keyword_args),
-        "RULE": rule_of(problem, request.protocol),
+        "RULE": comparison_rule(problem, request.protocol),
         "LANGUAGE": request.candidate.language,
         "ENTRY": request.candidate.entry,
         "LOADER": build.loader,

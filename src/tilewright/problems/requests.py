@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.evaluator.pipeline.session import COMPILE_MODES
+from tilewright.evaluator.context import COMPILE_MODES
 from tilewright.problems.candidates import make_candidate, read_files
 from tilewright.problems.imported_sets import find_one
 from tilewright.records import (

@@ -19,7 +19,7 @@ A problem whose own code fails is answered with a frame of kind `PROBLEM_FAILED`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
 from tilewright.wire.frames import Fields, Frame, FrameError, Tree
 
@@ -100,6 +100,10 @@ class Request(Generic[A]):
     """The field that travels as the raw body of the frame."""
     FDS: ClassVar[str] = ""
     """The field that travels as file descriptors."""
+
+    def answer_type(self) -> type[A]:
+        """Return the type of the answer."""
+        return cast(type[A], self.ANSWER)
 
     def __init_subclass__(cls, kind: str = "") -> None:
         """Register a request under its frame kind, with the answer that its base names."""

@@ -6,7 +6,6 @@ import random
 import time
 from itertools import zip_longest
 
-from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.evidence import CorrectnessObservations
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import CallAnswer
@@ -18,7 +17,7 @@ from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import SLOTS
-from tilewright.records import Case, CaseResult, Incorrect, Unjudged
+from tilewright.records import Case, CaseResult, Incorrect, Problem, Unjudged
 from tilewright.wire.names import INPUT_VARIATIONS
 
 __all__ = ["check_correctness", "hidden_cases"]
@@ -66,7 +65,7 @@ def _check_samples(
     sizes: dict[str, int] = {}
     for case in problem.cases:
         sizes[case.name] = _check_sample(session, runner, case, "nominal", 0, seen)
-    for case in hidden_cases(session.context):
+    for case in hidden_cases(problem, session.context.choices("sizes")):
         _check_sample(session, runner, case, "nominal", 0, seen)
     for case in problem.cases:
         for place, variation in enumerate(_variations(session, case, sizes[case.name])):
@@ -76,7 +75,7 @@ def _check_samples(
 
 
 def _variations(session: EvaluationSession, case: Case, size: int) -> list[str]:
-    """Return the variations to check. Size decides, not time: a busy machine must not check less."""
+    """Return the variations to check. Size decides, because a busy machine must not check less."""
     allowed = session.request.problem.input_variations
     names = [name for name in INPUT_VARIATIONS[1:] if allowed is None or name in allowed]
     choices = session.context.choices("variations", case.name)
@@ -87,15 +86,14 @@ def _variations(session: EvaluationSession, case: Case, size: int) -> list[str]:
     return names if size <= SMALL_BYTES else names[:FEW_VARIATIONS]
 
 
-def hidden_cases(context: EvaluationContext) -> list[Case]:
+def hidden_cases(problem: Problem, choices: random.Random) -> list[Case]:
     """Return secret sizes within the problem's ranges: neighbours of declared ones, and others.
 
-    Code may be right for published sizes alone, but not for unknown neighbours of them.
+    Code may be right for published sizes alone, but not for unknown neighbours of them. `choices`
+    is the generator "sizes" of the evaluation.
     """
-    problem = context.request.problem
     if not problem.size_ranges:
         return []
-    choices = context.choices("sizes")
     middle = problem.cases[max(len(problem.cases) - 2, 0)]
     plan = [(problem.cases[0], True), (middle, True), (middle, False), (middle, False)]
     cases = []

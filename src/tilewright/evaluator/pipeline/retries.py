@@ -1,4 +1,4 @@
-"""When an evaluation is repeated: after a failure of tilewright itself, or of a doubtful verdict."""
+"""When an evaluation is repeated: after an internal failure, or to confirm a verdict."""
 
 from __future__ import annotations
 

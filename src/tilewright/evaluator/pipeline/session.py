@@ -131,7 +131,7 @@ class EvaluationSession:
         self._record_overhead()
 
     def _close(self) -> None:
-        """End every runner but cached baselines; keep the judge for its problem's next candidate."""
+        """End every runner but cached baselines; keep the judge for the next candidate."""
         host, pool = self.host, self.runners
         if not host.suspect:
             cache_baselines(pool)

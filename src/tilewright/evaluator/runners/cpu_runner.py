@@ -104,8 +104,8 @@ class Runner:
     def reserve_inputs(self, inputs: int) -> tuple[int, ...] | None:
         """Map input memory of at least these bytes in the runner; `None`: it is mapped already.
 
-        Returns descriptors for the judge, which the caller closes: that of the input memory and, the
-        first time, those of the runner's memory and of its memory map.
+        Returns descriptors for the judge, which the caller closes: that of the input memory
+        and, the first time, those of the runner's memory and of its memory map.
         """
         if inputs <= self.inputs_bytes:
             return None
@@ -389,7 +389,7 @@ class Runner:
         return InfrastructureError(f"{self.name} failed before its candidate was entered: {text}")
 
     def end(self, timeout_s: float) -> int | None:
-        """Let the process finish by itself; return its wait status, or `None` if it does not end."""
+        """Let the process finish by itself; return its wait status, `None` if it does not end."""
         deadline = time.monotonic() + timeout_s
         try:
             self.child.channel.send("exit")

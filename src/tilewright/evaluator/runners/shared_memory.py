@@ -27,7 +27,7 @@ def page_round(size: int) -> int:
 
 
 class SyncPage:
-    """One page of shared flags that release a timed call and report its end without a system call."""
+    """Shared flags that release a timed call and report its end without a system call."""
 
     def __init__(self) -> None:
         self.fd = sealed_memory("sync", mmap.PAGESIZE)

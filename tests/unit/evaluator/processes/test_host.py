@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import InfrastructureError
+from tilewright.evaluator.devices.cores import Cores, plan_cores
 from tilewright.evaluator.devices.devices import CPU, Device
 from tilewright.evaluator.devices.environment import device_key, environment
 from tilewright.evaluator.processes import host as host_module
 from tilewright.evaluator.processes import sandbox_policy as conf
-from tilewright.evaluator.processes.host import Cores, DeviceHost, plan_cores
+from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.runners.shared_memory import SyncPage, page_round, sealed_memory
 from tilewright.records import Limits
 from tilewright.wire import sync_page
