@@ -15,7 +15,7 @@ from tilewright.wire.frames import Frame
 from tilewright.wire.tensors import build
 
 PLAIN = {
-    "donates": [],
+    "writable_inputs": [],
     "grads": [],
     "keywords": [],
     "mode": "train",
@@ -95,7 +95,7 @@ class JudgeRole:
         places = calls.addresses(self.kept)
         plain = {"sample": "d", "base": 0, "keep": True, "expect": False, "compare": False}
         plain |= {"addresses": places, "look": []}
-        return self.ask("timed", runner=runner, **{**plain, "next": None, **changes})
+        return self.ask("finish_timed", runner=runner, **{**plain, "next": None, **changes})
 
     def plan(self, weights: dict[str, torch.Tensor], seed: int = 1) -> dict[str, Any]:
         """Report which weights the runner holds."""

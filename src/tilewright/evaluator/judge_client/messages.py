@@ -84,7 +84,7 @@ ComparisonRule = dict[str, Any]
 class Answer:
     """What the judge answers. The judge holds a problem's code: the supervisor checks types."""
 
-    __pydantic_config__: ClassVar[Fields] = {"extra": "forbid", "strict": True}
+    __pydantic_config__: ClassVar[Fields] = {"extra": "forbid"}
 
 
 A = TypeVar("A", bound=Answer)

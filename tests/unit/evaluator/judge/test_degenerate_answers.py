@@ -43,7 +43,7 @@ def linted(source: str, kind: str = "function") -> dict[str, Any]:
     fields = {"problem_kind": kind, "mode": "train", "grads": [], "keywords": [], "init_seed": 42}
     loaded = reference.load(source, fields)
     rules = {f"{t:g}": {"name": "allclose", "tolerance": t} for t in (1e-4, 1e-2)}
-    return degenerate_answers.lint(loaded, {}, list(INPUT_VARIATIONS), rules)
+    return vars(degenerate_answers.lint(loaded, {}, list(INPUT_VARIATIONS), rules))
 
 
 def of(body: str, sample: str = "randn") -> dict[str, Any]:

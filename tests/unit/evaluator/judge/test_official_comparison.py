@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tilewright.evaluator.judge.official_comparison import compare_published
-from tilewright.evaluator.judge_client.official_tolerances import rule_of
+from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
 from tilewright.problems.loader import find_problem
 
 EPS = torch.finfo(torch.float32).eps
@@ -46,7 +46,7 @@ def quantized(relative: bool) -> dict[str, object]:
     task = find_problem("softmax").model_copy(
         update={"published": "by_dtype", "thresholds": thresholds}
     )
-    rule = rule_of(task, "strict" if relative else "official")
+    rule = comparison_rule(task, "strict" if relative else "official")
     assert rule is not None
     return rule
 

@@ -48,7 +48,7 @@ def test_the_role_reports_that_it_is_ready(judge):
 
 def test_a_right_output_is_right_and_a_wrong_one_is_not(judge):
     answer = judge.load(FUNCTION)
-    assert (answer.fields["module"], answer.kind) == (False, "answer")
+    assert (answer.fields["is_module"], answer.kind) == (False, "answer")
     judge.map()
     sample = judge.sample()
     x, y = judge.inputs(sample)
@@ -201,7 +201,7 @@ def test_overwritten_inputs_and_guards_are_found(judge, base):
 
 
 def test_donated_inputs_may_be_overwritten(judge):
-    judge.load(FUNCTION, donates=["y"])
+    judge.load(FUNCTION, writable_inputs=["y"])
     judge.map()
     sample = judge.sample()
     x, y = judge.inputs(sample)

@@ -164,7 +164,7 @@ def test_withheld_input_bytes_are_written_when_a_runner_is_ready(judge):
     hidden = build(sample["tree"], judge.arenas.inputs, 0)
     assert not (torch.equal(x, hidden[0]) and torch.equal(y, hidden[1]))
     input_copy[:] = judge.arenas.inputs[:]
-    assert judge.ask("reveal", **given)["written"]
+    assert judge.ask("write_delayed", **given)["written"]
     for memory in (judge.arenas.inputs, input_copy):
         seen = build(sample["tree"], memory, 0)
         assert torch.equal(x, seen[0])
@@ -183,7 +183,7 @@ def test_no_input_bytes_are_withheld_where_memory_is_read_only(judge):
     seen = build(sample["tree"], judge.arenas.inputs, 0)
     assert torch.equal(x, seen[0])
     assert torch.equal(y, seen[1])
-    assert judge.ask("reveal", **given)["written"]
+    assert judge.ask("write_delayed", **given)["written"]
 
 
 def test_input_bytes_that_cannot_be_written_are_reported(judge):
@@ -192,7 +192,7 @@ def test_input_bytes_that_cannot_be_written_are_reported(judge):
     judge.sample(timed=True)
     given = {"sample": "d", "runner": "candidate", "base": 0, "late": 7}
     judge.ask("publish", **given)
-    assert not judge.ask("reveal", **given)["written"]
+    assert not judge.ask("write_delayed", **given)["written"]
 
 
 def test_a_changed_arena_is_found_where_it_serves_as_input_copy(judge):

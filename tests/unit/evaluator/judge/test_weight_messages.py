@@ -58,7 +58,7 @@ def test_init_inputs_are_handed_over(judge):
     table, n = build(answer["init"], judge.arenas.inputs, 0)
 
     assert (table.tolist(), n) == ([0.0, 1.0, 2.0], 7)
-    assert answer["module"]
+    assert answer["is_module"]
     assert answer["init_bytes"] >= 12
 
 

@@ -1,11 +1,10 @@
-"""The timing of a case over scripted runners, with a clock that the script moves.
+"""The timing of a case over scripted sides: a clock that only moves where the script says.
 
 `python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import random
 from types import SimpleNamespace
@@ -14,16 +13,20 @@ from typing import Any
 import pytest
 
 from tests.in_process_evaluator import ROOT, a_request
+from tests.scripted_judge import ScriptedJudge
+from tilewright.evaluator.context import EvaluationContext
+from tilewright.evaluator.devices.cores import Cores
 from tilewright.evaluator.devices.devices import CPU
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
-from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.processes.host import Cores
+from tilewright.evaluator.judge_client.messages import CallAnswer, SampleLayout
 from tilewright.evaluator.runners.cpu_runner import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result
-from tilewright.evaluator.timing.blocks import MAX_REPLICATE_FACTOR, Reopen, time_case
-from tilewright.evaluator.timing.calibration import PLANNED_REPLICATES
-from tilewright.evaluator.timing.case_timings import CaseTimes, compare, is_short
-from tilewright.evaluator.timing.cpu_clock import LOOK_SHARE, WINDOW_BYTES
+from tilewright.evaluator.runners.pool import RunnerPool
+from tilewright.evaluator.timing.blocks import MAX_REPLICATE_FACTOR, Restart, time_case
+from tilewright.evaluator.timing.calibration import DEFAULT, PLANNED_REPLICATES
+from tilewright.evaluator.timing.case_timings import CaseTimes, is_short
+from tilewright.evaluator.timing.cpu_clock import INSPECTED_SHARE, WINDOW_BYTES
+from tilewright.evaluator.timing.speedup import compare_strict
 from tilewright.records import Case, TimingPlan
 
 PROBLEM = """import torch
@@ -42,34 +45,33 @@ OUTPUT = {"dtype": "float32", "shape": [4]}
 TREE = {"t": "tuple", "v": []}
 NAMES = ["eager", "candidate"]
 PLACES = {"eager": 1 << 20, "candidate": 2 << 20}
-"""The address of each runner's outputs; every call moves them by one byte."""
+"""Where each side's outputs lie; every call has them one byte further."""
 
 
-def sample(name: str) -> InputSampleInfo:
+def sample(name: str, **changes: Any) -> InputSampleInfo:
     known: dict[str, Any] = {
-        "name": name, "case": "one", "variation": "nominal", "tree": TREE, "grad_outputs": TREE,
-        "size": 4096, "output_bytes": 16, "outputs": [OUTPUT], "skipped": "", "random": False,
+        "tree": TREE, "grad_outputs": TREE, "grads": [], "size": 4096, "output_bytes": 16,
+        "outputs": [OUTPUT], "structure": "1", "oracle": "float64", "random": False,
+        "stateful": False, "skipped": "", "call_s": 0.0, "aliases": False, "movable": 0,
     }  # fmt: skip
-    return InputSampleInfo(
-        **{item.name: known.get(item.name, 0) for item in dataclasses.fields(InputSampleInfo)}
-    )
+    return InputSampleInfo(name, "one", "nominal", 0, 0, SampleLayout(**{**known, **changes}))
 
 
 PROCESSES = itertools.count(1)
 
 
-class ScriptedSide:
+class ScriptedRunner:
     """A runner whose calls take the scripted times: (total, outside), in seconds."""
 
     def __init__(self, name: str, script: Any, log: list[Any]) -> None:
         self.name = name
         self.stage = "load"
-        tree = SimpleNamespace(cpu_s=lambda: self.cpu, look=lambda: None)
+        tree = SimpleNamespace(cpu_s=lambda: self.cpu, refresh=lambda: None)
         self.child = SimpleNamespace(tree=tree, pid=next(PROCESSES))
         self.cpu = 0.0
-        self.others: list[ScriptedSide] = []
+        self.others: list[ScriptedRunner] = []
         self.burns = 0.0
-        self.said = OutputReport(
+        self.reported = OutputReport(
             type="tensor", device="cpu", layout="strided", address=64, **OUTPUT
         )
         self._script = script
@@ -77,17 +79,17 @@ class ScriptedSide:
         self._calls = 0
 
     def timed_call(
-        self, fields: Any, snapshot: Any = lambda: None, revealed: Any = None
+        self, fields: Any, snapshot: Any = lambda: None, write_delayed: Any = None
     ) -> CallTiming:
         self._calls += 1
-        if revealed is not None:
-            revealed()
+        if write_delayed is not None:
+            write_delayed()
         snapshot()
         for other in self.others:
             other.cpu += other.burns
         self._log.append(("call", {"runner": self.name, "base": fields["base"]}))
         total, outside = self._script(self._calls)
-        return CallTiming(total, outside, Result(outputs=[self.said], launches=1))
+        return CallTiming(total, outside, Result(outputs=[self.reported], launches=1))
 
     def output_addresses(self, count: int) -> list[int]:
         return [PLACES[self.name] + self._calls] * count
@@ -95,44 +97,50 @@ class ScriptedSide:
     def forbid_processes(self) -> None:
         self._log.append(("forbid_processes", {"runner": self.name}))
 
-    def release(self) -> None:
-        self._log.append(("release", {"runner": self.name}))
+    def allow_processes(self) -> None:
+        self._log.append(("allow_processes", {"runner": self.name}))
 
 
-class Scripted(EvaluationSession):
-    """An evaluation that writes down what it is told to do."""
+class Scripted(RunnerPool):
+    """A pool of scripted runners; its scripted judge logs every request."""
 
     @classmethod
     def of(cls, plan: TimingPlan, eager: Any, candidate: Any) -> Scripted:
         request = a_request(PROBLEM, "def work(x):\n    return x\n", timing=plan)
         host: Any = SimpleNamespace(cores=Cores((0,), (1,)), device=CPU)
-        made = cls(host, request, ROOT, lambda *_: None, lambda: None)
-        made.log, made.aliases, made.moved, made.output_bytes = [], False, 0, 0
-        made.answer = {"mutated": [], "wrong": "", "message": "", "alias": False, "written": True}
+        context = EvaluationContext(host, request, ROOT, lambda *_: None, lambda: None)
+        log: list[Any] = []
+        made = cls(context, ScriptedJudge(context, log))
+        made.log, made.aliases, made.moved, made.outputs_size = log, False, 0, 0
+        made.judge.sample = made.sample  # type: ignore[method-assign]
         made.runners = {  # type: ignore[assignment]
-            "eager": ScriptedSide("eager", eager, made.log),
-            "candidate": ScriptedSide("candidate", candidate, made.log),
+            "eager": ScriptedRunner("eager", eager, log),
+            "candidate": ScriptedRunner("candidate", candidate, log),
         }
         return made
 
-    def sample(self, case: Case, variation: str, repeat: int, *, timed: bool) -> InputSampleInfo:  # noqa: ARG002
+    def sample(
+        self, case: Case, variation: str, repeat: int = 0, *, timed: bool = False
+    ) -> InputSampleInfo:
+        del case
         assert timed
-        made = sample(f"{variation} {repeat}")
-        size, outputs = self.moved or made.size, self.output_bytes or made.output_bytes
-        return dataclasses.replace(made, aliases=self.aliases, size=size, output_bytes=outputs)
+        return sample(
+            f"{variation} {repeat}",
+            aliases=self.aliases,
+            size=self.moved or 4096,
+            output_bytes=self.outputs_size or 16,
+        )
 
-    def reserve_inputs(self, runner: Any, inputs: int) -> None:
+    def reserve_inputs(self, runner: Any, size: int) -> None:
         pass
 
-    def ask(self, kind: str, fields: dict[str, Any], **_: Any) -> dict[str, Any]:
-        self.log.append((kind, fields))
-        if fields.get("next"):
-            self.log.append(("publish", fields["next"]))
-        return self.answer
+    def answers(self, **verdict: Any) -> None:
+        """Let the judge answer so to every call."""
+        self.judge.verdict = CallAnswer(error=None, **verdict)  # type: ignore[attr-defined]
 
     def time(self) -> CaseTimes:
         """Time the only case; keep the log after the warm-up of three calls per runner."""
-        times = time_case(self, Case(name="one"), NAMES)
+        times = time_case(self, DEFAULT, Case(name="one"), NAMES)
         calls = [i for i, (kind, _) in enumerate(self.log) if kind == "call"]
         self.log = self.log[calls[5] + 1 :]
         return times
@@ -186,7 +194,7 @@ def test_every_timed_call_of_a_small_case_is_compared():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     times = session.time()
 
-    timed = session.logged("timed")
+    timed = session.logged("finish_timed")
     assert all(fields["keep"] for fields in timed)
     assert [fields["compare"] for fields in timed] == [False, True] * 8
     assert times.checked == 8
@@ -197,7 +205,7 @@ def test_outputs_are_read_at_the_addresses_that_their_runner_reported():
     session.time()
 
     calls = dict.fromkeys(NAMES, 3)  # of the warm-up
-    for fields in session.logged("timed"):
+    for fields in session.logged("finish_timed"):
         name = fields["runner"]
         calls[name] += 1
         assert fields["addresses"] == [PLACES[name] + calls[name]]
@@ -208,11 +216,11 @@ def test_sampled_windows_of_the_candidates_inputs_are_checked():
     session = Scripted.of(plan(60), steady(2e-3), steady(1e-3))
     session.time()
 
-    timed = session.logged("timed")
+    timed = session.logged("finish_timed")
     assert not any(fields["look"] for fields in timed if fields["runner"] == "eager")
     looks = [fields["look"] for fields in timed if fields["runner"] == "candidate"]
     windows = [tuple(window) for look in looks for window in look]
-    assert 0.5 * LOOK_SHARE < sum(map(bool, looks)) / len(looks) < 2 * LOOK_SHARE
+    assert 0.5 * INSPECTED_SHARE < sum(map(bool, looks)) / len(looks) < 2 * INSPECTED_SHARE
     assert len(set(windows)) > 0.9 * len(windows)
     assert all(start >= 0 and stop - start == WINDOW_BYTES for start, stop in windows)
     assert min(windows)[0] < 256
@@ -224,17 +232,12 @@ def test_inputs_that_the_reference_returns_views_of_are_not_checked():
     session.aliases = True
     session.time()
 
-    assert not any(fields["look"] for fields in session.logged("timed"))
+    assert not any(fields["look"] for fields in session.logged("finish_timed"))
 
 
 def test_the_result_of_a_comparison_is_kept():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
-    session.answer = {
-        "mutated": ["input 0"],
-        "wrong": "values",
-        "message": "at [0]",
-        "alias": True,
-    }
+    session.answers(mutated=["input 0"], wrong="values", message="at [0]", alias=True)
     times = session.time()
 
     assert times.wrong[0] == "at [0]"
@@ -244,7 +247,7 @@ def test_the_result_of_a_comparison_is_kept():
 
 def test_an_aliased_output_is_allowed_where_the_reference_returns_an_input():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
-    session.answer = {"mutated": [], "wrong": "", "message": "", "alias": True}
+    session.answers(mutated=[], wrong="", message="", alias=True)
     session.aliases = True
     assert not session.time().alias
 
@@ -252,7 +255,7 @@ def test_an_aliased_output_is_allowed_where_the_reference_returns_an_input():
 def test_reported_outputs_of_a_timed_call_must_have_the_expected_type():
     session = Scripted.of(plan(), steady(2e-3), steady(1e-3))
     runner: Any = session.runners["candidate"]
-    runner.said = runner.said.model_copy(update={"dtype": "float16"})
+    runner.reported = runner.reported.model_copy(update={"dtype": "float16"})
 
     assert session.time().wrong
 
@@ -277,7 +280,7 @@ def test_candidate_cpu_time_during_baseline_calls_is_recorded():
 
 def scored(eager: Any, candidate: Any) -> Any:
     times = Scripted.of(plan(), eager, candidate).time()
-    return compare(times, "eager", 0.0, (), official=False)
+    return compare_strict(times, "eager", 0.0, ())
 
 
 def test_untimed_cpu_beyond_the_baselines_is_charged_to_the_call():
@@ -304,14 +307,14 @@ def test_the_baseline_with_least_untimed_cpu_sets_the_usual_amount():
     outside = {"eager": [0.0] * 8, "compile": [1e-3] * 8, "candidate": [1e-3 + 1e-5] * 8}
     times = CaseTimes("one", dict.fromkeys(outside, [1e-3] * 8), outside)
 
-    item = compare(times, "eager", 0.0, (), official=False)
+    item = compare_strict(times, "eager", 0.0, ())
     assert item.candidate.median_us == pytest.approx(2000)
     assert item.speedup == pytest.approx(0.5)
 
 
 def test_a_short_call_is_faster_only_beyond_the_undetectable_work():
     times = Scripted.of(plan(), steady(1.05e-4), steady(1e-4)).time()
-    item = compare(times, "eager", 0.0, (), official=False)
+    item = compare_strict(times, "eager", 0.0, ())
     assert is_short(times, "eager")
     assert item.speedup == item.speedup_high == pytest.approx(1.05)
     assert item.speedup_low == pytest.approx(1.05 / 1.1)
@@ -321,25 +324,25 @@ def test_a_short_call_is_faster_only_beyond_the_undetectable_work():
     busy = scored(steady(1.05e-3, 2e-3), steady(1e-3, 2e-3))
     assert busy.speedup_low == pytest.approx(1.05 / 1.11)
     long = Scripted.of(plan(), steady(1.05e-3), steady(1e-3)).time()
-    item = compare(long, "eager", 0.0, (), official=False)
+    item = compare_strict(long, "eager", 0.0, ())
     assert not is_short(long, "eager")
     assert (item.speedup_low, item.conclusion) == (pytest.approx(1.05), "faster")
 
 
-# Process replicates -------------------------------------------------------------------------------
+# Pairs of processes -------------------------------------------------------------------------------
 
 
-def timed_in_replicates(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
+def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
     """Time a case of so much traffic; return its times, and a word for each reopening."""
     session = Scripted.of(plan(40), steady(seconds), steady(seconds))
     session.moved = moved
     opened: list[str] = []
-    times = time_case(session, Case(name="one"), NAMES, noted(session, opened))
+    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, opened))
     return times, opened
 
 
-def noted(session: Scripted, opened: list[str]) -> Reopen:
-    """Return a reopen function that records whether it cached or replaced the runners."""
+def noted(session: Scripted, opened: list[str]) -> Restart:
+    """Return a restart function that records whether it cached or replaced the runners."""
 
     def reopen(*, fresh: bool) -> None:
         opened.append("fresh" if fresh else "again")
@@ -351,7 +354,7 @@ def noted(session: Scripted, opened: list[str]) -> Reopen:
 
 @pytest.mark.parametrize(("moved", "seconds"), [(16 << 20, 5e-4), (1 << 20, 2e-3)])
 def test_memory_bound_or_long_calls_are_timed_in_several_replicates(moved, seconds):
-    times, opened = timed_in_replicates(moved, seconds)
+    times, opened = timed_in_pairs(moved, seconds)
 
     assert opened == ["again"] * (PLANNED_REPLICATES - 1)
     assert times.replicate_starts == [0, 10, 20, 30]
@@ -363,7 +366,7 @@ def test_replicates_that_disagree_are_followed_by_more():
     uneven: Any = lambda _: (2e-3 * (1.15 if len(opened) % 2 else 1.0), 0.0)  # noqa: E731
     session = Scripted.of(plan(40), steady(2e-3), uneven)
     session.moved = 1 << 20
-    times = time_case(session, Case(name="one"), NAMES, noted(session, opened))
+    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, opened))
     assert len(times.replicate_starts) == MAX_REPLICATE_FACTOR * PLANNED_REPLICATES
     assert opened == ["again"] * (PLANNED_REPLICATES - 1) + ["fresh"] * (
         PLANNED_REPLICATES * (MAX_REPLICATE_FACTOR - 1)
@@ -372,24 +375,26 @@ def test_replicates_that_disagree_are_followed_by_more():
 
 def test_short_or_compute_bound_calls_are_timed_in_one_replicate():
     for moved, seconds in ((1 << 20, 9e-4), (1 << 20, 1e-6)):
-        times, opened = timed_in_replicates(moved, seconds)
+        times, opened = timed_in_pairs(moved, seconds)
         assert (times.replicate_starts, opened) == ([0], [])
 
 
 def test_without_a_reopen_function_there_is_one_replicate():
     session = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     session.moved = 16 << 20
-    assert time_case(session, Case(name="one"), NAMES).replicate_starts == [0]
+    assert time_case(session, DEFAULT, Case(name="one"), NAMES).replicate_starts == [0]
 
 
 def test_runners_may_start_no_process_from_first_to_last_block_of_a_replicate():
     session = Scripted.of(plan(6), lambda _: (1e-3, 0.0), lambda _: (1e-3, 0.0))
-    time_case(session, Case(name="one"), NAMES)
+    time_case(session, DEFAULT, Case(name="one"), NAMES)
 
-    kinds = [kind for kind, _ in session.log if kind in ("call", "forbid_processes", "release")]
+    kinds = [
+        kind for kind, _ in session.log if kind in ("call", "forbid_processes", "allow_processes")
+    ]
     assert [fields["runner"] for fields in session.logged("forbid_processes")] == NAMES
-    assert [fields["runner"] for fields in session.logged("release")] == NAMES
-    first, last = kinds.index("forbid_processes"), kinds.index("release")
+    assert [fields["runner"] for fields in session.logged("allow_processes")] == NAMES
+    first, last = kinds.index("forbid_processes"), kinds.index("allow_processes")
     assert kinds[first : first + 2] == ["forbid_processes"] * 2
-    assert kinds[last:] == ["release"] * 2
+    assert kinds[last:] == ["allow_processes"] * 2
     assert kinds[first + 2 : last] == ["call"] * 24

@@ -1,32 +1,32 @@
-"""Gated calls over a scripted judge and a scripted runner: the order of their messages."""
+"""Gated calls over a scripted judge and a scripted side: who is asked what, and in which order."""
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tilewright.evaluator.judge.process import Judge
-from tilewright.evaluator.pipeline.gpu_checks import taken_share
+from tests.scripted_judge import ScriptedJudge
+from tilewright.evaluator.judge_client.messages import REQUESTS, FinishTimed, PublishSample
+from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
 from tilewright.evaluator.runners.ended import EvaluationEnded
-from tilewright.evaluator.runners.gpu_runner import GpuRunner
-from tilewright.evaluator.runners.messages import Result
-from tilewright.evaluator.timing.case_timings import CaseTimes
-from tilewright.evaluator.timing.cpu_clock import TimedCall
-from tilewright.evaluator.timing.gpu_clock import (
+from tilewright.evaluator.runners.gated_calls import (
     CALIBRATION_CALLS,
-    KEPT,
     KNOWN_KERNEL,
-    QUEUE_S,
     SETTLING_CALLS,
-    SHORTEST_S,
-    CudaEventClock,
-    calibrate,
     gated_call,
+    measure_clock_excess,
+)
+from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S, GpuRunner
+from tilewright.evaluator.runners.messages import Result
+from tilewright.evaluator.runners.pool import RunnerPool
+from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings
+from tilewright.evaluator.timing.clock import TimedCall
+from tilewright.evaluator.timing.gpu_clock import (
+    MIN_TIME_S,
+    CudaEventClock,
     measure_own_kernel_time,
 )
 from tilewright.records import Failed
@@ -37,17 +37,17 @@ LATE = EvaluationEnded(Failed(stage="timing", reason="timeout", message="no answ
 class ScriptedRunner(GpuRunner):
     """A runner that queues after `queued_s` and returns what the script states."""
 
-    def __init__(self, log: list[Any], queued_s: float = 0.0, **said: Any) -> None:
+    def __init__(self, log: list[Any], queued_s: float = 0.0, **reported: Any) -> None:
         self.name = "candidate"
         self.log = log
         self.queued_s = queued_s
-        self.said = said
+        self.reported = reported
         self.inputs_bytes = 1 << 30
         self.limits: Any = SimpleNamespace(call_timeout_s=5.0)
         tree = SimpleNamespace(
             freeze=lambda: not log.append("freeze"),
             resume=lambda: log.append("resume"),
-            keep_on=lambda cores: log.append(("on", cores)),
+            pin_main_thread=lambda cores: log.append(("on", cores)),
         )
         self.child: Any = SimpleNamespace(tree=tree, kill=lambda: log.append("kill"))
 
@@ -61,79 +61,83 @@ class ScriptedRunner(GpuRunner):
         return [4096 + place for place in range(count)]
 
     def result(self) -> Result:
-        if "error" in self.said:
-            raise self.said["error"]
-        return Result(outputs=[], launches=3, **self.said)
+        if "error" in self.reported:
+            raise self.reported["error"]
+        return Result(outputs=[], launches=3, **self.reported)
 
     def late(self) -> Exception:
         return LATE
 
 
-class ScriptedSession:
-    """A session whose judge answers from a script, and records its requests."""
+class ScriptedPool(RunnerPool):
+    """A pool without runners whose judge answers every call with `seconds`."""
 
-    def __init__(self, seconds: float | None = 0.001) -> None:
+    def __init__(self, seconds: float | None) -> None:
+        host: Any = SimpleNamespace(
+            sequences=itertools.count(7), cores=SimpleNamespace(runners=(4, 5))
+        )
+        context: Any = SimpleNamespace(host=host)
         self.log: list[Any] = []
-        self.seconds = seconds
-        self.asked: dict[str, dict[str, Any]] = {}
-        self.unanswered: list[str] = []
-        cores = SimpleNamespace(runners=(4, 5))
-        self.host = SimpleNamespace(sequences=itertools.count(7), cores=cores)
-        self.runners: dict[str, ScriptedRunner] = {}
-        self.call_s = 0.0
+        super().__init__(context, ScriptedJudge(context, self.log, seconds))
 
-    def publish(self, runner: ScriptedRunner, sample: Any, slot: int) -> None:
+    def publish(self, runner: Any, sample: Any, slot: int) -> None:
         pass
 
-    def ask(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-        self.tell(kind, fields)
-        return self.answered()
+    def steps(self) -> list[Any]:
+        """Return what happened, with requests as their kinds."""
+        kinds = REQUESTS.keys()
+        return [
+            step[0] if isinstance(step, tuple) and step[0] in kinds else step for step in self.log
+        ]
 
-    def tell(self, kind: str, fields: dict[str, Any]) -> None:
-        self.log.append(kind)
-        self.asked[kind] = fields
-        self.unanswered.append(kind)
-
-    def answered(self) -> dict[str, Any]:
-        del self.unanswered[0]
-        said = {"mutated": [], "wrong": "", "message": "", "alias": False}
-        return {"seconds": self.seconds, **said}
-
-    def fields_of(self, sample: Any, slot: int) -> dict[str, Any]:
-        return {**KNOWN_KERNEL, "base": slot * sample.slot_bytes, "expected": [{}, {}]}
+    def asked(self, kind: str) -> Any:
+        """Return the fields of the last request of a kind."""
+        return [step[1] for step in self.log if isinstance(step, tuple) and step[0] == kind][-1]
 
 
-def scripted_session(seconds: float | None = 0.001) -> Any:
-    return ScriptedSession(seconds)
+class ScriptedSample:
+    """An input sample with two outputs."""
+
+    name = "d"
+    slot_bytes = 4096
+    layout: Any = SimpleNamespace(aliases=False)
+
+    def call_fields(self, slot: int) -> dict[str, Any]:
+        return {**KNOWN_KERNEL, "base": slot * self.slot_bytes, "expected": [{}, {}]}
+
+
+def scripted(seconds: float | None = 0.001) -> Any:
+    return ScriptedPool(seconds)
 
 
 def test_a_call_is_queued_before_its_gate_opens_and_collected_before_its_check():
-    made = scripted_session()
+    made = scripted()
     runner = ScriptedRunner(made.log, self_reported_us=900.0)
-    fields = made.fields_of(SimpleNamespace(slot_bytes=0), 0)
-    call = gated_call(made, runner, fields, asked={"sample": "d"}, keep=True)
-    assert made.log == ["gate", ("arm", 7, False), "collect", "timed"]
-    assert made.asked["collect"]["addresses"] == [4096, 4097]
-    assert made.asked["gate"]["keep"] == made.asked["collect"]["sample"] == "d"
-    assert made.asked["timed"]["keep"] is False
+    fields = ScriptedSample().call_fields(0)
+    call = gated_call(made.judge, runner, fields, finish=FinishTimed("d"), keep=True)
+    assert made.steps() == ["queue_call", ("arm", 7, False), "collect_outputs", "finish_timed"]
+    assert made.asked("collect_outputs")["addresses"] == [4096, 4097]
+    assert made.asked("queue_call")["keep"] == made.asked("collect_outputs")["sample"] == "d"
+    assert made.asked("finish_timed")["keep"] is False
     assert (call.seconds, call.early, call.result.self_reported_us) == (0.001, False, 900.0)
 
 
 def test_a_call_that_waits_for_the_device_gets_an_open_gate_and_is_frozen():
-    made = scripted_session()
-    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_S)
-    assert gated_call(made, runner, KNOWN_KERNEL).early
-    assert made.log == [
-        *("gate", ("arm", 7, False), "open", "freeze"),
-        *("collect", "resume", "timed"),
+    made = scripted()
+    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
+    assert gated_call(made.judge, runner, KNOWN_KERNEL).early
+    assert made.steps() == [
+        *("queue_call", ("arm", 7, False), "open_gate", "freeze"),
+        *("collect_outputs", "resume", "finish_timed"),
     ]
 
 
 def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
-    made = scripted_session()
-    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_S)
-    assert not gated_call(made, runner, KNOWN_KERNEL, ahead=False).early
-    assert made.log == ["gate", "open", ("arm", 7, False), "collect", "timed"]
+    made = scripted()
+    runner = ScriptedRunner(made.log, queued_s=2 * QUEUE_TIMEOUT_S)
+    assert not gated_call(made.judge, runner, KNOWN_KERNEL, queued=False).early
+    steps = ["queue_call", "open_gate", ("arm", 7, False), "collect_outputs", "finish_timed"]
+    assert made.steps() == steps
 
 
 @pytest.mark.parametrize(
@@ -145,45 +149,44 @@ def test_a_gate_that_is_open_from_the_start_marks_no_call_as_early():
     ],
 )
 def test_a_failing_call_ends_the_runner_and_frees_the_judge(seconds, runner):
-    made = scripted_session(seconds)
+    made = scripted(seconds)
     with pytest.raises(EvaluationEnded):
-        gated_call(made, ScriptedRunner(made.log, **runner), KNOWN_KERNEL)
-    assert made.log[-2:] == ["kill", "abandon"]
-    assert not made.unanswered
+        gated_call(made.judge, ScriptedRunner(made.log, **runner), KNOWN_KERNEL)
+    assert made.steps()[-2:] == ["kill", "abandon_call"]
+    assert not made.judge.unanswered
 
 
 def test_calibration_measures_judge_time_beyond_the_runners_own_events():
-    made = scripted_session(0.000290)
-    excess = calibrate(made, ScriptedRunner(made.log, self_reported_us=10.0))
+    made = scripted(0.000290)
+    excess = measure_clock_excess(made.judge, ScriptedRunner(made.log, self_reported_us=10.0))
     assert excess == pytest.approx(0.000280)
-    assert made.log.count("gate") == SETTLING_CALLS + CALIBRATION_CALLS
-    assert made.asked["gate"]["publish"] is None
+    assert made.steps().count("queue_call") == SETTLING_CALLS + CALIBRATION_CALLS
+    assert made.asked("queue_call")["publish"] is None
 
 
 def test_a_time_is_reduced_by_the_calibrated_constant_and_stays_positive():
-    made = scripted_session(0.000290)
+    made = scripted(0.000290)
     runner = ScriptedRunner(made.log, self_reported_us=1.0)
-    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    sample: Any = ScriptedSample()
     runner.clock_excess_s = 0.000280
     assert CudaEventClock().warm_up(made, runner, sample, 2) == pytest.approx(1e-5)
-    wanted = {"sample": "d", "runner": "candidate", "base": 8192, "perturb": None}
-    assert made.asked["gate"]["publish"] == wanted
+    assert made.asked("queue_call")["publish"] == PublishSample("d", "candidate", 8192)
     runner.clock_excess_s = 0.000300
-    assert CudaEventClock().warm_up(made, runner, sample, 0) == SHORTEST_S
+    assert CudaEventClock().warm_up(made, runner, sample, 0) == MIN_TIME_S
 
 
 def test_the_official_protocol_uses_the_runners_own_events():
-    made = scripted_session(0.001)
+    made = scripted(0.001)
     runner = ScriptedRunner(made.log, self_reported_us=123.0)
-    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
-    assert CudaEventClock().publicly(made, runner, sample).total_s == pytest.approx(123e-6)
-    assert made.log[:2] == ["gate", "open"]
+    sample: Any = ScriptedSample()
+    assert CudaEventClock().time_officially(made, runner, sample).total_s == pytest.approx(123e-6)
+    assert made.steps()[:2] == ["queue_call", "open_gate"]
 
 
 def test_the_share_of_own_launches_comes_from_the_same_call():
-    made = scripted_session(0.000290)
+    made = scripted(0.000290)
     runner = ScriptedRunner(made.log, self_reported_us=100.0, own_us=25.0)
-    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    sample: Any = ScriptedSample()
     share = measure_own_kernel_time(made, runner, sample)
     assert (share.seconds, share.launches) == (2.5e-5, 3)
     assert ("arm", 7, True) in made.log
@@ -191,7 +194,7 @@ def test_the_share_of_own_launches_comes_from_the_same_call():
 
 def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes]:
     """Return what was asked of whom, where an open call of the baseline takes `seconds`."""
-    made, times = scripted_session(seconds), CaseTimes("one")
+    made, times = scripted(seconds), CaseTimes("one")
     names = ["eager", "candidate"]
     made.runners = {
         name: ScriptedRunner(made.log, queued_s=each)
@@ -202,68 +205,74 @@ def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes
 
 
 def one_case(made: Any, times: CaseTimes) -> None:
-    """Run the calls of a case that decide how it is timed."""
+    """Have the sides served a case up to where it is known how it is to be timed."""
     names, clock = list(made.runners), CudaEventClock()
-    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
-    clock.unsettle(made, names)
+    sample: Any = ScriptedSample()
+    clock.reset_mode(made, names)
     for name in names:
         clock.warm_up(made, made.runners[name], sample, 0)
-    made.log.append("warm-up")
-    clock.settle(made, times, names, sample)
+    made.log.append("warm")
+    clock.choose_mode(made, times, names, sample)
 
 
 def test_all_runners_use_one_core_where_a_baselines_launches_take_long():
-    made, times = settled((2 * QUEUE_S, 0.0), seconds=3 * QUEUE_S)
-    assert times.launching is True
+    made, times = settled((2 * QUEUE_TIMEOUT_S, 0.0), seconds=3 * QUEUE_TIMEOUT_S)
+    assert times.gpu.launching is True
     assert made.log[-2:] == [("on", (4,)), ("on", (4,))]
-    assert [runner.queue_s for runner in made.runners.values()] == [0.0, 0.0]
+    assert [runner.queue_timeout_s for runner in made.runners.values()] == [0.0, 0.0]
     # What is timed in further processes is timed alike, and nobody is asked again.
     made.runners["eager"] = ScriptedRunner(made.log)
     made.log.clear()
-    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
-    CudaEventClock().settle(made, times, ["eager", "candidate"], sample)
+    sample: Any = ScriptedSample()
+    CudaEventClock().choose_mode(made, times, ["eager", "candidate"], sample)
     assert made.log == [("on", (4,)), ("on", (4,))]
-    assert made.runners["eager"].queue_s == 0.0
+    assert made.runners["eager"].queue_timeout_s == 0.0
     # The next case may be of few launches, and long for its device: what was kept is told anew.
     made.log.clear()
     two = CaseTimes("two")
     one_case(made, two)
-    assert two.launching is False
+    assert two.gpu.launching is False
     assert made.log[:2] == [("on", (4, 5)), ("on", (4, 5))]
     assert ("on", (4,)) not in made.log
-    assert [runner.queue_s for runner in made.runners.values()] == [QUEUE_S, QUEUE_S]
+    assert [runner.queue_timeout_s for runner in made.runners.values()] == [
+        QUEUE_TIMEOUT_S,
+        QUEUE_TIMEOUT_S,
+    ]
 
 
 @pytest.mark.parametrize(
     ("queued", "seconds"),
     [
-        ((0.0, 0.0), 3 * QUEUE_S),
+        ((0.0, 0.0), 3 * QUEUE_TIMEOUT_S),
         # It only waits for its device.
-        ((2 * QUEUE_S, 0.0), QUEUE_S / 2),
+        ((2 * QUEUE_TIMEOUT_S, 0.0), QUEUE_TIMEOUT_S / 2),
         # A candidate has no say.
-        ((0.0, 2 * QUEUE_S), 3 * QUEUE_S),
+        ((0.0, 2 * QUEUE_TIMEOUT_S), 3 * QUEUE_TIMEOUT_S),
     ],
 )
 def test_runners_keep_both_cores_where_launches_precede_the_gate(queued, seconds):
     made, times = settled(queued, seconds)
-    assert times.launching is False
+    assert times.gpu.launching is False
     assert made.log[:2] == [("on", (4, 5)), ("on", (4, 5))]
     assert ("on", (4,)) not in made.log
-    assert [runner.queue_s for runner in made.runners.values()] == [QUEUE_S, QUEUE_S]
+    assert [runner.queue_timeout_s for runner in made.runners.values()] == [
+        QUEUE_TIMEOUT_S,
+        QUEUE_TIMEOUT_S,
+    ]
 
 
 @pytest.mark.parametrize(("launching", "seen"), [(True, [0.25]), (False, [])])
 def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen):
-    made, times = scripted_session(0.04), CaseTimes("one", launching=launching)
+    made, times = scripted(0.04), CaseTimes("one", gpu=GpuReadings(launching=launching))
     names = ("eager", "candidate")
     made.runners = {name: ScriptedRunner(made.log) for name in names}
     for name, runner in made.runners.items():
         runner.name = name
     tree, looked = made.runners["candidate"].child.tree, itertools.count(1)
     # What it has used is known of the processes that were looked for.
-    tree.look = lambda: setattr(tree, "known", 0.01 * next(looked))
+    tree.refresh = lambda: setattr(tree, "known", 0.01 * next(looked))
     tree.cpu_s = lambda: tree.known
-    sample: Any = SimpleNamespace(name="d", slot_bytes=4096)
+    sample: Any = ScriptedSample()
     for name in names:
         turn = TimedCall(name, sample, 0, None, checked=False, last=False)
         CudaEventClock().call(made, times, turn, None)
@@ -283,11 +292,6 @@ def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen
     ],
 )
 def test_a_baseline_that_is_slower_next_to_the_candidate_is_recorded(launching, alone, used, share):
-    times = CaseTimes("one", launching=launching, totals={"eager": [0.014]}, disturbed=used)
-    assert taken_share(times, "eager", alone) == pytest.approx(share)
-
-
-def test_the_clock_sends_every_field_that_the_judge_reads_after_a_call():
-    read = set(re.findall(r'fields\["(\w+)"\]', inspect.getsource(Judge.timed)))
-    assert {"sample", "addresses"} < read
-    assert read <= {"sample", "runner", "base", "expect", "compare", *KEPT}
+    times = CaseTimes("one", total_s={"eager": [0.014]}, disturbed=used)
+    times.gpu.launching = launching
+    assert slowdown_share(times, "eager", alone) == pytest.approx(share)

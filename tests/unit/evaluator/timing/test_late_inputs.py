@@ -12,7 +12,7 @@ def test_part_of_large_inputs_is_written_when_a_runner_is_ready():
         evaluation = Scripted.of(plan(), steady(2e-3), steady(1e-3))
         evaluation.moved = size
         evaluation.time()
-        asked = evaluation.logged("reveal")
+        asked = evaluation.logged("write_delayed")
         assert {fields["runner"] for fields in asked} == (
             {"eager", "candidate"} if hidden else set()
         )
@@ -25,8 +25,8 @@ def test_part_of_large_inputs_is_written_when_a_runner_is_ready():
 @pytest.mark.reads_settings
 def test_baseline_outputs_are_kept_in_every_timed_call():
     evaluation = Scripted.of(plan(20), steady(2e-3), steady(1e-3))
-    evaluation.output_bytes = 1 << 30
+    evaluation.outputs_size = 1 << 30
     evaluation.time()
-    asked = evaluation.logged("timed")
+    asked = evaluation.logged("finish_timed")
     assert {fields["keep"] for fields in asked if fields["runner"] == "eager"} == {True}
     assert {fields["keep"] for fields in asked if fields["runner"] == "candidate"} == {True, False}

@@ -1,0 +1,61 @@
+"""A judge client that answers from a script, and keeps every request that it was asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.judge_client.messages import (
+    Answer,
+    CallAnswer,
+    DelayedWritten,
+    Done,
+    ProbeAnswer,
+    Request,
+    TimedAnswer,
+)
+
+
+class ScriptedReply:
+    """The reply to one request; `get` marks it as received."""
+
+    def __init__(self, judge: ScriptedJudge, answer: Answer) -> None:
+        self._judge = judge
+        self._answer = answer
+
+    def get(self, timeout_s: float = 0.0) -> Answer:  # noqa: ARG002
+        if self in self._judge.unanswered:
+            self._judge.unanswered.remove(self)
+        return self._answer
+
+
+class ScriptedJudge(JudgeClient):
+    """Logs (kind, fields) of each request; answers calls with `verdict` and `seconds`."""
+
+    def __init__(self, context: Any, log: list[Any], seconds: float | None = None) -> None:
+        super().__init__(context)
+        self.log = log
+        self.seconds = seconds
+        self.verdict = CallAnswer("", "", None, [], alias=False)
+        self.unanswered: list[ScriptedReply] = []
+
+    def request(self, message: Request[Any], timeout_s: float = 0.0) -> Any:
+        return self.send(message).get(timeout_s)
+
+    def send(self, message: Request[Any]) -> Any:
+        self.log.append((message.KIND, dict(vars(message))))
+        following = getattr(message, "next", None)
+        if following is not None:
+            self.log.append(("publish", dict(vars(following))))
+        reply = ScriptedReply(self, self._answer(message.ANSWER))
+        self.unanswered.append(reply)
+        return reply
+
+    def drain(self) -> None:
+        self.unanswered.clear()
+
+    def _answer(self, kind: type[Answer]) -> Answer:
+        if kind is TimedAnswer:
+            return TimedAnswer(**vars(self.verdict), seconds=self.seconds)
+        known = {Done: Done(), DelayedWritten: DelayedWritten(True), ProbeAnswer: ProbeAnswer(True)}
+        return known[kind]
