@@ -108,12 +108,12 @@ class RunnerRole:
         self.role.channel.send("arm", {**fields, "sequence": self.sequence, "wait_s": wait_s})
         if release:
             self._until(sync_page.READY)
-            self.page.words[sync_page.GO] = self.sequence
+            self.page.flags[sync_page.GO] = self.sequence
         return self.role.receive()
 
     def _until(self, word: int) -> None:
         limit = time.monotonic() + 10.0
-        while self.page.words[word] != self.sequence:
+        while self.page.flags[word] != self.sequence:
             # A frame before the token is an error, which the caller receives.
             if select.select([self.role.channel], [], [], 0.001)[0]:
                 return
@@ -128,7 +128,7 @@ class RunnerRole:
         self.role.close()
         self.arenas.close()
         # The page stays mapped: the thread that has just ended may still view it.
-        self.page.words.release()
+        self.page.flags.release()
         os.close(self.page.fd)
         for fd in (self.memory, self.maps):
             if fd >= 0:

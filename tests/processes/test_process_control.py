@@ -55,7 +55,7 @@ class Tree:
         return list(self._words[:3])
 
     def close(self) -> None:
-        self.child.tree.look()
+        self.child.tree.refresh()
         for pid in self.child.tree.pids:
             os.kill(pid, signal.SIGKILL)
         self.child.kill()
@@ -96,10 +96,10 @@ def test_a_process_tree_is_stopped_as_soon_as_it_is_frozen(tree):
     # Three that count on fewer cores: one that waits for a core has not stopped yet.
     for _ in range(50):
         assert tree.child.tree.freeze()
-        assert tree.child.tree.stands()
-        assert not tree.child.tree.spins()
+        assert tree.child.tree.is_stopped()
+        assert not tree.child.tree.is_spinning()
         tree.child.tree.resume()
-        assert not tree.child.tree.stands()
+        assert not tree.child.tree.is_stopped()
     within(20.0, tree.child.tree.spins)
 
 

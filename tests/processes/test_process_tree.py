@@ -45,7 +45,7 @@ def tree() -> Iterator[tuple[ProcessTree, subprocess.Popen[bytes]]]:
     while len(made.pids) < 3:
         assert time.monotonic() < limit, made.pids
         time.sleep(0.02)
-        made.look()
+        made.refresh()
     yield made, init
     for pid in made.pids:
         with contextlib.suppress(ProcessLookupError):
@@ -71,7 +71,7 @@ def test_the_first_thread_of_the_payload_is_kept_on_one_core_and_no_other(tree):
     made, _ = tree
     payload = made.pids[0]
     before, core = os.sched_getaffinity(payload), min(os.sched_getaffinity(0))
-    made.keep_on((core,))
+    made.pin_main_thread((core,))
     (other,) = {int(name) for name in os.listdir(f"/proc/{payload}/task")} - {payload}
     assert os.sched_getaffinity(payload) == {core}
     assert os.sched_getaffinity(other) == before
@@ -82,7 +82,7 @@ def test_looking_keeps_a_bounded_number_of_descriptors(tree):
     made.close()
     before = fds()
     for _ in range(20):
-        made.look()
+        made.refresh()
     assert fds() == before + 2 * MAX_HELD
     made.close()
     assert fds() == before
@@ -96,11 +96,11 @@ def test_ended_processes_are_left_out(tree):
     init.wait()
     # A killed process that waits for a core still runs.
     limit = time.monotonic() + 20
-    while not made.stands():
+    while not made.is_stopped():
         assert time.monotonic() < limit
         time.sleep(0.02)
-    assert not made.spins()
-    made.look()
+    assert not made.is_spinning()
+    made.refresh()
     assert made.pids == []
     made.freeze()
     made.resume()
@@ -118,7 +118,7 @@ def test_looking_while_processes_start_and_end_raises_nothing():
     thread.start()
     try:
         for _ in range(3000):
-            made.look()
+            made.refresh()
     finally:
         stop.set()
         thread.join()

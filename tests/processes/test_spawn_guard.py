@@ -74,14 +74,14 @@ class Payload:
         word, fds, _, _ = socket.recv_fds(self._sock, 4, 1)
         self.listener = fds[0] if word == b"here" else None
         self.tree = ProcessTree(self._init.pid)
-        self.tree.look()
+        self.tree.refresh()
 
     def ask(self, what: str) -> str:
         self._sock.sendall(what.encode())
         return self._sock.recv(16).decode()
 
     def close(self) -> None:
-        self.tree.look()
+        self.tree.refresh()
         for pid in self.tree.pids:
             os.kill(pid, 9)
         self._init.wait()
@@ -119,7 +119,7 @@ def test_forbidding_processes_leaves_only_the_payload(payload, spawn_guard):
     spawn_guard.closed = True
     payload.tree.forbid_processes()
 
-    assert payload.tree.alone
+    assert payload.tree.single_process
     assert len(payload.tree.pids) == 1
     state = Path(f"/proc/{others[0]}/stat").read_text(encoding="ascii").rpartition(") ")[2][0]
     assert state in "ZX"

@@ -14,11 +14,15 @@ from typing import Any
 import pytest
 
 from tilewright.errors import InfrastructureError
+from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.judge_client.messages import Probe
 from tilewright.evaluator.pipeline import prepare
 from tilewright.evaluator.pipeline.correctness import hidden_cases
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.seeds import generator
 from tilewright.problems.loader import parse_problem
 from tilewright.records import (
@@ -61,10 +65,7 @@ def test_hidden_sizes_differ_from_public_ones_and_stay_in_range():
     public = {100, 7}
     seen = set()
     for number in range(20):
-        seeds = SimpleNamespace(
-            request=request(), choices=lambda *names, n=number: generator(f"{n:032x}", *names)
-        )
-        cases: Any = hidden_cases(seeds)  # type: ignore[arg-type]
+        cases = hidden_cases(request().problem, generator(f"{number:032x}", "sizes"))
         assert len(cases) >= 3
         seen |= {case.params["n"] for case in cases}
     assert {99, 101} <= seen, "no neighbour of a size that is published"
@@ -82,11 +83,12 @@ def test_builds_are_cached_by_content_and_never_by_name(tmp_path: Path, monkeypa
     monkeypatch.setattr(prepare, "_build", fake)
     monkeypatch.setattr(prepare.shutil, "which", lambda name: f"/usr/bin/{name}")
     host = SimpleNamespace(home=tmp_path, device=CPU)
-    session: Any = SimpleNamespace(host=host, loaders={}, artifacts={}, request=request())
+    pool = SimpleNamespace(builds={})
+    session: Any = SimpleNamespace(host=host, on_gpu=False, runners=pool, request=request())
     other = SOURCE.replace("return 0", "return 1")
     for text in (SOURCE, other, SOURCE, other):
-        prepare.prepare(session, "candidate", candidate(text))
-        assert session.artifacts["candidate"] == {"kernel": text.encode()}
+        prepare.build(session, "candidate", candidate(text))
+        assert pool.builds["candidate"].artifacts == {"kernel": text.encode()}
 
     assert len(built) == 2
 
@@ -168,22 +170,23 @@ def test_memory_beyond_the_limit_ends_the_candidate():
     runner.page.close()
 
 
+def pool_of(made: EvalRequest) -> RunnerPool:
+    host: Any = SimpleNamespace(device=CPU)
+    context = EvaluationContext(host, made, ROOTS[0], lambda *_: None, lambda: None)
+    return RunnerPool(context, JudgeClient(context))
+
+
 def test_a_layer_that_is_off_is_recorded_as_off():
-    from tilewright.evaluator.pipeline.session import EvaluationSession
-
-    host: Any = SimpleNamespace()
     child: Any = Mute()
-    session = EvaluationSession(host, request(), ROOTS[0], lambda *_: None, lambda: None)
-    session.record_isolation(child)
+    pool = pool_of(request())
+    pool.record_isolation(child)
 
-    assert session.protections == (
+    assert pool.isolation == (
         Protection(name="ipc_uts_cgroup_namespaces", active=True),
         Protection(name="landlock", active=False, detail="not in this kernel"),
     )
     for layers in (("landlock",), ("ipc_uts_cgroup_namespaces", "no such layer")):
-        strict = EvaluationSession(
-            host, request(require_isolation=layers), ROOTS[0], lambda *_: None, lambda: None
-        )
+        strict = pool_of(request(require_isolation=layers))
         with pytest.raises(EvaluationEnded) as caught:
             strict.record_isolation(child)
         assert caught.value.outcome.verdict == "unjudged"
@@ -191,9 +194,6 @@ def test_a_layer_that_is_off_is_recorded_as_off():
 
 
 def test_a_missing_judge_is_an_infrastructure_error():
-    from tilewright.evaluator.pipeline.session import EvaluationSession
-
-    host: Any = SimpleNamespace()
-    session = EvaluationSession(host, request(), ROOTS[0], lambda *_: None, lambda: None)
+    pool = pool_of(request())
     with pytest.raises(InfrastructureError):
-        session.ask("sample", {})
+        pool.judge.request(Probe())

@@ -11,11 +11,11 @@ import pytest
 
 from tests.unit.evaluator.timing.test_case_timings import times
 from tests.unit.records.test_validation import REQUEST
-from tilewright.evaluator.pipeline.correctness import CorrectnessObservations
-from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.context import EvaluationContext
+from tilewright.evaluator.evidence import CorrectnessObservations, Observations
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing.calibration import Calibration
-from tilewright.evaluator.verdict import Observations, report
+from tilewright.evaluator.verdict import build_report
 from tilewright.records import (
     Baseline,
     Correct,
@@ -46,9 +46,9 @@ def judged(tmp_path: Path) -> Iterator[Judge]:
         **request: Any,
     ) -> EvalReport:
         asked = REQUEST.model_copy(update=request)
-        session = EvaluationSession(host, asked, ROOT, lambda *_: None, lambda: None)
-        return report(
-            session,
+        context = EvaluationContext(host, asked, ROOT, lambda *_: None, lambda: None)
+        return build_report(
+            context,
             observations or Observations(),
             outcome or Correct(),
             calibration,
@@ -78,7 +78,7 @@ def test_a_candidate_without_findings_is_correct_and_has_no_speedup(judged):
 
 def test_a_decisive_finding_rejects_and_is_cited(judged):
     made = judged(
-        Observations(seen=CorrectnessObservations(mutated=["input 0", "input 0"], alias=True))
+        Observations(correctness=CorrectnessObservations(mutated=["input 0"] * 2, alias=True))
     )
 
     assert made.verdict == "rejected"
@@ -89,7 +89,7 @@ def test_a_decisive_finding_rejects_and_is_cited(judged):
 
 def test_a_note_does_not_reject_a_candidate(judged):
     made = judged(
-        Observations(seen=CorrectnessObservations(mutated=["input 0"])), protocol="official"
+        Observations(correctness=CorrectnessObservations(mutated=["input 0"])), protocol="official"
     )
 
     assert made.verdict == "correct"
@@ -105,7 +105,10 @@ def test_a_note_does_not_reject_a_candidate(judged):
 )
 def test_a_finding_softens_no_other_verdict(judged, outcome):
     made = judged(
-        Observations(seen=CorrectnessObservations(mutated=["input 0"]), times=[timed(2e-3, 1e-3)]),
+        Observations(
+            correctness=CorrectnessObservations(mutated=["input 0"]),
+            times=[timed(2e-3, 1e-3)],
+        ),
         outcome,
     )
 
@@ -127,7 +130,7 @@ def test_rules_may_deny_a_label(judged):
 
 
 def test_checks_can_be_run_alone(judged):
-    observations = Observations(seen=CorrectnessObservations(mutated=["input 0"]))
+    observations = Observations(correctness=CorrectnessObservations(mutated=["input 0"]))
 
     assert judged(observations, checks=("inputs",)).verdict == "rejected"
     assert judged(observations, checks=("unused_kernels", "weights")).verdict == "correct"
@@ -148,11 +151,11 @@ def test_observations_of_timed_calls_are_evidence(judged):
 
 def test_work_outside_the_calls_beyond_the_baselines_is_evidence(judged):
     working = timed(2e-3, 1e-3)
-    working.outside = {"eager": [1e-4] * 16, "candidate": [5e-3] * 16}
+    working.untimed_cpu_s = {"eager": [1e-4] * 16, "candidate": [5e-3] * 16}
     alike = timed(2e-3, 1e-3)
-    alike.outside = {"eager": [5e-3] * 16, "candidate": [5e-3] * 16}
+    alike.untimed_cpu_s = {"eager": [5e-3] * 16, "candidate": [5e-3] * 16}
     seldom = timed(2e-3, 1e-3)
-    seldom.outside = {"eager": [0.0] * 16, "candidate": [0.0] * 13 + [5e-3] * 3}
+    seldom.untimed_cpu_s = {"eager": [0.0] * 16, "candidate": [0.0] * 13 + [5e-3] * 3}
 
     assert judged(Observations(times=[working])).verdict == "rejected"
     assert judged(Observations(times=[alike])).verdict == "correct"

@@ -116,7 +116,7 @@ def test_outputs_that_are_views_of_inputs_are_reported(runner, returned, alias):
 def test_a_timed_call_writes_the_sync_page_and_reports_output_addresses(runner):
     runner.load({"candidate.py": "def work(x):\n    return x * 2, None, (x * 3).T\n"})
     x = torch.arange(6.0).reshape(2, 3)
-    words = runner.page.words
+    words = runner.page.flags
     for _ in range(2):
         frame = runner.timed(x)
         assert frame.kind == "result"

@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.unit.records.test_validation import REQUEST
+from tilewright.evaluator.context import EvaluationContext
+from tilewright.evaluator.devices import toolchain
 from tilewright.evaluator.devices.devices import CPU
 from tilewright.evaluator.pipeline import build_cache, prepare
+from tilewright.evaluator.pipeline.build_process import libraries_of
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import BuildPlan
 from tilewright.records import Candidate, Failed, Outcome, SourceFile, Unjudged
 from tilewright.registry import load
@@ -40,9 +44,11 @@ def ended(tmp_path: Path) -> Iterator[Callable[[Candidate], Outcome]]:
     host = DeviceHost(tmp_path)
 
     def prepared(given: Candidate) -> Outcome:
-        session = EvaluationSession(host, REQUEST, "0" * 32, lambda *_: None, lambda: None)
+        session = EvaluationSession(
+            EvaluationContext(host, REQUEST, "0" * 32, lambda *_: None, lambda: None)
+        )
         with pytest.raises(EvaluationEnded) as caught:
-            prepare.prepare(session, "candidate", given)
+            prepare.build(session, "candidate", given)
         return caught.value.outcome
 
     yield prepared
@@ -77,11 +83,13 @@ def test_without_a_compiler_nothing_is_judged(ended, monkeypatch):
 def test_plain_python_needs_no_build(tmp_path):
     cores = os.sched_getaffinity(0)
     host = DeviceHost(tmp_path)
-    session = EvaluationSession(host, REQUEST, "0" * 32, lambda *_: None, lambda: None)
-    plan = prepare.prepare(session, "candidate", candidate("work = 1\n", "work.py", "torch"))
+    session = EvaluationSession(
+        EvaluationContext(host, REQUEST, "0" * 32, lambda *_: None, lambda: None)
+    )
+    plan = prepare.build(session, "candidate", candidate("work = 1\n", "work.py", "torch"))
     os.sched_setaffinity(0, cores)
 
-    assert (plan.kind, session.loaders) == ("none", {"candidate": "python"})
+    assert (plan.kind, session.runners.builds) == ("none", {"candidate": Build("python")})
 
 
 def test_a_key_depends_on_all_that_a_build_reads(monkeypatch):
@@ -105,13 +113,13 @@ def test_a_key_depends_on_all_that_a_build_reads(monkeypatch):
 
 
 def test_a_build_key_knows_headers_toolchain_and_processor():
-    ours, python, torch = prepare.headers()
+    ours, python, torch = toolchain.headers()
 
     assert "tw_tensor" in ours
     assert python.startswith("3.")
     assert torch
-    assert "g++" in prepare.toolchain() or prepare.toolchain() == ""
-    assert prepare.processor()
+    assert "g++" in toolchain.toolchain() or toolchain.toolchain() == ""
+    assert toolchain.processor()
 
 
 def test_a_cached_build_is_read_back(tmp_path):
@@ -172,7 +180,7 @@ def test_readers_see_a_complete_cache_entry_or_none(tmp_path):
 def test_a_build_error_fails_the_candidate():
     fields = {"during": "build", "type": "BuildError", "message": "no", "traceback": ["a.py:1"]}
     with pytest.raises(EvaluationEnded) as caught:
-        prepare._libraries(Frame("error", fields))
+        libraries_of(Frame("error", fields))
 
     assert caught.value.outcome == Failed(
         stage="build", reason="build", message="BuildError: no\na.py:1"
@@ -191,7 +199,7 @@ def test_a_build_error_fails_the_candidate():
 )
 def test_an_unexpected_message_of_the_builder_is_a_frame_error(kind, fields):
     with pytest.raises(FrameError) as caught:
-        prepare._libraries(Frame(kind, fields, b"xy"))
+        libraries_of(Frame(kind, fields, b"xy"))
 
     assert str(caught.value).encode()
 
@@ -199,7 +207,7 @@ def test_an_unexpected_message_of_the_builder_is_a_frame_error(kind, fields):
 def test_libraries_are_cut_from_the_body_in_order():
     frame = Frame("built", {"artifacts": {"a": 2, "b": 0, "c": 1}}, b"xyz")
 
-    assert prepare._libraries(frame) == {"a": b"xy", "b": b"", "c": b"z"}
+    assert libraries_of(frame) == {"a": b"xy", "b": b"", "c": b"z"}
 
 
 def test_the_least_recently_used_build_is_evicted_first(tmp_path):

@@ -20,7 +20,8 @@ from tilewright.wire.names import INPUT_VARIATIONS
 def chosen(seed: int, size: int, allowed: tuple[str, ...] | None = None) -> list[str]:
     problem = SimpleNamespace(input_variations=allowed)
     made: Any = SimpleNamespace(
-        request=SimpleNamespace(problem=problem), choices=lambda *_: random.Random(seed)
+        request=SimpleNamespace(problem=problem),
+        context=SimpleNamespace(choices=lambda *_: random.Random(seed)),
     )
     return _variations(made, SimpleNamespace(name="a"), size)  # type: ignore[arg-type]
 

@@ -189,7 +189,7 @@ def test_sizes_are_rounded_up_to_whole_pages():
 def test_a_sync_page_is_shared_and_released():
     before = len(os.listdir("/proc/self/fd"))
     page = SyncPage()
-    page.words[sync_page.GO] = 7
+    page.flags[sync_page.GO] = 7
     assert os.pread(page.fd, 1, sync_page.GO * 8) == b"\x07"
     page.close()
 

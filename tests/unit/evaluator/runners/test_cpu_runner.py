@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.in_process_evaluator import InProcessEvaluator, ThreadChild
+from tilewright.evaluator.runners.cpu_accounting import cpu_before_release_s
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.messages import Addresses, Mapped, OutputReport, read
-from tilewright.evaluator.timing.case_timings import cpu_before_release_s
 from tilewright.records import Limits
 from tilewright.wire.frames import Channel, Frame, FrameError
 

@@ -1,4 +1,4 @@
-"""When a difference on a GPU is replicated, and how far processes differ."""
+"""When a difference on a GPU is looked at in more processes, and how far these differ."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-from tilewright.evaluator.timing.blocks import _needs_another_replicate, has_prior_work
+from tilewright.evaluator.timing.blocks import CaseTimer, has_prior_work
 from tilewright.evaluator.timing.calibration import GPU_DEFAULT, planned_replicates
-from tilewright.evaluator.timing.case_timings import (
-    CaseTimes,
-    between_process_sigma,
-    compare,
-    may_be_noise,
-    needs_replicate,
-)
+from tilewright.evaluator.timing.case_timings import CaseTimes
+from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
+from tilewright.evaluator.timing.speedup import between_process_sigma, compare_strict
 from tilewright.records import Comparison, TimingPlan
 from tilewright.scoring.process_replicates import MAX_REPLICATES
 
@@ -26,20 +22,20 @@ NAMES = ["eager", "candidate"]
 def apart_by(shift: float, starts: list[int]) -> CaseTimes:
     """Return eight blocks in which the candidate is faster by the logarithm `shift`."""
     times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=starts)
-    times.totals = {"eager": [math.exp(shift) * 1e-3] * 16, "candidate": [1e-3] * 16}
+    times.total_s = {"eager": [math.exp(shift) * 1e-3] * 16, "candidate": [1e-3] * 16}
     return times
 
 
 def scattered(times: CaseTimes) -> CaseTimes:
     """Have the blocks scatter so far that no interval excludes 1."""
     swing = [1.3, 1.3, 1 / 1.3, 1 / 1.3] * 4
-    theirs = times.totals["eager"]
-    times.totals["eager"] = [call * each for call, each in zip(theirs, swing, strict=True)]
+    theirs = times.total_s["eager"]
+    times.total_s["eager"] = [call * each for call, each in zip(theirs, swing, strict=True)]
     return times
 
 
 @pytest.mark.parametrize(
-    ("replicates", "judged", "profiled", "past"),
+    ("pairs", "judged", "profiled", "past"),
     [
         (1, True, False, False),
         (2, True, False, True),
@@ -47,11 +43,9 @@ def scattered(times: CaseTimes) -> CaseTimes:
         (1, False, True, True),
     ],
 )
-def test_short_calls_are_not_timed_in_a_process_that_ran_other_work(
-    replicates, judged, profiled, past
-):
+def test_short_calls_are_not_timed_in_a_process_that_ran_other_work(pairs, judged, profiled, past):
     runner: Any = SimpleNamespace(judged=judged, profiled=profiled)
-    assert has_prior_work(runner, replicates) is past
+    assert has_prior_work(runner, pairs) is past
 
 
 @pytest.mark.reads_settings
@@ -59,36 +53,39 @@ def test_short_calls_are_not_timed_in_a_process_that_ran_other_work(
     ("ratio", "again"),
     [(1.0, False), (1.06, True), (0.94, True), (1.4, False), (0.5, False), (1.02, True)],
 )
-@pytest.mark.parametrize(("replicates", "more"), [(1, 2), (2, 2), (2, 1)])
-def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(replicates, more, ratio, again):
+@pytest.mark.parametrize(("pairs", "more"), [(1, 2), (2, 2), (2, 1)])
+def test_on_a_gpu_a_difference_that_may_be_noise_is_replicated(pairs, more, ratio, again):
     request = SimpleNamespace(timing=TimingPlan(extra_replicates=more))
-    session: Any = SimpleNamespace(deadline=math.inf, calibration=GPU_DEFAULT, request=request)
-    times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:replicates])
-    times.totals = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
-    assert _needs_another_replicate(session, times, NAMES, replicates, 0.1) is again
+    context = SimpleNamespace(request=request)
+    pool: Any = SimpleNamespace(deadline=math.inf, context=context)
+    times = CaseTimes("one", on_device=True, blocks=8, replicate_starts=[0, 4][:pairs])
+    times.total_s = {"eager": [ratio * 1e-3] * 16, "candidate": [1e-3] * 16}
+    clock: Any = None
+    timer = CaseTimer(pool, clock, GPU_DEFAULT, NAMES, [], 1, times)
+    assert timer.needs_replicate(pairs, 0.1) is again
 
     # All of these exclude 1, and take twice as many.
-    times.replicate_starts = list(range(replicates + 2 * more - 1))
-    assert _needs_another_replicate(session, times, NAMES, replicates, 0.1) is again
+    times.replicate_starts = list(range(pairs + 2 * more - 1))
+    assert timer.needs_replicate(pairs, 0.1) is again
 
-    times.replicate_starts = list(range(replicates + 2 * more))
-    assert not _needs_another_replicate(session, times, NAMES, replicates, 0.1)
+    times.replicate_starts = list(range(pairs + 2 * more))
+    assert not timer.needs_replicate(pairs, 0.1)
 
 
 @pytest.mark.parametrize(("starts", "again"), [([0, 2], True), ([0, 2, 4], False)])
 def test_a_re_check_that_supports_no_claim_takes_the_configured_replicates(starts, again):
     times = scattered(apart_by(0.02, starts))
-    assert may_be_noise(times, "eager", 0.02)
-    assert needs_replicate(times, "eager", 0.02, 1, 2) is again
+    assert DEFAULT_POLICY.may_be_noise(times, "eager", 0.02)
+    assert DEFAULT_POLICY.needs_replicate(times, "eager", 0.02, 1, 2) is again
 
 
 def test_replicates_stop_at_the_most_that_an_interval_can_use():
     claims = apart_by(0.04, list(range(MAX_REPLICATES - 1)))
-    claims.totals = {name: calls * 2 for name, calls in claims.totals.items()}
-    assert needs_replicate(claims, "eager", 0.03, 2, 8)
+    claims.total_s = {name: calls * 2 for name, calls in claims.total_s.items()}
+    assert DEFAULT_POLICY.needs_replicate(claims, "eager", 0.03, 2, 8)
     claims.replicate_starts.append(MAX_REPLICATES - 1)
-    assert may_be_noise(claims, "eager", 0.03)
-    assert not needs_replicate(claims, "eager", 0.03, 2, 8)
+    assert DEFAULT_POLICY.may_be_noise(claims, "eager", 0.03)
+    assert not DEFAULT_POLICY.needs_replicate(claims, "eager", 0.03, 2, 8)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +103,7 @@ def test_replicates_stop_at_the_most_that_an_interval_can_use():
     ],
 )
 def test_the_noise_threshold_shrinks_with_more_agreeing_replicates(starts, sigma, shift, again):
-    assert may_be_noise(apart_by(shift, starts), "eager", sigma) is again
+    assert DEFAULT_POLICY.may_be_noise(apart_by(shift, starts), "eager", sigma) is again
 
 
 @pytest.mark.parametrize(
@@ -124,7 +121,7 @@ def test_the_noise_threshold_shrinks_with_more_agreeing_replicates(starts, sigma
     ],
 )
 def test_a_difference_within_its_interval_is_replicated_unless_it_is_small(sigma, shift, again):
-    assert may_be_noise(scattered(apart_by(shift, [0])), "eager", sigma) is again
+    assert DEFAULT_POLICY.may_be_noise(scattered(apart_by(shift, [0])), "eager", sigma) is again
 
 
 def test_process_variation_on_a_gpu_is_a_fixed_time_and_a_share():
@@ -148,13 +145,13 @@ def test_the_shorter_call_has_most_of_the_process_variation():
     assert GPU_DEFAULT.sigma(20.0, 0, 20.0) == pytest.approx(GPU_DEFAULT.sigma(20.0, 0))
 
     times = CaseTimes("one", on_device=True, blocks=2)
-    times.totals = {"eager": [20e-6] * 4, "candidate": [2e-6] * 4}
+    times.total_s = {"eager": [20e-6] * 4, "candidate": [2e-6] * 4}
     assert between_process_sigma(times, "eager", GPU_DEFAULT) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(("call_us", "replicates"), [(5.0, 2), (20.0, 2), (20.1, 1), (1e5, 1)])
-def test_short_calls_take_two_replicates_on_a_gpu(call_us, replicates):
-    assert planned_replicates(call_us, 1 << 30, on_gpu=True) == replicates
+@pytest.mark.parametrize(("call_us", "pairs"), [(5.0, 2), (20.0, 2), (20.1, 1), (1e5, 1)])
+def test_short_calls_take_two_replicates_on_a_gpu(call_us, pairs):
+    assert planned_replicates(call_us, 1 << 30, on_gpu=True) == pairs
 
 
 def half_of(found: Comparison) -> float:
@@ -162,15 +159,15 @@ def half_of(found: Comparison) -> float:
 
 
 def test_four_agreeing_replicates_use_the_calibrated_sigma():
-    found = compare(apart_by(0.0, [0, 2, 4, 6]), "eager", 0.02, (), official=False)
-    # 2.201 is Student's t of 11 degrees of freedom, of which the replicates' agreement brings 3.
+    found = compare_strict(apart_by(0.0, [0, 2, 4, 6]), "eager", 0.02, ())
+    # 2.201 is Student's t of 11 degrees of freedom, of which the pairs' agreement brings 3.
     assert half_of(found) == pytest.approx(2.201 * 0.02 * math.sqrt(8 / 11) / 2, rel=1e-3)
 
 
 def test_one_baseline_process_in_four_replicates_counts_once():
     times = apart_by(0.0, [0, 2, 4, 6])
-    own = half_of(compare(times, "eager", 0.02, (), official=False))
+    own = half_of(compare_strict(times, "eager", 0.02, ()))
     times.processes = {"eager": {1}, "candidate": {2, 3, 4, 5}}
-    shared = half_of(compare(times, "eager", 0.02, (), official=False))
+    shared = half_of(compare_strict(times, "eager", 0.02, ()))
     # Half of the variance is divided by four, and half by one.
     assert (shared / own) ** 2 == pytest.approx((1 / 2 / 4 + 1 / 2) / (1 / 4))
