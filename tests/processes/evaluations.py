@@ -109,7 +109,7 @@ class Bench:
             return evaluate(self.host, asked, note, lambda: None, **options)
         finally:
             # As the supervisor does once the report is out.
-            self.host.reap()
+            self.host.wait_closed()
 
     def named(self, event: str) -> list[dict[str, Any]]:
         """Return the fields of the events of one kind."""

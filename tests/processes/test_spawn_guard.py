@@ -154,9 +154,9 @@ def test_a_machine_without_seccomp_notification_reports_the_missing_guard(bench,
         "layers",
         tuple(name for name in ISOLATION_LAYERS if name != "process_creation_guard"),
     )
-    bench.host.reap()
+    bench.host.wait_closed()
     asked = request(RIGHT, require_isolation=(GUARD,))
     report = bench.judge(asked)
     assert report.outcome.verdict == "unjudged"
     assert report.outcome.message == "process_creation_guard: switched off"
-    bench.host.reap()
+    bench.host.wait_closed()
