@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.judge_client.gpu_messages import ProbeAnswer
 from tilewright.evaluator.judge_client.messages import (
     Answer,
     CallAnswer,
     DelayedWritten,
     Done,
-    ProbeAnswer,
     Request,
     TimedAnswer,
 )

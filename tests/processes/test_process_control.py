@@ -100,7 +100,7 @@ def test_a_process_tree_is_stopped_as_soon_as_it_is_frozen(tree):
         assert not tree.child.tree.is_spinning()
         tree.child.tree.resume()
         assert not tree.child.tree.is_stopped()
-    within(20.0, tree.child.tree.spins)
+    within(20.0, tree.child.tree.is_spinning)
 
 
 def test_the_cpu_time_of_every_process_is_counted(tree):

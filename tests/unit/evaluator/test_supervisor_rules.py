@@ -17,7 +17,7 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.devices import CPU
 from tilewright.evaluator.judge_client.client import JudgeClient
-from tilewright.evaluator.judge_client.messages import Probe
+from tilewright.evaluator.judge_client.gpu_messages import Probe
 from tilewright.evaluator.pipeline import prepare
 from tilewright.evaluator.pipeline.correctness import hidden_cases
 from tilewright.evaluator.runners.cpu_runner import Runner

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from tilewright.evaluator.judge_client.messages import CeilingsMeasured
+from tilewright.evaluator.judge_client.gpu_messages import CeilingsMeasured
 from tilewright.wire.frames import Fields
 
 COPY_BYTES = 1 << 30

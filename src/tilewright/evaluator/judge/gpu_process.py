@@ -15,26 +15,32 @@ from tilewright.evaluator.judge.memory_reader import DeviceMemory
 from tilewright.evaluator.judge.process import Judge, serve
 from tilewright.evaluator.judge.runner_state import RunnerState
 from tilewright.evaluator.judge_client import messages
-from tilewright.evaluator.judge_client.messages import (
+from tilewright.evaluator.judge_client.gpu_messages import (
     AbandonCall,
-    Answer,
+    CaseMeasured,
+    CeilingsMeasured,
     CollectOutputs,
-    Done,
-    FinishTimed,
-    Forget,
-    LoadProblem,
     MeasureCase,
     MeasureCeilings,
     MemoryMapped,
     OpenGate,
     Probe,
+    ProbeAnswer,
+    QueueCall,
+    RenameRunner,
+    SharedMemory,
+    ShareMemory,
+)
+from tilewright.evaluator.judge_client.messages import (
+    Answer,
+    Done,
+    FinishTimed,
+    Forget,
+    LoadProblem,
     PublishInit,
     PublishSample,
     PublishWeights,
-    QueueCall,
-    RenameRunner,
     Request,
-    ShareMemory,
     TimedAnswer,
 )
 from tilewright.wire.frames import Channel
@@ -93,12 +99,12 @@ class DeviceJudge(Judge):
         torch.cuda.synchronize()
         return answer
 
-    def probe(self, message: Probe) -> messages.ProbeAnswer:  # noqa: ARG002
+    def probe(self, message: Probe) -> ProbeAnswer:  # noqa: ARG002
         """Compute a product of whole numbers, which is exact."""
         ones = torch.ones(PROBE_SIZE, PROBE_SIZE, device="cuda")
-        return messages.ProbeAnswer(bool(((ones @ ones) == PROBE_SIZE).all()))
+        return ProbeAnswer(bool(((ones @ ones) == PROBE_SIZE).all()))
 
-    def measure_case(self, message: MeasureCase) -> messages.CaseMeasured:
+    def measure_case(self, message: MeasureCase) -> CaseMeasured:
         """Run the reference once on a case; answer with the bytes that it and its outputs need."""
         args = self.reference.arguments(message.params, message.seed)
         layout = Layout()
@@ -110,7 +116,7 @@ class DeviceJudge(Judge):
         declared = self.reference.declared("FLOPS", message.params)
         # This call computes no gradients, so their operations are not counted.
         counted = None if self.reference.grads else flops
-        return messages.CaseMeasured(
+        return CaseMeasured(
             moved=self.reference.declared("BYTES", message.params),
             inputs=layout.size,
             weights=self._weights_bytes(),
@@ -126,15 +132,15 @@ class DeviceJudge(Judge):
         values = [] if model is None else model.state_dict().values()
         return sum(value.numel() * value.element_size() for value in values)
 
-    def measure_ceilings(self, message: MeasureCeilings) -> messages.CeilingsMeasured:  # noqa: ARG002
+    def measure_ceilings(self, message: MeasureCeilings) -> CeilingsMeasured:  # noqa: ARG002
         """Measure what the device can do at most."""
         try:
             return ceilings.measure()
         except RuntimeError as error:
             torch.cuda.empty_cache()
-            return messages.CeilingsMeasured(failed=str(error)[:300])
+            return CeilingsMeasured(failed=str(error)[:300])
 
-    def share_memory(self, message: ShareMemory) -> messages.SharedMemory:
+    def share_memory(self, message: ShareMemory) -> SharedMemory:
         """Allocate what a runner is to map."""
         name = message.runner
         answer = self.launch_gate.share(name, message.inputs, message.reserve, message.pool)

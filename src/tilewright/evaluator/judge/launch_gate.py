@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tilewright.evaluator.judge_client.messages import SharedMemory
+from tilewright.evaluator.judge_client.gpu_messages import SharedMemory
 from tilewright.wire.cuda_driver import (
     DONE_SEMAPHORE,
     GATE_SEMAPHORE,

@@ -23,56 +23,6 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
 from tilewright.wire.frames import Fields, Frame, FrameError, Tree
 
-__all__ = [
-    "PROBLEM_FAILED",
-    "REQUESTS",
-    "AbandonCall",
-    "Answer",
-    "ApplyWeights",
-    "CallAnswer",
-    "CaseMeasured",
-    "CeilingsMeasured",
-    "CheckOutputs",
-    "CollectOutputs",
-    "ComparisonRule",
-    "DelayedWritten",
-    "Done",
-    "FinishTimed",
-    "Forget",
-    "LintAnswer",
-    "LintCase",
-    "LoadProblem",
-    "MakeSample",
-    "MapInputs",
-    "MatchWeights",
-    "MeasureCase",
-    "MeasureCeilings",
-    "MemoryMapped",
-    "OpenGate",
-    "PlanWeights",
-    "Probe",
-    "ProbeAnswer",
-    "ProblemFailed",
-    "ProblemLoaded",
-    "PublishInit",
-    "PublishSample",
-    "PublishWeights",
-    "QueueCall",
-    "RenameRunner",
-    "Request",
-    "ResetWeights",
-    "SampleLayout",
-    "ShareMemory",
-    "SharedMemory",
-    "TimedAnswer",
-    "WeightsApplied",
-    "WeightsPlan",
-    "WeightsPublished",
-    "WriteDelayed",
-    "decode",
-    "encode",
-]
-
 PROBLEM_FAILED = "problem_failed"
 """Kind of the frame that reports a failure of the problem's own code."""
 
@@ -205,47 +155,6 @@ class MapInputs(Request[Done], kind="map"):
     inputs: int
     input_copy: int
     fds: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class SharedMemory(Answer):
-    """Handles and sizes in bytes of device memory; `work` only the first time for a runner."""
-
-    handle: str
-    inputs: int
-    work_handle: str | None = None
-    work: int | None = None
-    reserve: int | None = None
-
-    def fields(self) -> Fields:
-        """Return the header fields for the runner that maps the memory."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
-class ShareMemory(Request[SharedMemory], kind="share_memory"):
-    """Allocate device memory that a runner is to map. Sizes in bytes."""
-
-    runner: str
-    inputs: int
-    reserve: int
-    pool: int
-
-
-@dataclass(frozen=True)
-class MemoryMapped(Request[Done], kind="memory_mapped"):
-    """Tell the judge at which address a GPU runner mapped its work block."""
-
-    runner: str
-    base: int
-
-
-@dataclass(frozen=True)
-class RenameRunner(Request[Done], kind="rename"):
-    """Know a runner by another name from now on."""
-
-    runner: str
-    to: str
 
 
 @dataclass(frozen=True)
@@ -458,89 +367,6 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     compare: bool = False
     next: PublishSample | None = None
     wait_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class QueueCall(Request[Done], kind="queue_call"):
-    """Queue a call of a GPU runner behind the closed launch gate.
-
-    `publish` is what to write once the gate is open; `keep` names the sample whose outputs will be
-    copied, for which the judge finds memory before.
-    """
-
-    runner: str
-    publish: PublishSample | None
-    sequence: int
-    keep: str | None
-
-
-@dataclass(frozen=True)
-class OpenGate(Request[Done], kind="open_gate"):
-    """Open the launch gate for a call that could not be queued whole."""
-
-
-@dataclass(frozen=True)
-class CollectOutputs(Request[Done], kind="collect_outputs"):
-    """Queue the copy of a call's outputs, if `sample` is given, and open the launch gate."""
-
-    runner: str
-    sample: str | None
-    addresses: list[int]
-
-
-@dataclass(frozen=True)
-class AbandonCall(Request[Done], kind="abandon_call"):
-    """Release the judge's stream from a call whose runner failed."""
-
-    runner: str
-
-
-@dataclass(frozen=True)
-class ProbeAnswer(Answer):
-    """Whether the device computed a known result."""
-
-    right: bool
-
-
-@dataclass(frozen=True)
-class Probe(Request[ProbeAnswer], kind="probe"):
-    """Compute something on the device whose result is known."""
-
-
-@dataclass(frozen=True)
-class CaseMeasured(Answer):
-    """Bytes and operations of one call of the reference; `moved` as the problem declares it."""
-
-    moved: int | None
-    inputs: int
-    weights: int
-    outputs: int
-    count: int
-    peak: int
-    flops: int | None
-    precision: str
-
-
-@dataclass(frozen=True)
-class MeasureCase(Request[CaseMeasured], kind="measure"):
-    """Run the reference once on a case and measure what it needs."""
-
-    params: Fields
-    seed: int
-
-
-@dataclass(frozen=True)
-class CeilingsMeasured(Answer):
-    """Bytes and operations per second that the device reaches; `failed` says why it could not."""
-
-    bytes_per_s: float | None = None
-    flops_per_s: dict[str, float] = field(default_factory=dict)
-    failed: str = ""
-
-
-@dataclass(frozen=True)
-class MeasureCeilings(Request[CeilingsMeasured], kind="ceilings"):
-    """Measure what the device can do at most."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tilewright.evaluator.devices.environment import device_key
 from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.judge_client.client import JudgeClient
-from tilewright.evaluator.judge_client.messages import CaseMeasured, MeasureCeilings
+from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured, MeasureCeilings
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.records import Ceilings, Work

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator.judge_client.messages import MeasureCase, Probe
+from tilewright.evaluator.judge_client.gpu_messages import MeasureCase, Probe
 from tilewright.evaluator.pipeline.ceilings import known_ceilings, record_workload
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost

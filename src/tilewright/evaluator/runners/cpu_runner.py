@@ -15,11 +15,7 @@ from tilewright.evaluator.processes.process_tree import (
     STOPPED_S,
     signal_name,
 )
-from tilewright.evaluator.runners.cpu_accounting import (
-    RELEASE_SLACK_S,
-    CpuReadings,
-    untimed_cpu_s,
-)
+from tilewright.evaluator.runners.cpu_accounting import RELEASE_SLACK_S, CpuReadings, untimed_cpu_s
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.messages import (
     Addresses,
@@ -152,6 +148,9 @@ class Runner:
         timeout_s = timeout_s or self.limits.call_timeout_s
         deadline = time.monotonic() + timeout_s
         self._send(kind, fields, body, fds)
+        return self._receive(deadline, timeout_s, takes)
+
+    def _receive(self, deadline: float, timeout_s: float, takes: int = 0) -> Frame:
         try:
             return self._checked(self.child.channel.receive(deadline, self._watch), takes)
         except DeadlineExceeded:
@@ -178,15 +177,8 @@ class Runner:
         self.stage = "load"
         self._expect("entering", self.ask("load", fields, body=body))
         self.entered = True
-        try:
-            frame = self.child.channel.receive(time.monotonic() + self.limits.load_s, self._watch)
-        except DeadlineExceeded:
-            raise self._late(self.limits.load_s) from None
-        except ChannelClosed:
-            raise self._died() from None
-        except FrameError as error:
-            raise self._forged(str(error)) from None
-        self._expect("loaded", self._checked(frame))
+        frame = self._receive(time.monotonic() + self.limits.load_s, self.limits.load_s)
+        self._expect("loaded", frame)
         return frame
 
     def weight_entries(self, frame: Frame) -> bytes:
@@ -300,14 +292,7 @@ class Runner:
 
     def receive(self, deadline: float) -> Frame:
         """Return the next frame; raise as `ask` does."""
-        try:
-            return self._checked(self.child.channel.receive(deadline, self._watch))
-        except DeadlineExceeded:
-            raise self._late(self.limits.call_timeout_s) from None
-        except ChannelClosed:
-            raise self._died() from None
-        except FrameError as error:
-            raise self._forged(str(error)) from None
+        return self._receive(deadline, self.limits.call_timeout_s)
 
     def _spin(self, flag: int, sequence: int, limit: float) -> None:
         flags = self.page.flags

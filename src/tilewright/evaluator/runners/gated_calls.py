@@ -17,15 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tilewright.evaluator.judge_client.client import JudgeClient
-from tilewright.evaluator.judge_client.messages import (
+from tilewright.evaluator.judge_client.gpu_messages import (
     AbandonCall,
     CollectOutputs,
-    FinishTimed,
     OpenGate,
-    PublishSample,
     QueueCall,
-    TimedAnswer,
 )
+from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample, TimedAnswer
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.messages import Result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tilewright.evaluator.judge_client.messages import SharedMemory
+from tilewright.evaluator.judge_client.gpu_messages import SharedMemory
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.messages import Mapped, Result, Traced, read
 from tilewright.records import KernelTime

@@ -10,17 +10,15 @@ from dataclasses import dataclass, field
 from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
 from tilewright.evaluator.devices.allocator_library import pool_library
 from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.judge_client.gpu_messages import MemoryMapped, RenameRunner, ShareMemory
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import (
     CallAnswer,
     CheckOutputs,
     Forget,
     MapInputs,
-    MemoryMapped,
     PublishInit,
     PublishSample,
-    RenameRunner,
-    ShareMemory,
 )
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import RunnerCache
