@@ -60,7 +60,7 @@ def judge(local: LocalExecutor, file: CorpusFile) -> Row:
     settings = quick_settings()
     section = settings.eval.model_copy(update={"protocol": "official"})
     theirs = by_kernelgym(_report(local, file, settings.model_copy(update={"eval": section})))
-    accepted = theirs.correctness and not theirs.decoy_kernel
+    accepted = theirs.correctness and not theirs.unused_kernel
     return Row(
         kind=file.path.parent.name,
         name=file.path.name,
@@ -78,7 +78,7 @@ def _report(local: LocalExecutor, file: CorpusFile, settings: Config) -> EvalRep
 
 
 def _verdict_text(found: KernelGym) -> str:
-    if found.decoy_kernel:
+    if found.unused_kernel:
         return "unused_kernel"
     if found.correctness:
         speed = "" if found.speedup is None else f", {found.speedup:.2f}x"

@@ -22,7 +22,7 @@ from tilewright.records.event_log import EVENTS
 from tilewright.records.run_folder import read_report
 from tilewright.registry import catalogue, load
 from tilewright.scoring.bottlenecks import advice
-from tilewright.scoring.roofline import Light, lights
+from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 __all__ = ["command"]
 
@@ -136,8 +136,10 @@ def _next(path: Path, written: Path | None) -> str:
     return f"tilewright eval --from-report {path}"
 
 
-def _light(item: Light) -> dict[str, Any]:
-    names = [field.name for field in fields(Light) if field.name not in ("work", "comparison")]
+def _light(item: RooflinePoint) -> dict[str, Any]:
+    names = [
+        field.name for field in fields(RooflinePoint) if field.name not in ("work", "comparison")
+    ]
     return {name: getattr(item, name) for name in names}
 
 
@@ -158,7 +160,7 @@ def _document(
             for check in checks
         ],
         "spreads": [asdict(item) for item in spreads if item is not None],
-        "lights": [_light(item) for item in lights(report)],
+        "lights": [_light(item) for item in roofline_points(report)],
         "advice": advice(report),
         "reproducer": None if written is None else str(written),
     }

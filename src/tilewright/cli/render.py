@@ -26,7 +26,7 @@ from tilewright.records import (
     Verdict,
 )
 from tilewright.scoring.report_text import cut, reason_of, short_time, speed_text
-from tilewright.scoring.roofline import Light, lights
+from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 __all__ = [
     "Row",
@@ -227,7 +227,7 @@ def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
         ("timed calls", timed_text(report)),
         *(("all times", _timing_text(name)) for name in shared_labels(report.comparisons)),
     ]
-    rows += [("roofline", _light_text(item)) for item in lights(report)]
+    rows += [("roofline", _light_text(item)) for item in roofline_points(report)]
     rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]
     rows += [("finding", finding_text(finding)) for finding in report.findings]
     rows.append(("isolation", layers_text(report.isolation)))
@@ -236,7 +236,7 @@ def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
     return rows
 
 
-def _light_text(item: Light) -> str:
+def _light_text(item: RooflinePoint) -> str:
     took = item.comparison.candidate
     caller = (
         f"; a Python caller waits {short_time(took.call_latency_us)}"

@@ -25,7 +25,7 @@ from tilewright.records import CaseResult, Comparison, EvalReport, Finding, Kern
 from tilewright.scoring import bootstrap
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering, short_time
-from tilewright.scoring.roofline import lights
+from tilewright.scoring.roofline import roofline_points
 
 __all__ = ["CheckSeen", "Spread", "explain_view", "spread_of"]
 
@@ -81,7 +81,7 @@ def explain_view(
     parts += _section("Stages", _stages(report))
     parts += _section("Input samples", _draws(report.cases))
     parts += _section("Timing", _timing(report))
-    if lights(report):
+    if roofline_points(report):
         parts += _section("Roofline", _lights(report))
     if said := advice(report):
         parts += _section("What limits it", Text("\n".join(said)))
@@ -146,7 +146,7 @@ def _timing(report: EvalReport) -> RenderableType:
 
 def _lights(report: EvalReport) -> RenderableType:
     made = table("case", "limit", "least", "it took", "caller", "batch", "of light", "moving", "")
-    for item in lights(report):
+    for item in roofline_points(report):
         took = item.comparison.candidate
         computing = "" if item.flops_per_s is None else engineering(item.flops_per_s, "FLOP/s")
         made.add_row(

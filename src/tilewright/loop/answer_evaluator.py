@@ -27,7 +27,7 @@ from tilewright.records.events import Ask, EvalSummary
 from tilewright.records.run_folder import read_report
 from tilewright.scoring.report_text import cut, reason_of
 from tilewright.scoring.rewards import measured
-from tilewright.scoring.roofline import lights
+from tilewright.scoring.roofline import roofline_points
 
 __all__ = ["MAX_REASON", "AnswerEvaluator", "rule_of", "summary_of_report"]
 
@@ -139,7 +139,7 @@ def _unchecked(report: EvalReport) -> dict[str, float | None]:
 
 def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSummary:
     """Return the summary of a report for the event log."""
-    nearest = sorted(lights(report), key=lambda item: item.comparison.candidate.median_us)
+    nearest = sorted(roofline_points(report), key=lambda item: item.comparison.candidate.median_us)
     timed = isinstance(report.outcome, Correct)
     sums = _sums(report) if timed else (None, None)
     return EvalSummary(

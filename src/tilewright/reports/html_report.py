@@ -16,7 +16,7 @@ from tilewright.reports.loader import Gathered, Run
 from tilewright.reports.single_file import block, drawn
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.learning_curves import curves
-from tilewright.scoring.roofline import lights
+from tilewright.scoring.roofline import roofline_points
 from tilewright.scoring.summary import explained_by_run, group_of
 
 __all__ = ["document", "page", "shown_report"]
@@ -158,7 +158,7 @@ def shown_report(report: EvalReport) -> dict[str, Any]:
                 "flops_per_s": item.flops_per_s or 0,
                 "bytes_per_s": item.bytes_per_s,
             }
-            for item in lights(report)
+            for item in roofline_points(report)
         ],
         "comparisons": [
             {

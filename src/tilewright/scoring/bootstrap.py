@@ -1,13 +1,18 @@
 """The median, quantiles, and the exact bootstrap interval of the median, in pure Python.
 
-For n values in order, x(1) to x(n), and m = n // 2, the median of a resample has a known
-distribution (Maritz and Jarrett 1978; Efron 1979):
+The values in order are x(1) to x(n), and m = n // 2. The median of a resample, median*, has a known
+distribution (Maritz and Jarrett, JASA 73, 1978; Efron, Annals of Statistics 7, 1979):
 
-* n odd: P(median* <= x(k)) = P(Binomial(n, k / n) >= m + 1).
-* n even, i < j: P(m-th = x(i), (m + 1)-th = x(j))
-  = C(n, m) [(i/n)^m - ((i-1)/n)^m] [((n-j+1)/n)^m - ((n-j)/n)^m].
+* n odd: `P(median* <= x(k)) = P(Binomial(n, k / n) >= m + 1)`. The ends of the interval are
+  interpolated: each value lies at the middle of its own step of this distribution. The percentile
+  is linear between two such middles.
+* n even: median* is the mean of x(i) and x(j), the m-th and the (m + 1)-th of the resample. For
+  i < j, `P(i, j) = C(n, m) [(i/n)^m - ((i-1)/n)^m] [((n-j+1)/n)^m - ((n-j)/n)^m]`. The rest of
+  P(m-th = i) is on i = j. These n (n + 1) / 2 means lie close together. So an end is the mean at
+  which the distribution crosses the percentile, or the middle of both neighbours of an exact hit.
 
 Every function depends on its arguments alone: no random numbers, no clock, no numpy.
+tests/unit/scoring/test_scipy_agreement.py compares the interval with the one of scipy.
 """
 
 from __future__ import annotations
@@ -19,32 +24,19 @@ from functools import lru_cache
 __all__ = ["bootstrap_median_interval", "check_level", "median", "quantile"]
 
 _NEGLIGIBLE = 1e-12
-"""Probability: rarer bootstrap outcomes are left out of the exact distribution."""
+"""Probability; the exact distribution leaves out rarer bootstrap outcomes."""
 
 
 def bootstrap_median_interval(values: Iterable[float], level: float = 0.95) -> tuple[float, float]:
     """Return the percentile bootstrap interval of the median, without any resampling.
 
-    The distribution of the median over all resamples of `n` values is known in closed form
-    (Maritz and Jarrett 1978; Efron 1979), so no random numbers are needed. With the values in
-    order, x(1) to x(n), and m = n // 2:
-
-    * n odd: P(median* <= x(k)) = P(Binomial(n, k / n) >= m + 1). The ends are interpolated:
-      x(k) stands at the middle of its own step of this distribution, and between two such
-      middles the percentile is linear.
-    * n even: median* is the mean of x(i) and x(j), the m-th and the (m + 1)-th of the resample.
-      For i < j, P(i, j) = C(n, m) [(i/n)^m - ((i-1)/n)^m] [((n-j+1)/n)^m - ((n-j)/n)^m]; the
-      rest of P(m-th = i) is on i = j. These n (n + 1) / 2 means lie close together, so the
-      ends are where their distribution crosses the percentile, and the mean of both neighbours
-      where it meets it exactly.
-
-    Both rules are unchanged by ties, and negating the values negates the interval. The interval
-    always contains the median. It cannot reach beyond the values: fewer than six cover 95 %
-    less often than claimed, and a single value gives an interval without width.
+    Ties do not change the rules above, and negated values negate the interval. The interval always
+    contains the median. It cannot reach beyond the values. So intervals of fewer than six values
+    cover 95 % less often than claimed, and the interval of a single value has no width.
 
     Args:
         values: at least one finite number; independent blocks, in any order.
-        level: how often the interval should contain the true median, between 0 and 1.
+        level: the share of samples whose interval contains the true median, between 0 and 1.
 
     Raises:
         ValueError: there are no values, one is not finite, or `level` is outside 0..1.
@@ -77,7 +69,7 @@ def quantile(values: Iterable[float], q: float) -> float:
     """
     ordered = _ordered(values, "quantile")
     if not 0.0 <= q <= 1.0:
-        raise ValueError(f"quantile: q is {q!r}, wanted between 0 and 1")
+        raise ValueError(f"quantile: q is {q!r}, expected between 0 and 1")
     place = q * (len(ordered) - 1)
     below = min(math.floor(place), len(ordered) - 1)
     above = min(below + 1, len(ordered) - 1)
@@ -86,7 +78,7 @@ def quantile(values: Iterable[float], q: float) -> float:
 
 def check_level(what: str, level: float) -> None:
     if not 0.0 < level < 1.0:
-        raise ValueError(f"{what}: level is {level!r}, wanted between 0 and 1")
+        raise ValueError(f"{what}: level is {level!r}, expected between 0 and 1")
 
 
 def _odd_percentile(ordered: Sequence[float], q: float) -> float:
@@ -141,7 +133,7 @@ def _pairs_from(n: int, i: int, log_ways: float) -> list[tuple[int, int, float]]
     half = n // 2
     if i == n:
         return []
-    # P(half of the draws at most i, the others above): at most 1, where its factors overflow.
+    # P(half of the resample at most i, the rest above): at most 1, though its factors overflow.
     share = math.exp(log_ways + half * (math.log(i / n) + math.log((n - i) / n)))
     share *= -math.expm1(half * math.log1p(-1.0 / i)) if i > 1 else 1.0
     pairs = []
@@ -177,7 +169,7 @@ def _binomial_tail(n: int, p: float, least: int) -> float:
 
 
 def _term_sum(n: int, p: float, start: int, step: int) -> float:
-    """Sum binomial terms from `start` away from the mean, until they no longer count."""
+    """Sum binomial terms from `start` away from the mean, until they are negligible."""
     odds = p / (1.0 - p)
     log_term = math.lgamma(n + 1) - math.lgamma(start + 1) - math.lgamma(n - start + 1)
     term = math.exp(log_term + start * math.log(p) + (n - start) * math.log1p(-p))
@@ -208,7 +200,7 @@ def _middle(ordered: Sequence[float]) -> float:
 
 
 def _mean(low: float, high: float) -> float:
-    # Halved first: the sum of two large numbers would overflow. Exact below that.
+    # Halved first: the sum of two large numbers would overflow.
     return 0.5 * low + 0.5 * high
 
 

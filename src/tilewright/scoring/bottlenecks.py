@@ -1,91 +1,92 @@
-"""What limits a kernel and what it wastes, in plain words with numbers. From a report, pure."""
+"""Sentences on the limits of a kernel and on wasted time, with numbers, from a report."""
 
 from __future__ import annotations
 
 from tilewright.records import EvalReport, Profile
 from tilewright.scoring.report_text import engineering, short_time
-from tilewright.scoring.roofline import Light, lights
+from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 __all__ = ["advice"]
 
-NEAR = 0.85
-"""From this share of the ceiling on little is left to win."""
-WAITING = 2.0
-"""A caller who waits longer than this many times the device time pays for launches."""
-WARM = 0.75
-"""A batch below this share of a single call shows what fetching inputs anew costs."""
-EXTRA = 0.25
-"""Memory beyond the outputs that is worth a word, as a share of what must be moved."""
-OWN = 0.9
-"""Below this coverage somebody else does a good part of the work."""
-HELD_BACK = ("hardware", "thermal", "power")
+MAX_IMPROVABLE_SHARE = 0.85
+"""Share of the roofline above which little can be gained."""
+MIN_LAUNCH_BOUND_RATIO = 2.0
+"""Ratio of call latency to device time above which launches dominate the latency."""
+MAX_WARM_SHARE = 0.75
+"""Ratio of a call with warm caches to a single call below which the text names the difference."""
+MAX_EXTRA_SHARE = 0.25
+"""Memory beyond the outputs that needs no sentence, as a share of the bytes to move."""
+MIN_OWN_COVERAGE = 0.9
+"""Coverage below which the text says that libraries do a part of the work."""
+THROTTLE_REASONS = ("hardware", "thermal", "power")
 
 
 def advice(report: EvalReport) -> list[str]:
-    """Return sentences, the case that takes longest first; none where no ceiling is known."""
-    found = sorted(lights(report), key=lambda item: -item.comparison.candidate.median_us)
-    said = [sentence for item in found for sentence in _of_case(item)]
+    """Return sentences, the longest case first; none without known ceilings."""
+    found = sorted(roofline_points(report), key=lambda item: -item.comparison.candidate.median_us)
+    sentences = [sentence for item in found for sentence in _of_case(item)]
     if report.profile is not None:
-        said += _of_profile(report.profile)
-    return said + _of_device(report)
+        sentences += _of_profile(report.profile)
+    return sentences + _of_device(report)
 
 
-def _of_case(light: Light) -> list[str]:
-    said = [_limit(light)]
-    said += _memory(light)
-    candidate = light.comparison.candidate
-    if candidate.call_latency_us and candidate.call_latency_us > WAITING * candidate.median_us:
-        said.append(
-            f"{light.case}: a Python caller waits {short_time(candidate.call_latency_us)} for "
-            f"{short_time(candidate.median_us)} on the device. Fewer launches, or a captured "
+def _of_case(point: RooflinePoint) -> list[str]:
+    found = [_limit(point), *_memory(point)]
+    candidate = point.comparison.candidate
+    device_us, latency_us = candidate.median_us, candidate.call_latency_us
+    if latency_us and latency_us > MIN_LAUNCH_BOUND_RATIO * device_us:
+        found.append(
+            f"{point.case}: a Python caller waits {short_time(latency_us)} for "
+            f"{short_time(device_us)} on the device. Fewer launches, or a captured "
             "graph, would show there; a faster kernel would not."
         )
-    if candidate.back_to_back_us and candidate.back_to_back_us < WARM * candidate.median_us:
-        said.append(
-            f"{light.case}: one after another, with warm caches, a call takes "
-            f"{short_time(candidate.back_to_back_us)}. The rest is fetching inputs and the launch."
+    warm_us = candidate.back_to_back_us
+    if warm_us and warm_us < MAX_WARM_SHARE * device_us:
+        found.append(
+            f"{point.case}: one after another, with warm caches, a call takes "
+            f"{short_time(warm_us)}. The rest is fetching inputs and the launch."
         )
-    return said
+    return found
 
 
-def _limit(light: Light) -> str:
-    if light.limit == "memory":
-        what = f"{engineering(light.work.moved_bytes, 'B')} must be moved"
-        rate = f"{engineering(light.ceiling, 'B/s')} that this device was seen to move"
+def _limit(point: RooflinePoint) -> str:
+    if point.limit == "memory":
+        what = f"{engineering(point.work.moved_bytes, 'B')} must be moved"
+        rate = f"{engineering(point.ceiling, 'B/s')} that this device was seen to move"
     else:
-        what = f"{engineering(light.work.flops or 0, 'FLOP')} must be computed"
-        rate = f"{engineering(light.ceiling, 'FLOP/s')} of {light.work.precision} that it can do"
-    share = light.candidate_share
-    least, took = short_time(light.least_us), short_time(light.comparison.candidate.median_us)
+        what = f"{engineering(point.work.flops or 0, 'FLOP')} must be computed"
+        rate = f"{engineering(point.ceiling, 'FLOP/s')} of {point.work.precision} that it can do"
+    share = point.candidate_share
+    least, took = short_time(point.least_us), short_time(point.comparison.candidate.median_us)
     text = (
-        f"{light.case}: limited by {light.limit}. {what}, which takes {least} at the {rate}; it "
-        f"takes {took}, {share:.0%} of that speed (the baseline: {light.reference_share:.0%})."
+        f"{point.case}: limited by {point.limit}. {what}, which takes {least} at the {rate}; it "
+        f"takes {took}, {share:.0%} of that speed (the baseline: {point.reference_share:.0%})."
     )
     if share > 1:
         return f"{text} Caches helped: not all of it came from memory."
-    if share >= NEAR:
+    if share >= MAX_IMPROVABLE_SHARE:
         return f"{text} Little is left to win."
     return f"{text} At that speed it would be {1 / share:.2g}x faster."
 
 
-def _memory(light: Light) -> list[str]:
-    """Say what a call allocates beyond its outputs."""
-    peak = light.comparison.candidate.peak_bytes
+def _memory(point: RooflinePoint) -> list[str]:
+    """Return a sentence on memory that a call allocates beyond its outputs."""
+    peak = point.comparison.candidate.peak_bytes
     if peak is None:
         return []
-    extra = peak - light.work.output_bytes
-    if extra <= EXTRA * light.work.moved_bytes:
+    extra = peak - point.work.output_bytes
+    if extra <= MAX_EXTRA_SHARE * point.work.moved_bytes:
         return []
-    least = light.least_us if light.limit == "memory" else None
-    cost = f", at least {short_time(2 * extra / light.ceiling * 1e6)}" if least else ""
+    least = point.least_us if point.limit == "memory" else None
+    cost = f", at least {short_time(2 * extra / point.ceiling * 1e6)}" if least else ""
     return [
-        f"{light.case}: a call allocates {engineering(extra, 'B')} beyond its outputs. What is "
-        f"written there and read again is traffic that a fused kernel does not have{cost}."
+        f"{point.case}: a call allocates {engineering(extra, 'B')} beyond its outputs. A "
+        f"fused kernel does not write and read them again{cost}."
     ]
 
 
 def _of_profile(profile: Profile) -> list[str]:
-    if profile.coverage >= OWN:
+    if profile.coverage >= MIN_OWN_COVERAGE:
         return []
     return [
         f"{profile.case}: {1 - profile.coverage:.0%} of the device time is not in its own "
@@ -96,6 +97,6 @@ def _of_profile(profile: Profile) -> list[str]:
 def _of_device(report: EvalReport) -> list[str]:
     noted = report.environment.host.get("after timing")
     reasons = noted.get("reasons") if isinstance(noted, dict) else None
-    said = [str(item) for item in reasons] if isinstance(reasons, list) else []
-    held = [item for item in said if item.startswith(HELD_BACK)]
+    texts = [str(item) for item in reasons] if isinstance(reasons, list) else []
+    held = [item for item in texts if item.startswith(THROTTLE_REASONS)]
     return [f"The device was held back while it was timed: {', '.join(held)}."] if held else []

@@ -1,7 +1,17 @@
 """From timed blocks to a speed-up with its interval, in pure Python.
 
+* One block (r1, c1, c2, r2) of baseline and candidate has the log ratio
+  `(log r1 + log r2 - log c1 - log c2) / 2`.
+* The speed-up is `exp(median of the log ratios)`. On the log scale each half-width of its interval
+  is `sqrt(w^2 + (z s)^2)`. Here w is that of the bootstrap interval, s the process-to-process
+  standard deviation, and z the normal quantile (1.96 at 95 %).
+* Of several cases it is the mean of the logs, with `sqrt(sum of squared half-widths) / count`.
+* The interval of a proportion p = k / n is (Wilson, JASA 22, 1927)
+  `[p + z^2/2n -+ z sqrt(p (1 - p)/n + z^2/4n^2)] / (1 + z^2/n)`.
+
 Every function depends on its arguments alone: no random numbers, no clock, no numpy. Times are in
 microseconds, ratios have no unit, and `log` is the natural logarithm.
+tests/unit/scoring/test_scipy_agreement.py compares the quantiles and intervals with those of scipy.
 """
 
 from __future__ import annotations
@@ -30,7 +40,7 @@ __all__ = [
 Decision = Literal["faster", "slower", "no measurable difference"]
 
 NOISY_HALF_WIDTH = 0.05
-"""Ratio, without unit: an interval is noisy where its ends are (1 + this)^2 apart or more."""
+"""Ratio, without unit: the ends of a noisy interval differ by (1 + this)^2 or more."""
 
 STRETCH = 1.5
 """Factor by which `decide` widens a noisy interval: 1.5 x 1.96 is about three standard errors."""
@@ -51,9 +61,8 @@ class Interval:
 def paired_log_ratios(blocks: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """Return the log of reference / candidate of each ABBA block; above 0: candidate faster.
 
-    A block is `(reference, candidate, candidate, reference)` in microseconds. Within a block
-    each side is the geometric mean of its two calls, so that a drift which is linear in time
-    cancels, to first order.
+    A block is `(reference, candidate, candidate, reference)` in microseconds. The geometric mean of
+    both calls of an implementation cancels a drift that is linear in time, to first order.
 
     Raises:
         ValueError: there are no blocks, a block is not four long, or a time is not positive.
@@ -63,7 +72,9 @@ def paired_log_ratios(blocks: Sequence[Sequence[float]]) -> tuple[float, ...]:
     ratios = []
     for number, block in enumerate(blocks):
         if len(block) != 4:
-            raise ValueError(f"paired_log_ratios: block {number} has {len(block)} times, wanted 4")
+            raise ValueError(
+                f"paired_log_ratios: block {number} has {len(block)} times, expected 4"
+            )
         if not all(0.0 < time_us < math.inf for time_us in block):
             raise ValueError(
                 f"paired_log_ratios: block {number} has a time that is not above zero and "
@@ -84,7 +95,7 @@ def combine(half_width_within: float, between: float) -> float:
     """
     for name, width in (("half_width_within", half_width_within), ("between", between)):
         if not 0.0 <= width < math.inf:
-            raise ValueError(f"combine: {name} is {width!r}, wanted finite and not negative")
+            raise ValueError(f"combine: {name} is {width!r}, expected finite and not negative")
     return math.hypot(half_width_within, between)
 
 
@@ -93,15 +104,14 @@ def speedup_interval(
 ) -> Interval:
     """Return the speed-up with its interval: exp of the median log ratio and of its ends.
 
-    Blocks of one pair of processes share what those processes were dealt (addresses, placement),
-    so their own scatter understates the error. `between_process_sigma`, the standard deviation
-    of the log ratio from one pair of processes to the next, is added on each side in quadrature,
-    as a normal half-width at `level`.
+    Blocks of one process replicate share the memory placement of its processes, so their own
+    scatter understates the error. `between_process_sigma` is the standard deviation of the log
+    ratio from one process replicate to the next. It is added to both half-widths in quadrature.
 
     Args:
         log_ratios: of `paired_log_ratios`, one a block.
         between_process_sigma: without unit, as 0.01 for 1 %; 0 if there is no such error.
-        level: how often the interval should contain the true speed-up.
+        level: the share of measurements whose interval contains the true speed-up.
 
     Raises:
         ValueError: there are no ratios, a number is not finite or out of range, or the result
@@ -115,11 +125,11 @@ def speedup_interval(
 
 
 def decide(interval: Interval) -> Decision:
-    """Say what a speed-up's interval allows to be said: one side of 1, or nothing.
+    """Return whether a speed-up is above 1, below 1, or neither, by its interval.
 
-    An interval of 95 % excludes 1 for one in forty candidates that are no faster. Where it is wide
-    they would be said to be so by many percent, so a wide one has to exclude 1 by half as much
-    again: about three standard errors, one in some five hundred.
+    Of candidates that are no faster, one in forty has a 95 % interval above 1. With wide intervals
+    such an error would claim many percent. So a wide interval must still exclude 1 when stretched
+    by 1.5. That is about three standard errors, and an error in one of some five hundred.
     """
     middle = math.log(interval.estimate)
     stretch = STRETCH if is_noisy(interval) else 1.0
@@ -131,16 +141,15 @@ def decide(interval: Interval) -> Decision:
 
 
 def is_noisy(interval: Interval) -> bool:
-    """Tell whether an interval is so wide that little can be said by it."""
+    """Tell whether an interval is too wide to support a claim by itself."""
     return interval.high / interval.low >= (1 + NOISY_HALF_WIDTH) ** 2
 
 
 def geometric_mean_interval(intervals: Sequence[Interval]) -> Interval:
     """Return the geometric mean of the speed-ups of several cases, with its interval.
 
-    The errors of the cases are taken as independent: on the log scale the half-widths of each
-    side add in quadrature and are divided by the number of cases. An error that the cases share
-    (one pair of processes for all) does not shrink so; leave it out of the cases' intervals and
+    This takes the errors of the cases as independent. An error that all cases share (one process
+    replicate for all) does not shrink with their number. Leave it out of the cases' intervals, and
     add it with `combine` afterwards.
 
     Raises:
@@ -174,13 +183,13 @@ def proportion_interval(successes: int, trials: int, level: float = 0.95) -> Int
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     spread = math.sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials * trials)))
     spread /= 1 + z2 / trials
-    # At 0 and at all successes one end is the share itself; rounding must not move it past.
+    # At 0 and at all successes one end is the share itself; rounding must not exclude it.
     low, high = min(centre - spread, share), max(centre + spread, share)
     return Interval(share, max(0.0, low), min(1.0, high))
 
 
 def from_logs(centre: float, below: float, above: float) -> Interval:
-    """Return the interval of a log ratio that reaches so far below and above it.
+    """Return the interval of a log ratio with these half-widths below and above it.
 
     Raises:
         ValueError: it does not fit a float.

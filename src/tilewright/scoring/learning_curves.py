@@ -1,4 +1,4 @@
-"""How a model does turn by turn, and with the best of what it has written so far. Pure."""
+"""The results of a model by turn, of that turn and of the best answer up to it. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tilewright.scoring.summary import score_of
 __all__ = ["curves"]
 
 THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
-"""Those of Dr. Kernel's tables."""
+"""Ratios: the thresholds of Dr. Kernel's tables."""
 
 
 def curves(turns: Sequence[Turn], weak: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return for each turn of trajectories fast_p of that turn, and of the best up to it.
 
-    The best of history is picked by the measurements that score it, so it reads high: a winner is
-    measured once more before it is reported. Turns that were not judged are left out of their
-    row; trajectories that have ended count on with their best. Problems in `weak` do not count
-    strictly, as in `summary_of`.
+    The measurements that select the best answer also score it, so these rows are biased upwards.
+    That is why a run measures its best candidate again before it reports it. Turns without a
+    verdict are missing in their row. Ended trajectories keep their best score. Problems in `weak`
+    do not count strictly, as in `summary_of`.
     """
     trajectories: dict[tuple[str, int], dict[int, Score | None]] = defaultdict(dict)
     for turn in turns:

@@ -1,8 +1,7 @@
-"""Benchmark metrics: pure functions over what was scored, one `Score` a candidate.
+"""Benchmark metrics: pure functions of scores, one `Score` for each candidate.
 
-Names that the field knows keep their published definitions; stricter ones stand beside them under
-names of their own. A candidate without a verdict (`unjudged`) is no `Score`: whoever counts says
-how many were left out.
+A published name keeps its published definition; a stricter metric has a name of its own. A
+candidate without a verdict (`unjudged`) has no `Score`; the caller reports how many it left out.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Score:
-    """What one candidate came to."""
+    """The result of one candidate."""
 
     ok: bool
-    """Compiled, right, and its own work."""
+    """Whether it compiled, was right, and did its own work."""
     speedup: float | None = None
     low: float | None = None
-    """Lower end of the interval of the speed-up, where there is one."""
+    """Lower end of the interval of the speed-up, if there is one."""
     rejected: bool = False
-    """Whether a rule was broken: right or not, it is no solution."""
+    """Whether it broke a rule: right or not, it is no solution."""
 
 
 @dataclass(frozen=True, slots=True)
 class FastCount:
-    """How many are fast, at one threshold."""
+    """The numbers of fast candidates, at one threshold."""
 
     faster: int
     at_least: int
@@ -62,7 +61,7 @@ class FastCount:
 def fast_p(scores: Sequence[Score], p: float) -> float:
     """Return the share of all that are ok and faster than `p`, strictly (KernelBench, 1.2.4).
 
-    What is ok and was not timed counts at `p` = 0 alone.
+    A candidate that is ok and was not timed counts at `p` = 0 alone.
 
     Raises:
         ValueError: there are no scores.
@@ -80,7 +79,7 @@ def fast_p_at_least(scores: Sequence[Score], p: float) -> float:
 
 
 def fast_p_believed(scores: Sequence[Score], p: float) -> float:
-    """Return the share of all that are ok and whose interval lies above `p` as a whole. Ours.
+    """Return the share of all that are ok and have an interval above `p` as a whole. Ours.
 
     Raises:
         ValueError: there are no scores.
@@ -122,21 +121,23 @@ def rejected_share(scores: Sequence[Score]) -> float:
 
 
 def mean_with_zeros(scores: Sequence[Score]) -> float | None:
-    """Return the mean speed-up, zero for what is not ok (MTMC); `None` where none has a number.
+    """Return the mean speed-up, zero for a candidate that is not ok (MTMC); `None` without any.
 
-    What is ok and was not timed has none, and is left out; where that is all that is ok, zeros
-    would be all that is left.
+    This leaves out candidates that are ok and were not timed. If no candidate that is ok was timed,
+    there is no mean: all of its values would be zeros.
     """
-    (values,) = _with_zeros([scores])
-    return math.fsum(values) / len(values) if values else None
+    return _mean(_with_zeros([scores])[0])
 
 
 def amsr(scores: Sequence[Score]) -> float | None:
-    """Return the mean speed-up, zero for what is not ok or slower than 1 (Kernel-Smith).
+    """Return the mean speed-up, zero for one that is not ok or slower than 1 (Kernel-Smith).
 
-    As `mean_with_zeros` it leaves out what is ok and was not timed.
+    Like `mean_with_zeros` it leaves out candidates that are ok and were not timed.
     """
-    (values,) = amsr_values([scores])
+    return _mean(amsr_values([scores])[0])
+
+
+def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
@@ -157,7 +158,7 @@ def _with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
 
 
 def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | None:
-    """Return the geometric mean of speed-ups above `above` of what is ok; `None` without any."""
+    """Return the geometric mean of the speed-ups above `above`, of scores that are ok."""
     values = [item.speedup for item in scores if item.ok and item.speedup is not None]
     logs = [math.log(value) for value in values if value > above]
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
@@ -166,11 +167,11 @@ def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | No
 def ratio_of_sums(reference: Sequence[float], candidate: Sequence[float | None]) -> float | None:
     """Return the sum of the reference's times over the candidate's (TritonBench, KernelBench-X).
 
-    One time a size, in the same order; `None` where a size has no time: who fails on one size has
-    no speed-up (defect K5 of the published scripts, which leave such sizes out).
+    Both hold one time for each size, in the same order. A candidate that fails on one size has no
+    speed-up; the published scripts leave such sizes out, which is their defect K5.
 
     Raises:
-        ValueError: they are not as many, or there are none.
+        ValueError: the sequences differ in length, or are empty.
     """
     if len(reference) != len(candidate) or not reference:
         raise ValueError(f"{len(reference)} times of the reference, {len(candidate)} of it")
@@ -179,7 +180,7 @@ def ratio_of_sums(reference: Sequence[float], candidate: Sequence[float | None])
 
 
 def pass_at_k(samples: int, right: int, k: int) -> float:
-    """Return the chance that one of `k` samples, drawn of `samples`, is right (Chen et al. 2021).
+    """Return the chance that one of `k` of the `samples` is right (Chen et al. 2021).
 
     The unbiased estimator 1 - C(n - c, k) / C(n, k).
 
@@ -212,13 +213,13 @@ def best_so_far(turns: Sequence[Score]) -> list[Score | None]:
 
 
 def explained_deviance(outcomes: Sequence[bool], groups: Sequence[str]) -> float:
-    """Return what part of the deviance of `outcomes` a grouping explains (KernelBench-X, 1.1.4).
+    """Return the share of the deviance of `outcomes` that groups explain (KernelBench-X, 1.1.4).
 
     1 - D(groups) / D(none) of a logistic model with one categorical factor, whose fit is the mean
-    of each group; 0 where all outcomes are alike.
+    of each group; 0 if all outcomes are alike.
 
     Raises:
-        ValueError: they are not as many.
+        ValueError: the sequences differ in length.
     """
     pairs = Counter(zip(groups, outcomes, strict=True))
     total = _deviance(sum(outcomes), len(outcomes))
@@ -237,25 +238,25 @@ def _deviance(right: int, count: int) -> float:
 
 
 @lru_cache(maxsize=8)
-def _draws(count: int, draws: int, seed: int) -> tuple[itemgetter[Any], ...]:
+def _resamples(count: int, resamples: int, seed: int) -> tuple[itemgetter[Any], ...]:
     generator = random.Random(seed)
-    return tuple(itemgetter(*generator.choices(range(count), k=count)) for _ in range(draws))
+    return tuple(itemgetter(*generator.choices(range(count), k=count)) for _ in range(resamples))
 
 
 def bootstrap_interval(
     groups: Sequence[tuple[float, int]],
     *,
     level: float = 0.95,
-    draws: int = 1000,
+    resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of a mean over samples, problems drawn anew.
+    """Return the percentile bootstrap interval of a mean over samples, by resampled problems.
 
     Args:
-        groups: for each problem the sum over its samples, and their number: samples of one problem
-            are not independent, so problems are drawn, with replacement.
-        level: how often the interval should contain the true value.
-        draws: how many times problems are drawn.
+        groups: for each problem the sum over its samples, and their number. Samples of one problem
+            are not independent, so this resamples problems, with replacement.
+        level: the share of data sets whose interval contains the true value.
+        resamples: the number of resamples.
         seed: of the generator; the same seed gives the same interval.
 
     Raises:
@@ -266,7 +267,7 @@ def bootstrap_interval(
     sums, counts = zip(*groups, strict=True)
     if len(groups) == 1:
         return sums[0] / counts[0], sums[0] / counts[0]
-    chosen = _draws(len(groups), draws, seed)
+    chosen = _resamples(len(groups), resamples, seed)
     found = sorted(math.fsum(pick(sums)) / sum(pick(counts)) for pick in chosen)
     tail = (1.0 - level) / 2
-    return found[int(tail * draws)], found[min(int((1 - tail) * draws), draws - 1)]
+    return found[int(tail * resamples)], found[min(int((1 - tail) * resamples), resamples - 1)]

@@ -1,4 +1,15 @@
-"""What several pairs of processes say together."""
+"""The speed-up that several process replicates show together, with its 95 % interval.
+
+Each of k replicates has a log ratio m_i, and the variance w_i of its own blocks.
+
+* The seen variance is `s^2 = sum (m_i - m)^2 / (k - 1)`.
+* The known variance is `v^2 = mean of w_i + sigma^2` of the calibration, with d degrees of freedom.
+* Together they are `(d v^2 + (k - 1) s^2) / (d + k - 1)`, the posterior variance of Smyth
+  (Statistical Applications in Genetics and Molecular Biology 3, 2004).
+* The half-width is `t(0.975, d + k - 1) sqrt(variance / k)`.
+
+tests/unit/scoring/test_scipy_agreement.py compares the quantiles with those of scipy.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +19,46 @@ from collections.abc import Sequence
 from tilewright.scoring.bootstrap import bootstrap_median_interval, median
 from tilewright.scoring.intervals import Interval, from_logs, speedup_interval
 
-__all__ = ["MAX_REPLICATES", "interval_of_centres", "pairs_interval"]
+__all__ = ["MAX_REPLICATES", "interval_of_centres", "replicates_interval"]
 
-PRIOR_FREEDOM, MAX_PRIOR_FREEDOM = 2, 8
-"""How many degrees of freedom each pair brings to the scatter that is known without comparing them,
-and how many they bring together at most: where many pairs were made, they disagreed."""
-BELIED, BELIED_FREEDOM = 3.0, 2
-"""Pairs whose variance is more than so many times what was known show that it was known of other
-functions; it brings so few degrees of freedom then."""
+PRIOR_FREEDOM = 2
+"""Degrees of freedom of the known variance, for each replicate."""
+MAX_PRIOR_FREEDOM = 8
+"""Degrees of freedom of the known variance in all. Many replicates exist because they differed; a
+larger value would let the calibration outvote them."""
+MAX_VARIANCE_RATIO = 3.0
+"""Seen over known variance: above this the calibration does not fit the function."""
+MISFIT_FREEDOM = 2
+"""Degrees of freedom of the known variance where the calibration does not fit."""
 MAX_REPLICATES = 10
+"""Process replicates of one case: a limit of time, at which the table of quantiles ends."""
 NORMAL_95 = 1.959964
-_FEWEST = BELIED_FREEDOM + 1
+"""Two-sided 95 % quantile of the normal distribution."""
 STUDENT_95 = (
     *(3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110),
 )
-"""Two-sided 95 % quantiles of Student's t for 3 to 17 degrees of freedom."""
+"""Two-sided 95 % quantiles of Student's t for 3 to 17 degrees of freedom (any table of t)."""
+_FEWEST = MISFIT_FREEDOM + 1
 
 
-def pairs_interval(
+def replicates_interval(
     groups: Sequence[Sequence[float]],
     between_process_sigma: float,
     apart: float | None = None,
 ) -> Interval:
-    """Return the geometric mean of what pairs of processes say, with its 95 % interval.
+    """Return the geometric mean of process replicates, with its 95 % interval.
 
-    For one pair it is `speedup_interval`. For more, the pairs show themselves how far they
-    scatter. Of so few that is a poor estimate, so it is moderated by what was known beforehand
-    (Smyth 2004, equation for the posterior variance): a mean of both variances, weighted by their
-    degrees of freedom, with the t quantile of the sum. Where the pairs scatter far beyond it, what
-    was known hardly counts.
+    For one replicate this is `speedup_interval`. Several show themselves how far they scatter. So
+    few values estimate that badly, which is why the calibrated variance moderates it.
 
     Args:
-        groups: log ratios of blocks, one sequence a pair of processes; at most ten.
+        groups: log ratios of blocks, one sequence for each process replicate; at most ten.
         between_process_sigma: of the calibration, without unit.
-        apart: how many pairs these are worth, where some share a process; none do if left out.
+        apart: the number of independent replicates that these count for, if some share a process.
 
     Raises:
-        ValueError: as `speedup_interval`, or there are no pairs, or too many.
+        ValueError: as `speedup_interval`, or there are no replicates, or too many.
     """
     if len(groups) == 1:
         return speedup_interval(groups[0], between_process_sigma)
@@ -58,23 +71,20 @@ def interval_of_centres(
     between_process_sigma: float,
     apart: float | None = None,
 ) -> Interval:
-    """Return what two to ten pairs say, from the log ratio of each and that estimate's variance.
-
-    The formula is described at `pairs_interval`.
+    """Return the interval of two to ten replicates, from the log ratio and variance of each.
 
     Raises:
-        ValueError: there are too few pairs, or too many.
+        ValueError: there are too few replicates, or too many.
     """
     count = len(centres)
     if not 2 <= count <= MAX_REPLICATES:
-        raise ValueError(f"{count} pairs of processes, wanted 1 to {MAX_REPLICATES}")
+        raise ValueError(f"{count} process replicates, expected 1 to {MAX_REPLICATES}")
     mean = math.fsum(centre for centre, _ in centres) / count
     seen = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
     known = math.fsum(within for _, within in centres) / count
     known += between_process_sigma**2
-    prior = (
-        min(PRIOR_FREEDOM * count, MAX_PRIOR_FREEDOM) if seen <= BELIED * known else BELIED_FREEDOM
-    )
+    fits = seen <= MAX_VARIANCE_RATIO * known
+    prior = min(PRIOR_FREEDOM * count, MAX_PRIOR_FREEDOM) if fits else MISFIT_FREEDOM
     freedom = prior + count - 1
     variance = (prior * known + (count - 1) * seen) / freedom
     half = STUDENT_95[freedom - _FEWEST] * math.sqrt(variance / (apart or count))
@@ -82,6 +92,6 @@ def interval_of_centres(
 
 
 def _within(group: Sequence[float]) -> float:
-    """Return the variance of a pair's estimate, by the scatter of its own blocks."""
+    """Return the variance of a replicate's estimate, by the scatter of its own blocks."""
     low, high = bootstrap_median_interval(group)
     return ((high - low) / (2 * NORMAL_95)) ** 2

@@ -1,9 +1,9 @@
-"""Why two protocols disagree: the defect of the published rules that explains it. Pure.
+"""The defect of published rules that explains a disagreement of two protocols. Pure.
 
-K1 to K7 are defects of KernelBench-X's scripts, B1 to B7 of KernelBench's; what benchmarks have in
-common goes by either's name. A cause without a letter is a rule that they do not have. The others
-change no verdict here: B4 leaves problems out of strict scores, K5 tasks out of speed-ups, and the
-rest is not repeated under any protocol.
+K1 to K7 are defects of KernelBench-X's scripts, B1 to B7 of KernelBench's. A defect of both goes by
+either name. A cause without a letter is a rule that they lack. The other defects change no verdict
+here. B4 leaves problems out of strict scores, and K5 leaves tasks out of speed-ups. No protocol
+repeats the rest.
 """
 
 from __future__ import annotations

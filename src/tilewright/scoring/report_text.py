@@ -1,4 +1,4 @@
-"""Texts of a report: the reason for its verdict, its speed-up, and numbers with their unit."""
+"""Texts of a report: the reason for its verdict, its speed-up, and numbers with units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def speed_text(speedup: float, low: float | None, high: float | None) -> str:
-    """Return a speed-up with its interval; in words where that says neither faster nor slower."""
+    """Return a speed-up with its interval, or the interval alone if it shows no difference."""
     if low is None or high is None:
         return f"{_ratio(speedup, speedup)}x, no interval"
     ends = [value for value in (low, high) if value != 1.0]
@@ -25,14 +25,14 @@ def speed_text(speedup: float, low: float | None, high: float | None) -> str:
 
 
 def _ratio(value: float, scale: float) -> str:
-    """Return a ratio; near 1 with three decimals, so that its side of 1 shows."""
+    """Return a ratio as text; near 1 three decimals show whether it is above or below."""
     if 0.9 < scale < 1.1:
         return f"{value:.3f}"
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
 def reason_of(report: EvalReport) -> str:
-    """Return in one line why the verdict is what it is."""
+    """Return the reason of the verdict in one line."""
     outcome = report.outcome
     match outcome:
         case Correct():
@@ -67,7 +67,7 @@ def engineering(value: float, unit: str) -> str:
 
 
 def short_time(microseconds: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Return a time in us, ms or s, with three digits."""
     for limit, unit in ((1e3, "us"), (1e6, "ms")):
         if microseconds < limit:
             return f"{microseconds / (limit / 1e3):.3g} {unit}"

@@ -1,7 +1,7 @@
 """Rewards: functions of a judgement, never stored, so that every rule can score one run.
 
 Every rule returns `None` for an unjudged answer, which is not the candidate's fault.
-`without_checks` gives the judgement that an ablation without checks would see.
+`without_checks` returns the judgement that an ablation without checks would see.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How near a call comes to what its device can do at most (Williams et al. 2009, the roofline).
+"""The share of a device's roofline that a call reaches (Williams et al., CACM 52, 2009).
 
-The least time of a call is the larger of two: its necessary bytes at the measured bandwidth, and
-its counted operations at the measured rate of products in its precision. Inputs and outputs count
-once each, so a kernel whose inputs are still in a cache can be faster.
+The least time of a call is the larger of two times. One is its necessary bytes at the measured
+bandwidth. The other is its counted operations at the measured rate of matrix products in its
+precision. Inputs and outputs count once each, so a kernel with inputs in a cache can be faster.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Literal
 
 from tilewright.records import Ceilings, Comparison, EvalReport, Work
 
-__all__ = ["Light", "least_us", "lights"]
+__all__ = ["RooflinePoint", "least_us", "roofline_points"]
 
 
 @dataclass(frozen=True)
-class Light:
-    """One case against the ceilings of its device."""
+class RooflinePoint:
+    """One case, compared with the ceilings of its device."""
 
     case: str
     limit: Literal["memory", "compute"]
     least_us: float
-    """Microseconds below which the ceilings allow no call that reads and writes everything."""
+    """Microseconds: the ceilings allow no shorter call that reads and writes everything."""
     ceiling: float
-    """The ceiling that limits: bytes, or operations, per second."""
+    """The limiting ceiling, in bytes or operations per second."""
     candidate_share: float
-    """The least time over the candidate's; above 1 where caches helped."""
+    """The least time over the candidate's; above 1 if caches helped."""
     reference_share: float
     bytes_per_s: float
     """Necessary bytes over the candidate's time."""
@@ -36,15 +36,15 @@ class Light:
 
 
 def least_us(work: Work, ceilings: Ceilings) -> tuple[float, Literal["memory", "compute"]]:
-    """Return the least microseconds of a call, and which ceiling says so."""
+    """Return the least microseconds of a call, and the ceiling that sets them."""
     moving = work.moved_bytes / ceilings.memory_bandwidth_bytes_per_s * 1e6
     rate = ceilings.flops_per_s.get(work.precision)
     computing = (work.flops or 0) / rate * 1e6 if rate else 0.0
     return (computing, "compute") if computing > moving else (moving, "memory")
 
 
-def lights(report: EvalReport) -> list[Light]:
-    """Return one `Light` a case that was timed on a device, against the first baseline."""
+def roofline_points(report: EvalReport) -> list[RooflinePoint]:
+    """Return a point for each case that was timed on a GPU against the first baseline."""
     ceilings = report.ceilings
     if ceilings is None or not report.request.baselines:
         return []
@@ -62,7 +62,7 @@ def lights(report: EvalReport) -> list[Light]:
             "compute": ceilings.flops_per_s[work.precision],
         }
         found.append(
-            Light(
+            RooflinePoint(
                 case=work.case,
                 limit=limit,
                 least_us=least,

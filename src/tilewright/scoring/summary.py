@@ -1,4 +1,4 @@
-"""From turns to the numbers of a run: counts, fast_p and its relatives, groups, flips. Pure."""
+"""From turns to the numbers of a run: counts, fast_p, groups, flips between protocols. Pure."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tilewright.scoring.protocol_differences import cause_of, kind_of
 __all__ = ["THRESHOLDS", "explained_by_run", "flips_of", "group_of", "score_of", "summary_of"]
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
-"""KernelBench's and Dr. Kernel's together."""
+"""Ratios: the thresholds of KernelBench and of Dr. Kernel."""
 SAMPLES = (1, 2, 4, 8)
-"""Numbers of samples k for which pass@k and fast@k are reported."""
+"""Numbers of samples k of pass@k and fast@k."""
 NO_ANSWER = Score(ok=False)
 Grouped = dict[str, list[Score]]
 
 
 def score_of(item: EvalSummary) -> Score | None:
-    """Return what counts of a judgement; `None`: it was not judged, so it is left out."""
+    """Return the score of a judgement; `None`: not judged, so the caller leaves it out."""
     if item.verdict == "unjudged":
         return None
     rejected = item.verdict == "rejected"
@@ -38,7 +38,7 @@ def score_of(item: EvalSummary) -> Score | None:
 
 @lru_cache(maxsize=10_000)
 def group_of(problem: str) -> str:
-    """Return the level or category in a problem's id; empty where it has none."""
+    """Return the level or category in a problem's id; empty if it has none."""
     parts = problem.split("/")
     if len(parts) > 2:
         return parts[1]
@@ -51,9 +51,9 @@ def summary_of(
 ) -> dict[str, Any]:
     """Return the numbers of a run as one JSON document, by protocol.
 
-    Problems in `weak` count under published rules and not strictly: an answer that does no work
-    passes on them. Those that are `unanswered`, for which there is no candidate, are not correct:
-    a share is of every task.
+    Problems in `weak` count under published rules alone: an answer that does no work passes on
+    them. Problems in `unanswered`, which have no candidate, count as not correct, because a share
+    is of every task.
     """
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
     last = _last_of_trajectories(turns)
@@ -70,7 +70,7 @@ def summary_of(
 
 
 def _last_of_trajectories(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last judged turn of each trajectory: those before are no samples of their own."""
+    """Return the last judged turn of each trajectory; earlier turns are no independent samples."""
     last: dict[tuple[str, int], Turn] = {}
     for turn in turns:
         if not turn.judgements:
@@ -110,7 +110,7 @@ def _of_protocol(
         found["published"] = published
     if len(groups) > 1:
         parts = {name: _part(by_problem, name) for name in groups}
-        found["groups"] = {name: _numbers(part, draws=200) for name, part in parts.items()}
+        found["groups"] = {name: _numbers(part, resamples=200) for name, part in parts.items()}
         pairs = [(item.ok, group_of(p)) for p, scores in by_problem.items() for item in scores]
         outcomes, names = zip(*pairs, strict=True)
         found["explained_by_group"] = metrics.explained_deviance(outcomes, names)
@@ -133,7 +133,7 @@ def _judged_by(turns: Sequence[Turn], protocol: str) -> list[tuple[str, EvalSumm
 def _counted(
     judged: Sequence[tuple[str, EvalSummary]], left_out: set[str], unanswered: Collection[str]
 ) -> tuple[Grouped, list[str]]:
-    """Return the scores that count, by problem, and the problems that lack a candidate of them."""
+    """Return the scores that count, by problem, and the problems without a candidate."""
     everything: Grouped = {}
     for problem, item in judged:
         score = score_of(item)
@@ -141,7 +141,7 @@ def _counted(
             everything.setdefault(problem, []).append(score)
     counted = {name: scores for name, scores in everything.items() if name not in left_out}
     lacking = sorted(set(unanswered) - left_out) if everything else []
-    # As often as others were answered, so that what is said of k samples still can be.
+    # As many as other problems have, so that numbers of k samples stay possible.
     samples = min(map(len, (counted or everything).values()), default=0)
     return counted | {name: [NO_ANSWER] * samples for name in lacking}, lacking
 
@@ -152,10 +152,10 @@ def explained_by_run(
     weak: Collection[str] = (),
     unanswered: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> dict[str, float]:
-    """Return by protocol what part of the deviance of what is correct hangs on whose it is.
+    """Return by protocol the part of the deviance of correctness that the run explains.
 
-    The explained deviance of methods in KernelBench-X (arXiv 2605.04956), a method being a run.
-    What counts is what does in `summary_of`; `unanswered` is by run.
+    This is the explained deviance of methods in KernelBench-X (arXiv 2605.04956), each run being a
+    method. The same scores count as in `summary_of`; `unanswered` is by run.
     """
     found = {}
     for protocol in protocols:
@@ -179,8 +179,8 @@ def _part(by_problem: Grouped, group: str) -> Grouped:
     return {name: scores for name, scores in by_problem.items() if group_of(name) == group}
 
 
-def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
-    """Return the metrics of some problems; nothing where nothing was judged."""
+def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
+    """Return the metrics of some problems; counts alone without a judged candidate."""
     groups = list(by_problem.values())
     scores = [item for group in groups for item in group]
     if not scores:
@@ -188,20 +188,20 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
     samples = min(len(group) for group in groups)
     sizes = [k for k in SAMPLES if k <= samples]
     correct, timed = sum(s.ok for s in scores), sum(s.speedup is not None for s in scores)
-    # Of what is right and was not timed nobody knows how fast it is: no share is 0 for that.
+    # Without times the shares of fast candidates are unknown, not zero.
     untimed = bool(correct) and not timed
     return {
         "judged": sum(item is not NO_ANSWER for item in scores),
         "counted": len(scores),
         "correct": correct,
         "timed": timed,
-        "fast_p": [] if untimed else _fast(groups, draws),
+        "fast_p": [] if untimed else _fast(groups, resamples),
         "geometric_mean": metrics.geometric_mean(scores),
         "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
         "mean_with_zeros": metrics.mean_with_zeros(scores),
         "amsr": metrics.amsr(scores),
-        "geometric_mean_95": _logarithmic(groups, draws),
-        "amsr_95": _ends(metrics.amsr_values(groups), draws),
+        "geometric_mean_95": _logarithmic(groups, resamples),
+        "amsr_95": _ends(metrics.amsr_values(groups), resamples),
         "rejected": metrics.rejected_share(scores),
         "samples": samples,
         "pass_at": {
@@ -216,28 +216,32 @@ def _numbers(by_problem: Grouped, draws: int = 1000) -> dict[str, Any]:
     }
 
 
-def _logarithmic(groups: list[list[Score]], draws: int) -> tuple[float, float] | None:
-    """Return the interval of the geometric mean over what is right."""
+def _logarithmic(groups: list[list[Score]], resamples: int) -> tuple[float, float] | None:
+    """Return the interval of the geometric mean over right candidates."""
     speeds = [[s.speedup for s in group if s.ok and s.speedup is not None] for group in groups]
-    ends = _ends([[math.log(speed) for speed in group] for group in speeds], draws)
+    ends = _ends([[math.log(speed) for speed in group] for group in speeds], resamples)
     return None if ends is None else (math.exp(ends[0]), math.exp(ends[1]))
 
 
-def _ends(values: list[list[float]], draws: int) -> tuple[float, float] | None:
-    """Return the interval of a mean over samples, by problem; one problem says nothing of it."""
+def _ends(values: list[list[float]], resamples: int) -> tuple[float, float] | None:
+    """Return the interval of a mean over samples, by problem; `None` for a single problem."""
     sums = [(math.fsum(group), len(group)) for group in values if group]
-    return metrics.bootstrap_interval(sums, draws=draws) if len(sums) > 1 else None
+    return metrics.bootstrap_interval(sums, resamples=resamples) if len(sums) > 1 else None
 
 
-def _fast(groups: list[list[Score]], draws: int) -> list[dict[str, float | None]]:
+def _fast(groups: list[list[Score]], resamples: int) -> list[dict[str, float | None]]:
     counted = [metrics.fast_counts(group, THRESHOLDS) for group in groups]
     total = sum(map(len, groups))
     found: list[dict[str, float | None]] = []
     for place, p in enumerate(THRESHOLDS):
         row = [counts[place] for counts in counted]
         shares = [(float(c.faster), len(group)) for c, group in zip(row, groups, strict=True)]
-        # One problem says nothing of how much problems differ.
-        ends = metrics.bootstrap_interval(shares, draws=draws) if len(groups) > 1 else (None, None)
+        # A single problem does not show how much problems differ.
+        ends = (
+            metrics.bootstrap_interval(shares, resamples=resamples)
+            if len(groups) > 1
+            else (None, None)
+        )
         found.append(
             {
                 "p": p,
@@ -252,9 +256,10 @@ def _fast(groups: list[list[Score]], draws: int) -> list[dict[str, float | None]
 
 
 def flips_of(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return the turns on which two protocols disagree, by which defect, and what one of them says.
+    """Return the turns on which two protocols disagree, with the cause and the negative reason.
 
-    The defect is one of the published rules; `why` is the reason of the verdict that is a no.
+    The cause is a defect of the published rules. `why` is the reason of the verdict that is not
+    `correct`.
     """
     found: list[dict[str, Any]] = []
     for turn in turns:

@@ -126,7 +126,7 @@ def _by_its_rules(report: EvalReport) -> Answer:
         "status": found.status,
         "compiled": found.compiled,
         "correctness": found.correctness,
-        "decoy_kernel": found.decoy_kernel,
+        "decoy_kernel": found.unused_kernel,
         "reference_runtime": found.reference_ms or 0.0,
         "kernel_runtime": found.kernel_ms or 0.0,
         "speedup": found.speedup or 0.0,

@@ -58,7 +58,7 @@ def test_a_drift_that_grows_steadily_cancels_in_a_block():
     ("blocks", "message"),
     [
         ([], "no blocks"),
-        ([(1.0, 2.0, 3.0)], "block 0 has 3 times, wanted 4"),
+        ([(1.0, 2.0, 3.0)], "block 0 has 3 times, expected 4"),
         ([(1.0, 1.0, 1.0, 1.0), (1.0, 0.0, 1.0, 1.0)], "block 1 has a time"),
         ([(1.0, -1.0, 1.0, 1.0)], "not above zero"),
         ([(1.0, math.nan, 1.0, 1.0)], "not above zero"),

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tilewright.scoring.intervals import speedup_interval
-from tilewright.scoring.process_replicates import pairs_interval
+from tilewright.scoring.process_replicates import replicates_interval
 
 BLOCKS = 20
 
@@ -25,7 +25,7 @@ def replicates(count: int, between: float, within: float, seed: int) -> list[lis
 
 def test_one_replicate_is_judged_by_its_own_interval():
     (group,) = replicates(1, 0.01, 0.01, 1)
-    assert pairs_interval([group], 0.02) == speedup_interval(group, 0.02)
+    assert replicates_interval([group], 0.02) == speedup_interval(group, 0.02)
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -34,7 +34,7 @@ def test_the_interval_covers_the_truth_as_often_as_stated(count, between):
     runs, sigma = 600, 0.02
     inside = 0
     for seed in range(runs):
-        made = pairs_interval(replicates(count, between, 0.01, seed), sigma)
+        made = replicates_interval(replicates(count, between, 0.01, seed), sigma)
         inside += made.low <= 1.0 <= made.high
     # Sigma 0.02 counts as two degrees of freedom, so twice the scatter is covered less often.
     # Replicates of far more scatter show it, but two replicates do not always.
@@ -45,19 +45,19 @@ def test_the_interval_covers_the_truth_as_often_as_stated(count, between):
 def test_replicates_far_apart_outweigh_the_calibrated_sigma():
     spread = [[0.10] * 6, [-0.10] * 6, [0.08] * 6, [-0.08] * 6]
     seen = math.sqrt(4 / 3 * (0.1**2 + 0.08**2) / 2)
-    found = pairs_interval(spread, 0.01)
+    found = replicates_interval(spread, 0.01)
     known = math.sqrt((2 * 0.01**2 + 3 * seen**2) / 5)
     assert math.log(found.high) == pytest.approx(2.571 * known / 2, rel=1e-3)
 
 
 def test_only_replicates_that_differ_widen_the_interval():
-    apart = pairs_interval([[0.05] * 6, [-0.05] * 6, [0.04] * 6, [-0.04] * 6], 0.01)
-    agreed = pairs_interval([[0.0] * 6] * 4, 0.01)
+    apart = replicates_interval([[0.05] * 6, [-0.05] * 6, [0.04] * 6, [-0.04] * 6], 0.01)
+    agreed = replicates_interval([[0.0] * 6] * 4, 0.01)
     assert math.log(apart.high / apart.low) > 3 * math.log(agreed.high / agreed.low)
     assert agreed.low < 1.0 < agreed.high
 
 
 @pytest.mark.parametrize("count", [0, 11])
 def test_zero_or_too_many_replicates_are_refused(count):
-    with pytest.raises(ValueError, match="pairs"):
-        pairs_interval([[0.0, 0.0]] * count, 0.01)
+    with pytest.raises(ValueError, match="process replicates, expected 1 to 10"):
+        replicates_interval([[0.0, 0.0]] * count, 0.01)

@@ -14,7 +14,7 @@ from tilewright.evaluator.pipeline.ceilings import record_workload
 from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering
-from tilewright.scoring.roofline import least_us, lights
+from tilewright.scoring.roofline import least_us, roofline_points
 
 CEILINGS = Ceilings(
     memory_bandwidth_bytes_per_s=4e12,
@@ -79,7 +79,7 @@ def test_more_work_never_takes_less_time(moved, flops, precision):
 
 
 def test_shares_are_of_the_least_time():
-    (light,) = lights(report(work(), timing(12.5), timing(40.0)))
+    (light,) = roofline_points(report(work(), timing(12.5), timing(40.0)))
     assert light.candidate_share == pytest.approx(0.8)
     assert light.reference_share == pytest.approx(0.25)
     assert light.bytes_per_s == pytest.approx(3.2e12)
@@ -87,8 +87,8 @@ def test_shares_are_of_the_least_time():
 
 
 def test_without_ceilings_or_times_there_is_no_roofline():
-    assert lights(report(work(), timing(1.0), timing(1.0), ceilings=None)) == []
-    assert lights(report(work(), timing(1.0), timing(1.0), comparisons=())) == []
+    assert roofline_points(report(work(), timing(1.0), timing(1.0), ceilings=None)) == []
+    assert roofline_points(report(work(), timing(1.0), timing(1.0), comparisons=())) == []
     assert advice(report(work(case="other"), timing(1.0), timing(1.0), comparisons=())) == []
 
 

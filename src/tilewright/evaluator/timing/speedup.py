@@ -15,7 +15,7 @@ from tilewright.evaluator.timing.case_timings import (
 )
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import bootstrap, intervals
-from tilewright.scoring.process_replicates import pairs_interval
+from tilewright.scoring.process_replicates import replicates_interval
 
 __all__ = [
     "between_process_sigma",
@@ -133,7 +133,7 @@ def _interval(times: CaseTimes, baseline: str, rows: list[Row], sigma: float) ->
     ratios = [intervals.paired_log_ratios(group) for group in _by_replicate(times, rows)]
     theirs = len(times.processes.get(baseline, ())) or len(ratios)
     independent = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))
-    return pairs_interval(ratios, sigma, independent)
+    return replicates_interval(ratios, sigma, independent)
 
 
 def _rows(times: CaseTimes, baseline: str) -> list[Row]:

@@ -1,10 +1,10 @@
 """The score of *Dr. Kernel* (arXiv 2602.05885, tables 1 and 2), from verdicts by published rules.
 
-Five trials with an absolute and relative tolerance of 1e-2, which is KernelBench's published rule
-(`official`) in its first versions; what was compared by another tolerance is left out. A decoy
-counts as incorrect, and `fast@p` asks for at least p times the speed. `last`
-is each trajectory's last turn, `best` the fastest correct one of its history, picked by the very
-measurement that scores it.
+The paper runs five trials with an absolute and relative tolerance of 1e-2. That is KernelBench's
+published rule (`official`) in its first versions. Judgements by another tolerance do not count. A
+candidate with an unused kernel counts as incorrect, and `fast@p` requires at least p times the
+speed. `last` is each trajectory's last turn. `best` is the fastest correct turn of its history,
+selected by the same measurement that scores it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from tilewright.scoring.metrics import Score
 __all__ = ["drkernel"]
 
 THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
-DECOY = "unused_kernel"
+"""Ratios: the thresholds p of the paper's tables."""
+UNUSED_KERNEL = "unused_kernel"
 WRONG = Score(ok=False)
 
 
 def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
     """Return correct and fast@p of last turns and of the best of each history.
 
-    `None` where nothing was judged by those rules. What was not judged is left out.
+    `None` without any judgement by those rules. Unjudged turns do not count.
     """
     histories: dict[tuple[str, int], list[tuple[int, Score]]] = defaultdict(list)
     others = tuple(BENCHMARKS)
     for turn in turns:
-        # Benchmarks with rules of their own are not what the paper scored.
+        # The paper did not score benchmarks with rules of their own.
         elsewhere = turn.ask.problem.startswith(others)
         for item in () if elsewhere else turn.judgements:
             if item.protocol != "official" or item.tolerance is not None:
@@ -56,7 +57,7 @@ def _turn(pair: tuple[int, Score]) -> int:
 def _score(item: EvalSummary) -> Score | None:
     if item.verdict == "unjudged":
         return None
-    right = item.verdict == "correct" and DECOY not in item.findings + item.labels
+    right = item.verdict == "correct" and UNUSED_KERNEL not in item.findings + item.labels
     return Score(right, item.speedup) if right else WRONG
 
 
@@ -65,7 +66,7 @@ def _best(scores: Sequence[Score]) -> Score:
 
 
 def _numbers(scores: Sequence[Score]) -> dict[str, float | None]:
-    """Return the shares; no fast@p where something is right and nothing of it was timed."""
+    """Return the shares; no fast@p if some candidates are right and none of them was timed."""
     right = [item for item in scores if item.ok]
     untimed = bool(right) and all(item.speedup is None for item in right)
     found: dict[str, float | None] = {"correct": len(right) / len(scores)}

@@ -2,9 +2,9 @@
 
 Call accuracy: the candidate ran through the tests; execute accuracy: its outputs passed. A task's
 speed-up is the ratio of the sums over its sizes, and so is that of all tasks together
-(arXiv 2605.04956; arXiv 2502.14752). Each leaves out tasks that it calls abnormal. Where the
-published scripts differ from each other on purpose, so do these; their defects are not repeated:
-a size that failed has no time here, and so the task has none (K5).
+(arXiv 2605.04956; arXiv 2502.14752). Each benchmark leaves out tasks that it calls abnormal. These
+functions keep intended differences of the published scripts, and do not repeat their defects: a
+task with a failed size has no time (K5).
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from tilewright.records.events import EvalSummary
 
 __all__ = ["BENCHMARKS", "call_and_execute"]
 
-SLOWEST_US = 1e7
+MAX_CANDIDATE_US = 1e7
+"""Microseconds: KernelBench-X calls a slower candidate abnormal."""
 Pair = tuple[float, float]
 """Microseconds of reference and candidate, summed over sizes."""
 
 
 def _usual_kernelbenchx(pair: Pair) -> bool:
     reference, candidate = pair
-    return candidate <= SLOWEST_US and reference / candidate >= 0.01
+    return candidate <= MAX_CANDIDATE_US and reference / candidate >= 0.01
 
 
 def _usual_tritonbench_g(pair: Pair) -> bool:
@@ -44,7 +45,7 @@ BENCHMARKS: dict[str, Callable[[Pair], bool]] = {
 def call_and_execute(judged: Sequence[tuple[str, EvalSummary]]) -> dict[str, dict[str, Any]]:
     """Return the published numbers of each benchmark among the problems' ids; empty without any.
 
-    What was not judged is left out, and a candidate that broke a rule passed neither stage.
+    Unjudged candidates do not count. A candidate that broke a rule passed neither stage.
     """
     found: dict[str, dict[str, Any]] = {}
     for prefix, usual in BENCHMARKS.items():

@@ -1,13 +1,12 @@
-"""What KernelGYM's rules make of a report: a view, never a run with the wall down.
+"""A report in the view of KernelGYM's rules. The evaluation itself always has the full sandbox.
 
-KernelGYM (arXiv 2602.05885, its released server) asks for five trials within an absolute and
-relative tolerance of 1e-2, which is what `official` judges. Its one check besides, for Triton
-alone, is that some kernel of the candidate's was launched; what the kernel does, what is denied,
-and what else a candidate was seen to do decide nothing. Speed is the ratio of two means, each
-rounded to three significant digits.
+KernelGYM (arXiv 2602.05885, its released server) requires five trials within an absolute and
+relative tolerance of 1e-2, as `official` does. It has one check more, for Triton alone: some kernel
+of the candidate was launched. The work of that kernel, denied labels and other findings do not
+matter. Speed is the ratio of two means, each rounded to three significant digits.
 
-Two things of the original are not reproduced: what only a candidate inside the judge's own process
-can do, and its second check, which compares names in a profile with those of the launches.
+This view leaves out two properties of the original. One is attacks that need the judge's own
+process. The other is its second check: it compares names in a profile with names of launches.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ Code = Literal[
 ]
 BEFORE = ("build", "start_judge", "load")
 AFTER = ("launch_suppression", "timing", "shutdown")
-"""Stages whose failures come when the outputs were found right."""
+"""Stages that follow a positive result of the correctness stage."""
 
 
 class KernelGym(Record):
-    """A result in KernelGYM's words."""
+    """A result by KernelGYM's rules; its server's format has names of its own."""
 
     status: Literal["completed", "failed"] = "completed"
     compiled: bool = True
     correctness: bool = False
-    decoy_kernel: bool = False
+    unused_kernel: bool = False
+    """`decoy_kernel` of KernelGYM: no kernel of the candidate was launched."""
     reference_ms: float | None = None
     kernel_ms: float | None = None
     """Mean milliseconds of a call, summed over cases; `None`: not timed."""
@@ -45,10 +45,10 @@ class KernelGym(Record):
 def by_kernelgym(report: EvalReport) -> KernelGym:
     """Return KernelGYM's result over a report of the `official` protocol.
 
-    A decoy is correct on its server; its client then counts it as incorrect, and so may you.
+    Its server calls a candidate without a launch correct, and its client counts it as incorrect.
 
     Raises:
-        ConfigError: the report is of another protocol, whose trials and tolerance are others.
+        ConfigError: the report is of another protocol.
     """
     if report.request.protocol != "official":
         raise ConfigError(f"KernelGYM's rules need an `official` report, not {_named(report)}")
@@ -77,7 +77,7 @@ def _named(report: EvalReport) -> str:
 def _right(report: EvalReport) -> KernelGym:
     """Return the result of a candidate whose outputs were within the tolerance."""
     if report.request.candidate.language == "triton" and _launched_nothing(report):
-        return KernelGym(correctness=True, decoy_kernel=True)
+        return KernelGym(correctness=True, unused_kernel=True)
     name = report.request.baselines[0].name if report.request.baselines else ""
     rows = [item for item in report.comparisons if item.baseline == name and item.raw_us]
     if not rows:

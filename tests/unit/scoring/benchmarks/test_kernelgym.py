@@ -71,7 +71,7 @@ def test_only_a_triton_candidate_without_a_launch_is_a_decoy_kernel(
     outcome, language, correct, unused_kernel
 ):
     found = by_kernelgym(judged(outcome, language, findings=getattr(outcome, "findings", ())))
-    assert (found.correctness, found.decoy_kernel) == (correct, unused_kernel)
+    assert (found.correctness, found.unused_kernel) == (correct, unused_kernel)
 
 
 @pytest.mark.parametrize(
