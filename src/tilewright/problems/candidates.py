@@ -14,6 +14,7 @@ from tilewright.records import Candidate, Failed, Problem, SourceFile
 __all__ = ["make_candidate", "read_files"]
 
 MAX_BYTES = 16 << 20
+"""Bytes of a source file: 16 MiB is beyond any candidate, and still fits a frame."""
 
 
 def read_files(path: str) -> tuple[SourceFile, ...]:
@@ -35,7 +36,7 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
             )
         home = where.resolve()
         for file in found:
-            # A candidate is given what it brings, not what its author wants to see of this machine.
+            # A link out of the folder would copy files of this machine into the sandbox.
             if not file.resolve().is_relative_to(home):
                 raise ConfigError(f"{file}: a link out of the folder; put a copy of the file there")
         return tuple(_read(file, file.relative_to(where).as_posix()) for file in found)
@@ -63,7 +64,7 @@ def make_candidate(
     entry: str | None = None,
     allow_imports: tuple[str, ...] = (),
 ) -> Candidate | tuple[Candidate, Failed]:
-    """Return the candidate in `files`; with a failure beside it where its Python does not parse.
+    """Return the candidate in `files`, and a failure too if its Python does not parse.
 
     Raises:
         ConfigError: no language fits, or the entry point is missing.

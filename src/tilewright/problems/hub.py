@@ -1,4 +1,4 @@
-"""Datasets from the Hugging Face Hub, at the commit that a revision stands for on that day."""
+"""Datasets from the Hugging Face Hub, at the commit that a revision names at that time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["fetch"]
 def fetch(hub: Hub, revision: str, folder: Path) -> str:
     """Copy the parquet files of a dataset into `folder`.
 
-    Returns a name of what was fetched: the revision, and the commit that it was.
+    Returns the revision and its commit, as one name.
 
     Raises:
         ConfigError: the package `huggingface_hub` is not installed.
@@ -47,7 +47,7 @@ def fetch(hub: Hub, revision: str, folder: Path) -> str:
     except ProblemError:
         raise
     except Exception as error:
-        # Network, proxy, rights, a moved dataset: the package has an exception for each.
+        # The package has an exception each for network, proxy, rights and a moved dataset.
         raise ProblemError(
             f"{hub.dataset} cannot be fetched ({type(error).__name__}: {str(error)[:200]}); "
             "without network give a clone or a file of its rows with --from PATH"

@@ -1,8 +1,8 @@
 """Imported sets of problems, each a file of records under `home`, and addresses into them.
 
-`SET[/GROUP][/NUMBER][@REVISION]`: `kernelbench`, `kernelbench/level1`, `kernelbench/level1/12`,
-`kernelbench/level1-12`; or the path of a problem, of a folder of them, or of a file of
-KernelBench's rows (JSON lines, a JSON array, parquet).
+An address is `SET[/GROUP][/NUMBER][@REVISION]`: `kernelbench`, `kernelbench/level1`,
+`kernelbench/level1/12`, `kernelbench/level1-12`. It may also be the path of a problem, or of
+a folder of problems. A file of KernelBench's rows works too: JSON lines, a JSON array or parquet.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ __all__ = [
 
 FOLDER = "problems"
 MAX_REVISION_LENGTH = 200
+"""Characters of a quoted revision; a file name has at most 255 with the rest of it."""
 ROWS = (".jsonl", ".json", ".parquet")
 
 
@@ -52,7 +53,7 @@ def problem_set(name: str) -> ProblemSet:
 
 
 def how_to_import(name: str) -> str:
-    """Return what to type so that a set is here.
+    """Return the command that imports a set.
 
     Raises:
         ProblemError: none is called so.
@@ -67,7 +68,7 @@ def how_to_import(name: str) -> str:
 
 
 def stored_path(home: Path, name: str, revision: str) -> Path:
-    """Return where a set of a revision is kept: one file, whatever the revision is called.
+    """Return the file that holds one revision of a set.
 
     Raises:
         ProblemError: no revision is called so.
@@ -82,7 +83,7 @@ def stored_path(home: Path, name: str, revision: str) -> Path:
 
 
 def write_set(home: Path, name: str, revision: str, found: Found) -> Path:
-    """Keep what was read of a set; return the file.
+    """Write the problems of a set; return the file.
 
     Raises:
         ProblemError: there is nothing to keep, or no revision is called so.
@@ -112,15 +113,15 @@ def find_problems(address: str, home: Path, left_out: LeftOut = _silent) -> list
     """Return the problems at an address: a path, a bundled one, or those of an imported set.
 
     Args:
-        address: what was asked for.
+        address: in one of the forms of this module.
         home: where imported sets are.
-        left_out: called with each line, row or file at a path that is no problem.
+        left_out: gets a text for each line, row or file at a path that is no problem.
 
     Raises:
         ConfigError: the path is parquet, and pyarrow is missing.
         ProblemError: there is none; the message says what there is, or how to import it.
     """
-    # These of `os.path` also answer for what no file can be called, by length or otherwise.
+    # `os.path` answers False for names that no file can have; `Path` would raise.
     path, is_file = Path(address), os.path.isfile(address)
     if path.suffix in ROWS and is_file:
         return _kept(path, problem_set("kernelbench").read(path, ""), left_out)

@@ -1,4 +1,4 @@
-"""From a file to a `Problem`, by its syntax tree: problem code is run by the judge alone."""
+"""From a file to a `Problem`, by its syntax tree: the judge alone runs problem code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tilewright.records.base import is_text
 
 __all__ = ["bundled_names", "find_problem", "parse_problem", "read_problem"]
 
-MAX_SAID = 200
+MAX_QUOTED = 200
+"""Characters of an address that an error message quotes."""
 BUNDLED = Path(__file__).parent / "bundled"
 _LITERALS = ("CASES", "VARY", "GRADS", "DONATES", "PRECISION", "MODE", "ENTRY", "TOLERANCE")
 
@@ -44,7 +45,7 @@ def find_problem(address: str) -> Problem:
         return read_problem(Path(f"{address}.py"))
     known = ", ".join(bundled_names())
     raise ProblemError(
-        f"no problem {address[:MAX_SAID]!r}: it is neither a file nor a bundled problem; "
+        f"no problem {address[:MAX_QUOTED]!r}: it is neither a file nor a bundled problem; "
         f"bundled: {known}"
     )
 
@@ -169,7 +170,7 @@ WRITTEN_AS = {
     "size_ranges": "VARY.sizes",
     "writable_inputs": "DONATES",
 }
-"""Field of a `Problem`: what a problem file calls it."""
+"""Field of a `Problem`: its name in a problem file."""
 
 
 def _first(error: Exception) -> str:

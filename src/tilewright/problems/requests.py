@@ -23,7 +23,7 @@ from tilewright.wire.names import ISOLATION_LAYERS
 __all__ = ["build_request"]
 
 RESERVED = {"candidate", "eager", *COMPILE_MODES}
-"""What no file that is a baseline may be called."""
+"""Names that a baseline from a file may not have."""
 
 
 def build_request(
@@ -55,7 +55,7 @@ def build_request(
     for name in names:
         if name in taken or names.count(name) > 1:
             raise ConfigError(
-                f"--baseline: two sides would be called {name!r}; rename the file of one"
+                f"--baseline: two implementations are named {name!r}; rename one file"
             )
     for name in section.require_isolation:
         if name not in ISOLATION_LAYERS:

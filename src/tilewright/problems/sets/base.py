@@ -1,4 +1,4 @@
-"""What a set of problems is: where it is published, and how its files become problems."""
+"""The interface of a set of problems: its source, and how its files become problems."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Found", "Hub", "ProblemSet", "json_rows", "read_rows", "whole_number
 
 _DIGITS = re.compile("[0-9]{1,18}")
 MAX_ERROR = 300
-"""Characters of what is said about a row: it may quote the row."""
+"""Characters of the message about a row, which may quote the row."""
 
 
 @dataclass(frozen=True)
 class Hub:
-    """A dataset on the Hugging Face Hub, and the revision that is fetched unless told."""
+    """A dataset on the Hugging Face Hub, and its default revision."""
 
     dataset: str
     revision: str
@@ -31,14 +31,14 @@ class Hub:
 
 @dataclass
 class Found:
-    """The problems in a source, and what could not be read there, each named by file and line."""
+    """The problems in a source, and messages on its unreadable parts by file and line."""
 
     problems: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     _known: set[str] = field(default_factory=set, repr=False)
 
     def add(self, problem: Problem, where: str) -> None:
-        """Take a problem in; of two with one id the first counts, and the second is named."""
+        """Add a problem; of two with one id the first counts, and a message names the second."""
         if problem.id in self._known:
             self.skipped.append(f"{where}: {problem.id} stands twice; the first one counts")
         else:
@@ -53,7 +53,7 @@ class ProblemSet(Protocol):
     about: str
     """One line."""
     repository: str
-    """What to clone."""
+    """Address of the repository to clone."""
     hub: Hub | None
 
     def read(self, source: Path, revision: str) -> Found:
@@ -92,7 +92,7 @@ def read_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, A
 def json_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the objects of a JSON array or of JSON lines, each with where it stands.
 
-    A damaged line is named in `skipped`, and the rest is read.
+    Each damaged line adds a message to `skipped`.
 
     Raises:
         ProblemError: the file cannot be read.

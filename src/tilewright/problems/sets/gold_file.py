@@ -1,9 +1,9 @@
 """Gold files of KernelBench-X and TritonBench: an implementation, a line of 146 `#`, its tests.
 
-The tests call the wrapper on inputs that they make. A problem made of such a file runs them with
-the wrapper watched: each of its calls is a case, with the arguments of that call as inputs. How
-many there are is told from the text, since the tests are run by the judge alone. Operators that
-take keywords of any name are left out.
+The tests call the wrapper on inputs that they make. A problem made of such a file runs them and
+records each call of the wrapper. A recorded call is a case, with its arguments as inputs. The judge
+alone runs the tests, so the importer counts the calls by the text. It leaves out operators that
+take keywords of any name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["SEPARATOR", "problem_of", "split_gold"]
 
 SEPARATOR = "#" * 146
 MAX_CALLS = 24
-"""Calls of a gold file's tests that become cases; of more the first ones."""
+"""Calls of a gold file's tests that become cases; the first ones, if there are more."""
 BESIDE = """def _beside(name, text):
     import sys
     import types
@@ -117,7 +117,7 @@ def problem_of(
     description: str = "",
     thresholds: tuple[float, float, float] | None = None,
     printed: bool = False,
-    beside: tuple[SourceFile, ...] = (),
+    companions: tuple[SourceFile, ...] = (),
 ) -> Problem:
     """Return the problem of a gold file.
 
@@ -126,11 +126,11 @@ def problem_of(
         identity: of the problem.
         where: the file, for errors.
         category: of the operator.
-        description: of what is asked for, in the words of the benchmark.
+        description: of the task, as the benchmark words it.
         thresholds: of a task that asks for quantization.
-        printed: whether the benchmark compares what the tests print, as TritonBench does. Where
-            they print nothing any candidate passes that ends.
-        beside: modules of the benchmark that its tests may import.
+        printed: whether the benchmark compares printed text, as TritonBench does. If the tests
+            print nothing, any candidate that ends passes.
+        companions: modules of the benchmark that its tests may import.
 
     Raises:
         ProblemError: it does not parse, has no test, its tests call nothing that it defines, or
@@ -146,7 +146,7 @@ def problem_of(
     form = _form(defined[wrapper], tree, where)
     count = max(int(min(count_calls(tree, run, wrapper), MAX_CALLS)), 1)
     names = [test.name for test in run]
-    tests = _imported(tree, beside) + without_runs(tests, tree, names)
+    tests = _imported(tree, companions) + without_runs(tests, tree, names)
     source = f"{gold}\n\n\n{tests}{_glue(wrapper, names, form, count)}"
     return Problem(
         id=identity,
@@ -174,21 +174,21 @@ def _parsed(text: str, where: str) -> ast.Module:
         raise ProblemError(f"{where}: not Python: {error}") from error
 
 
-def _imported(tests: ast.Module, beside: tuple[SourceFile, ...]) -> str:
-    """Return what makes those modules importable that the tests import."""
+def _imported(tests: ast.Module, companions: tuple[SourceFile, ...]) -> str:
+    """Return source that makes the companions importable that the tests import."""
     names = {
         name
         for node in ast.walk(tests)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in (getattr(node, "module", None), *(alias.name for alias in node.names))
     }
-    wanted = [file for file in beside if PurePath(file.path).stem in names]
+    wanted = [file for file in companions if PurePath(file.path).stem in names]
     made = "".join(f"_beside({PurePath(f.path).stem!r}, {f.text!r})\n\n\n" for f in wanted)
     return f"{BESIDE}{made}" if wanted else ""
 
 
 def _glue(wrapper: str, tests: list[str], form: Form, count: int) -> str:
-    """Return what makes a problem of a gold file: cases, inputs and the reference."""
+    """Return the source of a problem's cases, inputs and reference."""
     cases = [{"name": f"call {number + 1}", "call": number} for number in range(count)]
     return GLUE.format(
         entry=wrapper,

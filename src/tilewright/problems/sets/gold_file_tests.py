@@ -1,4 +1,4 @@
-"""The tests of a gold file, by their syntax tree: what runs them, and what they call how often."""
+"""The tests of a gold file, by their syntax tree: the statements that run them, and their calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_tests(tree: ast.Module) -> list[ast.FunctionDef]:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
     run = {name for node in tree.body if not isinstance(node, DEFINITIONS) for name in _read(node)}
-    # Who wants arguments is called by another test, or by a tool that is not here.
+    # Another test, or an unknown tool, calls a test with arguments.
     return [node for node in found if node.name in run and not _wants(node)] or found[:1]
 
 
@@ -68,7 +68,7 @@ def _stored(node: ast.AST) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Form:
-    """In what form arguments are passed: so that whoever takes the tests' calls takes them."""
+    """The form of a call's arguments, which any function accepts that accepts the tests' calls."""
 
     positional: int | None
     """How many by position; `None`: all that are given."""
@@ -77,13 +77,13 @@ class Form:
 
 
 def form_of(tree: ast.Module, operator: ast.FunctionDef) -> Form:
-    """Return the form of a call that can stand for each call of an operator in tests."""
+    """Return one form that fits each call of an operator in the tests."""
     calls = list(_calls_of(tree, operator.name))
     by_place = [arg.arg for arg in (*operator.args.posonlyargs, *operator.args.args)]
     names = {keyword.arg for call in calls for keyword in call.keywords}
     places = max((len(call.args) for call in calls), default=0)
     if _uses(tree, operator.name) > len(calls) or None in names:
-        # What is passed cannot be told: all that may be.
+        # The source does not show the arguments: assume all that are possible.
         names = {*by_place, *(arg.arg for arg in operator.args.kwonlyargs)}
         places = max(places, len(by_place) - len(operator.args.defaults))
     if any(isinstance(item, ast.Starred) for call in calls for item in call.args):
@@ -105,10 +105,10 @@ def _uses(tree: ast.AST, name: str) -> int:
 
 
 def count_calls(tree: ast.Module, tests: Sequence[ast.FunctionDef], function: str) -> float:
-    """Return the most calls of a function that tests can make; infinite where it has no bound.
+    """Return an upper limit of the calls of a function in tests; infinity if there is none.
 
-    Both branches of a condition count, and a loop counts for as often as what it goes over is
-    long, where that stands in the file.
+    Both branches of a condition count. A loop counts once for each item of its iterable, if the
+    file shows their number.
     """
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     counting = _Counting(function, functions, _literals(tree))
@@ -116,7 +116,7 @@ def count_calls(tree: ast.Module, tests: Sequence[ast.FunctionDef], function: st
 
 
 def _literals(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return what names stand for that are bound once and never changed."""
+    """Return the values of names that are bound once and never changed."""
     bound, changed = Counter(_stored(tree)), set[str]()
     values: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
@@ -182,7 +182,7 @@ class _Counting:
         return self.body(self.functions[name].body, (*inside, name))
 
     def _without(self, name: str) -> _Counting:
-        """Return a count that does not look a name up again: it may stand for itself."""
+        """Return a count that does not look a name up again, since it may refer to itself."""
         others = {other: value for other, value in self.literals.items() if other != name}
         return _Counting(self.function, self.functions, others)
 

@@ -1,7 +1,7 @@
 """KernelBench (Ouyang et al., arXiv 2502.10517): a `Model` to be replaced by a faster `ModelNew`.
 
-Read from a clone (`KernelBench/level1/1_Name.py`), from such a folder, or from rows with `level`,
-`problem_id` and `code`, as the dataset on the Hub has them in `data/level_1-*.parquet`.
+The source is a clone (`KernelBench/level1/1_Name.py`), such a folder, or rows. Rows have `level`,
+`problem_id` and `code`, as in the dataset on the Hub (`data/level_1-*.parquet`).
 """
 
 from __future__ import annotations

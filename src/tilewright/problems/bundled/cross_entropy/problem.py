@@ -1,7 +1,7 @@
 """Mean cross entropy of logits against class numbers, and its gradient.
 
-Not scaled or heavy-tailed: where a class has probability 1 to machine precision, its gradient
-`p - 1` cancels in float64 as well, and the oracle itself would be wrong.
+The judge does not use scaled or heavy-tailed inputs here. A class may then have probability 1 to
+machine precision. Its gradient `p - 1` cancels in float64 too, so the reference would be wrong.
 """
 
 import torch
