@@ -91,7 +91,10 @@ class Cuda:
         return native_plan(candidate, self.name, (".cu", ".cpp"), _CUDA_COMMAND)
 
 
-CPP, CUDA, TORCH, TRITON = Cpp(), Cuda(), Torch(), Triton()
+CPP = Cpp()
+CUDA = Cuda()
+TORCH = Torch()
+TRITON = Triton()
 
 BUILT_IN: tuple[Language, ...] = (TRITON, CUDA, CPP, TORCH)
 """The built-in languages, in the order in which detection tries them."""
