@@ -23,7 +23,7 @@ from tilewright.evaluator.processes.forkserver_client import Child, receive_fram
 from tilewright.records import Case
 from tilewright.wire.frames import DeadlineExceeded, Fields
 
-__all__ = ["JudgeClient", "Reply"]
+__all__ = ["JudgeClient", "PendingAnswer"]
 
 MIN_TIMEOUT_S = 30.0
 """The judge has at least this many seconds for an answer, however short the candidate's limits
@@ -34,7 +34,7 @@ DEFAULT_TIMEOUT_S = 120.0
 A = TypeVar("A", bound=Answer)
 
 
-class Reply(Generic[A]):
+class PendingAnswer(Generic[A]):
     """The answer to a request that was sent. Lifetime: until `get` has returned."""
 
     def __init__(self, judge: JudgeClient, request: Request[A]) -> None:
@@ -79,7 +79,7 @@ class JudgeClient:
     def __init__(self, context: EvaluationContext) -> None:
         self.context = context
         self.child: Child | None = None
-        self._open: deque[Reply[Any]] = deque()
+        self._open: deque[PendingAnswer[Any]] = deque()
         self._samples = 0
 
     def connect(self, child: Child) -> None:
@@ -106,7 +106,7 @@ class JudgeClient:
         """
         return self.send(message).get(timeout_s)
 
-    def send(self, message: Request[A]) -> Reply[A]:
+    def send(self, message: Request[A]) -> PendingAnswer[A]:
         """Send a request and go on; `get` of the reply returns the answer.
 
         Raises:
@@ -115,7 +115,7 @@ class JudgeClient:
         if self.child is None:
             raise InfrastructureError("the judge is not running")
         send_frame(self.child, *encode(message))
-        reply = Reply(self, message)
+        reply = PendingAnswer(self, message)
         self._open.append(reply)
         return reply
 
