@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sample_reports import correct
+from tilewright.evaluator.evidence import Observations
+from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
 from tilewright.evaluator.pipeline.ceilings import record_workload
 from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
 from tilewright.scoring.bottlenecks import advice
@@ -149,8 +150,10 @@ def test_numbers_are_rendered_briefly(value, shown):
 
 @pytest.mark.parametrize(("said", "moved"), [(None, 60), (12, 12)])
 def test_declared_bytes_take_precedence_over_counted_bytes(said, moved):
-    found = {"inputs": 10, "weights": 20, "outputs": 30, "moved": said}
-    session = SimpleNamespace(work=[])
-    record_workload(session, "main", {**found, "precision": "fp32", "flops": 1, "peak": 0})
+    found = CaseMeasured(
+        moved=said, inputs=10, weights=20, outputs=30, count=1, peak=0, flops=1, precision="fp32"
+    )
+    observations = Observations()
+    record_workload(observations, "main", found)
 
-    assert [item.moved_bytes for item in session.work] == [moved]
+    assert [item.moved_bytes for item in observations.work] == [moved]
