@@ -41,7 +41,7 @@ JUDGE = (
         UNIT + "evaluator/judge/test_process.py",
         (
             "descriptions of outputs by a runner are ignored",
-            'self._shape_of(sample, fields["outputs"])',
+            "self._shape_of(sample, message.outputs)",
             "None",
         ),
     ),
@@ -55,7 +55,7 @@ JUDGE = (
         ),
         (
             "timed calls all get the same variation",
-            'self.samples[fields["sample"]].perturb(fields["perturb"])',
+            "self.samples[message.sample].perturb(message.perturb)",
             "pass",
         ),
     ),
@@ -74,22 +74,22 @@ JUDGE = (
         ),
         (
             "expected values of another sample",
-            'difference, worst = self._shape_of(sample, fields["outputs"]), None',
+            "difference, worst = self._shape_of(sample, message.outputs), None",
             "sample = list(self.samples.values())[-1]\n"
-            '        difference, worst = self._shape_of(sample, fields["outputs"]), None',
+            "        difference, worst = self._shape_of(sample, message.outputs), None",
         ),
     ),
     *planted(
-        "evaluator/judge/process.py",
+        "evaluator/judge/weight_loader.py",
         UNIT + "evaluator/judge/test_weight_messages.py",
         (
             "weights are not resampled",
-            'weights.resample(model, frame.fields["seed"])',
+            "weights.resample(model, message.seed)",
             "{name: v.clone() for name, v in model.named_parameters()}",
         ),
         (
             "the reference keeps its old weights",
-            "model.load_state_dict(self.applied, strict=False)",
+            "model.load_state_dict(self._applied, strict=False)",
             "pass",
         ),
     ),
@@ -141,8 +141,8 @@ JUDGE = (
         PIPELINE,
         (
             "hidden sizes are never tested",
-            "for case in hidden_cases(session):",
-            "for case in hidden_cases(session)[:0]:",
+            'for case in hidden_cases(problem, session.context.choices("sizes")):',
+            'for case in hidden_cases(problem, session.context.choices("sizes"))[:0]:',
             "test_a_candidate_that_is_wrong_for_some_inputs_is_incorrect",
         ),
         (
@@ -159,7 +159,7 @@ JUDGE = (
         ),
         (
             "unjudged becomes incorrect",
-            "if sample.random and",
+            "if sample.layout.random and",
             "if not sample and",
             "test_a_random_reference_leaves_the_candidate_unjudged",
         ),
@@ -203,12 +203,12 @@ MEMORY = (
         ),
         (
             "the runner's input copy is never checked",
-            'sample.image, fields["look"])',
+            "sample.image, message.look)",
             "sample.image, [])",
         ),
         (
             "the input copy of another slot is checked",
-            'memory.differs(fields["base"],',
+            "memory.differs(message.base,",
             "memory.differs(0,",
         ),
     ),
@@ -252,22 +252,22 @@ SECRETS = (
         ("the root seed is not secret", "secrets.token_hex(16)", '"0" * 32'),
     ),
     *planted(
-        "evaluator/pipeline/session.py",
+        "evaluator/judge_client/input_sample.py",
         PIPELINE,
         (
             "the input seed is in the call",
-            '"args": sample.tree,',
-            '"args": sample.tree, "seed": str(sample.seed),',
+            '"args": self.layout.tree,',
+            '"args": self.layout.tree, "seed": str(self.seed),',
             "test_the_runner_receives_no_secret",
         ),
     ),
     *planted(
-        "evaluator/pipeline/session.py",
+        "evaluator/runners/pool.py",
         UNIT + "languages/test_stream_use.py",
         (
             "no runner gets the queues for several streams",
-            "streams = self.several_streams",
-            "streams = False",
+            "streams=self.context.several_streams",
+            "streams=False",
         ),
     ),
     *planted(

@@ -49,7 +49,7 @@ VERDICT = (
         (
             "a runner is timed without a check for other processes",
             "        runner.forbid_processes()\n",
-            "        runner.release()\n",
+            "        runner.allow_processes()\n",
             "test_runners_may_start_no_process_from_first_to_last_block_of_a_replicate",
         ),
     ),
@@ -84,8 +84,8 @@ VERDICT = (
         PIPELINE,
         (
             "the result under launch suppression is inverted",
-            "right = not session",
-            "right = not not session",
+            "right = not pool",
+            "right = not not pool",
             "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
         ),
     ),
@@ -98,10 +98,14 @@ VERDICT = (
             "pass",
             "test_folded_weights_are_named",
         ),
+    ),
+    *planted(
+        "evaluator/pipeline/timing_stage.py",
+        PIPELINE,
         (
             "a wrong timed call does not change the verdict",
-            "if observations.times[-1].wrong:",
-            "if not observations.times[-1]:",
+            "if times.wrong:",
+            "if not times:",
             "test_a_call_that_is_wrong_only_when_timed_is_incorrect",
         ),
         (
@@ -116,7 +120,7 @@ VERDICT = (
         PIPELINE,
         (
             "a baseline that does not load is attributed to the candidate",
-            "raise baseline_failed(session, name, ended) from ended",
+            "raise baseline_failed(context, name, ended) from ended",
             "raise",
             "test_a_failing_baseline_leaves_the_candidate_unjudged",
         ),
@@ -125,7 +129,7 @@ VERDICT = (
 
 HOUSEKEEPING = (
     *planted(
-        "evaluator/pipeline/session.py",
+        "evaluator/runners/pool.py",
         RULES,
         (
             "a required isolation layer is ignored",

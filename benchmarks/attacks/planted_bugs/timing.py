@@ -9,11 +9,6 @@ BUGS = (
         "evaluator/timing/case_timings.py",
         UNIT + "evaluator/timing/test_case_timings.py",
         (
-            "the runners of the ratio are swapped",
-            '_paired(charged_times(times, baseline), charged_times(times, "candidate"))',
-            '_paired(charged_times(times, "candidate"), charged_times(times, baseline))',
-        ),
-        (
             "CPU time outside the calls gives no finding",
             "bootstrap.quantile(ours, 0.25) - max(usual)",
             "max(usual) - max(usual)",
@@ -27,6 +22,15 @@ BUGS = (
             "few informative calls are enough",
             "len(calls) >= max(least, 1)",
             "len(calls) >= 1",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/speedup.py",
+        UNIT + "evaluator/timing/test_case_timings.py",
+        (
+            "the runners of the ratio are swapped",
+            '_paired(charged_times(times, baseline), charged_times(times, "candidate"))',
+            '_paired(charged_times(times, "candidate"), charged_times(times, baseline))',
         ),
         (
             "process replicates are treated as one",
@@ -49,7 +53,7 @@ BUGS = (
         ),
         (
             "long calls are timed in one process replicate",
-            "planned_replicates(steady * 1e6, moved, on_gpu=on_gpu)",
+            "planned_replicates(steady_s * 1e6, times.moved_bytes, on_gpu=on_gpu)",
             "1",
         ),
         ("ABAB instead of ABBA", "(first, first[::-1])", "(first, first)"),
@@ -60,37 +64,45 @@ BUGS = (
         ),
         (
             "timed calls are not compared",
-            "sample.output_bytes <= clock.check_all_bytes",
-            "sample.output_bytes <= 0",
+            "layout.output_bytes <= clock.check_all_bytes",
+            "layout.output_bytes <= 0",
         ),
-        ("timed calls may return other dtypes", "if said != turn.sample.outputs:", "if not said:"),
+        (
+            "timed calls may return other dtypes",
+            "if found != call.sample.layout.outputs:",
+            "if not found:",
+        ),
     ),
     *planted(
         "evaluator/timing/blocks.py",
         UNIT + "evaluator/timing/test_gpu_replicates.py",
         (
             "short calls are timed in a process with prior work",
-            "(pairs > 1 and runner.judged",
-            "(pairs > 9 and runner.judged",
+            "(planned > 1 and runner.judged",
+            "(planned > 9 and runner.judged",
         ),
     ),
     *planted(
-        "evaluator/timing/case_timings.py",
+        "evaluator/timing/replicate_policy.py",
         UNIT + "evaluator/timing/test_gpu_replicates.py",
         (
             "no difference on a GPU is measured again",
-            "return made < min(most, MAX_REPLICATES) and may_be_noise(",
-            "return False and may_be_noise(",
+            "return made < min(most, MAX_REPLICATES) and self.may_be_noise(",
+            "return False and self.may_be_noise(",
         ),
         (
             "a claimed difference needs no more replicates than none",
-            "(EXTRA_REPLICATES_FACTOR if claimed else 1) * more",
-            "more",
+            "(self.claimed_factor if claimed else 1) * extra",
+            "extra",
         ),
+    ),
+    *planted(
+        "evaluator/timing/speedup.py",
+        UNIT + "evaluator/timing/test_gpu_replicates.py",
         (
             "noise of a shared baseline is averaged over replicates",
-            "apart = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))",
-            "apart = len(ratios)",
+            "independent = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))",
+            "independent = len(ratios)",
         ),
         (
             "a short candidate has the noise of its longer baseline",
@@ -117,24 +129,24 @@ BUGS = (
         ),
         (
             "outputs are read at addresses from the other runner",
-            "session.runners[turn.name].output_addresses(",
-            'session.runners["candidate"].output_addresses(',
+            "pool.runners[call.name].output_addresses(",
+            'pool.runners["candidate"].output_addresses(',
         ),
         (
             "the same windows are compared each time",
-            'choices("windows", times.case, len(times.totals["candidate"]))',
+            'choices("windows", times.case, len(times.total_s["candidate"]))',
             'choices("windows")',
         ),
         (
             "inputs of timed calls are checked in the baseline",
-            'if turn.name != "candidate" or',
-            'if turn.name == "candidate" or',
+            'if call.name != "candidate" or',
+            'if call.name == "candidate" or',
         ),
     ),
     *planted(
         "evaluator/timing/case_timings.py",
         UNIT + "evaluator/timing/test_blocks.py",
-        ("a wrong timed call is not recorded", 'if answer["wrong"]:', "if answer is None:"),
+        ("a wrong timed call is not recorded", "if answer.wrong:", "if answer is None:"),
         ("an overwritten input of a timed call is not recorded", "self.mutated += [", "_ = ["),
         (
             "untimed work is not charged",
@@ -148,8 +160,8 @@ BUGS = (
         ),
         (
             "the candidate's untimed work counts as normal",
-            'times.outside.items() if name != "candidate"]',
-            'times.outside.items() if name == "candidate"]',
+            'times.untimed_cpu_s.items() if name != "candidate"]',
+            'times.untimed_cpu_s.items() if name == "candidate"]',
         ),
         (
             "the untimed work of the busiest baseline counts as normal",
@@ -157,14 +169,18 @@ BUGS = (
             "return max(medians",
         ),
         (
+            "overhead of the evaluator hides no work",
+            "UNDETECTABLE_FLOOR_S + UNDETECTABLE_SHARE * _usual_untimed_cpu(times)",
+            "UNDETECTABLE_FLOOR_S",
+        ),
+    ),
+    *planted(
+        "evaluator/timing/speedup.py",
+        UNIT + "evaluator/timing/test_blocks.py",
+        (
             "the slack of short calls is dropped",
             "if is_short(times, baseline):",
             "if times is None:",
-        ),
-        (
-            "overhead of the evaluator hides no work",
-            "HIDDEN_FLOOR_S + HIDDEN_SHARE * _usual_outside(times)",
-            "HIDDEN_FLOOR_S",
         ),
     ),
     *planted(
@@ -172,8 +188,8 @@ BUGS = (
         PIPELINE,
         (
             "inputs may be overwritten while timed",
-            '"look": _windows(session, times, turn)',
-            '"look": []',
+            "look=_inspected(pool, times, call)",
+            "look=[]",
             "test_inputs_may_not_be_overwritten_only_when_timed",
         ),
     ),
@@ -220,8 +236,8 @@ BUGS = (
         RUNNER,
         (
             "no runner is stopped before its memory is read",
-            "        self._stop()\n        stopped, then",
-            "        stopped, then",
+            "        self._stop()\n        stopped_at, stopped",
+            "        stopped_at, stopped",
             "test_a_runner_is_frozen_while_its_outputs_are_read",
         ),
         (
@@ -232,32 +248,21 @@ BUGS = (
         ),
         (
             "work between two calls is not charged",
-            "= self.child.tree, self._cpu_before, self._threads == 1",
-            "= self.child.tree, self.child.tree.cpu_s(), self._threads == 1",
-            "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
-        ),
-        (
-            "work of other threads before a call is not charged",
-            "outside = armed - before + early + ",
-            "outside = armed - before + ",
-            "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
-        ),
-        (
-            "the call itself counts as untimed work",
-            "self._cpu_before - (done - start) - before",
-            "self._cpu_before - before",
+            "tree, single = self.child.tree, self._threads == 1\n",
+            "tree, single = self.child.tree, self._threads == 1\n"
+            "        self._cpu_before = tree.cpu_s()\n",
             "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
         ),
         (
             "work of a stopped runner is not charged",
-            "self._cpu_before = tree.cpu_s()\n        tree.resume()",
-            "self._cpu_before = then\n        tree.resume()",
+            "self._cpu_before = self._cpu_before, tree.cpu_s()\n        tree.resume()",
+            "self._cpu_before = self._cpu_before, stopped\n        tree.resume()",
             "test_cpu_time_used_while_stopped_is_charged",
         ),
         (
             "a runner that another process resumed continues",
-            "if not tree.stands():",
-            "if tree.stands() is None:",
+            "if not tree.is_stopped():",
+            "if tree.is_stopped() is None:",
             "test_a_runner_that_runs_while_stopped_is_ended",
         ),
         (
@@ -271,6 +276,22 @@ BUGS = (
             "if first:\n",
             "if fds:\n",
             "test_the_first_report_of_input_copy_and_memory_is_final",
+        ),
+    ),
+    *planted(
+        "evaluator/runners/cpu_accounting.py",
+        RUNNER,
+        (
+            "work of other threads before a call is not charged",
+            "        - readings.before\n        + early\n",
+            "        - readings.before\n",
+            "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
+        ),
+        (
+            "the call itself counts as untimed work",
+            "readings.after - lasted - readings.before",
+            "readings.after - readings.before",
+            "test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call",
         ),
     ),
     *planted(
@@ -288,8 +309,8 @@ BUGS = (
         UNIT + "evaluator/timing/test_gpu_clock.py",
         (
             "the candidate decides whether times include launches",
-            "session.runners[names[0]]",
-            "session.runners[names[-1]]",
+            "pool.runners[names[0]]",
+            "pool.runners[names[-1]]",
         ),
     ),
     *planted(
@@ -312,7 +333,7 @@ BUGS = (
         ),
         (
             "the supervisor does not wait until a runner has stopped",
-            "while not self.stands():",
+            "while not self.is_stopped():",
             "while False:",
         ),
         (
