@@ -49,7 +49,7 @@ BUGS = (
         (
             "the stop rule depends on the estimate",
             "if max(widths) <= max(",
-            "if times.totals[names[-1]][-1] < 0.9 or max(widths) <= max(",
+            "if times.total_s[self.names[-1]][-1] < 0.9 or max(widths) <= max(",
         ),
         (
             "long calls are timed in one process replicate",
