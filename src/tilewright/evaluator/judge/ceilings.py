@@ -1,4 +1,4 @@
-"""What this device can do at most: measured by the judge, in about a second."""
+"""Measurement of a device's peak rates, made by the judge in about a second."""
 
 from __future__ import annotations
 

@@ -1,23 +1,23 @@
 """Is an output right? Its error against a float64 oracle, in units of the allowed error.
 
-The bound per element (DESIGN section 5) is
+The tolerance per element (DESIGN section 5) is
 
     max(16 x the reference's own error at its 99.9th percentile,
         16 eps x max(|oracle|, RMS of the oracle's last-dimension slice))
 
-with eps of the output's dtype, and never less than twice the reference's own error at that very
-element, or the reference could be refused by its own rule.
+with eps of the output's dtype. It is never less than twice the reference's own error at that very
+element, or the judge could reject the reference by its own rule.
 
 An output beyond that gets a wider tolerance: `SENSITIVITY_FACTOR` times the effect of one rounding
-of the inputs on the element, plus half of the reference's own worst error. Both are limited to a
-share of the output's median size.
+of the inputs on the element. The effect counts as at least half of the reference's worst error, and
+as at most `MAX_SENSITIVITY` of the output's median size.
 
 Up to 0.01 % of the elements may exceed the tolerance, by at most twice the worst error of the
 reference (ADR 17). Subtracting nearly equal numbers loses precision in every implementation; which
 elements are affected is random.
 
-Non-finite values must agree with the reference's, integers are exact wherever the reference itself
-is certain of them.
+Non-finite values must agree with the reference's. Integers must be exact wherever reference and
+oracle agree.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ EPS_FACTOR = 16.0
 WORST_REFERENCE_ERROR_FACTOR = 2.0
 SENSITIVITY_FACTOR = 4.0
 MAX_SENSITIVITY = 1e-4
-"""Share of the output's median size that a sway may count at most: a flipped comparison is no
-rounding, and a few huge elements say nothing of the others."""
+"""Largest input-rounding sensitivity that counts, as a share of the output's median size. A
+comparison that flips is no rounding, and a few huge elements say nothing about the others."""
 FEW = 1e-4
-"""Share of the elements that may be as wrong as twice the worst of the reference's own, of which
-only what is itself beyond the bound counts: a huge element says nothing of the others."""
+"""Share of the elements whose error may reach twice the reference's worst error. Only errors of
+the reference beyond the tolerance count for that worst error: a huge element says nothing about
+the others."""
 PERCENTILE = 0.999
 SAMPLE = 1 << 20
 CHUNK_ELEMENTS = 1 << 26
@@ -66,16 +67,16 @@ class Expected:
     """By how much the oracle moves when each input is rounded once, at least half the reference's
     own worst error; only where it is needed."""
     worst_reference_error: float = 0.0
-    """The reference's own worst error beyond the bound; only where there is a sway."""
+    """The reference's worst error beyond the tolerance; set only with `rounding_sensitivity`."""
     exact_mask: torch.Tensor | None = None
-    """For integers: where reference and oracle agree, so that exactness can be asked for."""
+    """For integers: the elements where reference and oracle agree, which must be exact."""
 
 
 RIGHT = Mismatch("", "", None)
 
 
 def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
-    """Pair a reference output with its float64 twin."""
+    """Pair a reference output with its float64 oracle."""
     if not value.is_floating_point():
         exact_mask = None
         if oracle is not None and oracle.shape == value.shape:
@@ -96,7 +97,7 @@ def _error(value: torch.Tensor, oracle: torch.Tensor, step: int = 1) -> torch.Te
 
 
 def _step(count: int) -> int:
-    """Return every how many-th of `count` elements is looked at where a sample says enough."""
+    """Return the step between the elements that are sampled out of `count`."""
     return max(-(-count // SAMPLE), 1)
 
 
@@ -131,7 +132,7 @@ def tolerance(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> t
 
 
 def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
-    """Return the bound without what the reference's error at an element adds to it there."""
+    """Return the tolerance without the part that the reference's error at an element adds."""
     eps = torch.finfo(expected.value.dtype).eps
     size = finite.abs()
     if finite.dim() > 0:
@@ -142,7 +143,7 @@ def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torc
 
 
 def with_sensitivity(expected: Expected, rounding_sensitivity: torch.Tensor) -> Expected:
-    """Return what is expected, widened by a sway and by how far the reference itself is off."""
+    """Widen the tolerance by the input-rounding sensitivity and by the reference's own error."""
     if expected.value.numel() == 0:
         return replace(expected, rounding_sensitivity=rounding_sensitivity)
     worst = beyond = 0.0
@@ -161,7 +162,7 @@ def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
 
 
 def describe_mismatch(expected: Expected, item: Mapping[str, Any]) -> Mismatch | None:
-    """Compare what a contestant says of an output with what it must be; `None`: it fits."""
+    """Compare a runner's description of an output with the expected one; `None`: it fits."""
     if item.get("type") != "tensor":
         return Mismatch("dtype", f"expected a torch.Tensor, got {item.get('type')}", None)
     shape = list(expected.value.shape)
@@ -224,7 +225,7 @@ def _furthest(output: torch.Tensor, center: torch.Tensor) -> float:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a stretch of an output comes to, by its worst element."""
+    """The result of comparing one part of an output, by its worst element."""
 
     nonfinite: bool
     worst: float
@@ -240,7 +241,7 @@ class _Found:
 
 
 def within_outlier_budget(found: list[_Found], count: int) -> bool:
-    """Tell whether what is wrong is little, and no worse than the reference is somewhere."""
+    """Tell whether few elements are wrong, and by no more than the reference's error allows."""
     wrong = sum(each.wrong for each in found)
     return wrong <= FEW * count and all(each.beside <= 1.0 for each in found)
 
@@ -248,10 +249,10 @@ def within_outlier_budget(found: list[_Found], count: int) -> bool:
 def _parts(
     expected: Expected, output: torch.Tensor, center: torch.Tensor | None
 ) -> Iterator[tuple[int, Expected, torch.Tensor, torch.Tensor | None]]:
-    """Yield stretches of whole slices of the last dimension, each with its first flat index.
+    """Yield parts of whole slices of the last dimension, each with its first flat index.
 
-    What is made while comparing is several times an output in float64: of one that fills a device,
-    there is no room for it at once.
+    A comparison allocates several times the output's size in float64. For an output that fills a
+    device, that does not fit into memory at once.
     """
     if output.numel() <= CHUNK_ELEMENTS or output.dim() == 0:
         yield 0, expected, output, center

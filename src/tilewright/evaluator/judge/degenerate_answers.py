@@ -1,6 +1,6 @@
-"""What passes without doing the work: degenerate answers, held against the reference's outputs.
+"""Degenerate answers, which do no work, compared with the reference's outputs.
 
-Run by the judge, so no candidate is involved: an answer that ignores its inputs is a tensor.
+The judge runs them, so no candidate is involved: an answer that ignores its inputs is a tensor.
 """
 
 from __future__ import annotations

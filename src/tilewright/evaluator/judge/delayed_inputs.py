@@ -1,8 +1,10 @@
-"""Windows of the inputs that a side gets only when it is armed, while it stands still.
+"""Windows of the inputs that a runner gets only when it is ready, while it is stopped.
 
-A side copies the inputs of a timed call into memory of its own before it is released. Whoever
-computes on the way, as fast as it copies, would have nothing left to do then; but what it found
-holds for other contents than those that it is asked about. Which windows they are is secret.
+A runner copies the inputs of a timed call into memory of its own before it is released. A
+candidate that computed while the runner copies would have no work left in the timed call. The
+judge therefore writes the true values of some windows only after the copy. A result that was
+computed earlier belongs to other values than those of the call. The choice of the windows is
+secret.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ GRAIN = 16
 
 
 def _windows(sample: InputSample, seed: int) -> Iterator[tuple[int, int, int]]:
-    """Yield start, length, and from where in the same tensor what stands there at first is."""
+    """Yield start, length, and the place in the same tensor of the values written there first."""
     choices = random.Random(seed)
     spans = [(start, stop) for start, stop, _ in sample.names if stop > start]
     if not spans:
@@ -37,14 +39,14 @@ def _windows(sample: InputSample, seed: int) -> Iterator[tuple[int, int, int]]:
 
 
 def hide(sample: InputSample, arena: Arena, base: int, seed: int) -> None:
-    """Put other contents into the windows of a slot."""
+    """Write other values into the windows of a slot."""
     into, image = _host(arena), _host(sample.image)
     for start, length, source in _windows(sample, seed):
         into[base + start : base + start + length] = image[source : source + length]
 
 
 def write_delayed(sample: InputSample, arena: Arena, memory: Memory, base: int, seed: int) -> bool:
-    """Put the true contents there, and where the side has copied them; tell whether that worked."""
+    """Write the true values there and into the runner's copy; tell whether that worked."""
     into, image = _host(arena), _host(sample.image)
     for start, length, _ in _windows(sample, seed):
         true = image[start : start + length]

@@ -175,8 +175,9 @@ class DeviceJudge(Judge):
     def queue_call(self, message: QueueCall) -> Done:
         """Queue a call behind the closed launch gate, with the inputs of `publish`, if any.
 
-        Memory for the outputs of the sample `keep` is allocated before: behind the closed gate the
-        allocator would wait for the device, and the device for the gate.
+        The judge allocates memory for the outputs of the sample `keep` before it closes the gate.
+        Behind the closed gate the allocator would wait for the device, and the device for the
+        gate.
         """
         published = message.publish
         if published is not None and published.perturb is not None:

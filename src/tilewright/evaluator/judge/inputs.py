@@ -28,10 +28,10 @@ from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, 
 ILL_CONDITIONED = 1e-2
 """Contents on which the reference itself is off by this share of the output's RMS are skipped."""
 SEEDS = 16
-"""How many others are tried where random numbers are drawn and no output shows it: of few elements
-the outputs of two seeds may be the same."""
+"""Number of other seeds that are tried where random numbers are sampled and no output shows it.
+Outputs of few elements may be the same for two seeds."""
 RENEWED_S = 0.5
-"""Inputs that take longer to draw are not drawn anew between timed calls."""
+"""Seconds; inputs that take longer to sample are not sampled anew between timed calls."""
 ROUNDINGS = 2
 """How often the inputs are rounded anew, to see how the outputs move."""
 
@@ -141,7 +141,7 @@ def make_sample(
 def _grad_outputs(
     reference: Reference, args: list[Any], forward_seed: int, generator: torch.Generator
 ) -> list[torch.Tensor]:
-    """Draw a gradient for each floating-point output, where gradients are asked for at all."""
+    """Sample a gradient for each floating-point output, if the problem compares gradients."""
     if not reference.grads:
         return []
     outputs, _ = refs.run(reference, args, [], forward_seed)
@@ -207,7 +207,7 @@ def _look_for_chance(
     grad_outputs: list[torch.Tensor],
     values: list[torch.Tensor],
 ) -> None:
-    """Note whether outputs hang on the forward seed, and whether they differ without it too."""
+    """Note whether outputs depend on the forward seed, and whether they differ without it too."""
     reference.random = reference.stateful = False
     for other in range(seed + 1, seed + 1 + SEEDS):
         again, _ = refs.run(reference, args, grad_outputs, other)
@@ -248,9 +248,9 @@ def _estimate_reference_error(
 def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
     """Note by how much each expected output moves when the inputs are rounded once.
 
-    It is at least half the worst error that the reference itself makes on these inputs: rare
-    elements may be hard for everybody who computes in its way. Returns whether that could be found
-    out, and was not known before.
+    The noted value is at least half the reference's worst error on these inputs. Rare elements may
+    be hard for every implementation that computes as the reference does. Returns whether the value
+    could be determined and was not known before.
     """
     floating = [item.oracle is not None for item in sample.expected]
     known = any(item.rounding_sensitivity is not None for item in sample.expected)
@@ -339,7 +339,7 @@ def _root_mean_square(value: torch.Tensor) -> float:
 def overwritten(sample: InputSample, arena: Arena, base: int, donated: set[int]) -> list[str]:
     """Return what in the arena differs from the master: argument names, or the space between.
 
-    What the reference itself overwrites anybody may.
+    Every implementation may overwrite the arguments that the reference itself overwrites.
     """
     size = sample.size
     if _same_bytes(arena, base, sample.image, size):

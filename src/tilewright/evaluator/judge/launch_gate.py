@@ -1,13 +1,21 @@
 """The judge's half of calls on a device: what it shares, its gate, and its clock.
 
-In one stream stand: a wait for the gate, the inputs written into the slot, the second level cache
-flushed, a timing event, a word that releases the contestant, a wait for the contestant's word, and
-a second timing event. The contestant queues its call meanwhile, so that no launch is in the
-interval. The inputs are written only when the gate is open: what is computed before that, on
-whatever stream, is computed from old ones.
+The judge queues these operations in one stream:
 
-Measured on an H200 (docs/lab): the interval exceeds the contestant's work by a constant, which is
-taken anew for each contestant before its candidate is there.
+- a wait for the gate;
+- a write of the inputs into the slot;
+- a flush of the second level cache;
+- a timing event;
+- a write of the semaphore that releases the runner;
+- a wait for the runner's semaphore;
+- a second timing event.
+
+The runner queues its call meanwhile, so that no launch is in the interval. The judge's stream
+writes the inputs only when the gate is open. A result that a runner computes before that, on
+whatever stream, comes from old inputs.
+
+Measured on an H200 (docs/lab): the interval exceeds the runner's work by a constant. The judge
+measures this constant anew for each runner before its candidate is loaded.
 """
 
 from __future__ import annotations
@@ -28,15 +36,15 @@ from tilewright.wire.cuda_driver import (
 )
 
 FLUSH_CACHES = 2
-"""How many times as large as the device's second level cache is what pushes everything out."""
+"""Size of the data that flush the second level cache, as a multiple of the cache's size."""
 POLL_S = 2e-5
 SPARE_BYTES = 2 << 30
-"""Bytes of device memory that processes load beside what the judge shares with them."""
+"""Bytes of device memory that processes load in addition to what the judge shares with them."""
 
 
 @dataclass
 class Shared:
-    """What one contestant has mapped: the input block of all sides, and its own work block."""
+    """The blocks that one runner has mapped: the input block of all runners, and its work block."""
 
     inputs: Block
     work: Block
@@ -60,7 +68,7 @@ class LaunchGate:
         self._sequence = 0
 
     def share(self, runner: str, inputs: int, reserve: int, pool: int) -> SharedMemory:
-        """Allocate blocks for a side, or only a larger input block; return handles and sizes."""
+        """Allocate blocks for a runner, or only a larger input block; return handles and sizes."""
         block = self._inputs_of(inputs)
         known = self.shared.get(runner)
         if known is not None:
@@ -76,10 +84,10 @@ class LaunchGate:
         )
 
     def _inputs_of(self, size: int) -> Block:
-        """Return the block from which all sides read their inputs, anew when it is too small.
+        """Return the block from which all runners read their inputs, a new one if it is too small.
 
-        Where inputs lie in the device's memory decides the time of a small kernel by some
-        percent, so both sides of a ratio read them at one place.
+        The place of the inputs in device memory changes the time of a small kernel by some
+        percent. The baseline and the candidate therefore read them from the same place.
         """
         newest = self._inputs
         if newest is None or len(newest) < size:
@@ -90,15 +98,15 @@ class LaunchGate:
         return self._inputs
 
     def _free_unused(self, block: Block) -> None:
-        """Free an input block that no side has mapped any more, unless it is the newest."""
+        """Free an input block that no runner has mapped any more, unless it is the newest."""
         if block is not self._inputs and all(s.inputs is not block for s in self.shared.values()):
             torch.cuda.synchronize()
             self.driver.free(block)
 
     def _fresh(self, size: int) -> Block:
-        """Return a block in which nothing stands: not even what an earlier contestant computed."""
+        """Return an overwritten block, which holds nothing that an earlier runner computed."""
         if torch.cuda.mem_get_info()[0] < size + SPARE_BYTES:
-            # What our allocator keeps: who maps this needs room beside it, for its own code.
+            # Free the allocator's cache: a process that maps this also needs memory for its code.
             torch.cuda.empty_cache()
         try:
             block = self.driver.allocate(size)
@@ -110,7 +118,7 @@ class LaunchGate:
         return block
 
     def release(self, runner: str) -> None:
-        """Free a side's blocks; its process has ended."""
+        """Free a runner's blocks; its process has ended."""
         shared = self.shared.pop(runner, None)
         if shared is not None:
             torch.cuda.synchronize()
@@ -118,7 +126,7 @@ class LaunchGate:
             self.driver.free(shared.work)
 
     def close(self, runner: str, sequence: int, write_inputs: Callable[[], None]) -> None:
-        """Queue one call of a side, with a number above all before it, behind a closed gate."""
+        """Queue one call of a runner behind a closed gate; `sequence` is above all before it."""
         self._sequence = sequence
         words, stream = self.shared[runner].work.address, self.stream.cuda_stream
         self._flag[0] = 0
@@ -131,9 +139,9 @@ class LaunchGate:
         self._end.record(self.stream)
 
     def _read_flush(self) -> None:
-        """Fill the second level cache with what nobody needs.
+        """Fill the second level cache with data that no call reads.
 
-        Read, not written: what is dirty there would be written back while the call runs.
+        The data are read, not written: dirty lines would be written back while the call runs.
         """
         torch.sum(self._flush, dim=0, out=self._sum)
 

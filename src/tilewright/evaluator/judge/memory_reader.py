@@ -1,4 +1,4 @@
-"""What lies in a contestant's memory, read by the judge, never by the contestant's own hand."""
+"""Access to a runner's memory, which the judge reads without the runner's help."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tilewright.wire.tensors import Arena
 
 
 class Memory(Protocol):
-    """How the judge reads what one contestant has computed."""
+    """How the judge reads what one runner has computed."""
 
     @property
     def writable(self) -> bool:
-        """Whether inputs of a timed call can be written where the contestant has them."""
+        """Whether the judge can write inputs of a timed call into the runner's copy."""
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
@@ -44,7 +44,7 @@ class HostMemory:
 
     fd: int
     input_copy: int
-    """Where the contestant keeps the inputs of timed calls: an address in its memory."""
+    """Where the runner keeps the inputs of timed calls: an address in its memory."""
     maps: int
     """A descriptor of `/proc/PID/maps`."""
 
@@ -54,14 +54,14 @@ class HostMemory:
         return fcntl.fcntl(self.fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        """Copy a tensor out of the contestant's memory."""
+        """Copy a tensor out of the runner's memory."""
         return read_tensor(self.fd, address, like)
 
     def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
         """Compare `windows` (start, stop) of the mirror with the master.
 
-        A mirror that is not the contestant's own memory differs: who maps the arena there has not
-        copied it, and has that time for something else.
+        A mirror that is not the runner's private memory counts as different. A runner that maps
+        the arena there has not copied it, and gains that time for other work.
         """
         if not isinstance(image, mmap.mmap):
             raise TypeError("the master of a process's inputs lies on the host")
@@ -89,7 +89,7 @@ class HostMemory:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """A block of ours that the contestant has mapped at `base`; its calls allocate there."""
+    """A block of the judge that the runner has mapped at `base`; its calls allocate there."""
 
     block: Block
     base: int
@@ -97,7 +97,7 @@ class DeviceMemory:
     """Inputs on a device are written behind a gate."""
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        """Copy a tensor out of our block, by its address in the contestant."""
+        """Copy a tensor out of the judge's block, by its address in the runner."""
         offset, size = address - self.base, like.numel() * like.element_size()
         if size == 0:
             return torch.empty(like.shape, dtype=like.dtype, device="cuda")

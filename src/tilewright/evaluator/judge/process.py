@@ -56,8 +56,8 @@ from tilewright.wire.tensors import Layout, elements
 
 UNREADABLE = Mismatch("values", "its output cannot be read from its memory", None)
 TIMED_TOLERANCE_FACTOR = 2.0
-"""The tolerance of timed calls is this many times as large, because they are compared with the
-baseline's outputs, which have rounding errors of their own."""
+"""Factor by which the tolerance of timed calls is larger. They are compared with the baseline's
+outputs, which have rounding errors of their own."""
 MAX_STRUCTURE_CHARACTERS = 200
 """Most characters of the description of nested outputs that are compared."""
 

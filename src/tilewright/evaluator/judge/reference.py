@@ -159,7 +159,7 @@ class Reference:
             return int(count)
 
     def forget_double(self) -> None:
-        """Drop the float64 twin: the weights have changed."""
+        """Drop the float64 oracle, because the weights have changed."""
         self.double = None
 
 
@@ -218,7 +218,7 @@ def flatten(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - outputs are tre
 
 
 def structure(value: Any) -> str:  # noqa: ANN401
-    """Return the word by which a contestant describes the same structure."""
+    """Return the string by which a runner describes the same structure."""
     if isinstance(value, dict):
         return ",".join(str(key) for key in value)
     if isinstance(value, list | tuple):
@@ -324,9 +324,9 @@ def _seed(device: torch.device, seed: int) -> None:
 
 
 def has_sampled(device: torch.device, seed: int) -> bool:
-    """Tell whether numbers were drawn from torch's generators since they got `seed`, and seed anew.
+    """Tell whether torch's generators were used since they got `seed`, and seed them anew.
 
-    Whoever calls seeds before the next draw anyway.
+    Seeding anew is harmless: callers seed before they sample the next numbers.
     """
     left = _states(device)
     _seed(device, seed)

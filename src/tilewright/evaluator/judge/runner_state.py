@@ -1,4 +1,4 @@
-"""What the judge knows of one runner."""
+"""The judge's record of one runner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RunnerState"]
 
 @dataclass
 class RunnerState:
-    """What the judge knows of one runner: its arena, memory, and which weights it can hold."""
+    """The judge's record of one runner: its arena, its memory, and the weights that it can hold."""
 
     inputs: Arena
     memory: Memory

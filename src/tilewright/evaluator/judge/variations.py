@@ -13,11 +13,11 @@ SCALE = 64.0
 """A power of two: scaling by it rounds nothing, so structure survives exactly."""
 OFFSET = 4.0
 LOOKED_AT = 64
-"""Rows that are looked at to see whether they are sorted."""
+"""Number of rows that are checked for being sorted."""
 LONG_ROW = 16
 """Elements from which on a row is no point, box or colour, whose places mean something."""
 SWAPPED = 8
-"""Elements that a stir exchanges between the halves of a tensor."""
+"""Number of elements that a perturbation exchanges between the halves of a tensor."""
 
 
 def is_structured(value: torch.Tensor) -> bool:
@@ -50,7 +50,7 @@ def is_structured(value: torch.Tensor) -> bool:
 
 
 def vary(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
-    """Return `value` with the named contents; shape, dtype and strides are kept.
+    """Return `value` under the named input variation; shape, dtype and strides are kept.
 
     Integer and structured tensors come back unchanged.
     """

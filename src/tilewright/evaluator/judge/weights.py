@@ -8,14 +8,15 @@ from typing import Any
 import torch
 
 MAX_WEIGHT_NAMES = 8
-"""How many of a contestant's weights are looked at for each of ours that has another name there."""
+"""Number of a runner's weights that the judge compares with each of its own weights that has
+another name in the runner."""
 
 
 def resample(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
     """Return new values for every floating-point parameter and running statistic of `model`.
 
-    Scale and mean stay those of the initialisation, so the model stays as well-conditioned as
-    it was; constants (zero bias, unit gain, fresh statistics) become visibly non-constant.
+    Scale and mean stay those of the initialisation, so the model stays as well-conditioned as it
+    was. Constants (zero bias, unit gain, fresh statistics) become visibly non-constant.
     """
     device = next((value.device for _, value in _resampled(model)), torch.device("cpu"))
     generator = torch.Generator(device).manual_seed(seed)
@@ -40,9 +41,9 @@ def is_constant(value: torch.Tensor) -> bool:
 
 
 def named_alike(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[str, str]:
-    """Map the contestant's names to ours where these and the shapes agree.
+    """Map the runner's names to the judge's where the names and the shapes agree.
 
-    `entries` are the contestant's (name, shape, dtype).
+    `entries` are the runner's (name, shape, dtype).
     """
     shapes = {name: tuple(shape) for name, shape, _ in entries}
     return {name: name for name, value in fresh.items() if shapes.get(name) == tuple(value.shape)}
@@ -54,9 +55,10 @@ def valued_alike(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> str | 
 
 
 def unmatched(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> list[str]:
-    """Return the contestant's names that could hold one of our unmatched weights, by shape.
+    """Return the runner's names that could hold one of the judge's unmatched weights, by shape.
 
-    No more than `MAX_WEIGHT_NAMES` for each of these: each is read and compared.
+    The result has at most `MAX_WEIGHT_NAMES` for each unmatched weight: the judge reads and
+    compares each.
     """
     shapes = {name: tuple(shape) for name, shape, _ in entries}
     missing = Counter(tuple(v.shape) for n, v in fresh.items() if shapes.get(n) != tuple(v.shape))

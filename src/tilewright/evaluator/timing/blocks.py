@@ -237,8 +237,8 @@ class CaseTimer:
     def needs_replicate(self, planned: int, took_s: float) -> bool:
         """Tell whether one more replicate is to be timed; the last one took `took_s` seconds.
 
-        On a device, where a process costs more than the blocks that it times, more replicates
-        follow if the difference may be process-to-process variation (ADR 42). On a CPU more follow
+        On a device a process costs more than the blocks that it times. More replicates follow
+        there if the difference may be process-to-process variation (ADR 42). On a CPU more follow
         while the interval is wide.
         """
         times, known = self.times, self.calibration

@@ -1,9 +1,10 @@
 """How much two processes of the same function differ: measured per device, by kind of call.
 
-Two processes have different memory behind the same function. A call that computes hardly notices;
-one that streams over megabytes can differ by several percent from process to process, and no
-number of calls in one pair of processes shows it. On a GPU it is a time, half a microsecond,
-whatever the call, and beside that a small share of calls that are not long.
+Two processes have different memory behind the same function. The time of a call that computes
+hardly depends on it. A call that streams over megabytes can differ by several percent from process
+to process. No number of calls in one process replicate shows that difference. On a GPU the
+difference has two parts. One is a time of half a microsecond, whatever the call. The other is a
+small share of the time of calls that are not long.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ __all__ = [
 CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 """Classes of calls; whatever streams is in the last, however long it takes."""
 GPU_PARTS = ("at 10 us", "up to 100 us")
-"""What sigma is made of on a GPU: what a call of 10 us has by the time that two processes differ
-by, and what calls have beside that up to 100 us, beyond which it is a time as well
+"""The two parts of sigma on a GPU. The first is the time by which two processes differ, as a share
+of a call of 10 us. The second is the further variation of calls of up to 100 us, as a share of the
+call. Beyond 100 us this part is a constant time as well
 (docs/lab/2026-11-22-gpu-process-variation.md)."""
 GPU_AT_US = 10.0
 GPU_SHARE_US = 100.0
 GPU_MIN_SIGMA = 0.001
-"""What is left of it however long a call is."""
+"""Lower limit of sigma on a GPU, however long a call is."""
 GPU_SHORT_US = 20.0
 """A call up to this takes several pairs of processes on a GPU."""
 PLANNED_REPLICATES, GPU_REPLICATES = 4, 2
@@ -57,10 +59,10 @@ def class_of(call_us: float, moved_bytes: int) -> int:
 
 
 def planned_replicates(call_us: float, moved_bytes: int, *, on_gpu: bool = False) -> int:
-    """Return in how many pairs of processes a call is to be timed.
+    """Return in how many process replicates a call is to be timed.
 
-    One, unless processes differ by more than what more blocks of one pair could show: on a CPU
-    where a call is long or moves much, on a GPU where it is short.
+    The answer is one, unless processes differ by more than further blocks of one replicate could
+    show. On a CPU that is so where a call is long or moves much, on a GPU where it is short.
     """
     if on_gpu:
         return GPU_REPLICATES if call_us <= GPU_SHORT_US else 1
@@ -86,8 +88,8 @@ class Calibration:
         Args:
             call_us: a call of the baseline, in microseconds, more than 0.
             moved_bytes: of inputs and outputs of one call.
-            candidate_us: a call of the candidate, if it is not as long. On a GPU a time is what
-                each of both sides has of its own, so it weighs most in the shorter one.
+            candidate_us: a call of the candidate, if it is not as long. On a GPU baseline and
+                candidate each have a variation that is a time. It weighs most in the shorter call.
         """
         if not self.on_gpu:
             return self.sigmas[class_of(call_us, moved_bytes)]
@@ -99,20 +101,21 @@ class Calibration:
 
 
 def share_left(call_us: float) -> float:
-    """Return how much of what calls have beside a time on a GPU one of this length has."""
+    """Return which share of the second part of `GPU_PARTS` a call of this length has."""
     return min(1.0, GPU_SHARE_US / call_us)
 
 
 DEFAULT = Calibration((0.05, 0.025, 0.004, 0.015), measured=False)
-"""What a device gets that nobody has calibrated: wide on purpose where a call is timed in one pair
-of processes; where it is in several, which show themselves how far they scatter, what three
-machines had (docs/measurements)."""
+"""Calibration of a CPU that has not been measured. The values are wide on purpose for calls that
+are timed in one process replicate. Calls in several replicates show their own scatter, so their
+values are those of three machines (docs/measurements)."""
 GPU_DEFAULT = Calibration((0.035, 0.0085), measured=False, on_gpu=True)
-"""What H200s showed, for any GPU, less a seventh: an interval holds what two clocks say."""
+"""Calibration of a GPU that has not been measured: the values of H200s, less a seventh. An
+interval already contains the difference of two clocks."""
 
 
 def default(*, on_gpu: bool) -> Calibration:
-    """Return what a device gets that nobody has calibrated."""
+    """Return the calibration of a device that has not been measured."""
     return GPU_DEFAULT if on_gpu else DEFAULT
 
 

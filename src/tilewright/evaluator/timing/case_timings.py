@@ -1,4 +1,4 @@
-"""What timing one case showed, and the time that counts for each call. Pure functions of data."""
+"""The timings of one case, and the time that counts for each call. Pure functions of data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SHORT_DEVICE_S = GPU_SHORT_US * 1e-6
 
 @dataclass
 class GpuReadings:
-    """What only a device's clock shows. Times in seconds, by implementation in order of calls."""
+    """Readings only of a device's clock. Times in seconds, by implementation in order of calls."""
 
     self_reported_s: dict[str, list[float]] = field(default_factory=dict)
     """Calls by the implementations' own events, which a candidate can forge."""
@@ -98,7 +98,7 @@ class CaseTimes:
 
 
 def undetectable_work_s(times: CaseTimes) -> float:
-    """Return the seconds of work outside a call that cannot be told from the harness's own."""
+    """Return the seconds of work outside a call that could as well be the harness's own."""
     if times.on_device:
         return 0.0
     return UNDETECTABLE_FLOOR_S + UNDETECTABLE_SHARE * _usual_untimed_cpu(times)
@@ -128,8 +128,8 @@ def untimed_cpu_excess_s(times: CaseTimes) -> float:
 def _informative_calls(times: CaseTimes) -> list[list[float]]:
     """Return each baseline's CPU seconds outside those of its calls that show it.
 
-    In a call in which a baseline waited for a busy core it used less CPU time than the call
-    lasted, and the value is negative. A candidate that made it wait would have disturbed it.
+    A baseline that waited for a busy core used less CPU time than its call lasted. The value of
+    such a call is negative. A candidate that made it wait would have disturbed it.
     """
     # By name, not by order: under the published rules the candidate is timed first.
     baselines = [calls for name, calls in times.untimed_cpu_s.items() if name != "candidate"]

@@ -1,4 +1,4 @@
-"""What a clock does: it times the calls of one case, one at a time."""
+"""The interface of a clock, which times the calls of one case, one at a time."""
 
 from __future__ import annotations
 
