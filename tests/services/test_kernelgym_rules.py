@@ -210,8 +210,8 @@ def test_a_task_that_cannot_be_judged_is_processing_then_unjudged(tmp_path):
         assert "after 3 attempts" in answer["error_message"]
         with urllib.request.urlopen(f"{url}/metrics", timeout=10) as metrics:
             lines = metrics.read().decode().splitlines()
-        assert "tilewright_unjudged_total 1" in lines
-        assert "tilewright_internal_errors_total 3" in lines
+        assert "tilewright_unjudged_total 1.0" in lines
+        assert "tilewright_internal_errors_total 3.0" in lines
         task_row = service.store.task(service.store.named("local", "lost"))
         assert (task_row.state, task_row.attempts) == ("failed", 3)
         assert asked(f"{url}/results/lost")[1]["error_code"] == "UNJUDGED"

@@ -125,7 +125,7 @@ def test_names_conflict_and_tasks_and_metrics_are_listed(server):
     assert (found["state"], found["verdict"]) == ("done", "correct")
     assert len(asked(f"{server.url}/v1/tasks?state=done")[1]) == 1
     with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as answer:
-        assert 'tilewright_ended_total{as="correct"} 1' in answer.read().decode()
+        assert 'tilewright_ended_total{as="correct"} 1.0' in answer.read().decode()
     assert asked(f"{server.url}/v1/tasks/{'0' * 64}")[0] == 404
 
 

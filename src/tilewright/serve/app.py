@@ -26,7 +26,6 @@ from tilewright.serve.dependencies import (
     needs,
     own_key,
 )
-from tilewright.serve.metrics import exposition
 from tilewright.serve.middleware import AccessMiddleware
 from tilewright.serve.request_limits import BodyLimitMiddleware
 from tilewright.serve.schemas import HealthStatus, Queue, Submission, TaskView, Worker, view_of
@@ -257,21 +256,4 @@ def workers(client: CurrentClient, service: CurrentService) -> list[Worker]:
 def metrics(client: CurrentClient, service: CurrentService) -> Response:
     """Return the metrics in the Prometheus text format."""
     needs(client, "read")
-    state = service.dispatcher.state()
-    ended, kept = dict(service.dispatcher.verdicts), service.store.counts()
-    unjudged = ended.get("unjudged", 0)
-    lines = [
-        *exposition("waiting", "gauge", "Tasks that wait.", state["waiting"]),
-        *exposition("running", "gauge", "Tasks that are being judged.", state["running"]),
-        *exposition(
-            "max_running", "gauge", "Tasks that may be under way at once.", state["max_running"]
-        ),
-        *exposition("tasks", "gauge", "Tasks in the store by state.", kept, "state"),
-        *exposition("ended_total", "counter", "Tasks ended since the start.", ended, "as"),
-        *exposition("unjudged_total", "counter", "Of them nobody could judge.", unjudged),
-        *exposition("listeners", "gauge", "Streams that are open.", service.feed.listeners),
-        *exposition("draining", "gauge", "1 where the server is about to end.", service.draining),
-        *exposition("uptime_seconds", "gauge", "Seconds since the start.", service.uptime_s),
-        *service.metrics.text(),
-    ]
-    return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

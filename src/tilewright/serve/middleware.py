@@ -99,9 +99,9 @@ class AccessMiddleware:
         state = scope["state"]
         metrics = self._service.metrics
         method = scope["method"] if scope["method"] in METHODS else "other"
-        metrics.count("requests_total", method=method, status=str(status))
+        metrics.requests.labels(method, str(status)).inc()
         if not state.get("streams"):
-            metrics.took("answer_seconds", took_s)
+            metrics.answer_seconds.observe(took_s)
         self._service.request_log.write(
             "request",
             id=number,

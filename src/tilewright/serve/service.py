@@ -7,11 +7,12 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from fastapi import HTTPException
+from prometheus_client.core import Metric
 
 from tilewright._version import __version__
 from tilewright.config import Config
@@ -20,7 +21,7 @@ from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text
 from tilewright.serve.auth import Client
 from tilewright.serve.dispatcher import Dispatcher, Evaluate
-from tilewright.serve.metrics import Metrics
+from tilewright.serve.metrics import Metrics, family
 from tilewright.serve.queue_policy import PRIORITIES
 from tilewright.serve.request_log import RequestLog
 from tilewright.serve.schemas import Submission, Worker
@@ -73,7 +74,7 @@ class Service:
         """Its model."""
         self.started = time.time()
         self.draining = False
-        self.metrics = Metrics()
+        self.metrics = Metrics(self._live_metrics)
         self.request_log = RequestLog(settings.serve.log)
         self.feed = EventFeed(secrets.token_hex(4))
         # Times of one model of device are not those of another, nor those of another version.
@@ -94,12 +95,26 @@ class Service:
         """Seconds since the server began."""
         return time.time() - self.started
 
+    def _live_metrics(self) -> Iterator[Metric]:
+        """Yield the metrics that are computed when they are read."""
+        state, ended = self.dispatcher.state(), dict(self.dispatcher.verdicts)
+        yield family("waiting", "Queued tasks.", state["waiting"])
+        yield family("running", "Running tasks.", state["running"])
+        yield family("max_running", "Tasks that may run at once.", state["max_running"])
+        yield family("tasks", "Stored tasks by state.", self.store.counts(), "state")
+        yield family("ended_total", "Tasks that ended since the start.", ended, "as")
+        unjudged = ended.get("unjudged", 0)
+        yield family("unjudged_total", "Ended tasks without a verdict.", unjudged)
+        yield family("listeners", "Open event streams.", self.feed.listeners)
+        yield family("draining", "1 while the server drains.", self.draining)
+        yield family("uptime_seconds", "Seconds since the start.", self.uptime_s)
+
     def _on_event(self, key: str, event: str, fields: dict[str, Any]) -> None:
         """Pass on what happens to a task, from whichever thread."""
         if event == "running":
-            self.metrics.took("wait_seconds", fields["waited_s"])
+            self.metrics.wait_seconds.observe(fields["waited_s"])
         elif event == "internal_error":
-            self.metrics.count("internal_errors_total")
+            self.metrics.internal_errors.inc()
         elif event == "judged":
             self.metrics.judged(fields["stages"], fields["device"])
         if event in ("running", "internal_error", "judged"):
@@ -139,11 +154,11 @@ class Service:
         except Conflict as error:
             raise HTTPException(409, str(error)) from error
         self.dispatcher.add(task, client.name)
-        self.metrics.count("accepted_total")
+        self.metrics.accepted.inc()
         self.request_log.write("accepted", task=task.key, client=client.name, name=given.name)
         if task.submitted_at < now:
             how = "done" if task.state == "done" else "running"
-            self.metrics.count("cache_hits_total", how=how)
+            self.metrics.cache_hits.labels(how).inc()
         return task
 
     def _key(self, request: EvalRequest) -> str:
@@ -252,7 +267,7 @@ class Service:
             if some < PRUNE_BATCH_SIZE:
                 break
         if pruned:
-            self.metrics.count("expired_tasks_total", pruned)
+            self.metrics.expired_tasks.inc(pruned)
             self.request_log.write("pruned", tasks=pruned)
         return pruned
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.serve.store.test_store import given_of
 from tilewright.errors import ConfigError
 from tilewright.serve.auth import Tokens, listed_tokens, make_token, revoke_token
-from tilewright.serve.metrics import Metrics, exposition
+from tilewright.serve.metrics import Metrics, family
 from tilewright.serve.rate_limit import TokenBuckets
 from tilewright.serve.request_log import RequestLog
 from tilewright.serve.store.store import Store
@@ -99,15 +99,14 @@ def test_a_token_bucket_allows_its_burst_and_rate_and_no_more(rate, burst, pause
 
 def test_metrics_are_parsed_by_prometheus_client():
     parser = pytest.importorskip("prometheus_client.parser")
-    metrics = Metrics()
-    metrics.count("requests_total", method="GET", status='2"0\\0\n')
+    metrics = Metrics(lambda: [family("tasks", "Tasks.", {"done": 3}, "state")])
+    metrics.requests.labels("GET", '2"0\\0\n').inc()
     for seconds in (0.001, 0.3, 4000.0):
-        metrics.took("wait_seconds", seconds)
+        metrics.wait_seconds.observe(seconds)
     metrics.judged([("prepare", 1.0), ("timing", 2.0), ("timing", 3.0)], "cuda:0")
-    lines = [*exposition("tasks", "gauge", "Tasks.", {"done": 3}, "state"), *metrics.text()]
     families = {
         family.name: family
-        for family in parser.text_string_to_metric_families("\n".join(lines) + "\n")
+        for family in parser.text_string_to_metric_families(metrics.text().decode())
     }
     value = {
         (sample.name, *sample.labels.values()): sample.value
