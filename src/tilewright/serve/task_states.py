@@ -1,0 +1,154 @@
+"""The state of each task at this server, and the one function that changes it. No threads."""
+
+from __future__ import annotations
+
+import bisect
+import enum
+from dataclasses import dataclass, field, replace
+
+from tilewright.serve.queue_policy import Waiting, choose
+
+__all__ = ["Phase", "TaskState", "TaskStates"]
+
+
+class Phase(enum.Enum):
+    """The phase of a task."""
+
+    QUEUED = enum.auto()
+    RUNNING = enum.auto()
+    CANCELLING = enum.auto()
+    """All clients have cancelled the task; its evaluation ends at its next event."""
+    ENDED = enum.auto()
+
+
+NEXT_PHASES = {
+    Phase.QUEUED: {Phase.RUNNING, Phase.ENDED},
+    Phase.RUNNING: {Phase.QUEUED, Phase.CANCELLING, Phase.ENDED},
+    Phase.CANCELLING: {Phase.QUEUED, Phase.ENDED},
+    Phase.ENDED: {Phase.QUEUED},
+}
+
+
+@dataclass(eq=False)
+class TaskState:
+    """All that the dispatcher knows of one task."""
+
+    item: Waiting
+    clients: set[str] = field(default_factory=set)
+    """Clients in whose queues the task waits, in addition to that of its item."""
+    phase: Phase = Phase.ENDED
+    skips: int = 0
+    """Times that a later task of a client started before it."""
+    again: Waiting | None = None
+    """The task was submitted again while it runs, so it is queued again when the run ends."""
+    entries: list[Waiting] = field(default_factory=list)
+    """Its entries in the queues of its clients."""
+
+
+class TaskStates:
+    """Queued and running tasks. Lifetime: the dispatcher, which calls it with its lock held."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, TaskState] = {}
+        self.running: dict[str, TaskState] = {}
+        """The tasks that run or are being cancelled, by key."""
+        self._queues: dict[str, list[Waiting]] = {}
+        """Entries of queued tasks by client, in the order of `queue_policy`."""
+        self._served: list[str] = []
+        """Clients in the order in which they were last served, the latest last."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of queued tasks."""
+        return len(self._tasks) - len(self.running)
+
+    def waiting_by_client(self) -> dict[str, int]:
+        """Return the number of queued tasks of each client that has any."""
+        return {client: len(own) for client, own in self._queues.items() if own}
+
+    def move(self, task: TaskState, phase: Phase) -> None:
+        """Change the phase of a task, and the queues with it. Nothing else changes a phase."""
+        if phase not in NEXT_PHASES[task.phase]:
+            raise ValueError(f"{task.item.key}: from {task.phase} to {phase}")
+        key = task.item.key
+        for entry in task.entries:
+            queue = self._queues[entry.client]
+            del queue[bisect.bisect_left(queue, _order(entry), key=_order)]
+        task.phase, task.entries = phase, []
+        self.running.pop(key, None)
+        if phase is Phase.QUEUED:
+            self._tasks[key], task.skips = task, 0
+            for client in task.clients | {task.item.client}:
+                entry = replace(task.item, client=client)
+                task.entries.append(entry)
+                bisect.insort(self._queues.setdefault(client, []), entry, key=_order)
+        elif phase is Phase.ENDED:
+            del self._tasks[key]
+        else:
+            self.running[key] = task
+
+    def queue(self, item: Waiting, client: str = "") -> None:
+        """Queue a task, also for `client`; a running task is queued again when its run ends."""
+        task = self._tasks.get(item.key) or TaskState(item)
+        if client:
+            task.clients.add(client)
+        if item.key in self.running:
+            task.again = item
+            return
+        if task.phase is Phase.QUEUED:
+            self.move(task, Phase.ENDED)
+        task.item = item
+        self.move(task, Phase.QUEUED)
+
+    def cancel(self, key: str) -> None:
+        """Drop a queued task, and mark a running one as cancelled."""
+        task = self._tasks.get(key)
+        if task is None:
+            return
+        task.again = None
+        task.clients.clear()
+        if task.phase is Phase.QUEUED:
+            self.move(task, Phase.ENDED)
+        elif task.phase is Phase.RUNNING:
+            self.move(task, Phase.CANCELLING)
+
+    def finish(self, task: TaskState, *, repeat: bool, queue: bool) -> None:
+        """End the run of a task, or queue it again: to repeat it, or since it was submitted again.
+
+        Without `queue` it ends in any case.
+        """
+        again = task.again or (task.item if repeat else None)
+        if again is None or not queue:
+            self.move(task, Phase.ENDED)
+            return
+        task.item, task.again = again, None
+        self.move(task, Phase.QUEUED)
+
+    def next(self) -> Waiting | None:
+        """Return the entry of the task that starts next."""
+        running = {task.item.problem for task in self.running.values()}
+        heads = [own[0].key for own in self._queues.values() if own]
+        skips = {key: self._tasks[key].skips for key in heads}
+        return choose(self._queues, self._served, running, skips)
+
+    def serve(self, entry: Waiting) -> TaskState:
+        """Note that a client is served with a task, and return the task."""
+        head = self._queues[entry.client][0]
+        if head is not entry:
+            self._tasks[head.key].skips += 1
+        self._served = [*(name for name in self._served if name != entry.client), entry.client]
+        return self._tasks[entry.key]
+
+    def late(self, now: float) -> list[TaskState]:
+        """Return the queued tasks whose deadline has passed."""
+        return [
+            task
+            for task in self._tasks.values()
+            if task.phase is Phase.QUEUED
+            and task.item.deadline is not None
+            and task.item.deadline < now
+        ]
+
+
+def _order(item: Waiting) -> tuple[int, int]:
+    return -item.priority, item.sequence
