@@ -16,8 +16,8 @@ Answer = TypeVar("Answer")
 async def in_thread(call: Callable[[], Answer]) -> Answer:
     """Await what a call returns or raises in a thread of its own.
 
-    `asyncio.to_thread` shares a pool of cpu_count + 4 threads, so of 30 calls that wait on a
-    machine with 2 cores it would run 6 at a time. A cancelled await does not end the call.
+    `asyncio.to_thread` shares a pool of cpu_count + 4 threads: with 2 cores it would run 30
+    waiting calls 6 at a time. A cancelled await does not end the call.
     """
     loop = asyncio.get_running_loop()
     found: asyncio.Future[Answer] = loop.create_future()

@@ -1,4 +1,4 @@
-"""What all executors share: their interface, and the worker pool of two of them."""
+"""The interface of all executors, and the worker pool of the local and the Ray executor."""
 
 from __future__ import annotations
 

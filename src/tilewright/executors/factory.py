@@ -1,4 +1,4 @@
-"""Where evaluations happen, by the setting `executor`."""
+"""The executor that the setting `executor` names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def open_executor(settings: Config, workers: int = 1) -> Executor:
     """Return the executor of these settings: this machine's own, a cluster's, or a server's.
 
     Raises:
-        ConfigError: the address is none, or a cluster is not reached.
+        ConfigError: the address is invalid, or a cluster cannot be reached.
     """
     if settings.executor == LOCAL:
         return LocalExecutor(settings.home, workers, settings.eval.devices)
@@ -49,12 +49,12 @@ def open_cluster(settings: Config, patience_s: float | None = 300.0) -> RayExecu
     Each may end with `?accelerator=NAME`.
 
     Raises:
-        ConfigError: it is not reached, or the address is none.
+        ConfigError: the address is invalid, or the cluster cannot be reached.
     """
     address, _, query = settings.executor.partition("?")
     asked = parse_qs(query, keep_blank_values=True)
     if asked.keys() - {"accelerator"}:
-        raise ConfigError(f"executor {settings.executor!r}: after ? only accelerator=NAME is known")
+        raise ConfigError(f"executor {settings.executor!r}: only accelerator=NAME may follow ?")
     if not address.startswith(f"{RAY}://"):
         _, colon, address = address.partition(":")
         if colon and not address:
@@ -75,8 +75,8 @@ def device_model(settings: Config, name: str) -> str:
     """Return the model of a device, or that of the server's or cluster's devices.
 
     Raises:
-        ConfigError: a cluster is not reached, or none of its devices may be used.
-        InfrastructureError: it is not here, or the server is not reached.
+        ConfigError: a cluster cannot be reached, or none of its devices may be used.
+        InfrastructureError: this machine has no such device, or the server does not answer.
     """
     if settings.executor == LOCAL:
         return find_device(name).model
@@ -86,10 +86,10 @@ def device_model(settings: Config, name: str) -> str:
 
 
 def cached_cluster(settings: Config) -> RayExecutor:
-    """Return the executor of a cluster to look at it; it is kept for whoever judges there next.
+    """Return the executor of a cluster; `open_executor` hands the same one out later.
 
     Raises:
-        ConfigError: it is not reached, or the address is none.
+        ConfigError: the address is invalid, or the cluster cannot be reached.
     """
     key = _lease_key(settings)
     if key not in _leased:

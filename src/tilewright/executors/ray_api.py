@@ -1,4 +1,4 @@
-"""What is asked of Ray: the one module that imports it, when it is first used."""
+"""All calls of Ray. No other module imports it, and this one does so at the first call."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ __all__ = [
     "stream",
 ]
 
-KNOCK_S = 5.0
+CONNECT_S = 5.0
+"""Seconds within which an address must accept a connection."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 SETTINGS = b"\4"
-"""How a connection of HTTP/2 begins, which Ray speaks, and the kind of the first frame of an answer
-(RFC 9113, 3.4 and 6.5)."""
+"""The start of an HTTP/2 connection, and the type of the first frame of an answer (RFC 9113, 3.4
+and 6.5). Ray uses HTTP/2."""
 TLS_ALERT = b"\x15"
 STORE_BYTES = 80 << 20
-"""Ray's store of objects in a cluster of our own: reports are small."""
+"""Size of Ray's object store in a cluster that this process starts: reports are small."""
 
 
 def _ray() -> Any:  # noqa: ANN401 - a module without types
@@ -45,13 +46,13 @@ def _ray() -> Any:  # noqa: ANN401 - a module without types
 
 
 def connect(address: str | None) -> bool:
-    """Join a cluster, or start one here; tell whether it is ours to leave.
+    """Join a cluster, or start one here; return whether this call did.
 
     Raises:
-        ConfigError: Ray is not installed, not reached, or of another version.
+        ConfigError: Ray is not installed, cannot be reached, or has another version.
     """
     if address is not None and address != "auto":
-        _knock(address)
+        _check_address(address)
     ray = _ray()
     if ray.is_initialized():
         return False
@@ -61,22 +62,22 @@ def connect(address: str | None) -> bool:
     try:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:
-        # Whatever Ray raises: no cluster, another version of Ray or Python, a missing token.
-        said = " ".join(str(error).split())[:600]
+        # Ray raises many types: no cluster, another version of Ray or Python, a missing token.
+        reason = " ".join(str(error).split())[:600]
         raise ConfigError(
-            f"executor ray:{address or ''}: {said}; a cluster is started by ray start --head, and "
-            "where it has a token, RAY_AUTH_MODE=token is wanted here too"
+            f"executor ray:{address or ''}: {reason}; start a cluster with ray start --head; if it "
+            "has a token, set RAY_AUTH_MODE=token here too"
         ) from error
     return True
 
 
-def _knock(address: str) -> None:
-    """Find out whether anything listens at HOST:PORT or ray://HOST:PORT.
+def _check_address(address: str) -> None:
+    """Return if a Ray node listens at HOST:PORT or ray://HOST:PORT.
 
-    Ray itself tries again for minutes, and says nothing meanwhile.
+    Ray itself would retry for minutes without a message.
 
     Raises:
-        ConfigError: nothing does, or it is no such address.
+        ConfigError: no Ray node listens there, or the address is invalid.
     """
     named = f"executor ray:{address}".replace("ray:ray:", "ray:")
     try:
@@ -86,62 +87,62 @@ def _knock(address: str) -> None:
         raise ConfigError(f"{named}: {error}") from error
     if not host or not port:
         raise ConfigError(f"{named}: no HOST:PORT, as ray start --head prints it")
-    said = b""
+    answer = b""
     try:
-        with socket.create_connection((host, port), KNOCK_S) as opened:
-            opened.settimeout(KNOCK_S)
+        with socket.create_connection((host, port), CONNECT_S) as opened:
+            opened.settimeout(CONNECT_S)
             opened.sendall(PREFACE)
             with contextlib.suppress(TimeoutError):
-                said = opened.recv(64)
+                answer = opened.recv(64)
     except (OSError, UnicodeError) as error:
         raise ConfigError(
-            f"{named}: not reached within {KNOCK_S:g} s: {error}; is it the address that "
-            "ray start --head printed, and does that node run?"
+            f"{named}: not reached within {CONNECT_S:g} s: {error}; check that it is the "
+            "address that ray start --head printed, and that the node runs"
         ) from error
-    # Where Ray speaks by TLS it answers nothing, or with an alert.
-    if said and said[3:4] != SETTINGS and said[:1] != TLS_ALERT:
-        raise ConfigError(f"{named}: what listens there does not speak as Ray does; which port?")
+    # With TLS, Ray sends no answer or an alert.
+    if answer and answer[3:4] != SETTINGS and answer[:1] != TLS_ALERT:
+        raise ConfigError(f"{named}: the program at this port is not Ray; check the port")
 
 
 def disconnect() -> None:
-    """Leave the cluster; one that was started here ends."""
+    """Leave the cluster; a cluster that this process started ends."""
     _ray().shutdown()
 
 
 def lost_errors() -> tuple[type[Exception], ...]:
-    """Return what is raised where an actor, its node or its answer is gone."""
+    """Return the exceptions for a lost actor, node or answer."""
     from ray import exceptions
 
     return (exceptions.RayError,)
 
 
 def ask(device: str, workers: int, accelerator: str | None) -> Any:  # noqa: ANN401 - Ray's
-    """Ask for an actor with a lease; it is there once Ray has a device for it."""
+    """Request an actor with a lease; Ray starts it once a device is free."""
     ray = _ray()
     lease: dict[str, Any] = (
         {"num_gpus": 1} if device == "cuda" else {"num_cpus": MIN_CORES_PER_DEVICE}
     )
     if accelerator is not None:
         lease["accelerator_type"] = accelerator
-    # Beside evaluations: whoever asks about it, and whoever drops one.
-    made = ray.remote(_door()).options(max_concurrency=workers + 2, max_restarts=0, **lease)
+    # Two more calls than evaluations: `about`, and `drop`.
+    made = ray.remote(_actor_class()).options(max_concurrency=workers + 2, max_restarts=0, **lease)
     return made.remote([os.getcwd(), os.path.dirname(os.path.realpath(sys.argv[0]))])
 
 
-def _door() -> type[Any]:
+def _actor_class() -> type[Any]:
     """Return the class of the actors.
 
-    It is made here and refers to nothing of this module, so that it is sent as it is: where a node
-    has no tilewright, or another, the actor lives, holds its lease, and says so.
+    The class refers to nothing of this module, so Ray sends its code. On a node without tilewright,
+    or with another version, the actor therefore runs, holds its lease and reports the problem.
     """
 
-    class Door:
+    class DeviceActor:
         def __init__(self, foreign: list[str]) -> None:
             import sys
 
-            # Ray adds the folders of whoever asks; what lies there may be called like a module.
+            # Ray adds the caller's folders; a file there may have the name of a module.
             sys.path[:] = [path for path in sys.path if path not in foreign]
-            self.seat: Any = None
+            self.worker: Any = None
 
         def about(self, version: str, workers: int, home: str | None) -> dict[str, Any]:
             import platform
@@ -162,29 +163,29 @@ def _door() -> type[Any]:
 
                 found |= describe_device(context.get_accelerator_ids().get("GPU", []))
                 if not found["trouble"] and found["tilewright"] == version:
-                    self.seat = DeviceWorker(found["device"], workers, home)
-            except Exception as error:  # noqa: BLE001 - of whatever is installed there
-                found["trouble"] = f"tilewright cannot be used there: {error}"
+                    self.worker = DeviceWorker(found["device"], workers, home)
+            except Exception as error:  # noqa: BLE001 - of the version installed there
+                found["trouble"] = f"tilewright cannot be used on that node: {error}"
             return found
 
         def evaluate(self, number: int, request: str, checks: Any) -> Iterator[Any]:  # noqa: ANN401
-            yield from self.seat.evaluate(number, request, checks)
+            yield from self.worker.evaluate(number, request, checks)
 
         def drop(self, number: int) -> None:
-            self.seat.drop(number)
+            self.worker.drop(number)
 
-    return Door
+    return DeviceActor
 
 
 def answer(asked: Any, within_s: float) -> Any:  # noqa: ANN401 - Ray's
-    """Return an actor's answer, or `None` where there is none yet."""
+    """Return an actor's answer, or `None` if there is none in time."""
     ray = _ray()
     ready, _ = ray.wait([asked], timeout=within_s)
     return ray.get(ready[0]) if ready else None
 
 
 def stream(method: Any, *given: Any) -> Iterator[Any]:  # noqa: ANN401 - Ray's
-    """Yield what an actor's generator yields, as it does."""
+    """Yield each item of an actor's generator as soon as it comes."""
     ray = _ray()
     for item in method.options(num_returns="streaming").remote(*given):
         yield ray.get(item)
@@ -198,7 +199,7 @@ def kill(actor: Any) -> None:  # noqa: ANN401 - Ray's
 
 
 def nodes() -> list[dict[str, Any]]:
-    """Return the nodes of the cluster that are alive: id, address, host, resources."""
+    """Return the live nodes of the cluster: id, address, host, resources."""
     return [
         {
             "node": item["NodeID"],
@@ -212,10 +213,10 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def nodes_line() -> str:
-    """Return the nodes and what they have, in one line."""
-    said = [
+    """Return the nodes and their resources in one line."""
+    rows = [
         f"{item['host']} ({item['address']}) has {item['resources'].get('CPU', 0):g} CPUs and "
         f"{item['resources'].get('GPU', 0):g} GPUs"
         for item in nodes()
     ]
-    return "; ".join(said) or "it has no node"
+    return "; ".join(rows) or "it has no node"

@@ -1,6 +1,6 @@
-"""One leased device of a cluster, from inside: what runs in an actor of `executors.cluster`.
+"""The evaluations of one Ray actor on the device that it has leased.
 
-Everything that leaves is plain data: numbers, texts, and a report as JSON.
+An actor answers in plain data: numbers, texts, and reports as JSON.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from tilewright.records import EvalRequest
 
 __all__ = ["DeviceWorker", "describe_device"]
 
-Said = tuple[str, dict[str, Any]]
-STILL_S = 0.5
+Message = tuple[str, dict[str, Any]]
+HEARTBEAT_S = 0.5
+"""Seconds without an event after which the actor sends `still`."""
 
 
 class _Dropped(Exception):
-    """Nobody wants this evaluation any more."""
+    """The caller has dropped this evaluation."""
 
 
 def describe_device(gpus: Sequence[str]) -> dict[str, Any]:
-    """Return what this process has leased and how it would judge there; `trouble`: why not.
+    """Return a description of the leased device; its `trouble` says why it cannot be used, if so.
 
-    `gpus` names the leased GPU as Ray does, by index or UUID; none: the processor.
+    `gpus` names the leased GPU as Ray does, by index or UUID; if empty, the device is the CPU.
     """
     found: dict[str, Any] = {
         "host": socket.gethostname(),
@@ -52,7 +53,7 @@ def describe_device(gpus: Sequence[str]) -> dict[str, Any]:
     except (TilewrightError, OSError) as error:
         found["trouble"] = str(error)
     if importlib.util.find_spec("torch") is None:
-        found["trouble"] = "torch is not installed there; pip install 'tilewright[judge]'"
+        found["trouble"] = "torch is not installed on that node; pip install 'tilewright[judge]'"
     return found
 
 
@@ -63,48 +64,52 @@ def _device_name(gpus: Sequence[str]) -> str:
     for name, uuid in known.items():
         if gpus[0] in (name.partition(":")[2], uuid):
             return name
-    raise InfrastructureError(f"the leased GPU {gpus[0]} is none of {', '.join(known) or 'none'}")
+    raise InfrastructureError(
+        f"the leased GPU {gpus[0]} is not among the GPUs of the node: {', '.join(known) or 'none'}"
+    )
 
 
 class DeviceWorker:
-    """Judges on one leased device, several at once. Lifetime: the actor, and with it the lease."""
+    """Evaluates requests on one leased device, several at once. Lifetime: the actor."""
 
     def __init__(self, device: str, workers: int, home: str | None) -> None:
-        # A node has a home of its own: its builds and its calibration are of no use elsewhere.
+        # Each node has its own home: builds and calibration hold for one machine.
         where = load().home if home is None else Path(home)
         self._local = LocalExecutor(where, workers, (device,), cores=_cores(device))
         self._dropped: set[int] = set()
 
-    def evaluate(self, number: int, request: str, checks: tuple[str, ...] | None) -> Iterator[Said]:
-        """Yield the events of an evaluation, `still` in long pauses, and last what became of it.
+    def evaluate(
+        self, number: int, request: str, checks: tuple[str, ...] | None
+    ) -> Iterator[Message]:
+        """Yield the events of an evaluation, `still` in long pauses, and last its result.
 
-        That is `report`, `failed` or `broken`.
+        The result is `report`, `failed` or `broken`.
         """
-        said: queue.SimpleQueue[Said] = queue.SimpleQueue()
+        messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
 
         def still() -> None:
             if number in self._dropped:
                 raise _Dropped
 
-        def seen(event: str, fields: dict[str, Any]) -> None:
+        def on_event(event: str, fields: dict[str, Any]) -> None:
             still()
-            said.put(("event", {"event": event, "fields": fields}))
+            messages.put(("event", {"event": event, "fields": fields}))
 
         def judge() -> None:
             try:
                 given = EvalRequest.from_json(request)
-                report = self._local.evaluate(given, seen, checks=checks, idle=still)
-                said.put(("report", {"text": report.to_json()}))
+                report = self._local.evaluate(given, on_event, checks=checks, idle=still)
+                messages.put(("report", {"text": report.to_json()}))
             except TilewrightError as error:
-                said.put(("failed", {"type": type(error).__name__, "message": str(error)}))
+                messages.put(("failed", {"type": type(error).__name__, "message": str(error)}))
             except _Dropped:
-                said.put(("failed", {"type": "InfrastructureError", "message": "cancelled"}))
-            except BaseException as error:  # noqa: BLE001 - said to whoever waits
-                said.put(("broken", {"message": f"{type(error).__name__}: {error}"}))
+                messages.put(("failed", {"type": "InfrastructureError", "message": "cancelled"}))
+            except BaseException as error:  # noqa: BLE001 - the caller gets it
+                messages.put(("broken", {"message": f"{type(error).__name__}: {error}"}))
 
         thread = threading.Thread(target=judge, daemon=True)
         thread.start()
-        yield from _until_over(said)
+        yield from _until_over(messages)
         self._dropped.discard(number)
 
     def drop(self, number: int) -> None:
@@ -112,12 +117,12 @@ class DeviceWorker:
         self._dropped.add(number)
 
 
-def _until_over(said: queue.SimpleQueue[Said]) -> Iterator[Said]:
+def _until_over(messages: queue.SimpleQueue[Message]) -> Iterator[Message]:
     while True:
         try:
-            item = said.get(timeout=STILL_S)
+            item = messages.get(timeout=HEARTBEAT_S)
         except queue.Empty:
-            # Whoever waits may have had enough, and is asked.
+            # A heartbeat lets the caller drop the evaluation.
             item = ("still", {})
         yield item
         if item[0] not in ("event", "still"):
@@ -125,7 +130,7 @@ def _until_over(said: queue.SimpleQueue[Said]) -> Iterator[Said]:
 
 
 def _cores(device: str) -> tuple[int, ...]:
-    """Return this device's part of the machine's cores, whoever leases the others."""
+    """Return this device's share of the cores, also if other actors lease the other devices."""
     if device == "cpu":
         return ()
     names = list(gpu_names())

@@ -43,9 +43,9 @@ def next_request(
 ) -> int | None:
     """Return the index of the request that starts next, or `None` if all should wait.
 
-    The order is: (1) a request that was skipped `MAX_SKIPS` times; (2) one whose problem is cached;
-    (3) one whose problem is not busy; (4) one of several requests for the same problem. A single
-    request for a busy problem waits: a new judge takes longer to start than the busy one to end.
+    A request that was skipped `MAX_SKIPS` times comes first, then one whose problem is cached.
+    Then come one whose problem is not busy, and one of several requests for the same problem. A
+    single request for a busy problem waits: a new judge would start later than the busy one ends.
 
     Args:
         waiting: problem and number of skips of each request, oldest first.

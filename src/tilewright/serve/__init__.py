@@ -1,1 +1,1 @@
-"""Doors for other programs: tools for coding agents."""
+"""Interfaces for other programs: the HTTP server, and tools for coding agents."""

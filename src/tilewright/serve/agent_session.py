@@ -1,4 +1,4 @@
-"""The run of a coding agent: it decides what to try, and each answer that it sends is a turn."""
+"""The run of a coding agent, in which each candidate that the agent sends is a turn."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tilewright.serve.agent_text import evaluated_text, explained_text, history_
 __all__ = ["MODEL", "AgentRun"]
 
 MODEL = "agent"
-"""Who wrote the replies: which model an agent asks is not known here."""
-SENT = "- Here you do not reply with it: pass the whole file's text to the tool `evaluate`."
+"""Model name in the log: the server does not know which model an agent uses."""
+HOW_TO_SEND = "- Do not put the file into your reply: pass its whole text to the tool `evaluate`."
 _FENCES = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 class AgentRun:
-    """Judges what an agent sends and keeps it as a run. Lifetime: one visit of an agent.
+    """Evaluates an agent's candidates and stores them as a run. Lifetime: one MCP connection.
 
-    The run folder is made with the first answer: clients start servers that nobody then asks.
-    `evaluate` is called from one thread at a time, the rest from others meanwhile.
+    The first candidate creates the run folder, since clients also start servers that they never
+    use. Call `evaluate` from one thread at a time; other threads may call the other methods.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class AgentRun:
         self._score = score_of(settings.loop)
         self._asked: list[Ask] = []
         self._turns: dict[int, Turn] = {}
-        """By the number that the agent knows, from 1. One that raised is missing."""
-        self._telling = threading.Lock()
-        """So that whoever has seen a turn in the log finds it here."""
+        """Turns by the number that the agent sees, from 1, without those that raised an error."""
+        self._turns_lock = threading.Lock()
+        """Held while a turn is added to both the log and `_turns`."""
         self._over = threading.Event()
         self._log: EventLog | None = None
         self._judge: AnswerEvaluator | None = None
@@ -62,14 +62,14 @@ class AgentRun:
         """The run folder; `None` before the first answer."""
 
     def evaluate(self, code: str) -> str:
-        """Judge an answer; return what there is to say of it.
+        """Evaluate a candidate and return the feedback.
 
         Raises:
-            InfrastructureError: it could not be judged, which is not its fault.
-            ConfigError: the run cannot be written.
+            InfrastructureError: tilewright itself failed.
+            ConfigError: the run folder cannot be written.
         """
         if self._over.is_set():
-            raise InfrastructureError("nothing is judged any more: the server ends")
+            raise InfrastructureError("the server ends, so it evaluates no more candidates")
         log, judge = self._opened()
         ask = self._next()
         log.append(RequestsIssued(limit=1, asks=(ask,)))
@@ -78,22 +78,22 @@ class AgentRun:
         reply = Reply(text=fenced(code), model=MODEL)
         turn = Environment(self._settings, judge).evaluate_reply(ask, self._problem, reply)
         if self._over.is_set():
-            # What was cut off says nothing of the answer.
-            raise InfrastructureError(f"turn {number} was not judged: the server ends")
-        with self._telling:
+            # An interrupted evaluation is no result.
+            raise InfrastructureError(f"turn {number} was not evaluated: the server ends")
+        with self._turns_lock:
             log.append(TurnFinished(turn=turn))
             self._turns[number] = turn
         verdict = turn.judgements[0]
         if verdict.verdict == "unjudged":
             raise InfrastructureError(
-                f"turn {number} could not be judged, which is not the fault of the code: "
-                f"{redacted(verdict.reason)}. It may be sent again; if that does not help, tell "
-                "whoever runs this server that the problem or the machine is at fault"
+                f"turn {number} could not be evaluated, which is not the fault of the code: "
+                f"{redacted(verdict.reason)}. Send it again; if that does not help, tell your "
+                "user that the problem or the machine is at fault"
             )
         return evaluated_text(number, turn, self._best())
 
     def explain(self, number: int) -> str:
-        """Return all that may be known of a turn.
+        """Return the details of a turn.
 
         Raises:
             ConfigError: there is no such turn.
@@ -110,25 +110,25 @@ class AgentRun:
 
     def problem(self) -> str:
         """Return what must be computed and what an answer looks like."""
-        return f"{opening(self._problem, self._settings.loop.language)}\n{SENT}"
+        return f"{opening(self._problem, self._settings.loop.language)}\n{HOW_TO_SEND}"
 
     def history(self) -> str:
-        """Return a line a turn."""
+        """Return one line for each turn."""
         return history_text(self._told(), self._best())
 
     def stop(self) -> None:
-        """Repeat nothing from now on, and write nothing of what is under way."""
+        """Repeat no evaluation, and store nothing of a running one."""
         self._over.set()
         if self._judge is not None:
             self._judge.stop()
 
     def close(self) -> None:
-        """Close the event log; nothing is under way any more."""
+        """Close the event log; no evaluation may run any more."""
         if self._log is not None:
             self._log.close()
 
     def _opened(self) -> tuple[EventLog, AnswerEvaluator]:
-        """Return the log and the judge of the run, made now if this is the first answer."""
+        """Return the log and the evaluator of the run; the first call creates them."""
         if self._log is None or self._judge is None:
             folder = create_run(self._settings.runs, config.dump(self._settings))
             try:
@@ -152,7 +152,7 @@ class AgentRun:
         )
 
     def _told(self) -> dict[int, Turn]:
-        with self._telling:
+        with self._turns_lock:
             return dict(self._turns)
 
     def _best(self) -> tuple[int, Turn] | None:
@@ -165,8 +165,8 @@ class AgentRun:
 
 
 def fenced(code: str) -> str:
-    """Return source as a reply that holds it in a fenced block; what has blocks stays as it is."""
-    # Half a surrogate pair, as models write them, cannot be written to the log.
+    """Return source as a reply with a fenced block; a reply with blocks stays as it is."""
+    # A model may write half of a surrogate pair, which has no UTF-8 for the log.
     text = code.encode("utf-8", "replace").decode("utf-8")
     if text.lstrip().startswith("```"):
         return text

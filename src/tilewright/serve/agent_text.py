@@ -1,4 +1,4 @@
-"""What an agent is told, sized for a context. Pure; it reveals no seed, tolerance or path."""
+"""The texts for an agent, sized for its context. Pure; no seed, tolerance or path is revealed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["MAX_EXPLANATION_CHARS", "evaluated_text", "explained_text", "history
 MAX_EXPLANATION_CHARS = 12_000
 """Characters of an explanation, about 3,000 tokens."""
 MAX_TURNS = 60
-"""Lines of a history; what is older is counted."""
+"""Lines of a history; older turns are only counted."""
 MAX_LINES, MAX_MESSAGE_CHARS, MAX_REASON_CHARS = 24, 4000, 160
 MAX_LINE_CHARS = 300
 Best = tuple[int, Turn] | None
 
 
 def evaluated_text(number: int, turn: Turn, best: Best) -> str:
-    """Return the answer to an evaluation: its turn, what is said of it, and the best so far."""
+    """Return the feedback of an evaluation: number, verdict and reasons, and the best so far."""
     return f"Turn {number}.\n\n{turn.feedback}\n\n{_best_text(best)}"
 
 
 def history_text(turns: Mapping[int, Turn], best: Best) -> str:
-    """Return a line a turn, the best so far last."""
+    """Return one line for each turn, and the best so far as the last line."""
     if not turns:
-        return "No turn yet: the first is made by `evaluate`."
+        return "No turn yet: `evaluate` makes the first."
     lines = [_line(number, turn) for number, turn in turns.items()]
     if len(lines) > MAX_TURNS:
         lines = [f"({len(lines) - MAX_TURNS} earlier turns)", *lines[-MAX_TURNS:]]
@@ -37,7 +37,7 @@ def history_text(turns: Mapping[int, Turn], best: Best) -> str:
 
 
 def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
-    """Return what a report holds: outcome, cases, outputs, findings, stages, advice."""
+    """Return the facts of a report: outcome, cases, outputs, findings, stages, advice."""
     head = _line(number, turn)
     if report is None:
         return _bounded(f"{head}\n\n{redacted(turn.feedback)}", MAX_EXPLANATION_CHARS)
@@ -83,12 +83,12 @@ def _outcome(report: EvalReport) -> str:
     match report.outcome:
         case Failed() as failed:
             message = _bounded(failed.message, MAX_MESSAGE_CHARS)
-            return f"It failed ({failed.reason}) while it was in {failed.stage}.\n{message}"
+            return f"It failed ({failed.reason}) in the stage {failed.stage}.\n{message}"
         case Incorrect() as wrong:
             message = _bounded(wrong.message, MAX_MESSAGE_CHARS)
             return f"First wrong: {wrong.case} ({wrong.kind}).\n{message}"
         case Rejected():
-            return "It did not do the work that it was asked for; the findings say how."
+            return "It did not do the requested work; the findings say how."
         case _:
             return ""
 
@@ -107,7 +107,7 @@ def _times(report: EvalReport) -> list[str]:
 
 
 def _outputs(cases: Iterable[CaseResult]) -> list[str]:
-    """Return a line for each case: with which contents it was right, wrong or skipped."""
+    """Return a line for each case: its results by input variation."""
     contents: dict[str, dict[str, list[str]]] = {}
     for item in cases:
         contents.setdefault(item.case, {}).setdefault(item.result, []).append(item.input_variation)
@@ -140,7 +140,7 @@ def _stages(report: EvalReport) -> list[str]:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    """Return a title and its lines, or nothing; what is too much is counted."""
+    """Return a title and its lines, or an empty text; lines beyond the limit are counted."""
     found = [cut(line, MAX_LINE_CHARS) for line in lines]
     if not found:
         return ""
@@ -150,7 +150,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _bounded(text: str, most: int) -> str:
-    """Cut a text in its middle: a traceback says most at its beginning and at its end."""
+    """Cut a text in its middle: a traceback tells most at its start and its end."""
     if len(text) <= most:
         return text
     half = (most - len(CUT)) // 2

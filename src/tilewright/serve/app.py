@@ -43,7 +43,7 @@ JSON = "application/json"
 TEXT: dict[str, Any] = {"type": "string"}
 SHAPES: dict[str, dict[str, Any]] = {
     "text/plain": TEXT,
-    # Of each event; the data is JSON.
+    # The fields of each event; the data is JSON.
     "text/event-stream": {
         "type": "object",
         "properties": {"id": TEXT, "event": TEXT, "data": TEXT},
@@ -53,24 +53,24 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 class _App(FastAPI):
-    """The application, which also says how a token is sent. Lifetime: the server."""
+    """The application, whose description includes authentication. Lifetime: the server."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the description; tokens are optional in it, as they are on the loopback."""
+        """Return the description; tokens are optional in it, as on the loopback address."""
         document = super().openapi()
         document["security"] = [{}, {"bearer": []}, {"basic": []}]
         document["components"]["securitySchemes"] = {
-            kind: {"type": "http", "scheme": kind, "description": said}
-            for kind, said in (
+            kind: {"type": "http", "scheme": kind, "description": meaning}
+            for kind, meaning in (
                 ("bearer", "A token of `tilewright serve token create`."),
-                ("basic", "The same as the password; whatever name."),
+                ("basic", "The same token as the password, with any name."),
             )
         }
         return document
 
 
 def create_app(service: Service, tokens: Tokens | None, max_queue: int | None = None) -> FastAPI:
-    """Return the application; `tokens` are asked for unless they are `None`."""
+    """Return the application; with `tokens` each request needs one of them."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -86,20 +86,20 @@ def create_app(service: Service, tokens: Tokens | None, max_queue: int | None = 
     app.add_middleware(
         BodyLimitMiddleware, most_bytes=limits.body_bytes, body_timeout_s=limits.body_timeout_s
     )
-    # Added last, it comes first.
+    # The middleware that is added last runs first.
     app.add_middleware(AccessMiddleware, service=service, tokens=tokens)
     return app
 
 
 def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or none
-    """Return the endpoints without a service, as for their description."""
+    """Return the endpoints without a service, for their description."""
     app = _App(title="tilewright", version=__version__, lifespan=life, redoc_url=None)
-    # A redirection would name whatever host a client says it asked.
+    # A redirection would contain the host name that the client sent.
     app.router.redirect_slashes = False
-    app.add_exception_handler(RequestValidationError, _not_meant_so)
-    app.add_exception_handler(InfrastructureError, _not_now)
-    app.add_exception_handler(UnicodeEncodeError, _no_text)
-    app.add_exception_handler(PydanticSerializationError, _no_text)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(InfrastructureError, _store_unavailable)
+    app.add_exception_handler(UnicodeEncodeError, _invalid_text)
+    app.add_exception_handler(PydanticSerializationError, _invalid_text)
     for path, call, method, status, kind in (
         ("/v1/tasks", submit, "POST", 202, JSON),
         ("/v1/tasks/batch", submit_many, "POST", 202, JSON),
@@ -129,8 +129,8 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
     return app
 
 
-async def _not_meant_so(_: Request, error: Exception) -> JSONResponse:
-    """Say what is wrong without sending it back: it may be large, or no JSON."""
+async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
+    """Return the errors of a request without its content, which may be large, or no JSON."""
     assert isinstance(error, RequestValidationError)
     rows = [
         {"loc": [str(part) for part in item["loc"]], "msg": item["msg"], "type": item["type"]}
@@ -139,15 +139,15 @@ async def _not_meant_so(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": rows}, 422)
 
 
-async def _no_text(_: Request, __: Exception) -> JSONResponse:
-    """Refuse what JSON can say and nobody can write: half of a surrogate pair."""
-    return JSONResponse({"detail": "one of its strings is no text: it cannot be UTF-8"}, 422)
+async def _invalid_text(_: Request, __: Exception) -> JSONResponse:
+    """Refuse half of a surrogate pair: JSON can express it, and UTF-8 cannot."""
+    return JSONResponse({"detail": "a string of the request cannot be encoded as UTF-8"}, 422)
 
 
-async def _not_now(request: Request, error: Exception) -> JSONResponse:
-    """Answer where the store cannot be used for a while; where it lies is nobody's business."""
+async def _store_unavailable(request: Request, error: Exception) -> JSONResponse:
+    """Answer while the store cannot be used; the client does not learn its path."""
     request.app.state.service.request_log.write("internal_error", message=str(error)[:500])
-    detail = "this server cannot use its store now; nothing was accepted"
+    detail = "the server cannot use its store now and has accepted nothing; try again"
     return JSONResponse({"detail": detail}, 503, {"retry-after": str(RETRY_S)})
 
 
@@ -167,7 +167,7 @@ async def submit_many(
     client: CurrentClient,
     service: CurrentService,
 ) -> list[TaskView]:
-    """Accept several; one that is refused refuses all that come after it."""
+    """Accept several submissions. A refused one refuses all that follow it."""
     admitted(request, client, service, len(body), lambda: sum(map(service.knows, body)))
     return [view_of(await service.submit(client, item)) for item in body]
 
@@ -179,7 +179,10 @@ async def task(
     service: CurrentService,
     wait_s: Annotated[float, Query(ge=0)] = 0.0,
 ) -> TaskView:
-    """Return a task, after at most `wait_s` seconds once it has ended. `key` may be your name."""
+    """Return a task once it has ended, or as it is after `wait_s` seconds.
+
+    `key` is the key of the task, or your name for it.
+    """
     own = await asyncio.to_thread(own_key, key, request, client, service)
     return _task_view(await service.ended(own, min(wait_s, MAX_WAIT_S), left(request, client)))
 
@@ -187,10 +190,10 @@ async def task(
 def report(
     key: str, request: Request, client: CurrentClient, service: CurrentService
 ) -> EvalReport:
-    """Return the report of a task that is done."""
+    """Return the report of a task in the state `done`."""
     found = service.store.result(own_key(key, request, client, service))
     if not found:
-        raise HTTPException(404, "there is no report, or not yet")
+        raise HTTPException(404, "the task has no report, or not yet")
     try:
         return EvalReport.model_validate_json(found)
     except ValidationError as error:
@@ -200,7 +203,7 @@ def report(
 async def cancel(
     key: str, request: Request, client: CurrentClient, service: CurrentService
 ) -> TaskView:
-    """Cancel a task that nobody else wants; what is being judged on this machine ends at once."""
+    """Cancel a task, unless another client has submitted it too. A running evaluation ends."""
     needs(client, "submit")
     own = await asyncio.to_thread(own_key, key, request, client, service)
     return _task_view(await service.cancel(client, own))
@@ -208,7 +211,7 @@ async def cancel(
 
 def _task_view(found: Task | None) -> TaskView:
     if found is None:
-        raise HTTPException(404, "no such task of yours")
+        raise HTTPException(404, "you have no such task")
     return view_of(found)
 
 
@@ -219,7 +222,7 @@ def tasks(
     after: Annotated[int, Query(ge=0, le=MAX_SQLITE_INTEGER)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> list[TaskView]:
-    """Return your tasks in the order of acceptance, from after a sequence number on."""
+    """Return your tasks in the order of acceptance, after a sequence number."""
     needs(client, "read")
     whose = None if client.may("admin") else client.name
     return [view_of(found) for found in service.store.page(whose, state, after, limit)]
@@ -248,7 +251,7 @@ def waiting(client: CurrentClient, service: CurrentService) -> Queue:
 
 
 def workers(client: CurrentClient, service: CurrentService) -> list[Worker]:
-    """Return what judges, as one worker for each task that is judged at once."""
+    """Return the workers, one for each task that can run at once."""
     needs(client, "read")
     return service.workers()
 

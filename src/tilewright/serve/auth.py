@@ -1,6 +1,6 @@
-"""Who may ask: on the loopback address everybody, anywhere else whoever has a token.
+"""Authentication: every client on the loopback address, elsewhere clients with a token.
 
-A token is shown once, when it is made; what is kept is its hash.
+`make_token` shows a token once; the file holds its hash.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ NAME = re.compile(r"[\w.:@/+\-]{1,100}")
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks, and what it may."""
+    """A client and its scopes."""
 
     name: str
     scopes: frozenset[str]
 
     def may(self, scope: Scope) -> bool:
-        """Tell whether it may do what a scope stands for."""
+        """Tell whether the client has a scope."""
         return scope in self.scopes or "admin" in self.scopes
 
 
 LOCAL = Client("local", frozenset(SCOPES))
 NOBODY = Client("nobody", frozenset())
 RESERVED = {LOCAL.name, NOBODY.name}
-"""Whose work and requests are those of nobody with a token."""
+"""Names for clients without a token, which no token may have."""
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether an address is of this machine alone."""
+    """Tell whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -74,8 +74,7 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
     """Add a client to the file of tokens, or give it a new token; return the token.
 
     Raises:
-        ConfigError: nobody may be called so, a scope is unknown, or the file cannot be read or
-            written.
+        ConfigError: the name is invalid, a scope is unknown, or the file cannot be used.
     """
     if not NAME.fullmatch(name):
         raise ConfigError(
@@ -83,11 +82,11 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
         )
     if name in RESERVED:
         raise ConfigError(
-            f"client {name!r}: work without a token is filed under that name; choose another"
+            f"client {name!r}: requests without a token use this name; choose another"
         )
     for scope in scopes:
         if scope not in SCOPES:
-            raise ConfigError(f"no scope {scope!r}; there are {', '.join(SCOPES)}")
+            raise ConfigError(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}")
     token = secrets.token_urlsafe(32)
     with _alone(home):
         row: dict[str, object] = {"sha256": _hashed(token), "scopes": list(scopes)}
@@ -96,10 +95,10 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
 
 
 def revoke_token(home: Path, name: str) -> None:
-    """Take a client out of the file of tokens; its work stays.
+    """Remove a client from the file of tokens; its tasks stay.
 
     Raises:
-        ConfigError: there is no such client, or the file cannot be read or written.
+        ConfigError: there is no such client, or the file cannot be used.
     """
     with _alone(home):
         rows = _read(home)
@@ -120,7 +119,7 @@ def listed_tokens(home: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
-    """Let one command at a time change the file: what another wrote meanwhile would be lost."""
+    """Lock the file, so that two commands do not overwrite each other's change."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         file = open(home / f"{FILE}.lock", "a", encoding="ascii")  # noqa: SIM115 - held below
@@ -151,10 +150,10 @@ def _read(home: Path) -> dict[str, dict[str, object]]:
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     if not isinstance(rows, dict):
-        raise ConfigError(f"{path}: no table of tokens")
+        raise ConfigError(f"{path}: not a JSON object of clients")
     for name, row in rows.items():
         if not isinstance(row, dict):
-            raise ConfigError(f"{path}: what stands under {name!r} is no object; take it out")
+            raise ConfigError(f"{path}: the entry {name!r} is not a JSON object; remove it")
     return rows
 
 
@@ -164,7 +163,7 @@ def _scopes_of(row: dict[str, object]) -> list[str]:
 
 
 class Tokens:
-    """Clients by token, as the file has them at the moment. Lifetime: the server.
+    """Clients by token, as the file has them now. Lifetime: the server.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -176,11 +175,11 @@ class Tokens:
         self._clients = _clients_of(home)
 
     def __bool__(self) -> bool:
-        """Tell whether there are any."""
+        """Tell whether there is a token."""
         return bool(self._clients)
 
     def _look_again(self) -> None:
-        """Read the file if it is another one than last time; one that is damaged lets nobody in."""
+        """Read the file if it has changed; a damaged file admits no client."""
         state = _state_of(self._home)
         if state == self._state:
             return
@@ -191,15 +190,15 @@ class Tokens:
         self._state = state
 
     def knows(self, client: Client) -> bool:
-        """Tell whether a client that was let in would still be."""
+        """Tell whether the token of an admitted client is still valid."""
         self._look_again()
         return client in self._clients.values()
 
     def client_of(self, headers: Mapping[str, str]) -> Client | None:
-        """Return who sends these headers; `None`: nobody that we know.
+        """Return the client that sent these headers, or `None` if it is unknown.
 
-        A token comes as `Bearer TOKEN`, or as the password of `Basic`, so that a client of which
-        only the address can be set is given `http://x:TOKEN@host:port`.
+        A token comes as `Bearer TOKEN`, or as the password of `Basic`. The latter is for a client
+        that only takes an address: `http://x:TOKEN@host:port`.
         """
         self._look_again()
         kind, _, value = headers.get("authorization", "").partition(" ")
@@ -212,7 +211,7 @@ class Tokens:
         elif kind.lower() != "bearer":
             return None
         given = _hashed(token)
-        # Each is compared, in the same time whatever comes of it.
+        # All hashes are compared, so that the time does not depend on the result.
         found = [client for known, client in self._clients.items() if _same(known, given)]
         return found[0] if found else None
 
@@ -229,7 +228,7 @@ def _clients_of(home: Path) -> dict[str, Client]:
     return {
         str(row.get("sha256")): Client(name, frozenset(_scopes_of(row)))
         for name, row in _read(home).items()
-        # One of these, written by hand or long ago, would be let in to the work of others.
+        # A reserved name, written by hand, would give access to the tasks of others.
         if name not in RESERVED
     }
 

@@ -25,8 +25,8 @@ __all__ = [
 
 Refusals = dict[int | str, dict[str, Any]]
 REFUSALS: Refusals = {
-    code: {"model": ErrorBody, "description": said}
-    for code, said in {
+    code: {"model": ErrorBody, "description": meaning}
+    for code, meaning in {
         400: "the request is malformed",
         401: "the request needs a valid token",
         403: "the token lacks the scope",
@@ -43,14 +43,14 @@ REFUSALS: Refusals = {
 """Refusals that any endpoint may return."""
 
 
-# Both are coroutines: what is none would be sent to a thread and back, for each request.
+# Coroutines: FastAPI would run a function in a thread, for each request.
 async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
 async def _client(request: Request) -> Client:
-    # The gate let it in, and wrote down who it is.
+    # `AccessMiddleware` has set it.
     client: Client = request.state.client
     return client
 
@@ -60,33 +60,33 @@ CurrentService = Annotated[Service, Depends(_service)]
 
 
 def left(request: Request, client: Client) -> DisconnectCheck:
-    """Return how to find out whether a client has gone.
+    """Return a function that tells whether a client has disconnected.
 
-    What is returned raises `HTTPException` where its token is worth nothing any more.
+    The function raises `HTTPException` once the client's token is invalid.
     """
     tokens: Tokens | None = request.app.state.tokens
 
     async def gone() -> bool:
         if not is_known(tokens, client):
-            raise HTTPException(401, "a token is wanted", {"www-authenticate": "Bearer"})
+            raise HTTPException(401, "the token is no longer valid", {"www-authenticate": "Bearer"})
         return await request.is_disconnected()
 
     return gone
 
 
 def is_known(tokens: Tokens | None, client: Client) -> bool:
-    """Tell whether a client may go on: there are no tokens, or its own still counts."""
+    """Tell whether a client may go on: the server uses no tokens, or its token is valid."""
     return tokens is None or tokens.knows(client)
 
 
 def needs(client: Client, *scopes: Literal["submit", "read", "admin"]) -> None:
-    """Let a client do what any of these scopes stands for.
+    """Return if a client has one of these scopes.
 
     Raises:
-        HTTPException: it may not.
+        HTTPException: the client has none of them.
     """
     if not any(client.may(scope) for scope in scopes):
-        raise HTTPException(403, f"{client.name} may not {' or '.join(scopes)}")
+        raise HTTPException(403, f"{client.name} has no scope {' or '.join(scopes)}")
 
 
 def admitted(
@@ -96,31 +96,31 @@ def admitted(
     wanted: int,
     known: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Let a client submit.
+    """Return if a client may submit so many tasks now.
 
     Args:
-        request: of the client.
-        client: who asks.
-        service: that is asked.
-        wanted: how many pieces of work.
-        known: how many of them need no room, asked where there is none for all.
+        request: the client's request.
+        client: the client.
+        service: the server's service.
+        wanted: number of submissions.
+        known: returns how many of them add no task; called if the queue has no room for all.
 
     Raises:
-        HTTPException: it may not, it asks for more than may ever wait, too much is waiting, or the
-            server is about to end.
+        HTTPException: the scope is missing, the batch exceeds the queue, the queue is full, or the
+            server drains.
     """
     needs(client, "submit")
     most = each = int(request.app.state.max_queue)
     if request.app.state.tokens is not None:
         each = min(most, service.settings.serve.max_queue_per_client)
     if wanted > each:
-        # It would be refused for ever: to ask again later, as 429 says, is of no use.
+        # Not 429: a later attempt would not succeed either.
         raise HTTPException(
-            413, f"{wanted} at once: {each} may wait here; send at most {each} together"
+            413, f"{wanted} tasks at once, but the queue holds {each}; send at most {each} together"
         )
     later = {"retry-after": str(RETRY_S)}
     if service.draining:
-        raise HTTPException(503, "the server is about to end; ask again", later)
+        raise HTTPException(503, "the server drains; send the request again later", later)
     state = service.dispatcher.state()
     capacity = most - state["waiting"]
     own = each - state["clients"].get(client.name, 0)
@@ -129,22 +129,22 @@ def admitted(
     if wanted > min(capacity, own):
         wanted -= known()
     if wanted > max(capacity, 0):
-        raise HTTPException(429, "too much is waiting", later)
+        raise HTTPException(429, "the queue is full", later)
     if wanted > max(own, 0):
-        raise HTTPException(429, f"too much of {client.name} is waiting", later)
+        raise HTTPException(429, f"the queue of {client.name} is full", later)
 
 
 def own_key(key: str, request: Request, client: Client, service: Service) -> str:
-    """Return the key of a task of a client's, given the key or the client's name for it.
+    """Return the key of a client's task, by the key or the client's name for it.
 
     Raises:
-        HTTPException: it has no such task, or may neither submit nor read.
+        HTTPException: the client has no such task, or neither scope.
     """
-    # Who submits may see what came of it, and want it no more.
+    # The scope `submit` also allows to read and cancel one's own tasks.
     needs(client, "submit", "read")
     found = service.store.named(client.name, key) or key
     if not client.may("admin") and not service.store.owns(client.name, found):
-        # Whether others have asked for it is nobody's business.
-        raise HTTPException(404, "no such task of yours")
+        # The same answer whether or not another client has such a task.
+        raise HTTPException(404, "you have no such task")
     request.state.task = found
     return found

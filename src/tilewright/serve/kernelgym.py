@@ -1,8 +1,8 @@
-"""KernelGYM's door: the endpoints that its client and training scripts call, over our queue.
+"""The endpoints of KernelGYM, which its client and training scripts call, over the same queue.
 
-Fields and defaults are those of KernelGYM's API (arXiv 2602.05885, its released server). What a
-field cannot mean here is accepted and listed back. Verdicts are ours: a task that nobody could
-judge is `failed` with the code `UNJUDGED`, and is to be masked, not scored zero.
+Fields and defaults are those of KernelGYM's API (arXiv 2602.05885, its released server). The answer
+lists fields that have no effect here. An unjudged task is `failed` with the code `UNJUDGED`; mask
+it in training, and do not score it zero.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ __all__ = ["add_kernelgym"]
 MAX_SOURCE_CHARS = 100_000
 MAX_TIMEOUT_S = 3600.0
 MAX_REFUSED_ANSWERS = 1000
-"""Answers to work that is no task, kept for whoever asks for them again."""
+"""Answers to invalid tasks that the server keeps for later requests."""
 Name = Annotated[str, Field(pattern=r"^[^\n]{1,100}$")]
-"""Whatever a client calls a task. The original takes any text; no path reaches a second line."""
+"""A client's name for a task. The original takes any text; a path has no line break."""
 LANGUAGES = {"triton": "triton", "cuda": None, "torch": "torch", "pytorch": "torch"}
-"""By KernelGYM's `backend`; a CUDA candidate of its is Python that builds an extension."""
+"""Language by KernelGYM's `backend`; its CUDA candidates are Python that builds an extension."""
 
 
 class GymTask(BaseModel):
-    """A task as KernelGYM's client sends it; `null` stands for the default."""
+    """A task as KernelGYM's client sends it; `null` means the default."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -58,14 +58,14 @@ class GymTask(BaseModel):
     backend: str | None = "triton"
     timeout: Annotated[float, Field(ge=1, le=MAX_TIMEOUT_S)] | None = 300.0
     priority: Literal["low", "normal", "high"] | None = "normal"
-    # The original takes 1 for true too.
+    # The original also takes 1 for true.
     enable_profiling: StrictBool | Literal[0, 1] | None = None
-    """On a GPU: count all kernels of a call, which takes seconds more."""
+    """On a GPU: count all kernels of a call, which takes some seconds."""
 
 
 def _text(value: str) -> str:
     if not is_text(value):
-        raise ValueError("it cannot be UTF-8")
+        raise ValueError("it cannot be encoded as UTF-8")
     return value
 
 
@@ -77,7 +77,7 @@ class GymBatch(BaseModel):
 
 
 class _Submission(Submission):
-    """Work under a name of KernelGYM's."""
+    """A submission with a name in KernelGYM's format."""
 
     name: Name
 
@@ -100,7 +100,7 @@ def add_kernelgym(app: FastAPI) -> None:
 async def evaluate(
     body: GymTask, request: Request, client: CurrentClient, service: CurrentService
 ) -> Answer:
-    """Judge one candidate; answers when it is judged."""
+    """Evaluate one candidate, and answer when it has been evaluated."""
     admitted(request, client, service, 1, lambda: _is_known(body, service))
     accepted = await _accepted(body, request, client, service)
     until = time.monotonic() + MAX_TIMEOUT_S
@@ -110,7 +110,7 @@ async def evaluate(
 async def evaluate_batch(
     body: GymBatch, request: Request, client: CurrentClient, service: CurrentService
 ) -> Answer:
-    """Judge several; answers when all are judged, with a result for each."""
+    """Evaluate several candidates, and answer with all results."""
     admitted(
         request,
         client,
@@ -134,12 +134,12 @@ async def evaluate_batch(
 
 
 def _not_judged(body: GymTask, said: str) -> Answer:
-    """Return the result of one of a batch that is refused, as nobody's zero."""
+    """Return the result of a refused task of a batch: unjudged, not zero."""
     return refusal(body.task_id, "UNJUDGED", said, time.time())
 
 
 def _is_known(body: GymTask, service: Service) -> bool:
-    """Tell whether this needs no room: it is known, or cannot be a task."""
+    """Tell whether a submission adds no task: the task exists, or the submission is invalid."""
     try:
         return service.knows(Submission(request=_request_of(body, service)))
     except (ProblemError, ConfigError, ValidationError):
@@ -149,21 +149,21 @@ def _is_known(body: GymTask, service: Service) -> bool:
 async def _accepted(
     body: GymTask, request: Request, client: Client, service: Service
 ) -> str | Answer:
-    """Accept a task; return its key, or the answer for one that cannot be a task.
+    """Accept a task; return its key, or the answer to an invalid one.
 
     Raises:
-        HTTPException: its name stands for other work.
-        InfrastructureError: the store cannot be written; to send all again does no harm.
+        HTTPException: the client uses its name for another request.
+        InfrastructureError: the store cannot be written.
     """
     try:
         made = await asyncio.to_thread(_request_of, body, service)
     except (ProblemError, ConfigError, ValidationError) as error:
         if await asyncio.to_thread(service.store.named, client.name, body.task_id) is not None:
-            # `/results/{id}` would go on to give that one's verdict.
-            taken = f"{body.task_id!r} stands for other work of this client"
+            # `/results/{id}` would still return the verdict of that request.
+            taken = f"you already use the name {body.task_id!r} for a different request"
             raise HTTPException(409, taken) from error
         said = refusal(body.task_id, "VALIDATION_ERROR", str(error), time.time())
-        # Written in the event loop alone, so that no two write at once.
+        # Only the event loop writes this dictionary, so it needs no lock.
         kept: dict[tuple[str, str], Answer] = request.app.state.refused
         kept.pop((client.name, body.task_id), None)
         kept[client.name, body.task_id] = said
@@ -177,28 +177,19 @@ async def _accepted(
 async def _judged(
     body: GymTask, accepted: str | Answer, service: Service, until: float, has_left: DisconnectCheck
 ) -> Answer:
-    """Return the answer for a task once it has ended, or as it is when the time is up.
+    """Return the answer for a task once it has ended, or at the time `until`.
 
     Raises:
-        HTTPException: it was forgotten meanwhile.
+        HTTPException: retention has deleted the task meanwhile.
     """
     if isinstance(accepted, str):
-        task = await _ended(accepted, service, until, has_left)
+        # A task that has not ended is `processing`; the original's client then polls its status.
+        task = await service.ended(accepted, until - time.monotonic(), has_left)
         found = await asyncio.to_thread(_answer_for, body.task_id, task, service)
     else:
         found = accepted
     extra = {"fields_without_effect": sorted(body.model_extra or {})}
     return {**found, "metadata": {**found["metadata"], **extra}}
-
-
-async def _ended(
-    key: str, service: Service, until: float, has_left: DisconnectCheck
-) -> Task | None:
-    """Return a task when it has ended, or as it is when time or this server is up.
-
-    Then it is said to be `processing`, and the original's client goes on to ask for its status.
-    """
-    return await service.ended(key, until - time.monotonic(), has_left)
 
 
 def _request_of(body: GymTask, service: Service) -> EvalRequest:
@@ -221,7 +212,7 @@ def _request_of(body: GymTask, service: Service) -> EvalRequest:
 
 
 def _settings(service: Service) -> Config:
-    """Return the settings of an evaluation; KernelGYM's rules are a view of an `official` one."""
+    """Return the settings of an evaluation; KernelGYM's rules read an `official` report."""
     settings = service.settings
     if settings.serve.protocol == "strict":
         return settings
@@ -233,19 +224,19 @@ def _answer_for(name: str, task: Task | None, service: Service) -> Answer:
     """Return the answer for a task.
 
     Raises:
-        HTTPException: there is none, or it was forgotten between two looks.
+        HTTPException: there is no such task, or retention has just deleted its result.
     """
     stored = service.store.result(task.key) if task is not None and task.state == "done" else b""
     if task is None or (task.state == "done" and not stored):
-        raise HTTPException(404, "no such task of yours")
+        raise HTTPException(404, "you have no such task")
     return task_answer(name, task, stored, service.settings.serve.protocol)
 
 
 def _own(name: str, request: Request, client: Client, service: Service) -> Answer:
-    """Return the answer for what a client calls so; who submitted it may read it.
+    """Return the answer for a client's task by its name.
 
     Raises:
-        HTTPException: there is none, or it may neither submit nor read.
+        HTTPException: the client has no such task, or neither scope.
     """
     needs(client, "submit", "read")
     key = service.store.named(client.name, name)
@@ -256,25 +247,25 @@ def _own(name: str, request: Request, client: Client, service: Service) -> Answe
 
 
 def status(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
-    """Return how far a task is, by the client's name for it."""
+    """Return the status of a task, by the client's name for it."""
     found = _own(name, request, client, service)
     return {key: found[key] for key in ("task_id", "status", "submitted_at", "completed_at")}
 
 
 def results(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
-    """Return a task's result, by the client's name for it."""
+    """Return the result of a task, by the client's name for it."""
     return _own(name, request, client, service)
 
 
 def health(service: CurrentService) -> Answer:
-    """Tell whether the server lives and takes work: `healthy`, or `draining`."""
+    """Return the status of the server: `healthy`, or `draining` if it takes no more tasks."""
     state = service.dispatcher.state()
-    said = "draining" if service.draining else "healthy"
-    return {"status": said, "queue_size": state["waiting"], "active_tasks": state["running"]}
+    status = "draining" if service.draining else "healthy"
+    return {"status": status, "queue_size": state["waiting"], "active_tasks": state["running"]}
 
 
 def workers(client: CurrentClient, service: CurrentService) -> Answer:
-    """Return what judges, as one worker for each task that is judged at once."""
+    """Return the workers, one for each task that can run at once."""
     needs(client, "read")
     state = service.dispatcher.state()
     rows = {

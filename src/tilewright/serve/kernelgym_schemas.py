@@ -1,4 +1,4 @@
-"""What KernelGYM's client reads of a task: its fields, filled from ours."""
+"""The fields of a task that KernelGYM's client reads, filled from our records."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def _empty(name: str) -> Answer:
 
 
 def task_answer(name: str, task: Task, stored: bytes, protocol: str) -> Answer:
-    """Return what is said of a task; `stored` is its report, empty where it has none."""
-    found = _empty(name) | {"submitted_at": _stamp(task.submitted_at)}
+    """Return the answer for a task; `stored` is its report, or empty."""
+    found = _empty(name) | {"submitted_at": _timestamp(task.submitted_at)}
     if task.state in OPEN:
         return found
-    found["completed_at"] = _stamp(task.ended_at)
+    found["completed_at"] = _timestamp(task.ended_at)
     found["processing_time"] = (task.ended_at or 0.0) - task.submitted_at
     if task.state != "done":
         code = "UNJUDGED" if task.state == "failed" else "CANCELLED"
@@ -50,21 +50,21 @@ def task_answer(name: str, task: Task, stored: bytes, protocol: str) -> Answer:
     return found | answer_of(EvalReport.model_validate_json(stored), protocol)
 
 
-def refusal(name: str, code: str, said: str, at: float) -> Answer:
-    """Return what is said of work that is no task."""
+def refusal(name: str, code: str, message: str, at: float) -> Answer:
+    """Return the answer to an invalid or refused task."""
     return _empty(name) | {
         "status": "failed",
         "error_code": code,
-        "error_message": said[:MAX_MESSAGE_CHARS],
-        "submitted_at": _stamp(at),
-        "completed_at": _stamp(at),
+        "error_message": message[:MAX_MESSAGE_CHARS],
+        "submitted_at": _timestamp(at),
+        "completed_at": _timestamp(at),
     }
 
 
 def batch_answer(
     batch: str | None, results: Sequence[Answer], began: float, ended: float
 ) -> Answer:
-    """Return what is said of a batch: each task in its order, and how many came to what."""
+    """Return the answer for a batch: the results in order, and their numbers by status."""
     states = [item["status"] for item in results]
     open_ = "processing" in states
     return {
@@ -74,8 +74,8 @@ def batch_answer(
         "failed_tasks": states.count("failed"),
         "results": results,
         "batch_status": "processing" if open_ else "completed",
-        "submitted_at": _stamp(began),
-        "completed_at": None if open_ else _stamp(ended),
+        "submitted_at": _timestamp(began),
+        "completed_at": None if open_ else _timestamp(ended),
     }
 
 
@@ -83,8 +83,8 @@ def answer_of(report: EvalReport, protocol: str = "strict") -> Answer:
     """Return a verdict in KernelGYM's fields; times in milliseconds, summed over cases.
 
     Args:
-        report: what came of it.
-        protocol: `strict`: our verdict; `kernelgym`: by its rules, over an `official` report.
+        report: the report of the task.
+        protocol: `strict` for our verdict, `kernelgym` for KernelGYM's, from an `official` report.
     """
     if protocol == "kernelgym" and report.request.protocol == "official":
         return _by_its_rules(report)
@@ -105,7 +105,7 @@ def answer_of(report: EvalReport, protocol: str = "strict") -> Answer:
         case Incorrect():
             found["error_code"] = "CORRECTNESS_ERROR"
         case Rejected():
-            # A decoy is no solution, whatever its outputs; the original calls it correct.
+            # An unused kernel is no solution, even with correct outputs; the original accepts it.
             found["decoy_kernel"] = True
             found["error_message"] = "; ".join(item.summary for item in outcome.findings)
         case Failed():
@@ -121,7 +121,7 @@ def answer_of(report: EvalReport, protocol: str = "strict") -> Answer:
 
 def _by_its_rules(report: EvalReport) -> Answer:
     found = by_kernelgym(report)
-    said = str(getattr(report.outcome, "message", "")) or None
+    message = str(getattr(report.outcome, "message", "")) or None
     return {
         "status": found.status,
         "compiled": found.compiled,
@@ -131,7 +131,7 @@ def _by_its_rules(report: EvalReport) -> Answer:
         "kernel_runtime": found.kernel_ms or 0.0,
         "speedup": found.speedup or 0.0,
         "error_code": found.code,
-        "error_message": said if found.code else None,
+        "error_message": message if found.code else None,
         "metadata": _metadata(report),
     }
 
@@ -165,5 +165,5 @@ def _metadata(report: EvalReport) -> Answer:
     return found
 
 
-def _stamp(seconds: float | None) -> str | None:
+def _timestamp(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()

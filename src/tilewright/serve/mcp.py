@@ -1,7 +1,7 @@
 """Tools for coding agents over standard input and output, by the Model Context Protocol.
 
-The official `mcp` package speaks the protocol. Versions 1 and 2 call its server by two names and
-agree in what is used of it here.
+The official `mcp` package implements the protocol. Its versions 1 and 2 name the server class
+differently; the rest that this module uses is the same.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from tilewright.serve.agent_session import AgentRun
 __all__ = ["NAME", "Sdk", "load_sdk", "serve"]
 
 NAME = "tilewright"
-"""What clients call the server."""
+"""Name of the server for its clients."""
 INSTRUCTIONS = """\
 tilewright judges GPU kernels. Here it judges answers to one problem, for which a fast \
-implementation is wanted. Call `problem` first. Then write a candidate and send the whole file to \
-`evaluate`, read what it says, and send a better one. `explain` says more of a turn, `history` \
-lists all of them. Only what `evaluate` says counts; it is computed by processes that never ran \
-your code. A call takes from seconds to some minutes, and one is judged at a time."""
+implementation is needed. Call `problem` first. Then write a candidate and send the whole file to \
+`evaluate`, read the feedback, and send a better one. `explain` gives details of a turn, `history` \
+lists all turns. Only the result of `evaluate` counts; processes that never ran your code \
+compute it. A call takes from seconds to some minutes, and one runs at a time."""
 
 
 @dataclass(frozen=True)
 class Sdk:
-    """What is used of the `mcp` package."""
+    """The parts of the `mcp` package that this module uses."""
 
     make: Callable[..., Any]
     failure: type[Exception]
-    """Raised by a tool, it is an answer that is marked as an error."""
+    """Exception of a tool that becomes an answer marked as an error."""
     wire: Callable[[], Any]
-    """Keeps the rest of this process, and its children, from writing into the protocol."""
+    """Context in which only the protocol can write to standard output."""
 
 
 def load_sdk() -> Sdk:
@@ -67,22 +67,22 @@ def load_sdk() -> Sdk:
     def make(name: str, **options: object) -> object:
         return made.MCPServer(name, version=__version__, **options)
 
-    # Version 2 points standard output elsewhere by itself.
+    # Version 2 redirects standard output itself.
     return Sdk(make, failures.ToolError, nullcontext)
 
 
 def serve(
     sdk: Sdk, run: AgentRun, *, stop: Callable[[], None], warn: Callable[[str], None]
 ) -> None:
-    """Serve a run to the client at standard input and output, until that hangs up.
+    """Serve a run to the client at standard input and output, until it disconnects.
 
     Args:
-        sdk: of `load_sdk`.
-        run: what the tools work on.
-        stop: ends an evaluation that is under way.
-        warn: takes what whoever runs the server should see.
+        sdk: the result of `load_sdk`.
+        run: the run that the tools use.
+        stop: ends a running evaluation.
+        warn: prints a message for the person who runs the server.
     """
-    # One thread, and none of the event loop's: that would wait for it when the client hangs up.
+    # Not a thread of the event loop, which would wait for it when the client disconnects.
     with ThreadPoolExecutor(1, "evaluate") as one_by_one:
         tools = _Tools(run, one_by_one, sdk.failure, warn)
         server = sdk.make(NAME, instructions=INSTRUCTIONS, log_level="WARNING")
@@ -98,7 +98,7 @@ def serve(
 
 
 class _Tools:
-    """The tools, as the protocol's package wants them. Their docstrings are for agents."""
+    """The tools, as methods for the `mcp` package. Their docstrings are for agents."""
 
     def __init__(
         self,
@@ -117,36 +117,36 @@ class _Tools:
     ) -> str:
         """Judge a candidate: is it right, did it do the work itself, and how fast is it?
 
-        Answers with the verdict, what explains it, the number of this turn and the best so far.
-        Seconds to some minutes. Where the call is given up early, the turn is judged all the same
+        Returns the verdict, its reasons, the number of this turn and the best turn so far. A call
+        takes from seconds to some minutes. If you give up a call early, the turn is still judged,
         and `history` shows it.
         """
         loop = asyncio.get_running_loop()
-        with self._in_words("evaluate"):
+        with self._as_tool_errors("evaluate"):
             return await loop.run_in_executor(self._one_by_one, self._run.evaluate, code)
 
     async def explain(
-        self, turn: Annotated[int, Field(description="Its number, as evaluate gave it.")]
+        self, turn: Annotated[int, Field(description="Number of the turn, from evaluate.")]
     ) -> str:
         """Explain a turn at more length: outcome, times, outputs, findings, what limits it."""
-        with self._in_words("explain"):
+        with self._as_tool_errors("explain"):
             return self._run.explain(turn)
 
     async def problem(self) -> str:
         """Show the problem: its reference, the rules, and what a candidate must define."""
-        with self._in_words("problem"):
+        with self._as_tool_errors("problem"):
             return self._run.problem()
 
     async def history(self) -> str:
-        """List all turns, a line each: verdict, and speed-up with its 95 % interval."""
-        with self._in_words("history"):
+        """List all turns, one line each: verdict, and speed-up with its 95 % interval."""
+        with self._as_tool_errors("history"):
             return self._run.history()
 
     @contextmanager
-    def _in_words(self, tool: str) -> Iterator[None]:
-        """Turn our own failures into errors of the tool; the client reads them, we go on."""
+    def _as_tool_errors(self, tool: str) -> Iterator[None]:
+        """Turn internal errors into errors of the tool, so that the server goes on."""
         try:
-            with boundary(InfrastructureError, f"{tool} failed, which is our fault"):
+            with boundary(InfrastructureError, f"{tool} failed, which is a fault of tilewright"):
                 yield
         except TilewrightError as error:
             cause = error.__cause__
@@ -157,7 +157,7 @@ class _Tools:
 
 @contextmanager
 def _own_wire() -> Iterator[None]:
-    """Point descriptor 1 at standard error, and leave the client's end to `sys.stdout` alone."""
+    """Point descriptor 1 at standard error, so that only `sys.stdout` reaches the client."""
     sys.stdout.flush()
     before, kept = sys.stdout, os.dup(1)
     os.dup2(2, 1)

@@ -24,7 +24,7 @@ __all__ = ["AccessMiddleware"]
 
 PUBLIC = {"/v1/health", "/health", "/openapi.json", "/docs"}
 """Paths that need no token. They show no data of any client."""
-NUMBER = re.compile(r"[\w.\-]{1,64}", re.ASCII)
+REQUEST_ID = re.compile(r"[\w.\-]{1,64}", re.ASCII)
 METHODS = {"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"}
 MAX_HEADERS, MAX_HEADER_BYTES = 100, 32 << 10
 
@@ -32,7 +32,7 @@ MAX_HEADERS, MAX_HEADER_BYTES = 100, 32 << 10
 @dataclass(frozen=True)
 class _Refusal:
     status: int
-    said: str
+    detail: str
     headers: dict[str, str]
 
 
@@ -53,7 +53,7 @@ class AccessMiddleware:
             return
         headers, start, status = Headers(scope=scope), time.monotonic(), 0
         given = headers.get("x-request-id", "")
-        number = given if NUMBER.fullmatch(given) else secrets.token_hex(8)
+        number = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         state = scope.setdefault("state", {})
 
         async def sent(message: Message) -> None:
@@ -70,7 +70,7 @@ class AccessMiddleware:
             if isinstance(client, _Refusal):
                 await discard(receive)
                 more = {name.replace("-", "_"): text for name, text in client.headers.items()}
-                await answer(sent, client.status, client.said, close=True, **more)
+                await answer(sent, client.status, client.detail, close=True, **more)
             else:
                 await self._app(scope, receive, sent)
         finally:
@@ -82,7 +82,7 @@ class AccessMiddleware:
             return _Refusal(431, "the headers are too large", {})
         address = (scope.get("client") or ("unknown", 0))[0]
         if self._tokens is None:
-            return _from_elsewhere(headers) or LOCAL
+            return _foreign_page(headers) or LOCAL
         client = self._tokens.client_of(headers)
         name = f"address {address}" if client is None else client.name
         wait_s = self._buckets.take(name, time.monotonic())
@@ -93,7 +93,7 @@ class AccessMiddleware:
             return client
         if scope["path"] in PUBLIC:
             return NOBODY
-        return _Refusal(401, "a token is wanted", {"www-authenticate": "Bearer"})
+        return _Refusal(401, "the request needs a valid token", {"www-authenticate": "Bearer"})
 
     def _note(self, scope: Scope, number: str, status: int, took_s: float) -> None:
         state = scope["state"]
@@ -109,29 +109,29 @@ class AccessMiddleware:
             address=(scope.get("client") or (None, 0))[0],
             method=method,
             path=scope["path"],
-            # 0: the client went before it was answered.
+            # 0: the client left before the answer.
             status=status,
             ms=round(took_s * 1e3, 1),
             task=state.get("task"),
         )
 
 
-def _from_elsewhere(headers: Headers) -> _Refusal | None:
-    """Refuse what a page in a browser of this machine sends for somebody else.
+def _foreign_page(headers: Headers) -> _Refusal | None:
+    """Refuse requests that a foreign page sends through a browser on this machine.
 
-    Without tokens whoever reaches the loopback address may ask, and a browser reaches it for any
-    page: by a request to it, which names the page as `Origin`, or by a name of the page's own that
-    leads here, which is then in `Host`.
+    Without tokens every program that reaches the loopback address is a client, also a browser. A
+    page's own request has the page as `Origin`. A page may also give the loopback address a name
+    of its own (DNS rebinding); that name is then the `Host`.
     """
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_host_of(origin)):
-        return _Refusal(403, "pages of other places may not ask", {})
+        return _Refusal(403, "pages of other origins may not send requests", {})
     host = headers.get("host")
     if host is not None and not is_loopback(_host_of(f"//{host}")):
         return _Refusal(
             403,
-            "this address is asked by the names of the loopback alone; a server that others reach "
-            "wants tokens: --host",
+            "without tokens this server only accepts requests for localhost; to allow other "
+            "hosts, start it with --host and create a token",
             {},
         )
     return None
@@ -142,7 +142,7 @@ def _size(headers: Headers) -> int:
 
 
 def _host_of(text: str) -> str:
-    """Return the host of an address, or nothing."""
+    """Return the host of an address, or an empty text."""
     try:
         return urlsplit(text).hostname or ""
     except ValueError:

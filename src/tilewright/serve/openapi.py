@@ -29,12 +29,12 @@ def openapi() -> dict[str, Any]:
 
 
 def tables() -> dict[str, tuple[tuple[str, str], Rows]]:
-    """Return the endpoints of each door and the refusals: title to heads and rows."""
+    """Return the tables of the page by title: our endpoints, KernelGYM's, and the refusals."""
     document, ours, gym = openapi(), Rows(), Rows()
     for path, methods in document["paths"].items():
         for method, found in methods.items():
-            said = " ".join(found["description"].split("\n\n")[0].split())
-            (gym if found.get("tags") else ours).append((f"`{method.upper()} {path}`", said))
+            meaning = " ".join(found["description"].split("\n\n")[0].split())
+            (gym if found.get("tags") else ours).append((f"`{method.upper()} {path}`", meaning))
     answers = document["paths"]["/v1/tasks"]["post"]["responses"]
     refusals: Rows = [(code, row["description"]) for code, row in answers.items() if code >= "400"]
     head = ("endpoint", "meaning")

@@ -8,15 +8,15 @@ from collections import OrderedDict
 __all__ = ["TokenBuckets"]
 
 MAX_NAMES = 10_000
-"""Names that are remembered; who was not seen for longest starts afresh with a full bucket."""
+"""Clients with a bucket; beyond that the one not seen for longest is dropped."""
 
 
 class TokenBuckets:
     """Token buckets by name. Lifetime: the server. Safe to use from several threads.
 
     Args:
-        rate: requests a second in the long run.
-        burst: requests at once after a pause.
+        rate: tokens per second.
+        burst: size of a bucket, in requests.
     """
 
     def __init__(self, rate: float, burst: int) -> None:
@@ -25,7 +25,7 @@ class TokenBuckets:
         self._filled: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str, now: float) -> float:
-        """Take one request at a time in seconds; return 0, or how long to wait for the next."""
+        """Take a token at a time in seconds; return 0, or the seconds until there is one."""
         with self._lock:
             level, then = self._filled.pop(name, (self._burst, now))
             level = min(level + max(now - then, 0.0) * self._rate, self._burst)

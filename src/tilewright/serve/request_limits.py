@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 __all__ = ["BodyLimitMiddleware", "answer", "discard"]
 
 DISCARD_S, MAX_DISCARDED_BYTES = 2.0, 16 << 20
+"""Limits of `discard`: seconds, and bytes."""
 
 
 class BodyLimitMiddleware:
@@ -23,7 +24,7 @@ class BodyLimitMiddleware:
         self._body_s = body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its whole body, or answer for it."""
+        """Pass a request on with its whole body, or answer it with a refusal."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -48,7 +49,7 @@ class BodyLimitMiddleware:
                     if not message.get("more_body"):
                         break
         except TimeoutError:
-            await answer(send, 408, "the body took too long", close=True)
+            await answer(send, 408, "the body did not arrive in time", close=True)
             return
         given = False
 
@@ -63,10 +64,10 @@ class BodyLimitMiddleware:
 
 
 async def discard(receive: Receive) -> None:
-    """Read on for a while without keeping anything.
+    """Read and drop the rest of a body, within limits.
 
-    Most clients look for an answer only when they have sent everything, and a connection that is
-    closed before takes the answer with it.
+    Most clients read an answer only after they have sent everything. If the server closes the
+    connection before, they never see the answer.
     """
     size = 0
     with contextlib.suppress(TimeoutError):
@@ -78,11 +79,11 @@ async def discard(receive: Receive) -> None:
                     break
 
 
-async def answer(send: Send, status: int, said: str, *, close: bool = False, **more: str) -> None:
-    """Answer a request that goes no further; names of `more` are headers, with `_` for `-`."""
+async def answer(send: Send, status: int, detail: str, *, close: bool = False, **more: str) -> None:
+    """Send a refusal; the names of `more` are headers, with `_` for `-`."""
     headers = [(b"content-type", b"application/json")]
     headers += [(name.replace("_", "-").encode(), text.encode()) for name, text in more.items()]
-    body = json.dumps({"detail": said}).encode()
+    body = json.dumps({"detail": detail}).encode()
     headers.append((b"content-length", str(len(body)).encode()))
     if close:
         headers.append((b"connection", b"close"))

@@ -14,13 +14,13 @@ from tilewright.errors import ConfigError
 __all__ = ["RequestLog"]
 
 MAX_VALUE_CHARS = 300
-"""Characters of one value: what a client sends is not written out at length."""
+"""Characters of one value, since clients may send long ones."""
 
 
 class RequestLog:
-    """Writes lines. Lifetime: the server. Safe to use from several threads.
+    """Writes one line for each event. Lifetime: the server. Safe to use from several threads.
 
-    A line that cannot be written, as on a full disk, is lost, and the server goes on.
+    If a line cannot be written, for example on a full disk, it is lost and the server goes on.
 
     Raises:
         ConfigError: the file cannot be opened.
@@ -35,19 +35,19 @@ class RequestLog:
             )
         except OSError as error:
             raise ConfigError(f"serve.log: {path}: cannot be written: {error.strerror}") from error
-        # Without a line of its own for each that is lost.
+        # The default prints a traceback for each lost line.
         self._handler.handleError = lambda record: None  # type: ignore[method-assign] # noqa: ARG005
 
     def write(self, event: str, **fields: object) -> None:
-        """Write one event; `None` is left out, and strings are cut."""
+        """Write one event without its `None` values, and with strings cut."""
         row: dict[str, object] = {"at": datetime.now(UTC).isoformat(), "event": event}
         for name, value in fields.items():
             if value is not None:
                 row[name] = value[:MAX_VALUE_CHARS] if isinstance(value, str) else value
-        # As JSON a line stays one line, whatever a client put into it.
+        # JSON escapes line breaks, so an event stays one line.
         text = json.dumps(row, default=str)
         self._handler.handle(logging.makeLogRecord({"msg": text, "levelno": logging.INFO}))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Close the file."""
         self._handler.close()

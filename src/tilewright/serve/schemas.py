@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 NAME = r"^[\w.:@+\-]{1,100}$"
-"""What a client may call a task: a piece of a path, so no slash."""
+"""Pattern of a client's name for a task. It is a part of a path, so it has no slash."""
 MAX_DEADLINE_S = 366 * 86_400.0
 
 
@@ -33,17 +33,17 @@ class Submission(BaseModel):
 
     request: EvalRequest
     name: Annotated[str, Field(pattern=NAME)] | None = None
-    """What you call it. The same name with other work is a conflict."""
+    """Your name for the task. The same name for a different request is a conflict."""
     priority: Literal["low", "normal", "high"] = "normal"
     deadline_s: Annotated[float, Field(gt=0, le=MAX_DEADLINE_S)] | None = None
-    """Seconds from now after which it is not begun any more."""
+    """Seconds from now after which the task may not start any more."""
 
 
 class TaskView(BaseModel):
     """A task as its owner sees it."""
 
     key: str
-    """Names the work by its content."""
+    """Digest of the request and of the server's device and version."""
     state: State
     verdict: str | None
     error: str | None
@@ -65,7 +65,7 @@ class HealthStatus(BaseModel):
     """Status of the server, without data of any client."""
 
     status: Literal["ok", "draining", "store_unavailable"]
-    """`store_unavailable`: its file was deleted or replaced, and nothing is accepted any more."""
+    """`store_unavailable`: the store's file was deleted or replaced, so all submissions fail."""
     version: str
     device: str
     uptime_s: float
@@ -88,12 +88,12 @@ class Worker(BaseModel):
 
     name: str
     device: str
-    """Its model."""
+    """Model of the device."""
     state: Literal["idle", "busy", "draining"]
 
 
 def view_of(task: Task) -> TaskView:
-    """Return what is shown of a task."""
+    """Return a task as its owner sees it."""
     names = {number: name for name, number in PRIORITIES.items()}
     fields = {name: getattr(task, name) for name in TaskView.model_fields if name != "priority"}
     return TaskView(priority=names[task.priority], **fields)

@@ -1,4 +1,4 @@
-"""The server as a process: one at a time on a folder, patient with slow clients, ended in order."""
+"""The server process: one for each folder, with limits for slow clients and an orderly end."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = ["bind", "hold", "listen"]
 POLL_INTERVAL_S = 0.2
 BACKLOG = 2048
 FINISH_S = 10
-"""What answers under way may take once everything is judged, in seconds."""
+"""Seconds that open answers may take after the last evaluation of a draining server."""
 
 
 @contextlib.contextmanager
 def hold(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
-    """Keep a folder of tasks to one server; another begins when that one has gone.
+    """Hold the lock of a folder of tasks; a second server waits until the first has ended.
 
-    The lock is the process's: it goes with it, however that ends.
+    The kernel frees the lock when the process ends, for any reason.
 
     Raises:
         ConfigError: the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # What clients submit, and the hashes of their tokens, are nobody else's on this machine.
+        # Other users of this machine may not read submissions and hashes of tokens.
         folder.chmod(0o700)
         lock = open(folder / "server.lock", "a", encoding="ascii")  # noqa: SIM115 - held below
     except OSError as error:
@@ -50,10 +50,10 @@ def hold(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address, before anything is judged for who cannot ask for it.
+    """Bind an address; the server does so before it starts any evaluation.
 
     Raises:
-        ConfigError: it is taken, or none of this machine's.
+        ConfigError: the address is in use, or does not belong to this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -63,25 +63,26 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def listen(app: FastAPI, service: Service, bound: socket.socket, kill: Callable[[], None]) -> None:
-    """Serve on a socket until a signal; then finish what is judged, or `kill` it when it is late.
+    """Serve on a socket until a signal.
 
-    A first signal drains: what is asked for anew is refused with 503, what can be read still is.
-    A second one ends at once; what was being judged is judged again by the next server.
+    The first signal drains: the server refuses submissions with 503, still answers reads, and
+    finishes running evaluations; after `serve.shutdown_grace_s` it calls `kill`. A second signal
+    ends the server at once, and the next server repeats the running evaluations.
     """
     limits = service.settings.serve
 
-    class Patient(_Patient):
-        patience_s = limits.header_timeout_s
+    class Protocol(_HeaderTimeout):
+        timeout_s = limits.header_timeout_s
 
     settings = uvicorn.Config(
         app,
         log_level="warning",
-        http=Patient,
+        http=Protocol,
         ws="none",
         limit_concurrency=limits.connections,
         timeout_graceful_shutdown=FINISH_S,
         server_header=False,
-        # Who stands before us may say of whom it speaks, and anybody may stand there.
+        # Any client can send the headers with which a proxy names its client.
         proxy_headers=False,
     )
     server = _Draining(settings)
@@ -90,10 +91,10 @@ def listen(app: FastAPI, service: Service, bound: socket.socket, kill: Callable[
 
 
 class _Draining(uvicorn.Server):
-    """Drains before it ends. Lifetime: the process."""
+    """A server that drains before it ends. Lifetime: the process."""
 
     def prepare(self, service: Service, kill: Callable[[], None]) -> None:
-        """Say what is to be drained, and how work is ended that takes too long."""
+        """Set the service to drain, and the call that kills late evaluations."""
         self._service = service
         self._kill = kill
         self._thread: threading.Thread | None = None
@@ -116,42 +117,42 @@ class _Draining(uvicorn.Server):
         self.should_exit = True
 
 
-class _Patient(H11Protocol):
-    """A connection that is closed when a request does not arrive. Lifetime: the connection.
+class _HeaderTimeout(H11Protocol):
+    """A connection that closes if a request does not arrive. Lifetime: the connection.
 
-    Uvicorn waits for ever for the first byte, and for the end of the headers.
+    Uvicorn itself waits without limit for the first byte and for the end of the headers.
     """
 
-    patience_s = 10.0
-    _late: asyncio.TimerHandle | None = None
+    timeout_s = 10.0
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - asyncio's
-        """Begin to wait for a request."""
+        """Start the timeout of the first request."""
         super().connection_made(transport)
-        self._late = self.loop.call_later(self.patience_s, self._give_up)
+        self._timer = self.loop.call_later(self.timeout_s, self._give_up)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; wait for the rest of a request that has begun."""
+        """Stop the timeout at a complete request, and start it at the first part of one."""
         super().data_received(data)
-        if self._under_way():
-            self._forget()
-        elif self._late is None:
-            self._late = self.loop.call_later(self.patience_s, self._give_up)
+        if self._has_request():
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.timeout_s, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
-        self._forget()
+        """Stop the timeout."""
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _under_way(self) -> bool:
+    def _has_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _forget(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _give_up(self) -> None:
-        self._late = None
-        if not self._under_way() and not self.transport.is_closing():
+        self._timer = None
+        if not self._has_request() and not self.transport.is_closing():
             self.transport.close()

@@ -1,4 +1,4 @@
-"""The service behind the endpoints: accepts tasks, wakes their waiters, deletes old tasks."""
+"""The service behind the endpoints: accepts tasks, reports their ends, deletes old ones."""
 
 from __future__ import annotations
 
@@ -31,23 +31,25 @@ from tilewright.serve.task_events import EventFeed
 __all__ = ["OPEN", "RETRY_S", "DisconnectCheck", "Service"]
 
 RETRY_S = 5
+"""Seconds in `Retry-After`."""
 OPEN = ("queued", "running")
 """States of a task that has not ended."""
-GONE_S = 2.0
-"""How often a client is looked for while its task is waited for."""
+DISCONNECT_POLL_S = 2.0
+"""Seconds between two checks whether a waiting client has disconnected."""
 PRUNE_S = 60.0
+"""Seconds between two deletions of old tasks."""
 PRUNE_BATCH_SIZE = 500
 
 
 DisconnectCheck = Callable[[], Awaitable[bool]]
 
 
-async def _stays() -> bool:
+async def _connected() -> bool:
     return False
 
 
 class Service:
-    """Store, dispatcher, and who waits for what. Lifetime: the server."""
+    """Store, dispatcher, events and metrics of the server. Lifetime: the server."""
 
     def __init__(
         self,
@@ -58,26 +60,26 @@ class Service:
         max_concurrency: int | Callable[[], int],
         judges: int | Callable[[], int] | None = None,
     ) -> None:
-        """Open the store, and begin to judge what waits there.
+        """Open the store, and start its queued tasks.
 
         Args:
-            settings: of the server.
+            settings: the settings of the server.
             device: the model of its devices.
-            evaluate: how a request is judged.
-            folder: of the store.
-            max_concurrency: how many tasks may be under way.
-            judges: how many of them are judged at once, the others being made ready; `None`: all.
+            evaluate: evaluates a request.
+            folder: the folder of the store.
+            max_concurrency: number of tasks that run at once.
+            judges: number of those that hold a device, while others prepare; default: all.
         """
         self._judges = max_concurrency if judges is None else judges
         self.settings = settings
         self.device = device
-        """Its model."""
+        """Model of the devices."""
         self.started = time.time()
         self.draining = False
         self.metrics = Metrics(self._live_metrics)
         self.request_log = RequestLog(settings.serve.log)
         self.feed = EventFeed(secrets.token_hex(4))
-        # Times of one model of device are not those of another, nor those of another version.
+        # Results hold for one device model and one version.
         self._by = f"{device}\n{__version__}"
         self.store = Store(folder / "tasks.db", self._by)
         self._lock = threading.Lock()
@@ -92,7 +94,7 @@ class Service:
 
     @property
     def uptime_s(self) -> float:
-        """Seconds since the server began."""
+        """Seconds since the server's start."""
         return time.time() - self.started
 
     def _live_metrics(self) -> Iterator[Metric]:
@@ -110,7 +112,7 @@ class Service:
         yield family("uptime_seconds", "Seconds since the start.", self.uptime_s)
 
     def _on_event(self, key: str, event: str, fields: dict[str, Any]) -> None:
-        """Pass on what happens to a task, from whichever thread."""
+        """Record an event of a task. Any thread may call it."""
         if event == "running":
             self.metrics.wait_seconds.observe(fields["waited_s"])
         elif event == "internal_error":
@@ -131,10 +133,10 @@ class Service:
         self.feed.wake(key)
 
     async def submit(self, client: Client, given: Submission) -> Task:
-        """Accept work.
+        """Accept a submission.
 
         Raises:
-            HTTPException: the request asks for what no client may, or its name is taken.
+            HTTPException: the request has a forbidden field, or a name that is in use.
             InfrastructureError: the store cannot be written.
         """
         request = self._admitted(given.request)
@@ -165,17 +167,17 @@ class Service:
         return digest_text(f"{request.digest()}\n{self._by}")
 
     def knows(self, given: Submission) -> bool:
-        """Tell whether this would be no further task: the same waits, is judged, or is done."""
+        """Tell whether a submission adds no task: the same one is queued, running or done."""
         task = self.store.task(self._key(self._admitted(given.request)))
         return task is not None and not task.begins_anew
 
     def _admitted(self, request: EvalRequest) -> EvalRequest:
-        """Return a request as it is judged here: on our device, within our limits."""
+        """Return a request with the server's device, and within the server's limits."""
         candidates = [request.candidate, *(b.candidate for b in request.baselines if b.candidate)]
         if any(item.allow_imports for item in candidates):
-            raise HTTPException(422, "allow_imports: folders of the server are nobody's to mount")
+            raise HTTPException(422, "allow_imports: a client may not mount folders of the server")
         if request.seed is not None:
-            raise HTTPException(422, "seed: it is drawn here, in secret")
+            raise HTTPException(422, "seed: the server draws it in secret; leave it out")
         ours, asked = self.settings.eval.limits, request.limits
         least = {
             name: min(getattr(ours, name), getattr(asked, name)) for name in type(ours).model_fields
@@ -185,19 +187,18 @@ class Service:
         )
 
     def goes_on(self, task: Task) -> bool:
-        """Tell whether something is still to happen to a task at this server."""
+        """Tell whether a task will still change at this server."""
         if self.draining:
-            # What is left to the next server still runs by its row.
+            # The store has a task for the next server as running.
             return task.state == "running" and self.dispatcher.judges(task.key)
         return task.state in OPEN
 
-    async def ended(self, key: str, wait_s: float, gone: DisconnectCheck = _stays) -> Task | None:
-        """Return a task once it has ended, or as it is when the time or this server is up.
+    async def ended(
+        self, key: str, wait_s: float, has_left: DisconnectCheck = _connected
+    ) -> Task | None:
+        """Return a task once it has ended, or as it is after `wait_s` seconds or at a drain.
 
-        Args:
-            key: of the task.
-            wait_s: how long to wait for it.
-            gone: asked now and then whether its client has left, for whom nobody waits.
+        The wait also ends when the client disconnects, by `has_left`.
         """
         loop, done = asyncio.get_running_loop(), asyncio.Event()
 
@@ -209,13 +210,13 @@ class Service:
             with self._lock:
                 self._watched.setdefault(key, []).append(wake)
             try:
-                # Looked at after it is watched: what ends in between is not missed.
+                # Read after the registration of `wake`, so that no end is missed.
                 task = await asyncio.to_thread(self.store.task, key)
                 left = until - time.monotonic()
-                if task is None or left <= 0 or not self.goes_on(task) or await gone():
+                if task is None or left <= 0 or not self.goes_on(task) or await has_left():
                     return task
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(done.wait(), min(left, GONE_S))
+                    await asyncio.wait_for(done.wait(), min(left, DISCONNECT_POLL_S))
                 done.clear()
             finally:
                 self._unwatch(key, wake)
@@ -229,7 +230,7 @@ class Service:
                 self._watched.pop(key, None)
 
     async def cancel(self, client: Client, key: str) -> Task | None:
-        """Cancel a task unless others want it too; return it as it is then."""
+        """Cancel a task unless another client has submitted it too; return it."""
         before = self.store.task(key)
         for_all = client.may("admin")
         if await asyncio.wrap_future(self.store.cancel(client.name, key, for_all=for_all)):
@@ -240,11 +241,11 @@ class Service:
 
     @property
     def judges(self) -> int:
-        """Return how many tasks are judged at once."""
+        """Return the number of tasks that hold a device at once."""
         return self._judges if isinstance(self._judges, int) else self._judges()
 
     def workers(self) -> list[Worker]:
-        """Return what judges, one for each task that is judged at once."""
+        """Return the workers, one for each task that can hold a device at once."""
         state, devices = self.dispatcher.state(), self.settings.eval.devices
         idle = "draining" if self.draining else "idle"
         return [
@@ -257,7 +258,7 @@ class Service:
         ]
 
     def prune(self) -> int:
-        """Forget ended tasks that are too old or too many, with their reports; return how many."""
+        """Delete ended tasks that are too old or too many, with their reports; return how many."""
         limits, pruned = self.settings.serve, 0
         days = limits.retention_days
         before = 0.0 if days is None else time.time() - days * 86_400.0
@@ -272,7 +273,7 @@ class Service:
         return pruned
 
     async def keep_pruning(self) -> None:
-        """Prune now and then, for ever."""
+        """Prune at intervals until the server ends."""
         while True:
             # A store that cannot be written now may be writable in a minute.
             with contextlib.suppress(InfrastructureError):
@@ -280,7 +281,7 @@ class Service:
             await asyncio.sleep(PRUNE_S)
 
     def drain(self) -> None:
-        """Begin nothing more, let go who waits for what will not begin, finish what is judged."""
+        """Start no more tasks, answer clients that wait for queued ones, finish running tasks."""
         self.draining = True
         self.request_log.write("draining", running=self.dispatcher.state()["running"])
         with self._lock:
@@ -292,7 +293,7 @@ class Service:
         self.dispatcher.close()
 
     def close(self) -> None:
-        """Begin nothing more, finish what is being judged, and close the store."""
+        """Start no more tasks, finish running ones, and close the store."""
         self.draining = True
         self.dispatcher.close()
         self.store.close()

@@ -28,15 +28,15 @@ KEEPALIVE_POLLS = 7
 async def events(
     key: str, request: Request, client: CurrentClient, service: CurrentService
 ) -> Response:
-    """Follow a task: `state`, then `running`, `stage`, `judged` ... as they come, and `ended`.
+    """Follow a task: `state`, then `running`, `stage`, `judged` ... as they happen, and `ended`.
 
     The data of `state` and `ended` is the task. Each event has an id. A client that sends the last
     id back as `Last-Event-ID` goes on after that event. `events_dropped` reports that the server
-    has discarded some events. Where a stream ends without `ended`, open it again.
+    has discarded some events. If a stream ends without `ended`, open it again.
     """
     own = await asyncio.to_thread(own_key, key, request, client, service)
     if await asyncio.to_thread(service.store.task, own) is None:
-        raise HTTPException(404, "no such task of yours")
+        raise HTTPException(404, "you have no such task")
     after = service.feed.place_of(request.headers.get("last-event-id"))
     tokens: Tokens | None = request.app.state.tokens
     stream = _stream(service, client, own, after, lambda: is_known(tokens, client))
@@ -70,7 +70,7 @@ async def _stream(
         opening, pauses = True, 0
         while known():
             more.clear()
-            # The events before the state: when it has ended, all of them were seen.
+            # The state is read before the events, so an ended task has no later events.
             task = await asyncio.to_thread(service.store.task, key)
             found, dropped = feed.since(key, after)
             if opening and task is not None:

@@ -1,7 +1,7 @@
-"""Events of tasks: a bounded buffer per task, read by many listeners, each at its own pace.
+"""Events of tasks: a bounded buffer for each task, with many listeners at their own pace.
 
-A listener holds only a position in the buffer, so a slow listener delays no other. Where events
-were dropped after its position, the server reports that to the listener.
+A listener holds only a position in the buffer, so a slow listener delays no other. If the buffer
+has dropped events after that position, the server reports that to the listener.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 __all__ = ["Event", "EventFeed", "TooMany"]
 
 MAX_EVENTS_PER_TASK = 256
-"""Kept of one task."""
+"""Events of one task that the server keeps."""
 MAX_TASKS = 1024
-"""Tasks of which anything is kept, the latest."""
+"""Tasks with a buffer: those with the latest events."""
 MAX_LISTENERS_PER_CLIENT = 64
-"""Of one client, at once."""
+"""Event streams of one client that are open at once."""
 
 
 class TooMany(Exception):
@@ -29,7 +29,7 @@ class TooMany(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened to a task."""
+    """An event of a task."""
 
     number: int
     """Order among all events of this server."""
@@ -38,39 +38,39 @@ class Event:
 
 
 @dataclass
-class _Story:
+class _Buffer:
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS_PER_TASK))
     cut: int = 0
-    """The number of the last event that was dropped."""
+    """Number of the last dropped event."""
 
 
 class EventFeed:
-    """The stories of tasks, and who waits for more. Lifetime: the server. Safe from threads."""
+    """The buffers of tasks and their listeners. Lifetime: the server. Safe to use from threads."""
 
     def __init__(self, epoch: str) -> None:
         self.epoch = epoch
-        """Names this server: places in the stories of an earlier one mean nothing here."""
+        """Name of this server process: positions of an earlier process are invalid."""
         self._lock = threading.Lock()
         self._last = 0
-        self._stories: OrderedDict[str, _Story] = OrderedDict()
+        self._buffers: OrderedDict[str, _Buffer] = OrderedDict()
         self._wakers: dict[str, list[Callable[[], None]]] = {}
         self._listeners: Counter[str] = Counter()
 
     def tell(self, key: str, kind: str, fields: dict[str, Any]) -> None:
-        """Add an event to a task's story and wake who waits for it."""
+        """Add an event to a task's buffer and wake its listeners."""
         with self._lock:
             self._last += 1
-            story = self._stories.setdefault(key, _Story())
-            if len(story.events) == MAX_EVENTS_PER_TASK:
-                story.cut = story.events[0].number
-            story.events.append(Event(self._last, kind, fields))
-            self._stories.move_to_end(key)
-            while len(self._stories) > MAX_TASKS:
-                self._stories.popitem(last=False)
+            buffer = self._buffers.setdefault(key, _Buffer())
+            if len(buffer.events) == MAX_EVENTS_PER_TASK:
+                buffer.cut = buffer.events[0].number
+            buffer.events.append(Event(self._last, kind, fields))
+            self._buffers.move_to_end(key)
+            while len(self._buffers) > MAX_TASKS:
+                self._buffers.popitem(last=False)
         self.wake(key)
 
     def wake(self, key: str | None = None) -> None:
-        """Let who listens to a task look again; without a task, everybody."""
+        """Wake the listeners of a task, or all listeners without a key."""
         with self._lock:
             calls = self._wakers.values() if key is None else [self._wakers.get(key, [])]
             chosen = [call for several in calls for call in several]
@@ -80,10 +80,10 @@ class EventFeed:
                 call()
 
     def since(self, key: str, after: int) -> tuple[list[Event], bool]:
-        """Return what happened to a task after a number, and whether something is missing."""
+        """Return the events of a task after a number, and whether some of them were dropped."""
         with self._lock:
-            story = self._stories.get(key, _Story())
-            return [item for item in story.events if item.number > after], story.cut > after
+            buffer = self._buffers.get(key, _Buffer())
+            return [item for item in buffer.events if item.number > after], buffer.cut > after
 
     @property
     def last(self) -> int:
@@ -92,21 +92,21 @@ class EventFeed:
             return self._last
 
     def place_of(self, text: str | None) -> int:
-        """Return the number in a `Last-Event-ID`; 0 where it is none of this server's."""
+        """Return the number in a `Last-Event-ID`; 0 if it is not of this server process."""
         epoch, _, number = (text or "").partition(".")
         known = epoch == self.epoch and number.isascii() and number.isdigit() and len(number) < 16
         return int(number) if known else 0
 
     @contextlib.contextmanager
     def listening(self, client: str, key: str, wake: Callable[[], None]) -> Iterator[None]:
-        """Have `wake` called whenever something happens to a task.
+        """Call `wake` at each event of a task.
 
         Raises:
-            TooMany: the client listens to too much already.
+            TooMany: the client has too many open event streams.
         """
         with self._lock:
             if self._listeners[client] >= MAX_LISTENERS_PER_CLIENT:
-                raise TooMany(f"{client} listens to {MAX_LISTENERS_PER_CLIENT} tasks already")
+                raise TooMany(f"{client} already has {MAX_LISTENERS_PER_CLIENT} open event streams")
             self._listeners[client] += 1
             self._wakers.setdefault(key, []).append(wake)
         try:
@@ -121,6 +121,6 @@ class EventFeed:
 
     @property
     def listeners(self) -> int:
-        """How many listen."""
+        """Number of listeners."""
         with self._lock:
             return self._listeners.total()

@@ -1,4 +1,4 @@
-"""A folder for an agent to work in: how to use the server, and how a client starts it."""
+"""A folder for an agent: a skill for the tools, and the client's configuration of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["write_workspace"]
 SKILL, CLIENT = "SKILL.md", ".mcp.json"
 TEMPLATE = Path(__file__).parent / "skill.md"
 CALL_MS = 900_000
-"""How long a client should wait: an evaluation in doubt is made twice, one that failed thrice."""
+"""Timeout of a call for the client: an evaluation may run three times."""
 
 
 def write_workspace(
@@ -23,13 +23,13 @@ def write_workspace(
     """Write the files; return their paths.
 
     Args:
-        folder: made if it is not there.
-        problem: what is to be worked on, as the skill names it.
-        command: starts the server; the client does that in `folder`.
-        variables: the server's environment, beyond what the client gives it.
+        folder: created if it does not exist.
+        problem: name of the problem in the skill.
+        command: starts the server; the client runs it in `folder`.
+        variables: environment variables of the server.
 
     Raises:
-        ConfigError: one of them is there already, or the folder cannot be written.
+        ConfigError: a file exists already, or the folder cannot be written.
     """
     server: dict[str, object] = {"type": "stdio", "command": command[0], "args": [*command[1:]]}
     if variables:
@@ -47,7 +47,7 @@ def write_workspace(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
-            # "x": who was quicker keeps its file.
+            # "x": never overwrite a file that was just created.
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:

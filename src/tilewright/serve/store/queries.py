@@ -1,6 +1,6 @@
-"""What the store says for every task, made once: to build a statement takes longer than to run it.
+"""The statements of the store for one task, built once: building takes longer than running.
 
-Parameters are named apart from columns (`of_key`), as an UPDATE wants it.
+Parameters have other names than columns (`of_key`), which SQLAlchemy requires for an UPDATE.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 _KEY = TASKS.c.key == bindparam("of_key")
 IS_OPEN = (TASKS.c.state == "queued") | (TASKS.c.state == "running")
-"""That a task has not ended."""
+"""Condition: the task has not ended."""
 TASK = select(*SHOWN).where(_KEY)
 _OWN_NAME = (NAMES.c.client == bindparam("of_client")) & (NAMES.c.name == bindparam("of_name"))
 NAMED = select(NAMES.c.key, NAMES.c.given).where(_OWN_NAME)
@@ -47,7 +47,7 @@ DONE = (
         state="done",
         verdict=bindparam("said"),
         result=bindparam("packed"),
-        # Of an earlier attempt.
+        # An earlier attempt may have left an error.
         error=None,
         ended_at=bindparam("now"),
     )

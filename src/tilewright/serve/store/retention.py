@@ -1,4 +1,4 @@
-"""What the store does to many tasks at once: it forgets old ones, and takes over another's."""
+"""Changes of many tasks at once: deletion of old ones, and a restart on another device."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["carry_over", "prune"]
 
 
 def prune(connection: Connection, before: float, most: int | None, batch: int) -> int:
-    """Forget at most `batch` tasks that ended before a time, or are too many; return how many."""
-    # By exclusion, so that SQLite goes by the index of the times.
+    """Delete at most `batch` tasks that ended before a time, or exceed `most`; return how many."""
+    # `not_in`: with `in`, SQLite would not use the index of the end times.
     ended = TASKS.c.state.not_in(("queued", "running"))
     limit = before
     if most is not None:
         has_ended = TASKS.c.ended_at != None  # noqa: E711 - SQL
         times = select(TASKS.c.ended_at).where(has_ended)
         times = times.order_by(TASKS.c.ended_at.desc())
-        # What ended just after the oldest that is kept too many.
+        # The end time of the newest task beyond the limit.
         spare = connection.execute(times.offset(most).limit(1)).scalar()
         limit = before if spare is None else max(before, math.nextafter(spare, math.inf))
     old = select(TASKS.c.key).where(ended & (TASKS.c.ended_at < limit)).limit(batch)
@@ -32,9 +32,10 @@ def prune(connection: Connection, before: float, most: int | None, batch: int) -
 
 
 def carry_over(connection: Connection, by: str) -> None:
-    """Mark what waits as accepted by another, if the last server judged on something else.
+    """Flag the tasks that are still open if the previous server used another device or version.
 
-    Its report says on what it was made; but it is no answer to who asks that other for the same.
+    Their key names the old device, but they will be evaluated on this one. So a later request for
+    the old device must be evaluated again.
     """
     if connection.execute(select(SERVED.c.by)).scalar() == by:
         return

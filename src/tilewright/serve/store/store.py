@@ -1,7 +1,7 @@
-"""The server's memory: accepted work is on the disk before anybody is told that it is accepted.
+"""The server's store: a task is on the disk before the server answers that it is accepted.
 
-One thread writes. What arrives while it writes is written together next, in one transaction, so a
-slow disk makes batches larger and not the queue longer. Readers have connections of their own.
+One thread writes. It writes all changes that arrive during a transaction in the next one, so a slow
+disk makes transactions larger and not the queue longer. Readers have their own connections.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ Answer = TypeVar("Answer")
 
 
 class Conflict(Exception):
-    """A client gave one of its names to other work before."""
+    """The client uses the name for a different request."""
 
 
 class Store:
     """Tasks in one SQLite file. Lifetime: the server. Safe to use from several threads.
 
-    `by` says by what tasks are judged: who asks for work that was accepted under another name of
-    this, and judged by us, has it judged anew.
+    `by` names the device model and the version that evaluate. A task that was accepted under
+    another `by` and evaluated here is evaluated again when it is submitted again.
 
     Raises:
-        InfrastructureError: the file cannot be opened or made.
+        InfrastructureError: the file cannot be opened or created.
     """
 
     def __init__(self, path: Path, by: str = "") -> None:
@@ -61,7 +61,7 @@ class Store:
             self._engine: Engine = open_engine(path)
             self._file = _identity(path)
         except (OSError, SQLAlchemyError) as error:
-            raise InfrastructureError(f"{path}: no store can be opened: {error}") from error
+            raise InfrastructureError(f"{path}: the store cannot be opened: {error}") from error
         self._path = path
         self._asked: queue.Queue[tuple[Callable[[Connection], Any], Future[Any]] | None]
         self._asked = queue.Queue()
@@ -80,15 +80,15 @@ class Store:
                     self._asked.put(None)
                     break
                 batch.append(more)
-            # Who asked may have gone, which must not end this thread.
+            # A caller may have cancelled its future, which must not end this thread.
             batch = [item for item in batch if item[1].set_running_or_notify_cancel()]
             if self.is_there():
                 self._write_together(batch)
                 continue
-            # What is written to a file without a name is gone with the server.
-            said = f"{self._path}: was deleted or replaced; restart the server"
+            # A write to a deleted file would be lost with the process.
+            reason = f"{self._path}: was deleted or replaced; restart the server"
             for _, future in batch:
-                future.set_exception(InfrastructureError(said))
+                future.set_exception(InfrastructureError(reason))
 
     def _write_together(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
         answers: list[tuple[Future[Any], Any, Exception | None]] = []
@@ -98,17 +98,17 @@ class Store:
                 for work, future in batch:
                     answers.append((future, *_tried(connection, work)))
         except OperationalError as error:
-            said = InfrastructureError(f"{self._path}: cannot be written: {_cause(error)}")
-            answers = [(future, None, said) for _, future in batch]
-        except Exception as error:  # noqa: BLE001 - a bug; the thread that writes must outlive it
+            failed = InfrastructureError(f"{self._path}: cannot be written: {_cause(error)}")
+            answers = [(future, None, failed) for _, future in batch]
+        except Exception as error:  # noqa: BLE001 - a bug, which must not end this thread
             if len(batch) > 1:
-                # Of one of them, which is no reason to refuse the others.
+                # One change has the bug; the others are written without it.
                 for item in batch:
                     self._write_together([item])
                 return
-            said = InfrastructureError(f"a bug: {type(error).__name__}: {error}")
-            answers = [(batch[0][1], None, said)]
-        # Only now is it on the disk.
+            failed = InfrastructureError(f"a bug: {type(error).__name__}: {error}")
+            answers = [(batch[0][1], None, failed)]
+        # The transaction is on the disk now.
         for future, answer, refused in answers:
             if refused is None:
                 future.set_result(answer)
@@ -128,10 +128,10 @@ class Store:
         return future
 
     def submit(self, given: Submitted) -> Future[Task]:
-        """Accept work; the same work is the same task, whoever asks for it.
+        """Accept a submission; clients that submit the same request share one task.
 
-        The future raises `Conflict` where the client's name stands for other work, and
-        `InfrastructureError` where nothing can be written.
+        The future raises `Conflict` if the client uses the name for a different request, and
+        `InfrastructureError` if the file cannot be written.
         """
 
         def work(connection: Connection) -> Task:
@@ -143,17 +143,19 @@ class Store:
                     connection.execute(sql.ADD_NAME, {**row, "given": given.given})
                 elif known.key != given.key:
                     if not given.given or known.given != given.given:
-                        raise Conflict(f"{given.name!r} stands for other work of this client")
-                    # The same was sent; it is the server that judges otherwise now.
+                        raise Conflict(
+                            f"you already use the name {given.name!r} for another request"
+                        )
+                    # The client sent the same request; the settings of the server have changed.
                     changed = {"to_key": given.key, "to_given": given.given}
                     connection.execute(sql.RENAME, {**own, **changed})
             owner = {"client": given.client, "key": given.key}
             connection.execute(sql.ADD_OWNER, owner)
             found = _task(connection, given.key)
-            # Done by another model of device, or another version, than its key says.
+            # Another device model or version evaluated it than its key names.
             foreign = found is not None and found.state == "done" and _carried(connection, found)
             if found is not None and not (found.begins_anew or foreign):
-                return _wanted_by_both(connection, found, given)
+                return _joined(connection, found, given)
             fields: dict[str, Any] = {
                 "client": given.client,
                 "priority": given.priority,
@@ -178,10 +180,7 @@ class Store:
         return self._done(work)
 
     def begin(self, key: str) -> Future[tuple[Task, bytes] | None]:
-        """Note that a task is being judged, and return it with its request.
-
-        `None` where it does not wait any more.
-        """
+        """Mark a queued task as running, and return it with its request, else `None`."""
 
         def work(connection: Connection) -> tuple[Task, bytes] | None:
             row = connection.execute(sql.BEGIN, {"of_key": key, "now": time.time()}).first()
@@ -192,21 +191,21 @@ class Store:
         return self._done(work)
 
     def pending_start(self, key: str) -> tuple[Task, bytes] | None:
-        """Return a task that was begun though nobody could be told: a commit's last step failed."""
+        """Return a running task: `begin` may fail after its transaction was written."""
         found = self.task(key)
         return None if found is None or found.state != "running" else (found, self.request(key))
 
     def finish(self, key: str, verdict: str, result: bytes) -> Future[None]:
-        """Store a result; what was cancelled meanwhile stays cancelled."""
+        """Store a result; a task that was cancelled meanwhile stays cancelled."""
         packed = zlib.compress(result, 1)
         return self._end(sql.DONE, key, {"said": verdict, "packed": packed})
 
     def fail(self, key: str, error: str) -> Future[None]:
-        """Note that our own side could not judge a task."""
+        """Mark a task as failed with an internal error."""
         return self._end(sql.FAILED, key, {"said": error[:4000]})
 
     def expire(self, key: str, error: str) -> Future[bool]:
-        """Note that a task's deadline has passed; `False` where it ended, or was moved since."""
+        """End a task whose deadline has passed; `False` if it has ended or got a later deadline."""
 
         def work(connection: Connection) -> bool:
             values = {"of_key": key, "said": error, "now": time.time()}
@@ -221,7 +220,7 @@ class Store:
         return self._done(work)
 
     def requeue(self, key: str, error: str) -> Future[None]:
-        """Let a task wait again, after a failure of our own."""
+        """Queue a running task again, after an internal error."""
 
         def work(connection: Connection) -> None:
             runs = (TASKS.c.key == key) & (TASKS.c.state == "running")
@@ -230,12 +229,9 @@ class Store:
         return self._done(work)
 
     def cancel(self, client: str, key: str, *, for_all: bool = False) -> Future[bool]:
-        """Cancel a task that has not ended; `False` where it has, or others want it too.
+        """Cancel an open task; `False` if it has ended, or another client has submitted it too.
 
-        Args:
-            client: who wants it no more.
-            key: of the task.
-            for_all: whether to cancel it though others want it.
+        `for_all` cancels it for the other clients too.
         """
 
         def work(connection: Connection) -> bool:
@@ -252,10 +248,10 @@ class Store:
         return self._done(work)
 
     def prune(self, before: float, most: int | None = None, batch: int = 500) -> Future[int]:
-        """Forget tasks that ended before a time, and the oldest beyond the `most` that ended last.
+        """Delete tasks that ended before a time or beyond the `most` latest; return how many.
 
-        At most `batch` of them, so that others write in between; return how many. What waits or is
-        being judged stays, however old.
+        One call deletes at most `batch`, so that other changes get their turn. It never deletes an
+        open task.
         """
         return self._done(lambda connection: prune(connection, before, most, batch))
 
@@ -264,7 +260,7 @@ class Store:
 
         def work(connection: Connection) -> list[Waiting]:
             runs = TASKS.c.state == "running"
-            # That a server ended is no failure of the task.
+            # The end of a server is no failure of the task.
             attempts = func.max(TASKS.c.attempts - 1, 0)
             connection.execute(update(TASKS).where(runs).values(state="queued", attempts=attempts))
             columns = [TASKS.c[name] for name in Waiting.__dataclass_fields__]
@@ -276,10 +272,10 @@ class Store:
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        """Yield a connection to read by.
+        """Yield a connection for reading.
 
         Raises:
-            InfrastructureError: nothing can be read.
+            InfrastructureError: the file cannot be read.
         """
         try:
             with self._engine.connect() as connection:
@@ -288,7 +284,7 @@ class Store:
             raise InfrastructureError(f"{self._path}: cannot be read: {_cause(error)}") from error
 
     def owns(self, client: str, key: str) -> bool:
-        """Tell whether a client has asked for a task."""
+        """Tell whether a client has submitted a task."""
         with self._read() as connection:
             return _owns(connection, client, key)
 
@@ -298,7 +294,7 @@ class Store:
             return _task(connection, key)
 
     def named(self, client: str, name: str) -> str | None:
-        """Return the key of what a client calls so."""
+        """Return the key of a client's task by its name."""
         own = {"of_client": client, "of_name": name}
         with self._read() as connection:
             found: str | None = connection.execute(sql.NAMED, own).scalar()
@@ -309,7 +305,7 @@ class Store:
         return self._blob(key, "request")
 
     def result(self, key: str) -> bytes:
-        """Return a task's report; empty where there is none."""
+        """Return a task's report, or empty bytes."""
         return self._blob(key, "result")
 
     def _blob(self, key: str, name: str) -> bytes:
@@ -337,7 +333,7 @@ class Store:
             return {str(row["state"]): int(row["count"]) for row in rows}
 
     def close(self) -> None:
-        """Write what is asked for, and close the file."""
+        """Write all pending changes, and close the file."""
         self._asked.put(None)
         self._thread.join()
         self._engine.dispose()
@@ -348,8 +344,8 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _wanted_by_both(connection: Connection, found: Task, given: Submitted) -> Task:
-    """Return a task that somebody else wants too: the later deadline holds, the higher priority."""
+def _joined(connection: Connection, found: Task, given: Submitted) -> Task:
+    """Give a shared task the later deadline and the higher priority of its clients."""
     if found.state not in ("queued", "running"):
         return found
     deadlines = (found.deadline, given.deadline)
@@ -364,25 +360,25 @@ def _wanted_by_both(connection: Connection, found: Task, given: Submitted) -> Ta
 def _tried(
     connection: Connection, work: Callable[[Connection], Any]
 ) -> tuple[Any, Exception | None]:
-    """Return what one piece of work comes to, or that it conflicts.
+    """Return the result of one change, or its conflict.
 
     Raises:
-        Exception: nothing can be written, or that work has a bug.
+        Exception: the file cannot be written, or the change has a bug.
     """
     try:
         return work(connection), None
     except Conflict as error:
-        # Said before it has written anything: no reason to refuse others.
+        # A conflict is raised before any write, so the other changes stay valid.
         return None, error
 
 
 def _cause(error: SQLAlchemyError) -> str:
-    """Return what the database says, without the statement and what was to be written."""
+    """Return the message of the database, without the statement and its values."""
     return str(getattr(error, "orig", None) or error).partition("\n")[0]
 
 
 def _carried(connection: Connection, found: Task) -> bool:
-    """Tell whether a task was accepted under another server; from now on it is this one's."""
+    """Tell whether a task has the flag of `carry_over`, and clear it."""
     return bool(connection.execute(sql.CARRY_ON, {"of_key": found.key}).rowcount)
 
 

@@ -73,9 +73,9 @@ OWNERS = Table(
 )
 Index("by_key", OWNERS.c.key)
 SERVED = Table("served", META, Column("by", Text, primary_key=True))
-"""By what model of device and version tasks are judged now: one row."""
+"""One row: the device model and the version that evaluate now."""
 CARRIED = Table("carried", META, Column("key", Text, primary_key=True))
-"""Tasks that were accepted by another: the key of their work is of that one's results."""
+"""Flagged tasks: an earlier server accepted them for another device model or version."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ class Task:
 
     @property
     def begins_anew(self) -> bool:
-        """Whether it is judged once more where it is asked for once more.
+        """Whether another submission starts the task again.
 
-        What failed for our own reasons or was cancelled is; and what could not be judged, for what
-        it lacked may be here by now.
+        It does after an internal error or a cancellation, and without a verdict: the reason for
+        that may be gone.
         """
         return self.state in ("failed", "cancelled") or self.verdict == "unjudged"
 
@@ -111,7 +111,7 @@ SHOWN = [TASKS.c[name] for name in Task.__dataclass_fields__]
 
 @dataclass(frozen=True)
 class Submitted:
-    """What is to be stored of a submission."""
+    """A submission for the store."""
 
     key: str
     client: str
@@ -119,17 +119,17 @@ class Submitted:
     priority: int
     request: bytes
     name: str | None = None
-    """What the client calls it, if anything."""
+    """The client's name for the task."""
     given: str = ""
-    """Digest of the request as it was sent."""
+    """Digest of the request as the client sent it."""
     deadline: float | None = None
 
 
 def open_engine(path: Path) -> Engine:
-    """Open a store's file, or make it; one of an earlier version gets what it has not.
+    """Open or create a store's file; a file of an earlier version gets its missing columns.
 
     Raises:
-        SQLAlchemyError: it cannot be opened.
+        SQLAlchemyError: the file cannot be opened.
     """
     engine = create_engine(f"sqlite:///{path}")
     event.listen(engine, "connect", _connected)
@@ -142,8 +142,7 @@ def open_engine(path: Path) -> Engine:
 
 
 def _connected(connection: Any, _: object) -> None:  # noqa: ANN401 - a DBAPI connection
-    # Left to itself the driver begins no transaction before a savepoint, and each would be a
-    # commit of its own; readers need none.
+    # The driver would commit each statement; the store begins its transactions itself.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_MS}"):
