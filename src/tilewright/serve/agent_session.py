@@ -79,14 +79,14 @@ class AgentRun:
         turn = Environment(self._settings, judge).evaluate_reply(ask, self._problem, reply)
         if self._over.is_set():
             # An interrupted evaluation is no result.
-            raise InfrastructureError(f"turn {number} was not evaluated: the server ends")
+            raise InfrastructureError(f"turn {number} was not judged: the server ends")
         with self._turns_lock:
             log.append(TurnFinished(turn=turn))
             self._turns[number] = turn
         verdict = turn.judgements[0]
         if verdict.verdict == "unjudged":
             raise InfrastructureError(
-                f"turn {number} could not be evaluated, which is not the fault of the code: "
+                f"turn {number} could not be judged, which is not the fault of the code: "
                 f"{redacted(verdict.reason)}. Send it again; if that does not help, tell your "
                 "user that the problem or the machine is at fault"
             )
