@@ -1,7 +1,8 @@
 """`python -m tilewright`: the command without an installed script.
 
-Python puts the folder that one stands in before all others then, and in ours candidates lie: one
-called `json.py` would run in the place of Python's own. So it begins again without that folder.
+With `-m`, Python imports from the current folder before all others, and candidates may lie there.
+A candidate called `json.py` would run in the place of Python's own module. So the command starts
+again without that folder.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What an evaluation is about, and what never changes while it runs."""
+"""The subject of an evaluation, and the values that never change while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stages of an evaluation observe, for the verdict."""
+"""The observations of an evaluation's stages, for the verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["CorrectnessObservations", "Observations"]
 
 @dataclass
 class CorrectnessObservations:
-    """What the calls of one candidate showed besides right or wrong."""
+    """Observations from the calls of one candidate, other than whether their outputs were right."""
 
     slots: dict[str, int] = field(default_factory=dict)
     """Where each case's inputs lay last: the second sample lies there again, with other values."""
@@ -36,7 +36,7 @@ class CorrectnessObservations:
 
 @dataclass
 class Observations:
-    """What the stages observed. Each stage appends; only the verdict reads all of it."""
+    """All observations of the stages. Each stage appends; only the verdict reads all of it."""
 
     correctness: CorrectnessObservations = field(default_factory=CorrectnessObservations)
     cases: list[CaseResult] = field(default_factory=list)

@@ -26,7 +26,7 @@ __all__ = ["main"]
 
 
 class ClientGone(Exception):
-    """Nobody waits for the report any more."""
+    """The client no longer waits for the report."""
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The library with which a contestant allocates inside the judge's block, built once a machine."""
+"""The library with which a runner allocates inside the judge's block, built once per machine."""
 
 from __future__ import annotations
 

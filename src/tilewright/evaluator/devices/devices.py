@@ -36,11 +36,11 @@ class Device:
     uuid: str = ""
     driver: str = ""
     arch: str = ""
-    """What the CUDA compiler calls it, as `sm_90`."""
+    """The name that the CUDA compiler gives it, such as `sm_90`."""
     nodes: tuple[str, ...] = ()
     """Device files that the sandbox shows."""
     paths: tuple[str, ...] = ()
-    """Folders that the sandbox shows beside the usual ones."""
+    """Folders that the sandbox shows in addition to the usual ones."""
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -111,8 +111,8 @@ def find_device(name: str) -> Device:
 def few_queues(device: Device) -> Device:
     """Return a GPU as a process sees it that uses one stream.
 
-    A context is made of its queues: with two of them it takes half as long to make and to end,
-    and contexts are made one after another over all GPUs of a host (ADR 30).
+    The time to make and to end a context depends on its number of queues. With two of them it is
+    about half as long. The contexts of all GPUs of a host are made one after another (ADR 30).
     """
     return replace(device, environment={**device.environment, QUEUES: str(FEW_QUEUES)})
 

@@ -1,4 +1,4 @@
-"""What the driver says of a GPU: clocks, heat, throttling, who else is there. No CUDA, no torch."""
+"""The driver's readings of a GPU: clocks, heat, throttling, memory, load. No CUDA, no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build on this machine depends on besides the candidate: compiler, processor, headers."""
+"""The inputs of a build other than the candidate: this machine's compiler, processor, headers."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from tilewright.wire.frames import DeadlineExceeded, Fields
 __all__ = ["JudgeClient", "PendingAnswer"]
 
 MIN_TIMEOUT_S = 30.0
-"""The judge has at least this many seconds for an answer, however short the candidate's limits
-are: the reference may be slower than the candidate is allowed to be."""
+"""The judge has at least this many seconds for an answer, however short the candidate's limits are.
+The reference may be slower than the candidate is allowed to be."""
 DEFAULT_TIMEOUT_S = 120.0
 """Seconds for an answer that depends on the problem's code; more than any case has needed."""
 

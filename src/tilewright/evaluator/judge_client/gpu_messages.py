@@ -73,8 +73,8 @@ class RenameRunner(Request[Done], kind="rename"):
 class QueueCall(Request[Done], kind="queue_call"):
     """Queue a call of a GPU runner behind the closed launch gate.
 
-    `publish` is what to write once the gate is open; `keep` names the sample whose outputs will be
-    copied, for which the judge finds memory before.
+    The judge writes `publish` once the gate is open. `keep` names the sample whose outputs it will
+    copy; it allocates the memory for that copy before the call.
     """
 
     runner: str

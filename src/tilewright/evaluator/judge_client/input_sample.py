@@ -1,4 +1,4 @@
-"""What the supervisor knows of an input sample that the judge holds."""
+"""The supervisor's record of an input sample that the judge holds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class InputSampleInfo:
         return -(-self.layout.size // PAGE_BYTES) * PAGE_BYTES
 
     def call_fields(self, slot: int) -> Fields:
-        """Return what a runner is told of a call on this sample, published at `slot`."""
+        """Return the fields by which a runner calls on this sample, published at `slot`."""
         return {
             "base": slot * self.slot_bytes,
             "size": self.layout.size,

@@ -2,8 +2,8 @@
 
 The supervisor sends a `Request` and the judge answers with the type that the request names. Both
 ends import this module, which needs neither torch nor pydantic. A message travels as one frame
-(wire/frames.py): its fields are the JSON header, and one field may travel as the frame's raw body
-or as its file descriptors.
+(wire/frames.py). Its fields are the JSON header; one field may travel as the frame's raw body or as
+its file descriptors.
 
     supervisor                         judge
     LoadProblem         ->             compiles the reference, answers ProblemLoaded
@@ -32,7 +32,7 @@ ComparisonRule = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What the judge answers. The judge holds a problem's code: the supervisor checks types."""
+    """An answer of the judge. The judge runs a problem's code, so the supervisor checks types."""
 
     __pydantic_config__: ClassVar[Fields] = {"extra": "forbid"}
 
@@ -282,8 +282,8 @@ class MakeSample(Request[SampleLayout], kind="sample"):
 class PublishSample(Request[Done], kind="publish"):
     """Write an input sample at `base` bytes into a runner's input memory.
 
-    `perturb` is the seed of a change of the values; `late` is the seed that selects the part of
-    the inputs that the runner gets only when it is ready for the call.
+    `perturb` is the seed of a change of the values. `late` is the seed that selects a part of the
+    inputs; the runner gets that part only when it is ready for the call.
     """
 
     sample: str
@@ -312,7 +312,7 @@ class WriteDelayed(Request[DelayedWritten], kind="write_delayed"):
 
 @dataclass(frozen=True)
 class CallAnswer(Answer):
-    """What the judge saw of one call; `wrong` is empty if the outputs are right."""
+    """The judge's observations of one call; `wrong` is empty if the outputs are right."""
 
     wrong: str
     message: str
@@ -347,7 +347,7 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     One message does all of this, because every exchange delays the next timed call.
 
     Attributes:
-        sample: the input sample; `None`: only the time is asked for.
+        sample: the input sample; `None`: report only the time.
         addresses: where the runner says its outputs lie.
         look: byte ranges of the runner's copy of the inputs to compare with the master.
         keep: copy the outputs away.

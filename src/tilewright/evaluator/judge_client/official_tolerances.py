@@ -1,4 +1,4 @@
-"""Which published rule a problem is scored by under `official`, as the judge is told it."""
+"""The published rule that scores a problem under `official`, in the form that the judge gets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TRIALS = {"allclose": 5, "by_dtype": 1, "runs": 1}
 def comparison_rule(problem: Problem, protocol: Protocol) -> ComparisonRule | None:
     """Return the rule by which outputs are compared; `None`: ours, against a float64 oracle.
 
-    Who quantizes cannot be held against an oracle: strictly the problem's `thresholds` stand, with
-    the root mean square error in units of the reference's own (defect K2 of KernelBench-X, whose
-    absolute bound refuses textbook quantization).
+    A candidate that quantizes cannot be compared with an oracle. Under `strict` the problem's
+    `thresholds` apply, with the root mean square error in units of the reference error. The
+    absolute threshold of KernelBench-X refuses textbook quantization (its defect K2).
     """
     if problem.thresholds is not None:
         numbers = dict(zip(("cosine", "l1", "rmse"), problem.thresholds, strict=True))

@@ -12,7 +12,7 @@ __all__ = ["prune", "read_cache", "write_cache"]
 
 MAX_CACHE_BYTES = 4 << 30
 LEFT_SHARE = 0.75
-"""What part of `MAX_CACHE_BYTES` is left once it was exceeded, so that not every build prunes."""
+"""The share of `MAX_CACHE_BYTES` that pruning leaves, so that not every build prunes."""
 INDEX = "index.json"
 
 

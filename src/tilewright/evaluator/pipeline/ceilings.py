@@ -1,4 +1,4 @@
-"""What a device can do at most, and how much work a case is: the two sides of a roofline."""
+"""The ceilings of a device and the work of a case, which together give a roofline fraction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a GPU needs: other programs on it, a probe, memory sizes, interference."""
+"""The checks that only a GPU needs: other programs, a probe, memory sizes, interference."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OUTPUT_GRAIN_BYTES = 512
 """Outputs take multiples of this: the alignment of torch's allocator on a GPU."""
 ALLOCATOR_FACTOR = 1.25
 ALLOCATOR_EXTRA_BYTES = 32 << 20
-"""Memory for a call's allocations, as a multiple of what the reference needs and beyond it: a
-candidate may round up, or work in other steps."""
+"""Memory for a call's allocations, as a multiple of the reference's need and as bytes beyond it.
+A candidate may round up, or work in other steps."""
 OTHER_PROGRAM_BYTES = 1 << 30
 """Device memory in use from which another program must be running; an idle driver uses less."""
 INTERFERENCE_FLOOR_S = 5e-6

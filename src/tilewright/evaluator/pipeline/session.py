@@ -28,9 +28,9 @@ __all__ = ["EvaluationSession"]
 class EvaluationSession:
     """The state of one evaluation. Lifetime: its `with` block.
 
-    On leaving the block without an exception the judge is kept idle for the next candidate of its
-    problem, and cacheable baselines with it; all other processes are ended. After an exception all
-    processes are ended. The device lease is held until then.
+    After a block without an exception the session keeps the judge idle for the next candidate of
+    its problem, and cacheable baselines with it. It ends all other processes. After an exception it
+    ends all processes. It holds the device lease until then.
     """
 
     def __init__(self, context: EvaluationContext) -> None:
@@ -40,7 +40,7 @@ class EvaluationSession:
         self.observations = Observations()
         key = device_key(self.host.cores, self.host.device)
         self.calibration = read_calibration(self.host.home, key, on_gpu=self.on_gpu)
-        """What is known of the process-to-process variation of this device."""
+        """The process-to-process variation of this device, measured or assumed."""
         self.precompiled: set[str] = set()
         """Implementations for which Triton's compiler has run, or tried to."""
         self._lease = ExitStack()

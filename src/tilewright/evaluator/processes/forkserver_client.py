@@ -82,7 +82,7 @@ class Printed:
 
 
 class Child:
-    """A judge, contestant or builder: its channel, its clock, its end. Lifetime: one process tree.
+    """A judge, runner or builder: its channel, its clock, its end. Lifetime: one process tree.
 
     Raises:
         InfrastructureError: from `start`, when it does not come up.
@@ -121,13 +121,13 @@ class Child:
         self.tree.refresh()
 
     def ask_to_begin(self) -> None:
-        """Have a contestant open its GPU, once: it makes a context, and holds no candidate yet."""
+        """Have a runner open its GPU, once: it makes a context, and holds no candidate yet."""
         if not self._asked_to_begin:
             send_frame(self, "begin")
             self._asked_to_begin = True
 
     def begin(self, timeout_s: float = 20.0) -> None:
-        """Have a contestant open its GPU, and wait until it has."""
+        """Have a runner open its GPU, and wait until it has."""
         if not self.begun:
             self.ask_to_begin()
             self._first_words("device_open", timeout_s)
@@ -149,9 +149,9 @@ class Child:
         return frame
 
     def forbid_processes(self) -> bool:
-        """Leave the payload alone: its other processes are killed, and it can start none.
+        """Kill the payload's other processes, and let it start none.
 
-        Returns whether it is so, or cannot be so for want of a door.
+        Returns whether that worked; also `True` for a child without a process-creation guard.
         """
         if self.spawn_guard is None:
             return True

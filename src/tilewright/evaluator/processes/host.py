@@ -32,18 +32,19 @@ from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
 __all__ = ["CallShapes", "DeviceHost", "lease_name"]
 
 JUDGE_MEMORY = 4
-"""The judge holds reference, oracle and snapshots where a contestant holds one output."""
+"""The judge's memory limit, as a multiple of a runner's: the judge holds reference, oracle and
+snapshots where a runner holds one output."""
 LEASE_POLL_S, LEASE_NOTICE_S = 0.002, 2.0
-"""How often a taken device is tried again, and after how long the user is told."""
+"""Seconds between two attempts to lease a taken device, and until the user gets a notice."""
 PREFORKED = {"runner": 2}
-"""Children forked ahead: one for the next candidate, one for its baseline."""
+"""Preforked children: one for the next candidate, one for its baseline."""
 PREFORKED_ON_GPU = {"runner": 2, "judge": 1}
-"""For the candidate, and the candidate in a second pair of processes; a judge for the next
-problem."""
+"""One runner for the candidate, one for the candidate in a second process replicate, and a judge
+for the next problem."""
 MAX_IDLE_JUDGES, MAX_IDLE_JUDGES_ON_GPU = 1, 8
 """How many judges at most are kept for further candidates of their problems."""
 MAX_IDLE_SHARE, MAX_IDLE_BYTES = 0.25, 5 << 29
-"""What part of a device's memory idle judges may hold, and what one holds with its baselines."""
+"""Share of a device's memory for all idle judges, and bytes for one with its baselines."""
 SLOTS_OF_UIDS, UID_BLOCKS = 256, 16
 """Each child of a host gets a uid of its own, so that limits per uid are not shared."""
 
@@ -94,8 +95,8 @@ class DeviceHost:
         self._closing: list[Closeable] = []
         self._forks = 0
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
-        """Where the uids of this supervisor's children begin: one of sixteen blocks, by its own
-        process id, so that supervisors started one after the other rarely share one."""
+        """The first uid of this supervisor's children. The supervisor's process id selects one of
+        sixteen blocks, so supervisors started one after the other rarely share one."""
         self._preforked = PreforkPool(
             lambda role, limits: self._fork(role, limits, ()),
             self._lease_name if device.is_gpu else None,
@@ -109,9 +110,9 @@ class DeviceHost:
         *,
         streams: bool = False,
     ) -> Child:
-        """Return a confined child, armed before or forked now; `wait_ready` comes first.
+        """Return a confined child, preforked or forked now; the caller calls `wait_ready` first.
 
-        Contestants that wait for a GPU have queues for one stream; for `streams` one is forked.
+        A preforked runner on a GPU has queues for one stream; with `streams` a new one is forked.
         """
         streams = streams and self.device.is_gpu
         if not extra_paths and not streams:
@@ -121,7 +122,7 @@ class DeviceHost:
         return self._fork(role, limits, extra_paths, streams=streams)
 
     def prefork(self, limits: Limits) -> None:
-        """Fork children ahead, so that the next evaluation finds them confined and waiting."""
+        """Prefork children, so that the next evaluation finds them confined and waiting."""
         self.wait_closed()
         if self.device.is_gpu:
             self.compilers.begin()
@@ -130,11 +131,11 @@ class DeviceHost:
         self._preforked.fill(limits, counts, opened=not self.suspect)
 
     def fork_runners(self, limits: Limits, count: int) -> None:
-        """Fork contestants that are needed in a moment, while those that they replace end."""
+        """Fork runners that are needed in a moment, while those that they replace end."""
         self._preforked.fill(limits, {"runner": count}, opened=False)
 
     def open_runners(self) -> None:
-        """Open the device in those that were forked; only for who holds its lease."""
+        """Open the device in the forked runners; the caller holds the device's lease."""
         self._preforked.open_now()
 
     def _fork(
@@ -157,7 +158,7 @@ class DeviceHost:
         return server.fork(role, values, limits.stdout_bytes)
 
     def _layers_of(self, role: str) -> tuple[str, ...]:
-        """Return the layers that a child gets: nobody is asked by those whose time never counts."""
+        """Return a child's layers; only runners on the CPU get the process-creation guard."""
         wanted = ISOLATION_LAYERS if ALL_LAYERS in self.layers else self.layers
         timed = role == "runner" and not self.device.is_gpu
         return tuple(

@@ -1,7 +1,8 @@
-"""Children forked ahead, confined and waiting; on a GPU with their contexts made.
+"""Preforked children, confined and waiting; on a GPU with their contexts made.
 
-To make a context slows whoever is timed on the device meanwhile, and takes so long that it would
-still go on when somebody is to be timed next. So nobody makes one while another judges there.
+A process that makes a context slows a call that is timed on the device meanwhile. It takes so long
+that it could still go on when the next call is timed. So no supervisor makes a context on a device
+while another evaluates there.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class PreforkPool:
         self._enough = threading.Event()
 
     def fill(self, limits: Limits, counts: dict[str, int], *, opened: bool = True) -> None:
-        """Fork what is missing of `counts`, by role; begin to open the device in contestants."""
+        """Fork what is missing of `counts`, by role; begin to open the device in runners."""
         self.wait_opening()
         if limits != self._limits:
             self.clear()
@@ -90,7 +91,7 @@ class PreforkPool:
                 continue
 
     def open_now(self) -> None:
-        """Open the device in all contestants that wait, side by side, for who holds the lease.
+        """Open the device in all waiting runners at the same time; the caller holds the lease.
 
         Raises:
             InfrastructureError: one is gone, or cannot open it.

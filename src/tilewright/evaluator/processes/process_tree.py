@@ -51,17 +51,17 @@ class _Process:
 
 
 class ProcessTree:
-    """What lives below an init, as it was when last looked at. Lifetime: the init's."""
+    """The processes below an init, as of the last `refresh`. Lifetime: the init's."""
 
     def __init__(self, init: int) -> None:
         self._init = init
         self._held: dict[int, _Process] = {}
-        """The init and its payload, which are looked at around every timed call."""
+        """The init and its payload, whose state is read around every timed call."""
         self._reaped_s = 0.0
         self.pids: list[int] = []
         """The processes, the payload first."""
         self.single_process = False
-        """Whether there is the payload and nobody else, now and until this is taken back."""
+        """Whether the payload is the only process, now and until this is set to `False`."""
 
     def refresh(self) -> None:
         """Find out which processes there are; the other methods act on these."""
@@ -104,10 +104,10 @@ class ProcessTree:
         return total
 
     def freeze(self) -> bool:
-        """Stop every process, the payload first; tell whether they stand, which is waited for.
+        """Stop every process, the payload first; wait for that, and tell whether all are stopped.
 
-        Until then a process may go on in a call of the kernel, and its CPU clock, which another
-        process is told as of the last tick, lacks up to some milliseconds.
+        Until then a process may go on in a call of the kernel. Another process reads its CPU clock
+        as of the last tick, so that reading lacks up to some milliseconds.
         """
         for pid in self.pids[:1]:
             _signal(pid, signal.SIGSTOP)
@@ -144,10 +144,10 @@ class ProcessTree:
             _signal(pid, signal.SIGCONT)
 
     def forbid_processes(self) -> bool:
-        """Kill every process but the payload, which stands still meanwhile; tell whether it worked.
+        """Kill every process but the payload, which is stopped meanwhile; tell whether it worked.
 
-        No new one may be started any more; one may be on its way, so it is looked until all
-        threads of the payload stand and nobody else lives.
+        The payload may start no new process any more, but one may be on its way. So this refreshes
+        until all threads of the payload are stopped and no other process lives.
         """
         limit = time.monotonic() + NO_PROCESSES_TIMEOUT_S
         self.refresh()

@@ -1,4 +1,4 @@
-"""What each child may see and use, as plain values for the forkserver."""
+"""The files and resources that each child may use, as plain values for the forkserver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIRST_UID = 61184
 """Children are numbered from here. The range is what systemd sets aside for dynamic users."""
 FILE_BYTES = 1 << 30
 DRIVER_BYTES, DRIVER_THREADS = 64 << 30, 64
-"""Private memory that CUDA maps, and threads that it starts, beside the candidate's own."""
+"""Private memory that CUDA maps, and threads that it starts, in addition to the candidate's own."""
 DESCRIPTORS = 256
 OPENBLAS_THREADS = 8
 STEADY_MALLOC = {
@@ -44,9 +44,10 @@ STEADY_MALLOC = {
     )
 }
 """Freed memory stays mapped, and large blocks lie on huge pages, in every child alike. With glibc's
-defaults the same call takes a third longer or not, by whether its output must be faulted in anew,
-and by where its small pages happen to lie. What is too large for that is always faulted in: the
-bound is no size in use, and the heap has no room to spare in which it would fit (ADR 38)."""
+defaults the same call takes a third longer or not. That depends on whether its output must be
+faulted in anew, and on where its small pages happen to lie. A block of `mmap_threshold` or
+more is always faulted in. That threshold is no size in use, and the heap has too little spare
+memory for such a block (ADR 38)."""
 ALL_LAYERS = "all"
 PACKAGES = ("site-packages", "dist-packages")
 

@@ -1,10 +1,11 @@
-"""Who may start processes: while a side is timed, nobody.
+"""The process-creation guard: a runner starts no process while it is timed.
 
-CPU time of a process that ends while its parent ignores SIGCHLD is added to nobody's (wait(2)),
-and that of one that is waited for is told in steps of 10 ms. So the work of short-lived processes
-between two calls cannot be charged to anybody, and there are none. The contestant hands us the
-listener of a seccomp filter before its candidate is loaded: it is asked of us whether a process may
-be started, and cannot be got around, since a filter is inherited and never taken off.
+If a parent ignores SIGCHLD, the kernel adds the CPU time of its ended children to no process
+(wait(2)). If the parent waits for a child, the kernel reports that child's CPU time in steps of
+10 ms. So the supervisor cannot charge the work of short-lived processes between two calls to a
+runner, and it permits none. The runner hands the supervisor the listener of a seccomp filter before
+it loads its candidate. The kernel then asks the supervisor whether a process may be started. A
+candidate cannot get around the filter, since a filter is inherited and never removed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["SpawnGuard"]
 
 
 class SpawnGuard:
-    """Answers each attempt of a side to start a process. Lifetime: the side's process."""
+    """Answers each attempt of a runner to start a process. Lifetime: the runner's process."""
 
     def __init__(self, listener: int) -> None:
         self.closed = False
@@ -47,7 +48,7 @@ class SpawnGuard:
                     poll.unregister(fd)
 
     def close(self) -> None:
-        """Answer no more; who still asks is told that there is no such call."""
+        """Answer no more; a later attempt fails as if there were no such system call."""
         os.eventfd_write(self._end, 1)
         self._thread.join()
         os.close(self._listener)

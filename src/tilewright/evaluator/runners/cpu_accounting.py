@@ -13,7 +13,7 @@ part of the call, because other threads of the runner may work in it."""
 
 @dataclass(frozen=True)
 class CpuReadings:
-    """What the supervisor read around one timed call.
+    """The supervisor's readings around one timed call.
 
     CPU readings are seconds of the runner's CPU clock; moments are on `time.perf_counter`.
     """

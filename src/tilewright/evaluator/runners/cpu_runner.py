@@ -100,8 +100,8 @@ class Runner:
     def reserve_inputs(self, inputs: int) -> tuple[int, ...] | None:
         """Map input memory of at least these bytes in the runner; `None`: it is mapped already.
 
-        Returns descriptors for the judge, which the caller closes: that of the input memory
-        and, the first time, those of the runner's memory and of its memory map.
+        Returns descriptors for the judge, which the caller closes. One is of the input memory; the
+        first time there are also those of the runner's memory and of its memory map.
         """
         if inputs <= self.inputs_bytes:
             return None
@@ -216,8 +216,8 @@ class Runner:
         """Make one timed call: the runner gets ready, is released, and reports completion.
 
         `write_delayed`, if given, runs while the ready runner is stopped. When the runner reports
-        completion the supervisor stops it, and `snapshot` runs before it may go on: a runner that
-        reports too early is stopped with unfinished outputs.
+        completion the supervisor stops it, and `snapshot` runs before it may go on. So a runner
+        that reports too early is stopped with unfinished outputs.
 
         Raises:
             EvaluationEnded: the candidate failed, hung, or ran while it was stopped.

@@ -34,8 +34,8 @@ __all__ = ["KNOWN_KERNEL", "GatedCall", "gated_call", "measure_clock_excess"]
 
 CALIBRATION_CALLS = 15
 SETTLING_CALLS = 3
-"""Calls of a known kernel whose median is the clock's excess, and calls before that do not count:
-the first ones load code and raise the clock rate."""
+"""Calls of a known kernel whose median is the clock's excess, and calls before them that do not
+count. Those first calls load code and raise the clock rate."""
 EMPTY: Tree = {"t": "list", "v": []}
 KNOWN_KERNEL: Fields = {
     "base": 0,
@@ -75,7 +75,7 @@ def gated_call(
     Args:
         judge: the judge of the runner's device.
         runner: the implementation to call.
-        fields: the call, as the runner is told of it.
+        fields: the description of the call that the runner gets.
         publish: inputs that the judge writes once the gate is open.
         finish: what the judge does once the call has ended; its sample is the call's.
         keep: copy the outputs, for a comparison.

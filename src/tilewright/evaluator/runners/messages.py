@@ -1,4 +1,4 @@
-"""What a runner may report, as a schema. Anything else is a protocol error of the candidate."""
+"""The schema of a runner's reports. Anything else is a protocol error of the candidate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SelfReported(BaseModel):
 
 
 class OutputReport(SelfReported):
-    """What a runner reports of one output."""
+    """A runner's report of one output."""
 
     type: Text
     dtype: Text = ""
@@ -54,7 +54,7 @@ class Mapped(SelfReported):
 
 
 class Addresses(SelfReported):
-    """Where the weights that were asked for lie."""
+    """The addresses of the requested weights."""
 
     addresses: list[Address] = Field(max_length=4096)
 
@@ -126,7 +126,7 @@ _WEIGHTS: TypeAdapter[list[_Weight]] = TypeAdapter(Annotated[list[_Weight], Fiel
 def read_weights(body: bytes) -> bytes:
     """Return the list of (name, shape, dtype) in `body`, checked and encoded anew.
 
-    Entries of a dtype that cannot cross the wall are left out.
+    Entries of a dtype that cannot cross the sandbox are left out.
 
     Raises:
         FrameError: it is not such a list, or its names are longer than a frame can name.

@@ -42,7 +42,7 @@ MIN_INIT_BYTES = 4096
 
 @dataclass(frozen=True)
 class Build:
-    """What a candidate's build made: the loader of its kind, and files by name."""
+    """The result of a candidate's build: the loader of its kind, and files by name."""
 
     loader: str
     artifacts: dict[str, bytes] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class RunnerPool:
     """The runners of one evaluation by name. Lifetime: the evaluation.
 
     Attributes:
-        deadline: on `time.monotonic`; no runner's answer is waited for after it.
+        deadline: on `time.monotonic`; the pool waits for no runner's answer after it.
         builds: what was built for each implementation.
         output_bytes: bytes of device memory for outputs outside the runner's allocator.
         allocator_bytes: bytes of device memory in which a runner's calls allocate.
