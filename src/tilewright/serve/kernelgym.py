@@ -267,12 +267,11 @@ def health(service: CurrentService) -> Answer:
 def workers(client: CurrentClient, service: CurrentService) -> Answer:
     """Return the workers, one for each task that can run at once."""
     needs(client, "read")
-    state = service.dispatcher.state()
     rows = {
-        f"worker-{number}": {
-            "device": service.device,
-            "status": "busy" if number < state["running"] else "idle",
+        row.name.partition("@")[0]: {
+            "device": row.device,
+            "status": "busy" if row.state == "busy" else "idle",
         }
-        for number in range(service.judges)
+        for row in service.workers()
     }
     return {"workers": rows, "total": len(rows)}

@@ -239,14 +239,10 @@ class Service:
             self._on_finished(key)
         return self.store.task(key) or before
 
-    @property
-    def judges(self) -> int:
-        """Return the number of tasks that hold a device at once."""
-        return self._judges if isinstance(self._judges, int) else self._judges()
-
     def workers(self) -> list[Worker]:
         """Return the workers, one for each task that can hold a device at once."""
         state, devices = self.dispatcher.state(), self.settings.eval.devices
+        count = self._judges if isinstance(self._judges, int) else self._judges()
         idle = "draining" if self.draining else "idle"
         return [
             Worker(
@@ -254,7 +250,7 @@ class Service:
                 device=self.device,
                 state="busy" if number < state["running"] else idle,
             )
-            for number in range(self.judges)
+            for number in range(count)
         ]
 
     def prune(self) -> int:

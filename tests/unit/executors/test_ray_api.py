@@ -24,6 +24,6 @@ def test_a_listener_that_does_not_speak_ray_is_refused_soon(said):
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         port = bound.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: the program at this port is not Ray"):
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: the program .* is not Ray"):
             connect(f"127.0.0.1:{port}")
         thread.join(5)
