@@ -1,9 +1,7 @@
 """Check the prose of documents, docstrings, help texts and changelog, and the names in `src`.
 
-python docs/_prose.py               print the findings of packages above their baseline
-python docs/_prose.py --all         print every finding; exit 1 when there is any
+python docs/_prose.py               print every finding; exit 1 when there is any
 python docs/_prose.py --summary     print the number of findings of each file; exit 1 when any
-python docs/_prose.py --lower       write smaller counts to the baseline; none is ever raised
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -29,52 +26,23 @@ from _prose_rules import (
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "tilewright"
-BASELINE = ROOT / "docs" / "_prose_baseline.json"
 RECORDS = ("docs/adr/", "docs/lab/", "docs/measurements/")
 
 
 def main() -> int:
-    """Print findings; return 1 when there are more than allowed."""
+    """Print findings; return 1 when there are any."""
     parser = argparse.ArgumentParser(description="Check the prose of the repository.")
-    parser.add_argument("--all", action="store_true", help="print every finding")
     parser.add_argument("--summary", action="store_true", help="print the findings per file")
-    parser.add_argument("--lower", action="store_true", help="lower the baseline where possible")
     options = parser.parse_args()
     found = sorted(findings())
-    counts = Counter(package_of(item.path) for item in found)
-    allowed = Counter(baseline())
-    if options.lower:
-        lowered = {name: min(counts[name], allowed[name]) for name in sorted(allowed)}
-        kept = {name: count for name, count in lowered.items() if count}
-        BASELINE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        allowed = Counter(kept)
     if options.summary:
         for path, count in Counter(item.path for item in found).most_common():
             print(f"{count:5} {path}")
         print(f"{len(found):5} in all")
-        return 1 if found else 0
-    above = {name for name, count in counts.items() if options.all or count > allowed[name]}
-    for item in found:
-        if package_of(item.path) in above:
+    else:
+        for item in found:
             print(item)
-    if above:
-        shown = ", ".join(f"{name} {counts[name]} of {allowed[name]}" for name in sorted(above))
-        print(f"findings of prose, and how many the baseline allows: {shown}", file=sys.stderr)
-    return 1 if above else 0
-
-
-def baseline() -> dict[str, int]:
-    """Return how many findings each package may have; none without a baseline."""
-    if not BASELINE.is_file():
-        return {}
-    return {str(k): int(v) for k, v in json.loads(BASELINE.read_text(encoding="utf-8")).items()}
-
-
-def package_of(path: str) -> str:
-    """Return the folder that a count is kept for: two levels of `docs`, three of `src`."""
-    parts = path.split("/")
-    depth = {"src": 3, "docs": 2}.get(parts[0], 1)
-    return "/".join(parts[: min(depth, max(1, len(parts) - 1))])
+    return 1 if found else 0
 
 
 def findings() -> Iterator[Finding]:

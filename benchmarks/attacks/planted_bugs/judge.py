@@ -9,7 +9,11 @@ COMPARISON = planted(
     UNIT + "evaluator/judge/test_comparison.py",
     ("every value counts as correct", "if worst <= 1.0:", "if worst <= float('inf'):"),
     ("many elements may exceed the tolerance", "wrong <= FEW * count", "wrong <= count"),
-    ("outliers have no limit", "each.beside <= 1.0 for each", "each.beside >= 0.0 for each"),
+    (
+        "outliers have no limit",
+        "each.outlier_ratio <= 1.0 for each",
+        "each.outlier_ratio >= 0.0 for each",
+    ),
     ("NaN is allowed", "finite = torch.isfinite(got)", "finite = ~torch.isinf(got)"),
     ("the sign of infinity is ignored", "(want == got)", "(want.abs() == got.abs())"),
     ("absolute tolerance", "size = finite.abs()", "size = torch.ones_like(finite)"),

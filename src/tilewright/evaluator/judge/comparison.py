@@ -204,7 +204,7 @@ def compare(
     if worst <= 1.0:
         return Mismatch("", "", worst)
     if within_outlier_budget(found, value.numel()):
-        return Mismatch("", "", max(max(each.beside, each.worst_ratio) for each in found))
+        return Mismatch("", "", max(max(each.outlier_ratio, each.worst_ratio) for each in found))
     message = (
         f"at {_place(item.index, value.shape)}: expected {item.want:.8g}, "
         f"got {item.got:.8g}; error {worst:.3g} times the allowed one; "
@@ -224,7 +224,7 @@ def _furthest(output: torch.Tensor, center: torch.Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Errors:
     """The result of comparing one part of an output, by its worst element."""
 
     nonfinite: bool
@@ -234,16 +234,16 @@ class _Found:
     want: float
     got: float
     wrong: int
-    beside: float = math.inf
+    outlier_ratio: float = math.inf
     """The error of the worst wrong one in units of what a few may be off by."""
     worst_ratio: float = 0.0
     """The error of the worst of the others, in units of the allowed one."""
 
 
-def within_outlier_budget(found: list[_Found], count: int) -> bool:
+def within_outlier_budget(found: list[_Errors], count: int) -> bool:
     """Tell whether few elements are wrong, and by no more than the reference's error allows."""
     wrong = sum(each.wrong for each in found)
-    return wrong <= FEW * count and all(each.beside <= 1.0 for each in found)
+    return wrong <= FEW * count and all(each.outlier_ratio <= 1.0 for each in found)
 
 
 def _parts(
@@ -274,7 +274,7 @@ def _parts(
 
 def _look(
     start: int, expected: Expected, output: torch.Tensor, center: torch.Tensor | None, slack: float
-) -> _Found:
+) -> _Errors:
     """Compare a stretch that begins at the flat index `start`."""
     value = expected.value if center is None else center
     oracle = expected.oracle if center is None and expected.oracle is not None else value.double()
@@ -288,22 +288,24 @@ def _look(
             index = int(odd.int().argmax())
             want = float(value.reshape(-1)[index])
             wrong = int(odd.sum())
-            return _Found(True, 0.0, start + index, want, float(got.reshape(-1)[index]), wrong)
+            return _Errors(True, 0.0, start + index, want, float(got.reshape(-1)[index]), wrong)
         both = torch.isfinite(got) & torch.isfinite(oracle)
         error = torch.where(both, error, 0.0)
     allowed = tolerance(expected, oracle, slack)
     ratio = error.div_(allowed)
     highest = float(ratio.max())
     if highest <= 1.0:
-        return _Found(False, highest, start, 0.0, 0.0, 0, 0.0, highest)
+        return _Errors(False, highest, start, 0.0, 0.0, 0, 0.0, highest)
     few = WORST_REFERENCE_ERROR_FACTOR * expected.worst_reference_error if center is None else 0.0
-    beside = float(torch.where(ratio > 1, ratio * allowed, 0.0).max()) / few if few else math.inf
+    outlier_ratio = (
+        float(torch.where(ratio > 1, ratio * allowed, 0.0).max()) / few if few else math.inf
+    )
     worst_ratio = float(torch.where(ratio > 1, 0.0, ratio).max())
     ratio = ratio.cpu().reshape(-1)
     index = int(ratio.argmax())
     want, seen = float(oracle.reshape(-1)[index]), float(got.reshape(-1)[index])
     wrong = int((ratio > 1).sum())
-    return _Found(False, highest, start + index, want, seen, wrong, beside, worst_ratio)
+    return _Errors(False, highest, start + index, want, seen, wrong, outlier_ratio, worst_ratio)
 
 
 def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> torch.Tensor:
