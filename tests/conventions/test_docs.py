@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.conventions.tree import ROOT, SOURCE, name_of, parsed, python_files, tracked
+from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
 
 PAGES = [path for path in tracked() if path.suffix == ".md"]
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
@@ -199,10 +200,11 @@ def number(text: str) -> float:
 def test_decision_42_has_the_constants_of_today():
     (page,) = (ROOT / "docs" / "adr").glob("0042-*.md")
     known = constants_of("tilewright.evaluator.timing", "tilewright.scoring")
+    known |= {f"ReplicatePolicy.{name}": value for name, value in vars(DEFAULT_POLICY).items()}
     rows = re.findall(r"^\| (`[A-Z].*?) \| (.*?) \|", text_of(page), re.MULTILINE)
     assert len(rows) >= 16
     for names, values in rows:
         wanted = [number(value) for value in values.split("; ")]
-        found = [known[name] for name in re.findall(r"`([A-Z_]+)`", names)]
+        found = [known[name] for name in re.findall(r"`([A-Z][\w.]*)`", names)]
         sigmas = getattr(found[0], "sigmas", None)
         assert list(sigmas or found) == pytest.approx(wanted), names

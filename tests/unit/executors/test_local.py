@@ -73,13 +73,13 @@ def test_preforked_children_open_a_device_only_while_its_lease_is_free():
         assert try_lock(lease)
         pool.fill(Limits(), {"runner": 1})
         assert not begun.wait(0.1)
-        pool.settle()
+        pool.wait_opening()
         assert not made[0].begun
     pool.fill(Limits(), {"runner": 1}, opened=False)
     assert not begun.wait(0.1)
     pool.fill(Limits(), {"runner": 1})
     assert begun.wait(5)
-    pool.settle()
+    pool.wait_opening()
     assert pool.take("runner", Limits()) is made[0]
     assert len(made) == 1
 
@@ -96,7 +96,7 @@ def test_the_lease_holder_lets_all_preforked_children_open_together():
         def alive(self) -> bool:
             return True
 
-        def tell_to_begin(self) -> None:
+        def ask_to_begin(self) -> None:
             steps.append("told")
 
         def begin(self) -> None:
