@@ -39,7 +39,6 @@ SHARED_MODULE_NAMES = {
     "client": "one calls a server, the other the judge",
     "evidence": "the evaluator collects what the checks get",
     "messages": "what the judge and what a runner may send",
-    "drkernel": "the format and the score of one project, Dr. Kernel",
     "inputs": "the judge observes changed inputs that the check reports",
     "kernelgym": "the API and the rules of one project, KernelGYM",
     "mcp": "the command and the server of one protocol",
