@@ -26,7 +26,7 @@ from benchmarks.bars import Bar, executor, finish
 from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.errors import ConfigError, TilewrightError
-from tilewright.evaluator.pipeline.build_process import libraries_of
+from tilewright.evaluator.pipeline.builds import libraries_of
 from tilewright.evaluator.processes.forkserver_client import Child, Printed
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
+from types import MappingProxyType
 
 from tilewright.evaluator.devices.cores import Cores
 from tilewright.evaluator.devices.devices import CPU, Device
@@ -14,7 +17,7 @@ from tilewright.records import Environment
 from tilewright.records.base import JsonValue
 from tilewright.wire.frames import Fields
 
-__all__ = ["device_key", "environment"]
+__all__ = ["device_key", "environment", "installed_versions"]
 
 PACKAGES = ("torch", "triton", "numpy", "tilewright")
 
@@ -43,20 +46,15 @@ def environment(
             "judge_cores": list(cores.judge),
             "compiler": toolchain(),
         },
-        versions={"python": platform.python_version(), **_versions()},
+        versions={"python": platform.python_version(), **installed_versions()},
     )
 
 
 @cache
-def _installed() -> tuple[tuple[str, str], ...]:
-    found = []
+def installed_versions() -> Mapping[str, str]:
+    """Return the versions of those packages that decide about a verdict and are installed."""
+    found = {}
     for name in PACKAGES:
-        try:
-            found.append((name, importlib.metadata.version(name)))
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return tuple(found)
-
-
-def _versions() -> dict[str, str]:
-    return dict(_installed())
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return MappingProxyType(found)

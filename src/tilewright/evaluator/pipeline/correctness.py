@@ -6,22 +6,21 @@ import random
 import time
 from itertools import zip_longest
 
-from tilewright.evaluator.evidence import CorrectnessObservations
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
-from tilewright.evaluator.judge_client.messages import CallAnswer
+from tilewright.evaluator.judge_client.messages import CallAnswer, ResetWeights
 from tilewright.evaluator.judge_client.official_tolerances import TRIALS
-from tilewright.evaluator.pipeline.precompile import keep_call_shapes
+from tilewright.evaluator.pipeline.prepare import keep_call_shapes
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.pipeline.weights_recheck import label_constant_folding
-from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded
-from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import SLOTS
+from tilewright.evaluator.runners.weights import apply_weights, match_weights
 from tilewright.records import Case, CaseResult, Incorrect, Problem, Unjudged
 from tilewright.wire.names import INPUT_VARIATIONS
 
-__all__ = ["check_correctness", "hidden_cases"]
+__all__ = ["check_correctness", "hidden_cases", "passes_with_initial_weights"]
 
+FRESH_RUNNER = "candidate-again"
+"""Name of the process in which the candidate is called once more, with other weights."""
 SIGNED = ("sign", "small_integers", "edge_values")
 """Variations with negative values where nominal ones are positive; the others change magnitudes."""
 ODD_SHARE = 0.75
@@ -43,35 +42,31 @@ def check_correctness(session: EvaluationSession) -> None:
         EvaluationEnded: an output is wrong, or the candidate failed.
     """
     with session.stage("correctness"):
-        runner, seen = session.runners.runners["candidate"], session.observations.correctness
-        _check_samples(session, runner, seen)
+        runner, problem = session.runners.runners["candidate"], session.request.problem
+        official = session.request.protocol == "official"
+        runner.stage = "correctness"
+        if official:
+            for case in problem.cases:
+                for trial in range(TRIALS[problem.official_comparison]):
+                    _check_sample(session, case, "nominal", trial)
+        else:
+            _check_strictly(session)
         runner.judged = True
-        keep_call_shapes(session, seen.calls)
-        if session.request.protocol == "official" and session.runners.problem.is_module:
-            label_constant_folding(session)
+        keep_call_shapes(session, session.observations.correctness.calls)
+        if official and session.runners.problem.is_module:
+            _label_constant_folding(session)
 
 
-def _check_samples(
-    session: EvaluationSession, runner: Runner, seen: CorrectnessObservations
-) -> None:
-    runner.stage = "correctness"
-    problem = session.request.problem
-    if session.request.protocol == "official":
-        for case in problem.cases:
-            for trial in range(TRIALS[problem.official_comparison]):
-                _check_sample(session, runner, case, "nominal", trial, seen)
-        return
-    start = time.monotonic()
-    sizes: dict[str, int] = {}
-    for case in problem.cases:
-        sizes[case.name] = _check_sample(session, runner, case, "nominal", 0, seen)
+def _check_strictly(session: EvaluationSession) -> None:
+    problem, start = session.request.problem, time.monotonic()
+    sizes = {case.name: _check_sample(session, case, "nominal") for case in problem.cases}
     for case in hidden_cases(problem, session.context.choices("sizes")):
-        _check_sample(session, runner, case, "nominal", 0, seen)
+        _check_sample(session, case, "nominal")
     for case in problem.cases:
         for place, variation in enumerate(_variations(session, case, sizes[case.name])):
             if place >= FEW_VARIATIONS and time.monotonic() - start > VARIATIONS_S:
                 break
-            _check_sample(session, runner, case, variation, 0, seen)
+            _check_sample(session, case, variation)
 
 
 def _variations(session: EvaluationSession, case: Case, size: int) -> list[str]:
@@ -121,74 +116,65 @@ def _hidden_size(
     return min(max(size, low), high)
 
 
-def _check_sample(
-    session: EvaluationSession,
-    runner: Runner,
-    case: Case,
-    variation: str,
-    repeat: int,
-    seen: CorrectnessObservations,
-) -> int:
+def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat: int = 0) -> int:
     """Check one input sample; return the size of its inputs in bytes."""
+    pool, seen = session.runners, session.observations.correctness
     sample = session.judge.sample(case, variation, repeat)
     layout, cases = sample.layout, session.observations.cases
     session.context.emit("sample", {"case": case.name, "variation": variation})
     if layout.skipped:
-        cases.append(_record(sample, "skipped", layout.skipped, None))
+        cases.append(_record(sample, "skipped", layout.skipped))
         session.judge.forget(sample)
         return layout.size
-    interpreted = not session.on_gpu
     language = session.request.candidate.language
-    if interpreted and language == "triton" and "bfloat16" in sample.dtypes():
+    if not session.on_gpu and language == "triton" and "bfloat16" in sample.dtypes():
         message = "Triton's CPU interpreter computes bfloat16 wrongly; judge it on a GPU"
         raise EvaluationEnded(Unjudged(reason="bf16_unsupported_in_interpreter", message=message))
-    slot = _slot(session, case, variation, repeat, seen)
+    runner, slot = pool.runners["candidate"], _slot(session, case, variation, repeat)
     try:
-        count_operators = not seen.operator_counts
-        result = session.runners.call(runner, sample, slot, count_operators=count_operators)
+        result = pool.call(runner, sample, slot, count_operators=not seen.operator_counts)
     except EvaluationEnded as ended:
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
-        cases.append(_record(sample, "fail", message[:500], None))
+        cases.append(_record(sample, "fail", message[:500]))
         raise
     if variation == "nominal" and case in session.request.problem.cases:
         # Not of hidden sizes, which stay secret.
         seen.calls.append(sample.call_fields(0))
-    answer = session.runners.check(runner, sample, slot, result)
-    _note(seen, sample, result, answer)
-    verdict = "fail" if answer.wrong else "pass"
+    answer = pool.check(runner, sample, slot, result)
+    seen.operator_counts.update(result.operator_counts)
+    seen.launches.append(result.launches)
+    seen.mutated += [item for item in answer.mutated if item not in seen.mutated]
+    seen.alias |= any(item.alias for item in result.outputs) and not layout.aliases
     detail = answer.message or ("; ".join(answer.mutated) and f"overwrote {answer.mutated}")
-    cases.append(_record(sample, verdict, detail, answer.error))
-    session.judge.forget(sample)
     if answer.wrong:
+        cases.append(_record(sample, "fail", detail))
+        session.judge.forget(sample)
         raise EvaluationEnded(_wrong(sample, answer))
+    cases.append(_record(sample, "pass", detail, answer.error))
+    session.judge.forget(sample)
     return layout.size
 
 
-def _slot(
-    session: EvaluationSession,
-    case: Case,
-    variation: str,
-    repeat: int,
-    seen: CorrectnessObservations,
-) -> int:
+def _slot(session: EvaluationSession, case: Case, variation: str, repeat: int) -> int:
     """Choose a slot: the first one of a case twice in a row, then any."""
-    slot = seen.slots.pop(case.name, None)
+    slots = session.observations.correctness.slots
+    slot = slots.pop(case.name, None)
     if slot is None:
         slot = session.context.choices("slot", case.name, variation, repeat).randrange(SLOTS)
         if variation == "nominal" and repeat == 0:
-            seen.slots[case.name] = slot
+            slots[case.name] = slot
     return slot
 
 
 def _wrong(sample: InputSampleInfo, answer: CallAnswer) -> Unjudged | Incorrect:
-    where = f"{sample.case}, {sample.variation}"
-    if sample.layout.stateful and answer.wrong in ("values", "nonfinite"):
+    where, layout = f"{sample.case}, {sample.variation}", sample.layout
+    if layout.stateful and answer.wrong in ("values", "nonfinite"):
         message = (
             f"{where}: the reference answers the same inputs and seed differently from call to "
             "call, and the candidate differs from it: a kept state cannot be compared"
         )
         return Unjudged(reason="stateful_reference", message=message)
-    if sample.layout.random and answer.wrong in ("values", "nonfinite"):
+    if layout.random and answer.wrong in ("values", "nonfinite"):
         message = (
             f"{where}: the reference draws random numbers and the candidate does not reproduce "
             "the stream of the public forward seed"
@@ -202,22 +188,48 @@ def _wrong(sample: InputSampleInfo, answer: CallAnswer) -> Unjudged | Incorrect:
     )
 
 
-def _note(
-    seen: CorrectnessObservations, sample: InputSampleInfo, result: Result, answer: CallAnswer
-) -> None:
-    seen.operator_counts.update(result.operator_counts)
-    seen.launches.append(result.launches)
-    seen.mutated += [item for item in answer.mutated if item not in seen.mutated]
-    seen.alias |= any(item.alias for item in result.outputs) and not sample.layout.aliases
-
-
-def _record(sample: InputSampleInfo, verdict: str, detail: str, error: float | None) -> CaseResult:
+def _record(
+    sample: InputSampleInfo, verdict: str, detail: str, error: float | None = None
+) -> CaseResult:
     return CaseResult(
         case=sample.case,
         input_variation=sample.variation,
         result=verdict,
         detail=detail,
-        error_over_tolerance=error if verdict == "pass" else None,
+        error_over_tolerance=error,
         oracle=sample.layout.oracle,
         seed=str(sample.seed),
     )
+
+
+def passes_with_initial_weights(session: EvaluationSession) -> bool | None:
+    """Call the candidate once more, with the weights of the init seed for it and the reference."""
+    session.judge.request(ResetWeights())
+    return _passes_in_fresh_runner(session, resampled=False)
+
+
+def _label_constant_folding(session: EvaluationSession) -> None:
+    """Label a candidate whose result ignores new weights, which the published rules accept."""
+    right = _passes_in_fresh_runner(session, resampled=True)
+    session.judge.request(ResetWeights())
+    if right is False:
+        detail = "wrong once other weights are loaded; the published rules never load any"
+        session.add_label("weights_constant_folded", detail)
+
+
+def _passes_in_fresh_runner(session: EvaluationSession, *, resampled: bool) -> bool | None:
+    """Evaluate one nominal sample in a fresh runner; `None`: the runner did not finish."""
+    pool = session.runners
+    try:
+        runner = pool.start(FRESH_RUNNER, session.request.candidate, build="candidate")
+        if resampled:
+            match_weights(pool, FRESH_RUNNER)
+            apply_weights(pool, [FRESH_RUNNER])
+        runner.stage = "correctness"
+        sample = session.judge.sample(session.request.problem.cases[0], "nominal")
+        result = pool.call(runner, sample, 0)
+        return not pool.check(runner, sample, 0, result).wrong
+    except EvaluationEnded:
+        return None
+    finally:
+        pool.stop(FRESH_RUNNER)

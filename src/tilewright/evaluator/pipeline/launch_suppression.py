@@ -1,32 +1,49 @@
-"""Stage launch_suppression: the candidate again, while its own launches do nothing.
+"""Stages trace, profile and launch_suppression: the kernels of a call, and whether they matter.
 
-If its output is right all the same, its kernels are unused.
+If a candidate's output is right while its own launches do nothing, its kernels are unused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.evaluator.pipeline.profiling import (
-    PROFILED_CALLS,
-    OwnCalls,
-    profile_own_kernels,
-)
+from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.weights import match_and_publish
 from tilewright.evaluator.timing.clocks import clock_of
+from tilewright.evaluator.timing.gpu_clock import profiled_call
 from tilewright.records import Case, Profile
 from tilewright.scoring import bootstrap
 
-__all__ = ["SUPPRESSED", "measure_own_work"]
+__all__ = ["SUPPRESSED", "measure_own_work", "trace_kernels"]
 
 SUPPRESSED = "candidate-suppressed"
 """Name of the runner whose launches do nothing from the start."""
 LANGUAGES = ("triton", "cpp", "cuda")
 """Languages whose candidates launch kernels of their own."""
+PROFILED_CALLS = 5
+"""Calls whose median is a profile's figure: the noise of a share is far below what it decides."""
+
+
+def trace_kernels(session: EvaluationSession) -> None:
+    """List the kernels of one call by the candidate's own profiler, if asked for; none on a CPU."""
+    if not session.request.trace:
+        return
+    with session.stage("trace"):
+        runner = session.runners.runners["candidate"]
+        if not isinstance(runner, GpuRunner):
+            return
+        runner.profiled = True
+        sample = session.judge.sample(session.request.problem.cases[-1], "nominal", 52)
+        session.runners.reserve_inputs(runner, sample.slot_bytes)
+        session.runners.publish(runner, sample, 0)
+        # The first use of the profiler takes seconds.
+        timeout_s = session.request.limits.load_s
+        session.observations.kernels += runner.traced(sample.call_fields(0), timeout_s)
+        session.judge.forget(sample)
 
 
 @dataclass(frozen=True)
@@ -45,47 +62,66 @@ def measure_own_work(session: EvaluationSession) -> None:
     Launches are suppressed in a fresh process, or in the candidate's own process, which ends next
     (`_may_end_suppressed`). If the output is right in the latter, a fresh process decides. For
     example, a CUDA graph that was captured before holds launches that are not suppressed.
-
-    Raises:
-        EvaluationEnded: the candidate failed with its launches.
     """
     if session.request.candidate.language not in LANGUAGES:
         return
-    case = session.request.problem.cases[-1]
+    case, runner = session.request.problem.cases[-1], session.runners.runners["candidate"]
     with session.stage("profile"):
-        own = profile_own_kernels(session, case)
+        own = _profile_own_kernels(session, runner, case) if isinstance(runner, GpuRunner) else None
     with session.stage("launch_suppression"):
         found = None
         if _may_end_suppressed(session):
-            found = _suppress_in_place(session, case)
+            found = _suppress_in_place(session, runner, case)
         if found is None or found.right:
             found = _suppress_in_fresh_runner(session, case)
     session.observations.right_when_suppressed = found.right
     if own is not None and not found.right:
-        session.observations.profile = _profile(case, own, found)
+        session.observations.profile = _with_suppressed_share(*own, found.call_s)
+
+
+def _profile_own_kernels(
+    session: EvaluationSession, runner: GpuRunner, case: Case
+) -> tuple[Profile, float]:
+    """Return the share of own kernels by the runner's own events, and a call's seconds without."""
+    pool, sample = session.runners, session.judge.sample(case, "nominal", 51)
+    pool.reserve_inputs(runner, sample.slot_bytes)
+    calls = [profiled_call(pool, runner, sample) for _ in range(PROFILED_CALLS)]
+    call_s = _median_call_s(session, runner, sample)
+    session.judge.forget(sample)
+    own_s = bootstrap.median([(call.own_us or 0.0) / 1e6 for call in calls])
+    share = min(own_s / call_s, 1.0)
+    profile = Profile(
+        case=case.name,
+        launches=calls[-1].launches,
+        self_reported_share=share,
+        suppressed_share=None,
+        coverage=share,
+    )
+    return profile, call_s
+
+
+def _median_call_s(session: EvaluationSession, runner: Runner, sample: InputSampleInfo) -> float:
+    clock = clock_of(session.host.device)
+    calls = [clock.warm_up(session.runners, runner, sample, 0) for _ in range(PROFILED_CALLS)]
+    return bootstrap.median(calls)
 
 
 def _may_end_suppressed(session: EvaluationSession) -> bool:
-    """Tell whether launches may be suppressed in the candidate's own process, to save another.
-
-    It is so on a GPU, where one more process takes as long as all calls, and for Triton only.
-    Native code that reads what its launches did not write may corrupt its memory, and its end
-    would be attributed to the candidate.
-    """
+    """Tell whether launches may be suppressed in the candidate's own process, to save another."""
+    # On a GPU one more process takes as long as all calls. Native code that reads what its launches
+    # did not write may corrupt its memory, and its end would be attributed to the candidate.
     return session.on_gpu and session.request.candidate.language == "triton"
 
 
-def _suppress_in_place(session: EvaluationSession, case: Case) -> SuppressedRun:
-    pool = session.runners
-    runner = pool.runners["candidate"]
+def _suppress_in_place(session: EvaluationSession, runner: Runner, case: Case) -> SuppressedRun:
     runner.stage = "launch_suppression"
     try:
         runner.suppress_launches()
         return _call_without_launches(session, runner, case)
     except EvaluationEnded:
         # The end of this process is no evidence any more.
-        pool.record_output("candidate")
-        pool.stop("candidate")
+        session.runners.record_output("candidate")
+        session.runners.stop("candidate")
         return SuppressedRun(None)
 
 
@@ -105,33 +141,26 @@ def _suppress_in_fresh_runner(session: EvaluationSession, case: Case) -> Suppres
 
 def _call_without_launches(session: EvaluationSession, runner: Runner, case: Case) -> SuppressedRun:
     """Compare a call on new inputs, and time such calls on a GPU if the output is wrong."""
-    pool = session.runners
-    sample = session.judge.sample(case, "nominal", 50)
+    pool, sample = session.runners, session.judge.sample(case, "nominal", 50)
     result = pool.call(runner, sample, 0)
     right = not pool.check(runner, sample, 0, result).wrong
-    call_s = None
-    if isinstance(runner, GpuRunner) and not right:
-        clock = clock_of(session.host.device)
-        calls = [clock.warm_up(pool, runner, sample, 0) for _ in range(PROFILED_CALLS)]
-        call_s = bootstrap.median(calls)
+    timed = session.on_gpu and not right
+    call_s = _median_call_s(session, runner, sample) if timed else None
     session.judge.forget(sample)
     return SuppressedRun(right, call_s)
 
 
-def _profile(case: Case, own: OwnCalls, suppressed: SuppressedRun) -> Profile:
-    """Return how much of the candidate's device time its own kernels take.
+def _with_suppressed_share(
+    profile: Profile, call_s: float, suppressed_call_s: float | None
+) -> Profile:
+    """Return the profile with the share of a call's time that disappears under suppression.
 
     Coverage is the smaller of two shares. The first lies between events around the candidate's
     own launches, as its runner reports it. The second disappears under suppression, by the judge's
     clock. Both are shares of calls without such events, whose own time would count as other work.
     """
-    saved = None
-    if suppressed.call_s is not None:
-        saved = min(max(1 - suppressed.call_s / own.call_s, 0.0), 1.0)
-    return Profile(
-        case=case.name,
-        launches=own.launches,
-        self_reported_share=own.share,
-        suppressed_share=saved,
-        coverage=own.share if saved is None else min(own.share, saved),
-    )
+    if suppressed_call_s is None:
+        return profile
+    saved = min(max(1 - suppressed_call_s / call_s, 0.0), 1.0)
+    coverage = min(profile.coverage, saved)
+    return profile.model_copy(update={"suppressed_share": saved, "coverage": coverage})

@@ -1,20 +1,23 @@
 """Stage prepare: parse, build and precompile candidate and baselines, before the device lease.
 
-Builds run in a sandbox of their own and are cached by their content.
+The first Triton candidate of a problem compiles when it is called, and its calls show the shapes.
+Later candidates are precompiled here for all of their processes.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from functools import cache
 
+from tilewright.errors import InfrastructureError
 from tilewright.evaluator.devices.devices import Device
+from tilewright.evaluator.devices.environment import installed_versions
 from tilewright.evaluator.devices.toolchain import HEADER, headers, processor, toolchain
-from tilewright.evaluator.pipeline.build_cache import read_cache, write_cache
-from tilewright.evaluator.pipeline.build_process import exchange
-from tilewright.evaluator.pipeline.precompile import precompile_all, start_compilers
+from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
 from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.processes.host import CallShapes
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
@@ -22,8 +25,15 @@ from tilewright.languages.base import BuildPlan, Language
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, Unjudged, digest_text
 from tilewright.registry import load
+from tilewright.wire.frames import MAX_BODY_BYTES, Fields
+from tilewright.wire.names import COMPILED_BY_TRITON
 
-__all__ = ["build", "prepare"]
+__all__ = ["build", "build_key", "keep_call_shapes", "precompile_all", "prepare"]
+
+MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
+"""Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
+MAX_CALL_SHAPES = 256
+"""Problems whose call shapes are remembered; each takes some kilobytes."""
 
 
 def prepare(session: EvaluationSession) -> None:
@@ -33,14 +43,27 @@ def prepare(session: EvaluationSession) -> None:
         EvaluationEnded: the candidate's build failed, or cannot be done on this machine.
         ProblemError: a baseline's build failed.
     """
-    start_compilers(session)
+    request = session.request
+    if session.on_gpu and request.candidate.language == "triton" and request.timing.enabled:
+        session.host.compilers.begin()
     with session.stage("build"):
-        build(session, "candidate", session.request.candidate)
-        for baseline in session.request.baselines:
-            if baseline.candidate:
-                with attribute_to_baseline(session.context, baseline.name):
-                    build(session, baseline.name, baseline.candidate)
+        _for_each_candidate(session, build)
     precompile_all(session)
+
+
+def precompile_all(session: EvaluationSession) -> None:
+    """Precompile the candidate, and the baselines that are candidates themselves."""
+    _for_each_candidate(session, _precompile)
+
+
+def _for_each_candidate(
+    session: EvaluationSession, action: Callable[[EvaluationSession, str, Candidate], object]
+) -> None:
+    action(session, "candidate", session.request.candidate)
+    for baseline in session.request.baselines:
+        if baseline.candidate:
+            with attribute_to_baseline(session.context, baseline.name):
+                action(session, baseline.name, baseline.candidate)
 
 
 def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildPlan:
@@ -50,32 +73,30 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
         EvaluationEnded: the build failed, took too long, or cannot be done on this machine.
     """
     for file in candidate.files:
-        if is_python(file):
-            parsed = parse_module(file.path, file.text)
-            if isinstance(parsed, Unparseable):
-                message = f"{parsed.path}: {parsed.message}"
-                raise EvaluationEnded(Failed(stage="build", reason="syntax_error", message=message))
+        parsed = parse_module(file.path, file.text) if is_python(file) else None
+        if isinstance(parsed, Unparseable):
+            message = f"{parsed.path}: {parsed.message}"
+            raise EvaluationEnded(Failed(stage="build", reason="syntax_error", message=message))
     plan = _language(candidate.language).plan(candidate)
     session.runners.builds[name] = Build(plan.loader)
     if plan.kind == "none":
         return plan
-    on_gpu = session.on_gpu
-    if candidate.language == "cuda" and not on_gpu:
+    if candidate.language == "cuda" and not session.on_gpu:
         raise EvaluationEnded(
             Unjudged(reason="no_device", message="CUDA candidates need an NVIDIA GPU")
         )
-    if candidate.language == "cpp" and plan.kind == "c_abi" and on_gpu:
+    if candidate.language == "cpp" and plan.kind == "c_abi" and session.on_gpu:
         message = "a C++ kernel computes on the CPU; judge it with --device cpu"
         raise EvaluationEnded(Unjudged(reason="unsupported_device", message=message))
     tool = plan.command[0] if plan.command else "g++"
     if shutil.which(tool) is None:
         raise EvaluationEnded(Unjudged(reason="no_compiler", message=f"{tool} is not installed"))
-    folder = session.host.home / "builds" / _key(plan, candidate, session.host.device)
-    cached = read_cache(folder)
-    if cached is None:
-        cached = _build(session, plan, candidate)
-        write_cache(folder, cached)
-    session.runners.builds[name] = Build(plan.loader, cached)
+    folder = session.host.home / "builds" / build_key(plan, candidate, session.host.device)
+    made = read_cache(folder)
+    if made is None:
+        made = _build(session, plan, candidate)
+        write_cache(folder, made)
+    session.runners.builds[name] = Build(plan.loader, made)
     return plan
 
 
@@ -85,7 +106,8 @@ def _language(name: str) -> Language:
     return language
 
 
-def _key(plan: BuildPlan, candidate: Candidate, device: Device) -> str:
+def build_key(plan: BuildPlan, candidate: Candidate, device: Device) -> str:
+    """Return the key of a build in the cache: a digest of all that the build reads."""
     made_for = [device.arch, device.environment.get("CUDA_HOME", "")]
     parts = [plan.digest(), candidate.entry, toolchain(), processor(), headers(), made_for]
     return digest_text(json.dumps(parts))
@@ -99,3 +121,65 @@ def _build(session: EvaluationSession, plan: BuildPlan, candidate: Candidate) ->
         "header": HEADER.read_text(encoding="ascii"),
     }
     return exchange(session, "builder", candidate, fields)
+
+
+def keep_call_shapes(session: EvaluationSession, calls: list[Fields]) -> None:
+    """Remember the shapes of this problem's calls, for its later candidates."""
+    names = ("args", "grads", "grad_outputs")
+    shapes = tuple({name: call[name] for name in names} for call in calls)
+    known = session.host.call_shapes
+    init = session.runners.problem.init_tree
+    known.setdefault(session.request.problem.digest(), CallShapes(init, shapes))
+    while len(known) > MAX_CALL_SHAPES:
+        del known[next(iter(known))]
+
+
+def _precompile(session: EvaluationSession, name: str, candidate: Candidate) -> None:
+    """Add what Triton compiles on a GPU to a build, once the problem's shapes are known."""
+    device = session.host.device
+    shapes = session.host.call_shapes.get(session.request.problem.digest())
+    if candidate.language != "triton" or not device.is_gpu or shapes is None:
+        return
+    if name in session.precompiled:
+        return
+    session.precompiled.add(name)
+    installed = installed_versions()
+    versions = [installed.get(package, "") for package in ("torch", "triton")]
+    parts = [candidate.digest(), shapes.init, list(shapes.calls), device.arch, versions]
+    folder = session.host.home / "builds" / digest_text(json.dumps(parts))
+    with session.stage("precompile") as details:
+        made = read_cache(folder)
+        if made is None:
+            made = _compiled(session, candidate, shapes)
+            if made:
+                write_cache(folder, made)
+        details.append(f"{name}: {'its kernels' if made else 'nothing, it does so when called'}")
+    built = session.runners.builds[name]
+    session.runners.builds[name] = Build(built.loader, {**built.artifacts, **made})
+
+
+def _compiled(
+    session: EvaluationSession, candidate: Candidate, shapes: CallShapes
+) -> dict[str, bytes]:
+    """Return what Triton made of a candidate, or nothing."""
+    fields = {
+        "entry": candidate.entry,
+        "arch": int(session.host.device.arch.removeprefix("sm_")),
+        "init": shapes.init,
+        "calls": list(shapes.calls),
+        "import_paths": list(candidate.allow_imports),
+    }
+    try:
+        made = exchange(session, "compiler", candidate, fields)
+    except EvaluationEnded as ended:
+        if isinstance(ended.outcome, Failed) and ended.outcome.reason == "timeout":
+            raise
+        # The candidate is called on real tensors next; those calls decide its verdict.
+        return {}
+    except InfrastructureError as error:
+        # Only time is lost; no verdict depends on precompilation.
+        session.context.emit("waiting", {"message": f"kernels are not precompiled: {error}"})
+        return {}
+    # The candidate's own process answers, so only this entry of limited size is accepted.
+    data = made.get(COMPILED_BY_TRITON)
+    return {} if data is None or len(data) > MAX_ARTIFACT_BYTES else {COMPILED_BY_TRITON: data}

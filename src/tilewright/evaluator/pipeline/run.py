@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import Emit, EvaluationContext
-from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.pipeline.acquire import acquire_device, load_candidate, start_judge
 from tilewright.evaluator.pipeline.ceilings import complete_ceilings
-from tilewright.evaluator.pipeline.correctness import check_correctness
+from tilewright.evaluator.pipeline.correctness import (
+    check_correctness,
+    passes_with_initial_weights,
+)
 from tilewright.evaluator.pipeline.gpu_checks import refuse_quarantined
-from tilewright.evaluator.pipeline.launch_suppression import measure_own_work
+from tilewright.evaluator.pipeline.launch_suppression import measure_own_work, trace_kernels
 from tilewright.evaluator.pipeline.prepare import prepare
-from tilewright.evaluator.pipeline.profiling import trace_kernels
-from tilewright.evaluator.pipeline.retries import with_retries
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.shutdown import shut_down
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
-from tilewright.evaluator.pipeline.weights_recheck import passes_with_initial_weights
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.seeds import random_root
 from tilewright.evaluator.verdict import build_report
-from tilewright.records import Correct, EvalReport, EvalRequest, Failed, Incorrect, Outcome
+from tilewright.records import (
+    Correct,
+    EvalReport,
+    EvalRequest,
+    Failed,
+    Incorrect,
+    Outcome,
+    Rejected,
+)
 
 __all__ = ["STAGES", "evaluate"]
+
+MAX_ATTEMPTS = 2
+"""Evaluations until a failure of tilewright itself is raised: a lost process rarely recurs."""
+TIME_BASED_CODES = {"untimed_work", "baseline_interference"}
+"""Finding codes that rest on times alone, which a busy machine changes."""
 
 Stage = Callable[[EvaluationSession], None]
 """A part of the evaluation. It raises `EvaluationEnded` if no later part is needed."""
@@ -51,7 +64,7 @@ def evaluate(
     *,
     checks: tuple[str, ...] | None = None,
 ) -> EvalReport:
-    """Evaluate one candidate.
+    """Evaluate one candidate; repeat it after an internal failure, and once if in doubt.
 
     Args:
         host: the device's processes, cores and lease.
@@ -66,7 +79,38 @@ def evaluate(
     """
     host.wait_closed()
     context = EvaluationContext(host, request, request.seed or random_root(), emit, watch)
-    return with_retries(context, lambda: _evaluate_once(context, checks))
+    failures, repeated = 0, False
+    while True:
+        try:
+            report = _evaluate_once(context, checks)
+        except InfrastructureError as error:
+            failures += 1
+            if failures == MAX_ATTEMPTS:
+                raise
+            if host.device.is_gpu:
+                # Device memory may have been missing.
+                host.end_idle()
+            emit("retry", {"because": str(error)})
+            continue
+        reason = "" if repeated else _reason_to_repeat(report, host)
+        if not reason:
+            return report
+        repeated = True
+        emit("retry", {"because": reason})
+
+
+def _reason_to_repeat(report: EvalReport, host: DeviceHost) -> str:
+    """Return why tilewright itself may be the cause of a verdict; empty: it is not."""
+    outcome = report.outcome
+    if isinstance(outcome, Failed) and outcome.reason == "out_of_memory":
+        crowded = host.device.is_gpu and host.end_idle()
+        return "it ran out of memory while idle processes held some" if crowded else ""
+    if (
+        isinstance(outcome, Rejected)
+        and {item.code for item in outcome.findings} <= TIME_BASED_CODES
+    ):
+        return "a rejection by times alone is confirmed once"
+    return ""
 
 
 def _evaluate_once(context: EvaluationContext, checks: tuple[str, ...] | None) -> EvalReport:
@@ -89,13 +133,9 @@ def _run_stages(session: EvaluationSession) -> Outcome:
 
 def _explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
     """Return the outcome, with another kind if the candidate is right with its initial weights."""
-    observations: Observations = session.observations
-    if (
-        isinstance(outcome, Incorrect)
-        and session.runners.problem.has_weights
-        and not observations.times
-    ):
-        observations.passes_with_initial_weights = passes_with_initial_weights(session)
-        if observations.passes_with_initial_weights:
+    seen, problem = session.observations, session.runners.problem
+    if isinstance(outcome, Incorrect) and problem.has_weights and not seen.times:
+        seen.passes_with_initial_weights = passes_with_initial_weights(session)
+        if seen.passes_with_initial_weights:
             return outcome.model_copy(update={"kind": "weights"})
     return outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tilewright.evaluator.pipeline.gpu_checks import clock_labels
-from tilewright.evaluator.pipeline.precompile import precompile_all
+from tilewright.evaluator.pipeline.prepare import precompile_all
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import (
     baseline_failed,

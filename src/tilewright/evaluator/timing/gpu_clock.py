@@ -7,24 +7,18 @@ ahead would be a share of a call that differs from call to call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.gated_calls import GatedCall, gated_call
 from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S, GpuRunner
+from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes
 from tilewright.evaluator.timing.clock import TimedCall
 from tilewright.scoring import bootstrap
 
-__all__ = [
-    "CudaEventClock",
-    "OwnKernelTime",
-    "measure_call_latency",
-    "measure_own_kernel_time",
-]
+__all__ = ["CudaEventClock", "measure_call_latency", "profiled_call"]
 
 LATENCY_CALLS = 10
 """Calls whose median is the latency that a Python caller sees."""
@@ -36,22 +30,11 @@ MIN_TIME_S = 1e-7
 """No time is reported below this: it is the scatter of the clock itself."""
 
 
-@dataclass(frozen=True)
-class OwnKernelTime:
-    """One call with events around the candidate's own launches, as its runner reports it."""
-
-    seconds: float
-    launches: int
-
-
-def measure_own_kernel_time(
-    pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo
-) -> OwnKernelTime:
-    """Make one call; return how much of it passed in own kernels, by the runner's own events."""
+def profiled_call(pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo) -> Result:
+    """Return the report of a call with events around the candidate's own launches."""
     publish = PublishSample(sample.name, runner.name, 0)
     fields = {**sample.call_fields(0), "profile": True}
-    call = gated_call(pool.judge, runner, fields, publish)
-    return OwnKernelTime((call.result.own_us or 0.0) / 1e6, call.result.launches)
+    return gated_call(pool.judge, runner, fields, publish).result
 
 
 def measure_call_latency(

@@ -27,7 +27,7 @@ from tilewright.evaluator.timing.clock import TimedCall
 from tilewright.evaluator.timing.gpu_clock import (
     MIN_TIME_S,
     CudaEventClock,
-    measure_own_kernel_time,
+    profiled_call,
 )
 from tilewright.records import Failed
 
@@ -187,8 +187,8 @@ def test_the_share_of_own_launches_comes_from_the_same_call():
     made = scripted(0.000290)
     runner = ScriptedRunner(made.log, self_reported_us=100.0, own_us=25.0)
     sample: Any = ScriptedSample()
-    share = measure_own_kernel_time(made, runner, sample)
-    assert (share.seconds, share.launches) == (2.5e-5, 3)
+    report = profiled_call(made, runner, sample)
+    assert (report.own_us, report.launches) == (25.0, 3)
     assert ("arm", 7, True) in made.log
 
 

@@ -13,8 +13,8 @@ from tests.unit.records.test_validation import REQUEST
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices import toolchain
 from tilewright.evaluator.devices.devices import CPU
-from tilewright.evaluator.pipeline import build_cache, prepare
-from tilewright.evaluator.pipeline.build_process import libraries_of
+from tilewright.evaluator.pipeline import builds, prepare
+from tilewright.evaluator.pipeline.builds import libraries_of
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.runners.ended import EvaluationEnded
@@ -94,7 +94,7 @@ def test_plain_python_needs_no_build(tmp_path):
 
 def test_a_key_depends_on_all_that_a_build_reads(monkeypatch):
     def key(given: Candidate) -> str:
-        return prepare._key(plan_of(given), given, CPU)
+        return prepare.build_key(plan_of(given), given, CPU)
 
     plain = key(candidate())
     assert plain == key(candidate())
@@ -124,36 +124,36 @@ def test_a_build_key_knows_headers_toolchain_and_processor():
 
 def test_a_cached_build_is_read_back(tmp_path):
     folder = tmp_path / "builds" / "key"
-    assert build_cache.read_cache(folder) is None
-    build_cache.write_cache(folder, LIBRARIES)
+    assert builds.read_cache(folder) is None
+    builds.write_cache(folder, LIBRARIES)
 
-    assert build_cache.read_cache(folder) == LIBRARIES
+    assert builds.read_cache(folder) == LIBRARIES
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
 
 
 @pytest.mark.parametrize("damage", ["index.json", "0.so"])
 def test_a_damaged_cache_entry_counts_as_missing(tmp_path, damage):
     folder = tmp_path / "key"
-    build_cache.write_cache(folder, LIBRARIES)
+    builds.write_cache(folder, LIBRARIES)
     (folder / damage).unlink()
-    assert build_cache.read_cache(folder) is None
+    assert builds.read_cache(folder) is None
 
     (folder / "index.json").write_text("{")
-    assert build_cache.read_cache(folder) is None
+    assert builds.read_cache(folder) is None
 
 
 def test_a_second_build_of_the_same_changes_nothing(tmp_path):
     folder = tmp_path / "key"
-    build_cache.write_cache(folder, LIBRARIES)
-    build_cache.write_cache(folder, {"kernel": b"later"})
+    builds.write_cache(folder, LIBRARIES)
+    builds.write_cache(folder, {"kernel": b"later"})
 
-    assert build_cache.read_cache(folder) == LIBRARIES
+    assert builds.read_cache(folder) == LIBRARIES
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path):
     (tmp_path / "builds").write_text("")
-    build_cache.write_cache(tmp_path / "builds" / "key", LIBRARIES)
+    builds.write_cache(tmp_path / "builds" / "key", LIBRARIES)
 
     assert (tmp_path / "builds").read_text() == ""
 
@@ -164,12 +164,12 @@ def test_readers_see_a_complete_cache_entry_or_none(tmp_path):
 
     def look() -> None:
         while not done.is_set():
-            seen.append(build_cache.read_cache(folder))
-        seen.append(build_cache.read_cache(folder))
+            seen.append(builds.read_cache(folder))
+        seen.append(builds.read_cache(folder))
 
     thread = threading.Thread(target=look)
     thread.start()
-    build_cache.write_cache(folder, LIBRARIES)
+    builds.write_cache(folder, LIBRARIES)
     done.set()
     thread.join()
 
@@ -213,12 +213,12 @@ def test_libraries_are_cut_from_the_body_in_order():
 def test_the_least_recently_used_build_is_evicted_first(tmp_path):
     root = tmp_path / "builds"
     for age, name in enumerate(("old", "asked again", "new")):
-        build_cache.write_cache(root / name, {"kernel": b"x" * 1000})
+        builds.write_cache(root / name, {"kernel": b"x" * 1000})
         os.utime(root / name, (1e9 + age, 1e9 + age))
-    build_cache.read_cache(root / "old")
+    builds.read_cache(root / "old")
     os.utime(root / "asked again", (1e9, 1e9))
-    build_cache.prune(root, most=10_000)
+    builds.prune(root, most=10_000)
     assert len(list(root.iterdir())) == 3
 
-    build_cache.prune(root, most=3000)
+    builds.prune(root, most=3000)
     assert sorted(path.name for path in root.iterdir()) == ["new", "old"]

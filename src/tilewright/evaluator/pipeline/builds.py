@@ -1,0 +1,128 @@
+"""Builds: one exchange with a sandboxed builder or compiler, and a cache of what they made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import Built, ErrorReport, read
+from tilewright.records import Candidate, Failed, FailedReason
+from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Frame, FrameError
+
+__all__ = ["exchange", "libraries_of", "prune", "read_cache", "write_cache"]
+
+MAX_CACHE_BYTES = 4 << 30
+LEFT_SHARE = 0.75
+"""The share of `MAX_CACHE_BYTES` that pruning leaves, so that not every build prunes."""
+INDEX = "index.json"
+
+
+def exchange(
+    session: EvaluationSession, role: str, candidate: Candidate, fields: Fields
+) -> dict[str, bytes]:
+    """Give a candidate to a fresh builder or compiler, and return what it made.
+
+    Raises:
+        EvaluationEnded: it failed or took longer than `build_s`, or a required layer is not active.
+    """
+    limits, watch = session.request.limits, session.context.watch
+    child = session.host.spawn(role, limits, candidate.allow_imports)
+    try:
+        child.wait_ready()
+        session.runners.record_isolation(child)
+        parts = [(item.path, item.text.encode()) for item in candidate.files]
+        fields = {**fields, "files": [{"path": path, "size": len(data)} for path, data in parts]}
+        child.channel.send("build", fields, b"".join(data for _, data in parts))
+        deadline = time.monotonic() + limits.build_s
+        frame = child.channel.receive(deadline, watch)
+        if frame.kind == "entering":
+            frame = child.channel.receive(deadline, watch)
+        for fd in frame.fds:
+            os.close(fd)
+        return libraries_of(frame)
+    except DeadlineExceeded:
+        raise _failed("timeout", f"the build took longer than {limits.build_s:g} s") from None
+    except (ChannelClosed, FrameError) as error:
+        raise _failed("build", f"the build ended without an answer: {error}") from None
+    finally:
+        child.kill()
+
+
+def libraries_of(frame: Frame) -> dict[str, bytes]:
+    """Return the libraries in a builder's answer, by name."""
+    if frame.kind == "error":
+        report = read(frame, ErrorReport)
+        lines = "\n".join(report.traceback)
+        raise _failed("build", f"{report.type}: {report.message}\n{lines}".strip())
+    if frame.kind != "built":
+        raise FrameError(f"a build answered {frame.kind[:40]!r}")
+    sizes = read(frame, Built).artifacts
+    if sum(sizes.values()) != len(frame.body):
+        raise FrameError(f"a build answered {sum(sizes.values())} as {len(frame.body)} bytes")
+    libraries, start = {}, 0
+    for name, size in sizes.items():
+        libraries[name] = frame.body[start : start + size]
+        start += size
+    return libraries
+
+
+def _failed(reason: FailedReason, message: str) -> EvaluationEnded:
+    return EvaluationEnded(Failed(stage="build", reason=reason, message=message))
+
+
+def read_cache(folder: Path) -> dict[str, bytes] | None:
+    """Return what is stored in a folder, or `None` when nothing is, or nothing whole."""
+    try:
+        names = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        found = {name: (folder / file).read_bytes() for name, file in names.items()}
+    except (OSError, ValueError):
+        return None
+    # A read-only cache serves all the same; it is only pruned in another order.
+    with suppress(OSError):
+        os.utime(folder)
+    return found
+
+
+def write_cache(folder: Path, libraries: dict[str, bytes]) -> None:
+    """Store libraries under their key; a reader sees all of them or none."""
+    fresh = folder.with_name(f"{folder.name}.{os.getpid()}.new")
+    try:
+        fresh.mkdir(parents=True)
+        names = {name: f"{index}.so" for index, name in enumerate(libraries)}
+        for name, data in libraries.items():
+            (fresh / names[name]).write_bytes(data)
+        (fresh / INDEX).write_text(json.dumps(names), encoding="utf-8")
+        if folder.exists() and read_cache(folder) is None:
+            # A damaged entry would stand in the way for ever.
+            shutil.rmtree(folder)
+        fresh.rename(folder)
+    except OSError:
+        # A full or read-only disk, or another build that came first: the cache is a convenience.
+        shutil.rmtree(fresh, ignore_errors=True)
+    prune(folder.parent)
+
+
+def prune(root: Path, most: int = MAX_CACHE_BYTES) -> None:
+    """Remove the builds that nobody read for the longest, if more than `most` bytes are stored."""
+    try:
+        entries = [
+            (folder.stat().st_mtime, folder, sum(file.stat().st_size for file in folder.iterdir()))
+            for folder in root.iterdir()
+        ]
+    except OSError:
+        # Another supervisor prunes at this moment.
+        return
+    total = sum(size for *_, size in entries)
+    if total <= most:
+        return
+    for _, folder, size in sorted(entries):
+        shutil.rmtree(folder, ignore_errors=True)
+        total -= size
+        if total <= LEFT_SHARE * most:
+            return
