@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.languages import parse_reply
+from tilewright.languages.reply_parser import parse_reply
 
 CODE = "import torch\n\n\ndef softmax(x):\n    return torch.softmax(x, -1)\n"
 DRAFT = CODE.replace("-1", "0")

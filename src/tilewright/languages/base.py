@@ -11,8 +11,6 @@ from tilewright.languages.extensions import extension_calls
 from tilewright.languages.syntax import is_python, parse_modules
 from tilewright.records import Candidate, Record, SourceFile
 
-__all__ = ["SOURCE_SUFFIXES", "BuildPlan", "Language", "native_plan", "python_plan"]
-
 SOURCE_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 """Endings of files that a candidate may consist of."""
 
@@ -20,8 +18,8 @@ SOURCE_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 class BuildPlan(Record):
     """The sources to compile before a candidate can be loaded, and its loader.
 
-    The digest covers all of these fields. A cache of builds must add what they do not show: the
-    versions of compiler and torch, and the processor that `-march=native` means.
+    A cache of builds must add what the digest of these fields does not show: the versions of
+    compiler and torch, and the processor that `-march=native` means.
     """
 
     kind: Literal["none", "c_abi", "extension"]
@@ -97,9 +95,8 @@ def native_plan(
     if not first.path.endswith(suffixes):
         wanted = ", ".join((*suffixes, ".py"))
         raise ConfigError(f"{first.path}: a {language} candidate starts with one of {wanted}")
-    units = compiled_units(candidate.files, suffixes)
     # The first file is the judged one, so it is compiled even if another file includes it.
-    units = units if first.path in units else (first.path, *units)
+    units = dict.fromkeys((first.path, *compiled_units(candidate.files, suffixes)))
     return BuildPlan(
-        kind="c_abi", loader="c_abi", command=command, units=units, sources=candidate.files
+        kind="c_abi", loader="c_abi", command=command, units=tuple(units), sources=candidate.files
     )

@@ -10,14 +10,6 @@ from tilewright.languages.extensions import extension_calls
 from tilewright.languages.syntax import calls, is_python, parse_modules
 from tilewright.records import Candidate, SourceFile
 
-__all__ = ["BUILT_IN", "CPP", "CUDA", "TORCH", "TRITON"]
-
-_CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
-_CPP_COMMAND = ("g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++17")
-_CUDA_COMMAND = (
-    "nvcc", "-O3", "-arch={arch}", "-Xcompiler", "-fPIC,-fopenmp", "-shared", "-std=c++17",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Torch:
@@ -58,43 +50,40 @@ class Cpp:
     """A C ABI kernel or a C++ extension."""
 
     name: str = "cpp"
-    suffixes: tuple[str, ...] = (*_CPP_SUFFIXES, ".py")
+    suffixes: tuple[str, ...] = (".cpp", ".cc", ".cxx", ".py")
     loader: str = "c_abi"
+    marks: tuple[str, ...] = (".cpp", ".cc", ".cxx")
+    """Endings of a file that shows the language, whatever else is there."""
+    command: tuple[str, ...] = (
+        "g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++17",
+    )  # fmt: skip
 
     def matches(self, files: Sequence[SourceFile]) -> bool:
-        """Tell whether there is a C++ file, or a call that builds C++ sources."""
-        return any(file.path.endswith(_CPP_SUFFIXES) for file in files) or any(
-            extension_calls(module) for module in parse_modules(files)
+        """Tell whether a file has one of `marks`, or builds an extension of this language."""
+        return any(file.path.endswith(self.marks) for file in files) or any(
+            call.cuda or self.name != "cuda"
+            for module in parse_modules(files)
+            for call in extension_calls(module)
         )
 
     def plan(self, candidate: Candidate) -> BuildPlan:
         """Return the plan of a C ABI library or of an extension."""
-        return native_plan(candidate, self.name, _CPP_SUFFIXES, _CPP_COMMAND)
+        return native_plan(candidate, self.name, self.suffixes[:-1], self.command)
 
 
 @dataclass(frozen=True)
-class Cuda:
+class Cuda(Cpp):
     """A CUDA extension, or a `.cu` file that exports the function of `tilewright.h`."""
 
     name: str = "cuda"
     suffixes: tuple[str, ...] = (".cu", ".cpp", ".py")
-    loader: str = "c_abi"
-
-    def matches(self, files: Sequence[SourceFile]) -> bool:
-        """Tell whether there is a `.cu` file, or a call that builds CUDA sources."""
-        return any(file.path.endswith(".cu") for file in files) or any(
-            call.cuda for module in parse_modules(files) for call in extension_calls(module)
-        )
-
-    def plan(self, candidate: Candidate) -> BuildPlan:
-        """Return the plan of a C ABI library or of an extension."""
-        return native_plan(candidate, self.name, (".cu", ".cpp"), _CUDA_COMMAND)
+    marks: tuple[str, ...] = (".cu",)
+    command: tuple[str, ...] = (
+        "nvcc", "-O3", "-arch={arch}", "-Xcompiler", "-fPIC,-fopenmp", "-shared", "-std=c++17",
+    )  # fmt: skip
 
 
-CPP = Cpp()
-CUDA = Cuda()
-TORCH = Torch()
-TRITON = Triton()
+CPP, CUDA, TORCH, TRITON = Cpp(), Cuda(), Torch(), Triton()
 
 BUILT_IN: tuple[Language, ...] = (TRITON, CUDA, CPP, TORCH)
 """The built-in languages, in the order in which detection tries them."""

@@ -10,8 +10,6 @@ from tilewright.languages.cpp_lexer import code_only, without_comments
 from tilewright.languages.operator_names import METHOD_OPS
 from tilewright.languages.syntax import Fact
 
-__all__ = ["native_facts"]
-
 # Repetitions that may start anywhere have a limit, so that the time grows in proportion to the
 # length of hostile text.
 

@@ -8,15 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from tilewright.records import SourceFile
 
-__all__ = [
-    "code_only",
-    "compiled_units",
-    "defines",
-    "exported_names",
-    "looks_native",
-    "without_comments",
-]
-
 # An alternative without its end runs to the end of the text, which keeps the scan linear also for
 # hostile text.
 _LEXEME = re.compile(

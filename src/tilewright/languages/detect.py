@@ -17,11 +17,10 @@ from tilewright.languages.syntax import (
     is_python,
     names_bound,
     parse_module,
+    parse_modules,
     star_imports,
 )
 from tilewright.records import SourceFile
-
-__all__ = ["detect", "exports", "find_entry", "main_first"]
 
 _MODULE_ENTRY = "ModelNew"
 _FILLS_NAMESPACE = frozenset({"exec", "globals", "locals", "setattr", "vars"})
@@ -34,10 +33,8 @@ def detect(
 ) -> str | Unparseable:
     """Return the name of the language: `forced`, or the first of `languages` that matches.
 
-    The rules are those of docs/reference/formats.md, applied to syntax trees. Python that imports
-    triton is `triton`. A `.cu` file or a call that builds CUDA sources is `cuda`. A `.cpp` file or
-    a call that builds C++ sources is `cpp`. Other Python is `torch`. A `.py` file that is no Python
-    gives `Unparseable`, even for a forced language.
+    The rules are those of docs/reference/formats.md, applied to syntax trees. A `.py` file that is
+    no Python gives `Unparseable`, even for a forced language.
 
     Raises:
         ConfigError: there are no files, no language matches, or `forced` is unknown or cannot
@@ -46,16 +43,13 @@ def detect(
     if not files:
         raise ConfigError("a candidate needs at least one file")
     chosen = None if forced is None else _named(forced, files[0], languages)
-    for file in files:
-        if is_python(file):
-            parsed = parse_module(file.path, file.text)
-            if isinstance(parsed, Unparseable):
-                return parsed
+    for file in filter(is_python, files):
+        parsed = parse_module(file.path, file.text)
+        if isinstance(parsed, Unparseable):
+            return parsed
+    chosen = chosen or next((each.name for each in languages if each.matches(files)), None)
     if chosen is not None:
         return chosen
-    for language in languages:
-        if language.matches(files):
-            return language.name
     known = ", ".join(dict.fromkeys(suffix for each in languages for suffix in each.suffixes))
     raise ConfigError(f"{files[0].path}: no language has such files; known endings: {known}")
 
@@ -75,8 +69,7 @@ def find_entry(
     one is an error when the runner loads the file.
 
     Raises:
-        ConfigError: there are no files, or the first defines none of these names; the message
-            lists what it does define.
+        ConfigError: there are no files, or the first defines none of these names.
     """
     if not files:
         raise ConfigError("a candidate needs at least one file")
@@ -96,7 +89,12 @@ def find_entry(
         found = next((n for n in names if any(defines(text, n) for text in sources)), None)
         seen = list(exported_names("\n".join(sources)))
     if found is None:
-        raise ConfigError(_no_entry(first.path, language, names, seen))
+        allowed = " or ".join(dict.fromkeys(names))
+        listed = ", ".join(seen[:12]) + (", ..." if len(seen) > 12 else "")
+        raise ConfigError(
+            f"{first.path}: no {allowed} in this {language} candidate; it defines "
+            f"{listed or 'nothing'}; name the entry point with --entry NAME"
+        )
     return found
 
 
@@ -104,8 +102,7 @@ def exports(file: SourceFile, name: str) -> bool:
     """Tell whether one file alone defines `name`; `False` for Python that does not parse."""
     if not is_python(file):
         return defines(file.text, name)
-    module = parse_module(file.path, file.text)
-    return isinstance(module, Module) and name in names_bound(module)
+    return any(name in names_bound(module) for module in parse_modules([file]))
 
 
 def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...]:
@@ -123,14 +120,13 @@ def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...
 
 
 def _named(forced: str, first: SourceFile, languages: Sequence[Language]) -> str:
-    for language in languages:
-        if language.name == forced:
-            if first.path.endswith(language.suffixes):
-                return forced
-            endings = ", ".join(language.suffixes)
-            raise ConfigError(f"{first.path}: a {forced} candidate starts with one of {endings}")
-    known = ", ".join(language.name for language in languages)
-    raise ConfigError(f"no language is called {forced!r}; known: {known}")
+    known = {language.name: language.suffixes for language in languages}
+    if forced not in known:
+        raise ConfigError(f"no language is called {forced!r}; known: {', '.join(known)}")
+    if not first.path.endswith(known[forced]):
+        endings = ", ".join(known[forced])
+        raise ConfigError(f"{first.path}: a {forced} candidate starts with one of {endings}")
+    return forced
 
 
 def _bound_with_siblings(module: Module, files: Sequence[SourceFile]) -> frozenset[str]:
@@ -143,8 +139,7 @@ def _bound_with_siblings(module: Module, files: Sequence[SourceFile]) -> frozens
         if name in seen or sibling is None:
             continue
         seen.add(name)
-        parsed = parse_module(sibling.path, sibling.text)
-        if isinstance(parsed, Module):
+        for parsed in parse_modules([sibling]):
             bound |= {each for each in names_bound(parsed) if not each.startswith("_")}
             waiting.extend(star_imports(parsed))
     return frozenset(bound)
@@ -164,13 +159,4 @@ def _is_open(module: Module, files: Sequence[SourceFile]) -> bool:
     return any(
         isinstance(call.func, ast.Name) and call.func.id in _FILLS_NAMESPACE
         for call in calls(module)
-    )
-
-
-def _no_entry(path: str, language: str, names: Sequence[str], seen: Sequence[str]) -> str:
-    allowed = " or ".join(dict.fromkeys(names))
-    listed = ", ".join(seen[:12]) + (", ..." if len(seen) > 12 else "")
-    return (
-        f"{path}: no {allowed} in this {language} candidate; it defines {listed or 'nothing'}; "
-        "name the entry point with --entry NAME"
     )

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from tilewright.languages.syntax import Module, calls, literal_text
 
-__all__ = ["ExtensionCall", "extension_builder", "extension_calls"]
-
 _BUILDERS = {
     "torch.utils.cpp_extension.load_inline": "load_inline",
     "torch.utils.cpp_extension.load": "load",
@@ -36,7 +34,10 @@ def extension_calls(module: Module) -> tuple[ExtensionCall, ...]:
     for call in calls(module):
         builder = extension_builder(module, call)
         if builder is not None:
-            cuda = _inline_cuda(call) if builder == "load_inline" else _names_cuda_file(module)
+            if builder == "load_inline":
+                cuda = _inline_cuda(call)
+            else:
+                cuda = any((literal_text(node) or "").endswith(".cu") for node in module.nodes)
             cuda = cuda or _truthy_keyword(call, "with_cuda") or _spread_cuda(module, call)
             found.append(ExtensionCall(builder, cuda, call.lineno))
     return tuple(sorted(found, key=lambda each: each.line))
@@ -48,9 +49,9 @@ def extension_builder(module: Module, call: ast.Call) -> str | None:
 
 
 def _inline_cuda(call: ast.Call) -> bool:
-    plain = [argument for argument in call.args if not isinstance(argument, ast.Starred)]
-    if len(plain) == len(call.args) > _CUDA_SOURCES_PLACE:
-        return not _empty(plain[_CUDA_SOURCES_PLACE])
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    if not starred and len(call.args) > _CUDA_SOURCES_PLACE:
+        return not _empty(call.args[_CUDA_SOURCES_PLACE])
     return _truthy_keyword(call, "cuda_sources")
 
 
@@ -60,17 +61,11 @@ def _truthy_keyword(call: ast.Call, name: str) -> bool:
 
 def _spread_cuda(module: Module, call: ast.Call) -> bool:
     """Tell whether arguments hidden behind `**options` may hold CUDA sources."""
-    if all(keyword.arg is not None for keyword in call.keywords):
-        return False
-    return any(
+    return any(keyword.arg is None for keyword in call.keywords) and any(
         (isinstance(node, ast.keyword) and node.arg == "cuda_sources")
         or (isinstance(node, ast.Constant) and node.value == "cuda_sources")
         for node in module.nodes
     )
-
-
-def _names_cuda_file(module: Module) -> bool:
-    return any((literal_text(node) or "").endswith(".cu") for node in module.nodes)
 
 
 def _empty(node: ast.expr) -> bool:

@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "COMPUTE_MODULES",
-    "COMPUTE_OPS",
-    "EXACT_NAMES",
-    "JIT_DECORATORS",
-    "METHOD_OPS",
-    "NAME_PREFIXES",
-    "TORCH_NAMESPACES",
-    "WATCHED_MODULES",
-    "name_set",
-]
-
 TORCH_NAMESPACES = (
     "torch.nn.functional.",
     "torch.ops.aten.",

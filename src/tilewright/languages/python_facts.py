@@ -10,11 +10,9 @@ from tilewright.languages.cpp_facts import native_facts
 from tilewright.languages.cpp_lexer import looks_native
 from tilewright.languages.extensions import extension_calls
 from tilewright.languages.operator_names import EXACT_NAMES, NAME_PREFIXES, WATCHED_MODULES
-from tilewright.languages.syntax import Fact, Module, calls, literal_text, names_bound
+from tilewright.languages.syntax import Fact, Module, literal_text, names_bound
 from tilewright.languages.torch_use import fallback_facts, torch_facts
 from tilewright.languages.triton_kernels import kernel_facts
-
-__all__ = ["imported_modules", "python_facts"]
 
 _BUILTIN_TYPES = frozenset({"bytes", "bytearray"})
 _BY_NAME = frozenset({"getattr", "setattr", "delattr", "hasattr"})
@@ -27,17 +25,16 @@ def python_facts(module: Module) -> Iterator[Fact]:
     for extension in extension_calls(module):
         kind = "cuda" if extension.cuda else "cpp"
         yield Fact("extensions", f"{extension.builder} {kind}", extension.line)
-    yield from kernel_facts(module)
-    yield from torch_facts(module)
-    yield from fallback_facts(module)
-    yield from _names_used(module)
-    yield from _names_written(module)
-    for call in calls(module):
-        yield from _patch_by_call(module, call)
-        yield from _name_by_value(module, call)
+    for facts in (kernel_facts, torch_facts, fallback_facts, _names_used):
+        yield from facts(module)
     for node in module.nodes:
-        if isinstance(node, ast.Constant | ast.BinOp):
+        if isinstance(node, ast.Call):
+            yield from _patch_by_call(module, node)
+            yield from _name_by_value(module, node)
+        elif isinstance(node, ast.Constant | ast.BinOp):
             yield from _literal(node)
+        elif isinstance(node, ast.Attribute | ast.Subscript) and type(node.ctx) is not ast.Load:
+            yield from _name_written(module, node)
 
 
 def imported_modules(module: Module) -> Iterator[str]:
@@ -79,22 +76,20 @@ def _builtin(node: ast.AST) -> str | None:
     return None
 
 
-def _names_written(module: Module) -> Iterator[Fact]:
-    """Yield assignments to attributes and items of watched modules, and deletions of them."""
-    for node in module.nodes:
-        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            name = module.dotted(node)
-            if name is None and isinstance(node, ast.Subscript):
-                owner = module.dotted(node.value)
-                name = None if owner is None else f"{owner}.?"
-            yield from _written(name, node.lineno)
+def _name_written(module: Module, node: ast.Attribute | ast.Subscript) -> Iterator[Fact]:
+    """Yield an assignment to an attribute or item of a watched module, or its deletion."""
+    if isinstance(node, ast.Subscript) and module.dotted(node) is None:
+        yield from _written(module.dotted(node.value), "?", node.lineno)
+    else:
+        yield from _written(module.dotted(node), "", node.lineno)
 
 
-def _written(name: str | None, line: int) -> Iterator[Fact]:
-    if name is None or name.partition(".")[0] not in WATCHED_MODULES:
-        return
-    flag = name.startswith(("torch.backends.", "os.environ"))
-    yield Fact("global_flags" if flag else "patches", name, line)
+def _written(owner: str | None, attribute: str, line: int) -> Iterator[Fact]:
+    """Yield the write of an attribute, or of `owner` itself if `attribute` is empty."""
+    if owner is not None and owner.partition(".")[0] in WATCHED_MODULES:
+        name = f"{owner}.{attribute}" if attribute else owner
+        flag = name.startswith(("torch.backends.", "os.environ"))
+        yield Fact("global_flags" if flag else "patches", name, line)
 
 
 def _patch_by_call(module: Module, call: ast.Call) -> Iterator[Fact]:
@@ -103,13 +98,10 @@ def _patch_by_call(module: Module, call: ast.Call) -> Iterator[Fact]:
     by_name = isinstance(func, ast.Name) and func.id in ("setattr", "delattr")
     by_method = isinstance(func, ast.Attribute) and func.attr in ("__setattr__", "__delattr__")
     if (by_name or by_method) and len(args) >= 2:
-        owner = module.dotted(args[0])
-        name = None if owner is None else f"{owner}.{literal_text(args[1]) or '?'}"
-        yield from _written(name, call.lineno)
+        yield from _written(module.dotted(args[0]), literal_text(args[1]) or "?", call.lineno)
     elif isinstance(func, ast.Attribute) and func.attr in ("update", "setdefault"):
         if _is_namespace(func.value):
-            owner = module.dotted(func.value)
-            yield from _written(None if owner is None else f"{owner}.?", call.lineno)
+            yield from _written(module.dotted(func.value), "?", call.lineno)
     else:
         name = module.dotted(func)
         if name is not None and name.startswith("torch.backends."):
@@ -132,8 +124,7 @@ def _name_by_value(module: Module, call: ast.Call) -> Iterator[Fact]:
             text = f"{func.id} {where}{literal_text(args[1]) or '?'}"
             yield Fact("assembled_names", text, call.lineno)
     elif module.is_import(call) and args and not isinstance(args[0], ast.Constant):
-        text = f"import {literal_text(args[0]) or '?'}"
-        yield Fact("assembled_names", text, call.lineno)
+        yield Fact("assembled_names", f"import {literal_text(args[0]) or '?'}", call.lineno)
 
 
 def _literal(node: ast.Constant | ast.BinOp) -> Iterator[Fact]:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tilewright.errors import ConfigError
 
-__all__ = ["quoted", "render_python", "require_templates"]
-
 
 def require_templates(what: str) -> None:
     """Do nothing if Python files can be written; `what` names the file in the error.

@@ -16,8 +16,6 @@ from tilewright.languages.syntax import Module, is_python, parse_module
 from tilewright.records import SourceFile
 from tilewright.records.candidate import collide
 
-__all__ = ["ParsedReply", "parse_reply", "spoken"]
-
 _SUFFIX_OF_TAG = {
     "python": ".py", "python3": ".py", "py": ".py", "py3": ".py", "triton": ".py",
     "pytorch": ".py", "cpp": ".cpp", "c++": ".cpp", "cc": ".cpp", "cxx": ".cpp", "c": ".cpp",

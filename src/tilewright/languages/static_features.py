@@ -6,14 +6,12 @@ measurements. Obfuscation (names assembled from pieces, encoded text) is a fact 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tilewright.languages.cpp_facts import native_facts
 from tilewright.languages.python_facts import imported_modules, python_facts
-from tilewright.languages.syntax import Fact, Unparseable, is_python, parse_module, parse_modules
+from tilewright.languages.syntax import Fact, Unparseable, is_python, parse_module
 from tilewright.records import Record, SourceFile
-
-__all__ = ["MAX_SIGHTINGS", "Sighting", "StaticFeatures", "static_features"]
 
 MAX_SIGHTINGS = 100
 """Places of each kind in a record; further ones, by file and line, are left out."""
@@ -100,14 +98,16 @@ def static_features(files: Sequence[SourceFile]) -> StaticFeatures:
     broken: list[str] = []
     found: dict[str, set[tuple[int, int, str]]] = {}
     for number, file in enumerate(files):
-        for fact in _facts(file):
+        facts: Iterable[Fact] = ()
+        if not is_python(file):
+            facts = native_facts(file.text)
+        elif isinstance(parsed := parse_module(file.path, file.text), Unparseable):
+            broken.append(f"{parsed.path}: {parsed.message}")
+        else:
+            facts = python_facts(parsed)
+            imports.update(imported_modules(parsed))
+        for fact in facts:
             found.setdefault(fact.field, set()).add((number, fact.line, fact.name))
-        if is_python(file):
-            parsed = parse_module(file.path, file.text)
-            if isinstance(parsed, Unparseable):
-                broken.append(f"{parsed.path}: {parsed.message}")
-            else:
-                imports.update(imported_modules(parsed))
     sightings = {
         field: tuple(
             Sighting(name=name, path=files[number].path, line=line)
@@ -118,10 +118,3 @@ def static_features(files: Sequence[SourceFile]) -> StaticFeatures:
     return StaticFeatures(
         unparseable=tuple(broken), imports=tuple(sorted(imports)[:MAX_SIGHTINGS]), **sightings
     )
-
-
-def _facts(file: SourceFile) -> Iterator[Fact]:
-    if not is_python(file):
-        yield from native_facts(file.text)
-    for module in parse_modules([file]):
-        yield from python_facts(module)

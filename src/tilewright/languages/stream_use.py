@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from tilewright.records import SourceFile
 
-__all__ = ["names_streams"]
-
 MARKS = (
     *("stream", "graph", "compile", "lstm", "gru", "rnn"),
     *("linalg", "inverse", "cholesky", "svd"),

@@ -17,20 +17,6 @@ from typing import NamedTuple
 
 from tilewright.records import SourceFile
 
-__all__ = [
-    "Fact",
-    "Module",
-    "Unparseable",
-    "calls",
-    "is_python",
-    "literal_text",
-    "names_bound",
-    "parse_module",
-    "parse_modules",
-    "parse_tree",
-    "star_imports",
-]
-
 _MAX_NAME_LENGTH = 1000
 """Characters of a dotted name that is followed through assignments."""
 _MAX_FOLD = 64

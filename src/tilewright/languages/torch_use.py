@@ -15,17 +15,12 @@ from tilewright.languages.operator_names import (
 from tilewright.languages.syntax import Fact, Module
 from tilewright.languages.triton_kernels import kernel_nodes
 
-__all__ = ["fallback_facts", "torch_facts"]
-
-_Functions = ast.FunctionDef | ast.AsyncFunctionDef
-
 
 def torch_facts(module: Module) -> Iterator[Fact]:
     """Yield computing operators that are called, and computing modules that are constructed."""
     reader = _Reader(module)
     for node in module.nodes:
-        name = reader.operator(node)
-        if name is not None:
+        if name := reader.operator(node):
             yield Fact("torch_ops", name, node.lineno)  # type: ignore[attr-defined]
         if isinstance(node, ast.Call) and (name := _torch_module(module, node)):
             yield Fact("torch_modules", name, node.lineno)
@@ -37,13 +32,14 @@ def fallback_facts(module: Module) -> Iterator[Fact]:
     computing = {
         node.name: name
         for node in module.nodes
-        if isinstance(node, _Functions) and (name := reader.first_operator(node.body)) is not None
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (name := reader.first_operator(node.body))
     }
     for node in module.nodes:
-        if isinstance(node, ast.ExceptHandler):
-            name = reader.first_operator(node.body) or _called(node.body, computing)
-            if name is not None:
-                yield Fact("fallbacks", name, node.lineno)
+        if isinstance(node, ast.ExceptHandler) and (
+            name := reader.first_operator(node.body) or _called(node.body, computing)
+        ):
+            yield Fact("fallbacks", name, node.lineno)
 
 
 class _Reader:
@@ -56,18 +52,12 @@ class _Reader:
         self._own: set[str] = set()
         for node in module.nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                self._note(node, node.value)
-
-    def _note(self, node: ast.Assign, value: ast.Call) -> None:
-        name = _torch_module(self._module, value)
-        own = extension_builder(self._module, value) is not None
-        for target in node.targets:
-            if isinstance(target, ast.Attribute) and name is not None:
-                self._modules[target.attr] = name
-            if own and isinstance(target, ast.Attribute):
-                self._own.add(target.attr)
-            if own and isinstance(target, ast.Name):
-                self._own.add(target.id)
+                name = _torch_module(module, node.value)
+                if name is not None:
+                    targets = [each for each in node.targets if isinstance(each, ast.Attribute)]
+                    self._modules.update({target.attr: name for target in targets})
+                if extension_builder(module, node.value) is not None:
+                    self._own |= {key for key in map(_last_name, node.targets) if key}
 
     def operator(self, node: ast.AST) -> str | None:
         """Return the operator that `node` calls: `softmax`, `@`, or `nn.Linear` for a module."""
@@ -86,16 +76,23 @@ class _Reader:
         owner = func.value
         if isinstance(owner, ast.Name) and owner.id == "self":
             return self._modules.get(func.attr)
-        base = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", None)
-        if base in self._own or isinstance(owner, ast.Constant):
+        if _last_name(owner) in self._own or isinstance(owner, ast.Constant):
             return None
         name = func.attr.rstrip("_")
         return name if name in METHOD_OPS else None
 
     def first_operator(self, body: Sequence[ast.stmt]) -> str | None:
         """Return the first operator called anywhere in the statements."""
-        found = (self.operator(node) for statement in body for node in ast.walk(statement))
-        return next((name for name in found if name is not None), None)
+        return next(filter(None, map(self.operator, _nodes_of(body))), None)
+
+
+def _nodes_of(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    return (node for statement in body for node in ast.walk(statement))
+
+
+def _last_name(node: ast.expr) -> str | None:
+    """Return the name of `name` and of `anything.name`."""
+    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", None)
 
 
 def _named_operator(name: str) -> str | None:
@@ -115,11 +112,5 @@ def _torch_module(module: Module, call: ast.Call) -> str | None:
 
 
 def _called(body: Sequence[ast.stmt], computing: dict[str, str]) -> str | None:
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Call):
-                func = node.func
-                name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", None)
-                if name in computing:
-                    return computing[name]
-    return None
+    called = (_last_name(node.func) for node in _nodes_of(body) if isinstance(node, ast.Call))
+    return next((computing[name] for name in called if name in computing), None)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 
 from tilewright.languages.operator_names import JIT_DECORATORS
 from tilewright.languages.syntax import Fact, Module, calls
-
-__all__ = ["kernel_facts", "kernel_nodes"]
 
 _LAUNCH_METHODS = frozenset({"run", "warmup"})
 
@@ -26,7 +24,7 @@ def kernel_facts(module: Module) -> Iterator[Fact]:
     known = {name: name for name in defined}
     seen: set[int] = set()
     for node in module.nodes:
-        if isinstance(node, ast.Assign) and (meant := _kernel(node.value, known)):
+        if isinstance(node, ast.Assign) and (meant := known.get(_key(node.value))):
             seen.add(id(node.value))
             known.update({key: meant for key in map(_key, node.targets) if key})
     inside = kernel_nodes(module)
@@ -34,18 +32,13 @@ def kernel_facts(module: Module) -> Iterator[Fact]:
         launched, used = _launched(call, known)
         if launched is None and id(call) not in inside:
             continue
-        kernel = launched or _kernel(call.func, known)
+        kernel = launched or known.get(_key(call.func))
         if kernel is not None:
             seen.add(id(used))
             yield Fact("kernels_launched" if launched else "kernels_called", kernel, call.lineno)
-    yield from _passed(module, defined, seen)
-
-
-def _passed(module: Module, defined: Mapping[str, int], seen: Set[int]) -> Iterator[Fact]:
-    for node in module.nodes:
-        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-            continue
-        if node.id in defined and id(node) not in seen:
+    loaded = (each for each in module.nodes if isinstance(getattr(each, "ctx", None), ast.Load))
+    for node in loaded:
+        if isinstance(node, ast.Name) and node.id in defined and id(node) not in seen:
             yield Fact("kernels_passed", node.id, node.lineno)
 
 
@@ -79,15 +72,10 @@ def _is_jit(module: Module, node: ast.expr) -> bool:
 
 def _launched(call: ast.Call, known: dict[str, str]) -> tuple[str | None, ast.expr]:
     func = call.func
-    if isinstance(func, ast.Subscript):
-        return _kernel(func.value, known), func.value
-    if isinstance(func, ast.Attribute) and func.attr in _LAUNCH_METHODS:
-        return _kernel(func.value, known), func.value
+    launches = isinstance(func, ast.Attribute) and func.attr in _LAUNCH_METHODS
+    if isinstance(func, ast.Subscript) or (isinstance(func, ast.Attribute) and launches):
+        return known.get(_key(func.value)), func.value
     return None, func
-
-
-def _kernel(node: ast.expr, known: dict[str, str]) -> str | None:
-    return known.get(_key(node))
 
 
 def _key(node: ast.expr) -> str:

@@ -11,8 +11,6 @@ from tilewright.languages.detect import detect, find_entry, main_first
 from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
 
-__all__ = ["make_candidate", "read_files"]
-
 MAX_BYTES = 16 << 20
 """Bytes of a source file: 16 MiB is beyond any candidate, and still fits a frame."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from tilewright.errors import ConfigError, ProblemError
 from tilewright.problems.sets.base import Hub
 
-__all__ = ["fetch"]
-
 
 def fetch(hub: Hub, revision: str, folder: Path) -> str:
     """Copy the parquet files of a dataset into `folder`.

@@ -19,16 +19,6 @@ from tilewright.records import Problem
 from tilewright.records.parquet import LeftOut
 from tilewright.registry import catalogue, load
 
-__all__ = [
-    "find_one",
-    "find_problems",
-    "how_to_import",
-    "imported",
-    "problem_set",
-    "stored_path",
-    "write_set",
-]
-
 FOLDER = "problems"
 MAX_REVISION_LENGTH = 200
 """Characters of a quoted revision; a file name has at most 255 with the rest of it."""

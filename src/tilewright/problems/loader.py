@@ -14,8 +14,6 @@ from tilewright.languages.syntax import parse_tree
 from tilewright.records import Case, Problem, SourceFile
 from tilewright.records.base import is_text
 
-__all__ = ["bundled_names", "find_problem", "parse_problem", "read_problem"]
-
 MAX_QUOTED = 200
 """Characters of an address that an error message quotes."""
 BUNDLED = Path(__file__).parent / "bundled"

@@ -20,8 +20,6 @@ from tilewright.records import (
 )
 from tilewright.wire.names import ISOLATION_LAYERS
 
-__all__ = ["build_request"]
-
 RESERVED = {"candidate", "eager", *COMPILE_MODES}
 """Names that a baseline from a file may not have."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from tilewright.errors import ConfigError
 
-__all__ = ["candidate_text", "problem_text", "write_new"]
-
 _PROBLEM = '''"""Each row is scaled to a root mean square of one. Write your own operator here."""
 
 import torch

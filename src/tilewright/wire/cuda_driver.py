@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["Block", "Driver"]
-
 GATE_SEMAPHORE = 0
 """Offset in a work block, in bytes: the judge writes here to let a queued call start."""
 DONE_SEMAPHORE = 256

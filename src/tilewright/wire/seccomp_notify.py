@@ -11,8 +11,6 @@ import fcntl
 import struct
 from collections.abc import Callable
 
-__all__ = ["answer"]
-
 _IOCTL_NOTIF_RECV = 0xC0502100
 _IOCTL_NOTIF_SEND = 0xC0182101
 _NOTIFICATION_BYTES = 80

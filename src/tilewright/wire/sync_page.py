@@ -7,8 +7,6 @@ flags has its own cache line: a process that polls one flag does not slow a writ
 
 from __future__ import annotations
 
-__all__ = ["DONE", "GO", "OUTPUTS", "READY"]
-
 GO = 0
 """The supervisor writes the number of the call here to start it."""
 READY = 8

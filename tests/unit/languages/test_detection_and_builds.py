@@ -9,17 +9,11 @@ import pytest
 
 import tilewright
 from tilewright.errors import ConfigError
-from tilewright.languages import (
-    BUILT_IN,
-    BuildPlan,
-    Language,
-    Unparseable,
-    detect,
-    find_entry,
-    main_first,
-    static_features,
-)
-from tilewright.languages.built_in import CPP, CUDA, TORCH, TRITON
+from tilewright.languages.base import BuildPlan, Language
+from tilewright.languages.built_in import BUILT_IN, CPP, CUDA, TORCH, TRITON
+from tilewright.languages.detect import detect, find_entry, main_first
+from tilewright.languages.static_features import static_features
+from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, SourceFile
 
 BUNDLED = Path(tilewright.__file__).parent / "problems" / "bundled"

@@ -7,8 +7,8 @@ from textwrap import dedent
 import pytest
 
 from tilewright.errors import ConfigError
-from tilewright.languages import StaticFeatures, detect, find_entry, static_features
-from tilewright.languages.static_features import MAX_SIGHTINGS
+from tilewright.languages.detect import detect, find_entry
+from tilewright.languages.static_features import MAX_SIGHTINGS, StaticFeatures, static_features
 from tilewright.records import SourceFile
 
 INLINE = "from torch.utils.cpp_extension import load_inline\n"

@@ -14,8 +14,6 @@ from tilewright.errors import ProblemError, RecordError
 from tilewright.records import Problem
 from tilewright.records.parquet import parquet_rows
 
-__all__ = ["Found", "Hub", "ProblemSet", "json_rows", "read_rows", "whole_number"]
-
 _DIGITS = re.compile("[0-9]{1,18}")
 MAX_ERROR = 300
 """Characters of the message about a row, which may quote the row."""

@@ -24,8 +24,6 @@ from tilewright.problems.sets.gold_file_tests import (
 )
 from tilewright.records import Case, Problem, SourceFile
 
-__all__ = ["SEPARATOR", "problem_of", "split_gold"]
-
 SEPARATOR = "#" * 146
 MAX_CALLS = 24
 """Calls of a gold file's tests that become cases; the first ones, if there are more."""

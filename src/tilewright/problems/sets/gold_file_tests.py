@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Form", "count_calls", "find_tests", "form_of", "without_runs"]
-
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 SAME_LENGTH = ("enumerate", "reversed", "sorted", "list", "tuple", "set")

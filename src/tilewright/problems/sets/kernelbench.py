@@ -15,8 +15,6 @@ from tilewright.problems.loader import parse_problem
 from tilewright.problems.sets.base import Found, Hub, read_rows, whole_number
 from tilewright.records import Problem
 
-__all__ = ["SET", "KernelBench"]
-
 FIELDS = ("level", "problem_id", "code")
 LOOSE, TIGHT = 1e-2, 1e-4
 """Published tolerance on float32 outputs: versions 0 and 0.1, and from 0.2 on (1.2.2)."""

@@ -17,8 +17,6 @@ from tilewright.problems.sets.base import Found, json_rows
 from tilewright.problems.sets.gold_file import problem_of
 from tilewright.records import SourceFile
 
-__all__ = ["SET", "KernelBenchX", "category_of"]
-
 RECORDS, GOLD = "kernelbenchx_v1.json", "kernelbenchx"
 DRAWING = "utils/data_utils.py"
 

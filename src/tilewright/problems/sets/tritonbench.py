@@ -13,8 +13,6 @@ from tilewright.errors import ProblemError
 from tilewright.problems.sets.base import Found, json_rows
 from tilewright.problems.sets.gold_file import problem_of
 
-__all__ = ["SET", "TritonBench"]
-
 FOLDERS = {"g": "TritonBench_G_v1", "t": "TritonBench_T_v1"}
 
 
