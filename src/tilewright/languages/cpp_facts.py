@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tilewright.languages.cpp_lexer import code_only, without_comments
 from tilewright.languages.operator_names import METHOD_OPS
@@ -61,24 +61,19 @@ _IN_STRINGS = (
 def native_facts(text: str, first_line: int = 1) -> Iterator[Fact]:
     """Yield the facts of a source; `first_line` is the line of its first character."""
     code, strings = code_only(text), without_comments(text)
-    code_line, string_line = _Lines(code, first_line), _Lines(strings, first_line)
+    code_line, string_line = _line_numbers(code, first_line), _line_numbers(strings, first_line)
     for field, pattern in _IN_CODE:
         for match in pattern.finditer(code):
-            yield Fact(field, match[1].strip(), code_line.of(match.start()))
+            yield Fact(field, match[1].strip(), code_line(match.start()))
     for match in _METHOD.finditer(code):
         if match[1] in METHOD_OPS:
-            yield Fact("aten_calls", f"Tensor.{match[1]}", code_line.of(match.start()))
+            yield Fact("aten_calls", f"Tensor.{match[1]}", code_line(match.start()))
     for field, pattern in _IN_STRINGS:
         for match in pattern.finditer(strings):
-            yield Fact(field, match[1], string_line.of(match.start()))
+            yield Fact(field, match[1], string_line(match.start()))
 
 
-class _Lines:
-    """Turns offsets into line numbers."""
-
-    def __init__(self, text: str, first_line: int) -> None:
-        self._first = first_line
-        self._ends = [match.start() for match in re.finditer("\n", text)]
-
-    def of(self, offset: int) -> int:
-        return self._first + bisect_right(self._ends, offset - 1)
+def _line_numbers(text: str, first_line: int) -> Callable[[int], int]:
+    """Return a function from offsets to line numbers."""
+    ends = [match.start() for match in re.finditer("\n", text)]
+    return lambda offset: first_line + bisect_right(ends, offset - 1)

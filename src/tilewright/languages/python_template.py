@@ -1,22 +1,16 @@
-"""Python files that are written from templates of jinja2.
-
-jinja2 is no dependency of the base install. Only the files that it writes are missing without it.
-"""
+"""Python files written from templates of jinja2, which the base install lacks."""
 
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from pathlib import Path
 
 from tilewright.errors import ConfigError
 
 
 def require_templates(what: str) -> None:
-    """Do nothing if Python files can be written; `what` names the file in the error.
-
-    Raises:
-        ConfigError: jinja2 is not installed.
-    """
+    """Raise a ConfigError unless jinja2 is installed; `what` names the file to be written."""
     try:
         import jinja2  # noqa: F401
     except ImportError as error:
@@ -31,9 +25,6 @@ def render_python(template: Path, **values: object) -> str:
 
     A value is inserted as it is. The filter `literal` makes a Python literal of it, and `source`
     a readable literal of a source text.
-
-    Raises:
-        ConfigError: jinja2 is not installed.
     """
     require_templates(template.stem)
     import jinja2
@@ -52,10 +43,8 @@ def quoted(text: str) -> str:
     """Return a literal of `text`, in a readable form if possible."""
     for mark in ('"""', "'''"):
         raw = f"r{mark}{text}{mark}"
-        try:
+        with suppress(SyntaxError, ValueError):
             if ast.literal_eval(raw) == text:
                 return raw
-        except (SyntaxError, ValueError):
-            continue
     lines = text.splitlines(keepends=True) or [""]
     return "(\n" + "".join(f"        {line!a}\n" for line in lines) + "    )"

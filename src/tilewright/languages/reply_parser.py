@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.cpp_lexer import looks_native
 from tilewright.languages.detect import exports, main_first
-from tilewright.languages.syntax import Module, is_python, parse_module
+from tilewright.languages.syntax import is_python, parse_modules
 from tilewright.records import SourceFile
 from tilewright.records.candidate import collide
 
@@ -72,39 +73,39 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
         The files, or none with a reason that the caller may show to the model.
     """
     # Lone surrogates cannot be written to disk.
-    clean = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
-    answer = spoken(clean)
+    answer = spoken(text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n"))
     blocks = list(_blocks(answer))
     if not blocks:
-        return _bare(answer, entry)
-    ranked = [
-        (rank, number)
-        for number, block in enumerate(blocks)
-        if (rank := _rank(block, entry)) is not None
-    ]
-    if not ranked:
+        file = SourceFile(path=f"{_STEM}.py", text=answer)
+        if exports(file, entry):
+            return ParsedReply((file,), f"the whole reply is Python that defines {entry}")
+        return ParsedReply(
+            (), f"there is no code block, and the reply as a whole defines no {entry}"
+        )
+    ranks = [(_rank(block, entry), number) for number, block in enumerate(blocks)]
+    rank, number = max(ranks)
+    if not rank:
         return ParsedReply((), f"{len(blocks)} code blocks were found, none defines {entry}")
-    _, number = max(ranked)
     chosen = blocks[number]
-    files = _apart(_together(chosen, blocks))
-    files = files if is_python(files[0]) else main_first(files, entry)
+    files: list[SourceFile] = []
+    for file in _together(chosen, blocks):
+        # No file may repeat the path of another, or use it as a folder.
+        if not any(collide(file.path, other.path) for other in files):
+            files.append(file)
+    ordered = tuple(files) if is_python(files[0]) else main_first(files, entry)
     cut = "" if chosen.complete else " and is cut off"
-    return ParsedReply(files, f"block {number + 1} of {len(blocks)} defines {entry}{cut}")
+    return ParsedReply(ordered, f"block {number + 1} of {len(blocks)} defines {entry}{cut}")
 
 
 def spoken(text: str) -> str:
     """Return a reply without its thinking (rule 1 of `parse_reply`)."""
-    kept: list[str] = []
-    start, inside = 0, False
+    kept, start, inside = "", 0, False
     for tag in _THINKING.finditer(text):
         closing = tag[1] == "/"
-        if closing and not inside:
-            kept.clear()
-        elif not closing and not inside:
-            kept.append(text[start : tag.start()])
-        inside = not closing
-        start = tag.end()
-    return "".join(kept if inside else [*kept, text[start:]])
+        if not inside:
+            kept = "" if closing else kept + text[start : tag.start()]
+        inside, start = not closing, tag.end()
+    return kept if inside else kept + text[start:]
 
 
 def _blocks(text: str) -> Iterator[_Block]:
@@ -129,32 +130,22 @@ def _blocks(text: str) -> Iterator[_Block]:
 def _block(lines: list[str], info: str, *, complete: bool) -> _Block:
     words = re.split(r"[\s,:={}\"'()]+", info.strip("{} \t."))
     tag = words[0].lower().lstrip(".") if words else ""
-    named = [word for word in words[0 if "." in tag else 1 :] if _usable_path(word)]
+    named = words[0 if "." in tag else 1 :]
     comment = next((_FILE_COMMENT.match(line) for line in lines if line.strip()), None)
-    if comment is not None and _usable_path(comment[1].removesuffix("*/")):
+    if comment is not None:
         named.append(comment[1].removesuffix("*/"))
-    path = named[-1].removeprefix("./") if named else None
+    usable = list(filter(_usable_path, named))
+    path = usable[-1].removeprefix("./") if usable else None
     return _Block("\n".join(lines) + "\n", tag, path, complete)
-
-
-def _apart(files: tuple[SourceFile, ...]) -> tuple[SourceFile, ...]:
-    """Leave out files whose path repeats another file's, or uses it as a folder."""
-    kept: list[SourceFile] = []
-    for file in files:
-        if not any(collide(file.path, other.path) for other in kept):
-            kept.append(file)
-    return tuple(kept)
 
 
 def _usable_path(name: str) -> bool:
     path = name.removeprefix("./")
     if not path.endswith(SOURCE_SUFFIXES) or path in SOURCE_SUFFIXES:
         return False
-    try:
-        SourceFile(path=path, text="")
-    except ValidationError:
-        return False
-    return True
+    with suppress(ValidationError):
+        return bool(SourceFile(path=path, text=""))
+    return False
 
 
 def _file(block: _Block) -> SourceFile:
@@ -162,25 +153,23 @@ def _file(block: _Block) -> SourceFile:
         return SourceFile(path=block.path, text=block.text)
     suffix = _SUFFIX_OF_TAG.get(block.tag)
     if suffix is None:
-        native = looks_native(block.text) and not _parses(block.text)
-        suffix = (".cu" if "__global__" in block.text else ".cpp") if native else ".py"
+        python = SourceFile(path=f"{_STEM}.py", text=block.text)
+        if not looks_native(block.text) or parse_modules([python]):
+            return python
+        suffix = ".cu" if "__global__" in block.text else ".cpp"
     return SourceFile(path=_STEM + suffix, text=block.text)
 
 
-def _parses(text: str) -> bool:
-    return isinstance(parse_module(f"{_STEM}.py", text), Module)
-
-
-def _rank(block: _Block, entry: str) -> tuple[bool, bool, bool] | None:
-    """Return the rank of a block that defines `entry`, by rule 5; `None` if it does not."""
+def _rank(block: _Block, entry: str) -> tuple[bool, ...]:
+    """Return the rank of a block that defines `entry`, by rule 5; empty if it does not."""
     file = _file(block)
     tagged = block.tag in _SUFFIX_OF_TAG or block.path is not None
     if exports(file, entry):
         return (block.complete, True, tagged)
-    if not is_python(file) or isinstance(parse_module(file.path, file.text), Module):
-        return None
+    if not is_python(file) or parse_modules([file]):
+        return ()
     pattern = re.compile(_DEFINITION.format(re.escape(entry)), re.MULTILINE)
-    return (block.complete, False, tagged) if pattern.search(file.text) else None
+    return (block.complete, False, tagged) if pattern.search(file.text) else ()
 
 
 def _together(chosen: _Block, blocks: Sequence[_Block]) -> tuple[SourceFile, ...]:
@@ -201,10 +190,3 @@ def _mentions(text: str, path: str) -> bool:
         return True
     stem = re.escape(PurePosixPath(path).stem)
     return path.endswith(".py") and re.search(rf"\b(?:import|from)\s+{stem}\b", text) is not None
-
-
-def _bare(text: str, entry: str) -> ParsedReply:
-    file = SourceFile(path=f"{_STEM}.py", text=text)
-    if exports(file, entry):
-        return ParsedReply((file,), f"the whole reply is Python that defines {entry}")
-    return ParsedReply((), f"there is no code block, and the reply as a whole defines no {entry}")

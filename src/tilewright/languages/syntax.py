@@ -10,7 +10,7 @@ import gc
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -60,28 +60,15 @@ class Module:
         """
         trail: list[str] = []
         while True:
-            if isinstance(node, ast.Attribute):
-                trail.append(node.attr)
-                node = node.value
-            elif isinstance(node, ast.Subscript):
-                key = literal_text(node.slice)
-                if key is None:
-                    return None
-                trail.append(key)
-                node = node.value
-            elif isinstance(node, ast.Call):
-                step = self._through_call(node)
-                if step is None:
-                    return None
-                name, inner = step
-                if inner is None:
-                    return _join(name, trail)
-                trail.append(name)
-                node = inner
-            elif isinstance(node, ast.Name) and node.id in self.aliases:
+            if isinstance(node, ast.Name) and node.id in self.aliases:
                 return _join(self.aliases[node.id], trail)
-            else:
+            if isinstance(node, ast.Call) and (target := self.imported_by(node)) is not None:
+                return _join(target, trail)
+            step = self._member(node)
+            if step is None:
                 return None
+            name, node = step
+            trail.append(name)
 
     def is_import(self, call: ast.Call) -> bool:
         """Tell whether the call is `__import__(...)` or `importlib.import_module(...)`."""
@@ -99,16 +86,20 @@ class Module:
         """Return the module that an importing call names, if its name is a literal."""
         return literal_text(call.args[0]) if call.args and self.is_import(call) else None
 
-    def _through_call(self, call: ast.Call) -> tuple[str, ast.AST | None] | None:
-        func = call.func
-        name = func.id if isinstance(func, ast.Name) and func.id not in self.aliases else None
-        if name == "getattr" and len(call.args) >= 2:
-            attribute = literal_text(call.args[1])
-            return None if attribute is None else (attribute, call.args[0])
-        if name == "vars" and len(call.args) == 1:
-            return ("__dict__", call.args[0])
-        target = self.imported_by(call)
-        return None if target is None else (target, None)
+    def _member(self, node: ast.AST) -> tuple[str, ast.AST] | None:
+        """Return the name and the owner of an attribute or item, however it is written."""
+        if isinstance(node, ast.Attribute):
+            return node.attr, node.value
+        owner, key = None, None
+        if isinstance(node, ast.Subscript):
+            owner, key = node.value, literal_text(node.slice)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = node.func.id if node.func.id not in self.aliases else ""
+            if name == "getattr" and len(node.args) >= 2:
+                owner, key = node.args[0], literal_text(node.args[1])
+            elif name == "vars" and len(node.args) == 1:
+                owner, key = node.args[0], "__dict__"
+        return None if owner is None or key is None else (key, owner)
 
 
 def is_python(file: SourceFile) -> bool:
@@ -123,11 +114,7 @@ def parse_modules(files: Iterable[SourceFile]) -> tuple[Module, ...]:
 
 
 def parse_tree(text: str, path: str = "<unknown>") -> ast.Module:
-    """Return the tree of Python source. Only this function parses, from any thread.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: as `ast.parse`.
-    """
+    """Return the tree of Python source, or raise as `ast.parse`. Nothing else parses."""
     # One at a time: threads of CPython 3.11 share the variable that counts the depth of a tree, and
     # a parse in another thread can raise SystemError here. The lock does not cover all of them:
     # printing a traceback parses too. Threads also share the warning filters. Odd escapes in a
@@ -136,20 +123,14 @@ def parse_tree(text: str, path: str = "<unknown>") -> ast.Module:
         warnings.simplefilter("ignore")
         with suppress(SystemError):
             return ast.parse(text, filename=path)
-        with _no_collection():
+        # Without garbage collection, in which other threads run.
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
             return ast.parse(text, filename=path)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep other threads from running in between: a garbage collection lets them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+        finally:
+            if enabled:
+                gc.enable()
 
 
 @lru_cache(maxsize=64)
@@ -164,7 +145,7 @@ def parse_module(path: str, text: str) -> Module | Unparseable:
         reason = str(error).partition("\n")[0] or type(error).__name__
         return Unparseable(path, reason)
     module = Module(path, tree, tuple(ast.walk(tree)))
-    _collect_imports(module)
+    module.aliases.update(_imported_names(module))
     _collect_assignments(module)
     return module
 
@@ -179,11 +160,10 @@ def literal_text(node: ast.AST) -> str | None:
         part = waiting.pop()
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             pieces.append(part.value)
-            continue
-        inner = _pieces_of(part)
-        if inner is None:
+        elif (inner := _pieces_of(part)) is not None:
+            waiting.extend(reversed(inner))
+        else:
             return None
-        waiting.extend(reversed(inner))
     return None
 
 
@@ -194,11 +174,8 @@ def names_bound(module: Module) -> frozenset[str]:
 
 def star_imports(module: Module) -> tuple[str, ...]:
     """Return the modules of `from x import *`, with leading dots of relative ones removed."""
-    return tuple(
-        (node.module or "")
-        for node in module.nodes
-        if isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names)
-    )
+    found = (node for node in module.nodes if isinstance(node, ast.ImportFrom))
+    return tuple(node.module or "" for node in found if node.names[0].name == "*")
 
 
 def calls(module: Module) -> Iterator[ast.Call]:
@@ -231,18 +208,19 @@ def _pieces_of(node: ast.AST) -> Sequence[ast.AST] | None:
     return None
 
 
-def _collect_imports(module: Module) -> None:
+def _imported_names(module: Module) -> Iterator[tuple[str, str]]:
+    """Yield the local and the dotted name of each import."""
     for node in module.nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
-                bound = name.asname or name.name.partition(".")[0]
-                module.aliases[bound] = name.name if name.asname else bound
+                first = name.name.partition(".")[0]
+                yield (name.asname, name.name) if name.asname else (first, first)
         elif isinstance(node, ast.ImportFrom):
             origin = "." * node.level + (node.module or "")
             joint = "" if origin.endswith(".") else "."
             for name in node.names:
                 if name.name != "*":
-                    module.aliases[name.asname or name.name] = f"{origin}{joint}{name.name}"
+                    yield name.asname or name.name, f"{origin}{joint}{name.name}"
 
 
 def _collect_assignments(module: Module) -> None:
