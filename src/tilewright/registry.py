@@ -7,20 +7,37 @@ two plug-ins of one name are errors, and each error says what to do.
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tilewright.errors import PluginError, boundary
-from tilewright.records.renamed_python import new_import, renamed_uses
 
-__all__ = ["KINDS", "OWN_PACKAGE", "Plugin", "catalogue", "load", "selected_checks"]
+__all__ = [
+    "KINDS",
+    "OWN_PACKAGE",
+    "RENAMED",
+    "Plugin",
+    "catalogue",
+    "load",
+    "renamed_uses",
+    "selected_checks",
+]
 
 KINDS = ("checks", "languages", "problem_sets", "strategies", "worlds")
 OWN_PACKAGE = "tilewright"
+RENAMED: dict[str, Any] = json.loads(
+    Path(__file__).with_name("renamed_plugins.json").read_text(encoding="utf-8")
+)
+"""Old names that plug-ins use, and the names now: `modules` and `classes` that they import, and for
+each kind of plug-in the `attributes` that it reads and the `methods` that it defines.
 
+Nothing is importable under an old name; only the error about the plug-in gives the new one."""
 _EXTRAS = {"ninja": "cpp", "numpy": "judge", "torch": "judge", "triton": "triton"}
 
 
@@ -63,7 +80,9 @@ def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> An
     found = _scan(kind, packages)
     if name not in found:
         installed = ", ".join(found) or "none"
-        hint = "" if packages is None or name not in _scan(kind, None) else _not_admitted(name)
+        hint = ""
+        if name in _scan(kind, None):
+            hint = f"; {name!r} is installed, but the setting `plugins` does not admit its package"
         raise PluginError(f"no plug-in {name!r} among {kind}; installed: {installed}{hint}")
     plugin, entry = found[name]
     with boundary(PluginError, f"cannot import {_where(plugin)}"):
@@ -71,7 +90,7 @@ def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> An
             thing = entry.load()
         except ImportError as error:
             extra = _EXTRAS.get((error.name or "").partition(".")[0])
-            hint = f"pip install 'tilewright[{extra}]'" if extra else new_import(error)
+            hint = f"pip install 'tilewright[{extra}]'" if extra else _new_import(error)
             if not hint:
                 raise
             raise PluginError(f"cannot import {_where(plugin)}: {error}; {hint}") from error
@@ -79,6 +98,40 @@ def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> An
     if old:
         raise PluginError(f"{_where(plugin)} uses old names: {', '.join(old)}; update the plug-in")
     return thing
+
+
+def renamed_uses(kind: str, module: ModuleType) -> list[str]:
+    """Return what a plug-in of `kind` uses by an old name, each in words."""
+    functions = list(_functions(module))
+    read = {name for function in functions for name in _attributes(function.__code__)}
+    defined = {function.__name__ for function in functions} | set(vars(module))
+    attributes = RENAMED["attributes"].get(kind, {})
+    methods = RENAMED["methods"].get(kind, {})
+    old = {name: new for name, new in attributes.items() if name in read - defined}
+    old |= {name: new for name, new in methods.items() if name in defined and new not in defined}
+    return [f"{name} is now {new}" for name, new in old.items()]
+
+
+def _functions(module: ModuleType) -> Iterator[FunctionType]:
+    for thing in vars(module).values():
+        if getattr(thing, "__module__", None) == module.__name__:
+            members = vars(thing).values() if isinstance(thing, type) else (thing,)
+            yield from (item for item in members if isinstance(item, FunctionType))
+
+
+def _attributes(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _attributes(constant)
+
+
+def _new_import(error: ImportError) -> str:
+    """Return the new name of what could not be imported, in words; empty if it has none."""
+    for old, new in (RENAMED["modules"] | RENAMED["classes"]).items():
+        if f"'{old}'" in error.msg or (old == error.name and old in RENAMED["modules"]):
+            return f"{old} is now {new}"
+    return ""
 
 
 def _scan(
@@ -89,9 +142,10 @@ def _scan(
     admitted = None if packages is None else {_normalise(name) for name in packages}
     found: dict[str, tuple[Plugin, importlib.metadata.EntryPoint]] = {}
     for entry in importlib.metadata.entry_points(group=f"tilewright.{kind}"):
-        plugin = _describe(kind, entry)
-        package = _normalise(plugin.package)
-        if admitted is not None and package != OWN_PACKAGE and package not in admitted:
+        dist = entry.dist
+        package, version = (dist.name, dist.version) if dist is not None else ("unknown",) * 2
+        plugin = Plugin(kind, entry.name, package, version, entry.value)
+        if admitted is not None and _normalise(package) not in {OWN_PACKAGE, *admitted}:
             continue
         other = found.get(entry.name)
         if other is not None and other[0] != plugin:
@@ -103,18 +157,8 @@ def _scan(
     return dict(sorted(found.items()))
 
 
-def _describe(kind: str, entry: importlib.metadata.EntryPoint) -> Plugin:
-    package = entry.dist.name if entry.dist is not None else "unknown"
-    version = entry.dist.version if entry.dist is not None else "unknown"
-    return Plugin(kind=kind, name=entry.name, package=package, version=version, value=entry.value)
-
-
 def _where(plugin: Plugin) -> str:
     return f"{plugin.kind}/{plugin.name} ({plugin.value}, from {plugin.package} {plugin.version})"
-
-
-def _not_admitted(name: str) -> str:
-    return f"; {name!r} is installed, but the setting `plugins` does not admit its package"
 
 
 def _normalise(package: str) -> str:

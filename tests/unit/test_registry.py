@@ -14,8 +14,7 @@ from tilewright.checks.evidence import Evidence
 from tilewright.errors import PluginError
 from tilewright.loop import budget, environment
 from tilewright.records import Rules, events
-from tilewright.records.renamed_python import ATTRIBUTES, METHODS, MODULES, NAMES, renamed_uses
-from tilewright.registry import KINDS, catalogue, load
+from tilewright.registry import KINDS, RENAMED, catalogue, load, renamed_uses
 from tilewright.rl.worlds import World
 
 
@@ -156,10 +155,12 @@ def test_a_world_with_old_method_names_is_refused_and_own_names_of_a_plug_in_are
 
 
 def test_every_new_name_for_plug_ins_exists():
-    for old, new in MODULES.items():
+    for old, new in RENAMED["modules"].items():
         assert importlib.util.find_spec(new) is not None, old
-    for name in ATTRIBUTES["checks"].values():
+    for name in RENAMED["attributes"]["checks"].values():
         assert name in Evidence.__dataclass_fields__ or name in Rules.model_fields
-    assert all(hasattr(World, name) for name in METHODS["worlds"].values())
+    assert all(hasattr(World, name) for name in RENAMED["methods"]["worlds"].values())
     known = (events, environment, budget)
-    assert all(any(hasattr(module, name) for module in known) for name in NAMES.values())
+    assert all(
+        any(hasattr(module, name) for module in known) for name in RENAMED["classes"].values()
+    )

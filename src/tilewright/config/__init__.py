@@ -10,13 +10,11 @@ from tilewright.config.loader import (
     HOME_VARIABLE,
     PLUGINS_VARIABLE,
     Leaf,
-    at_home,
     dump,
     environment,
     leaves,
     load,
     load_around,
-    load_tree,
 )
 from tilewright.config.renamed import RENAMED_SETTINGS, RENAMED_TRAINING
 from tilewright.config.schema import (
@@ -46,11 +44,9 @@ __all__ = [
     "RewardSection",
     "Section",
     "ServeSection",
-    "at_home",
     "dump",
     "environment",
     "leaves",
     "load",
     "load_around",
-    "load_tree",
 ]

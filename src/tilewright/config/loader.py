@@ -20,13 +20,11 @@ __all__ = [
     "HOME_VARIABLE",
     "PLUGINS_VARIABLE",
     "Leaf",
-    "at_home",
     "dump",
     "environment",
     "leaves",
     "load",
     "load_around",
-    "load_tree",
 ]
 
 HOME_VARIABLE = "TILEWRIGHT_HOME"
@@ -83,25 +81,8 @@ def load(
     Raises:
         ConfigError: a file or a value is wrong; the message names it and what would be right.
     """
-    renaming = Renaming(RENAMED_SETTINGS)
-    layers = _layers(file, overrides, _given(environ))
-    found = at_home(load_tree(Config, _renamed(layers, renaming, file if recorded else None)))
-    renaming.report()
-    return found
-
-
-def load_tree(owner: type[Tree], layers: Iterable[tuple[str, dict[str, Any]]]) -> Tree:
-    """Return the settings after layers, each with its source, replace the defaults.
-
-    Raises:
-        ConfigError: a value is wrong; the message names it and what would be right.
-    """
-    tree: dict[str, Any] = {}
-    found = _validate(owner, tree, "the defaults")
-    for source, layer in layers:
-        _merge(tree, layer)
-        found = _validate(owner, tree, source)
-    return found
+    layers = _layers(file, overrides, environ)
+    return _at_home(_load_tree(Config, layers, RENAMED_SETTINGS, file if recorded else None))
 
 
 def load_around(
@@ -111,31 +92,42 @@ def load_around(
     overrides: Sequence[str] = (),
     *,
     renamed: Mapping[str, str],
-    environ: Mapping[str, str] | None = None,
     recorded: bool = False,
 ) -> Tree:
     """Return a larger tree, in which the settings of tilewright are the section `name`.
 
-    `renamed` maps old dotted paths of the larger tree to new ones. The other arguments are those
-    of `load`.
-
-    Raises:
-        ConfigError: a file or a value is wrong; the message names it and what would be right.
+    `renamed` maps old dotted paths of the larger tree to new ones. The other arguments and the
+    errors are those of `load`.
     """
-    first, *rest = _layers(file, overrides, _given(environ))
-    layers = [(first[0], {name: first[1]}), *rest]
+    (source, layer), *rest = _layers(file, overrides, None)
+    layers = [(source, {name: layer}), *rest]
+    tree = _load_tree(owner, layers, renamed, file if recorded else None)
+    return tree.model_copy(update={name: _at_home(getattr(tree, name))})
+
+
+def _load_tree(
+    owner: type[Tree],
+    layers: Iterable[tuple[str, dict[str, Any]]],
+    renamed: Mapping[str, str],
+    recorded: Path | None,
+) -> Tree:
+    """Return the settings after layers, each with its source, replace the defaults.
+
+    Old names in `recorded`, a file that tilewright wrote, cause no message.
+    """
+    tree: dict[str, Any] = {}
     renaming = Renaming(renamed)
-    tree = load_tree(owner, _renamed(layers, renaming, file if recorded else None))
+    found = _validate(owner, tree, "the defaults")
+    for source, layer in layers:
+        names = Renaming(renamed) if source == str(recorded) else renaming
+        _merge(tree, names.layer(source, layer))
+        found = _validate(owner, tree, source)
     renaming.report()
-    return tree.model_copy(update={name: at_home(getattr(tree, name))})
+    return found
 
 
-def at_home(config: Config) -> Config:
-    """Return settings whose `home` is an absolute path.
-
-    Raises:
-        ConfigError: `home` names an unknown user.
-    """
+def _at_home(config: Config) -> Config:
+    """Return settings whose `home` is an absolute path."""
     try:
         home = config.home.expanduser()
     except RuntimeError as error:
@@ -154,27 +146,14 @@ def environment(names: Iterable[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def _given(environ: Mapping[str, str] | None) -> Mapping[str, str]:
-    return os.environ if environ is None else environ
-
-
 def _layers(
-    file: Path | None, overrides: Sequence[str], environ: Mapping[str, str]
+    file: Path | None, overrides: Sequence[str], environ: Mapping[str, str] | None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield "the environment", _from_environment(environ)
+    yield "the environment", _from_environment(os.environ if environ is None else environ)
     if file is not None:
         yield str(file), _read(file)
     for override in overrides:
         yield f"--set {override}", _parse_override(override)
-
-
-def _renamed(
-    layers: Iterable[tuple[str, dict[str, Any]]], renaming: Renaming, recorded: Path | None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the layers under the new names of their settings."""
-    for source, layer in layers:
-        rename = renaming.recorded if source == str(recorded) else renaming.layer
-        yield source, rename(source, layer)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -182,8 +161,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     if environ.get(HOME_VARIABLE):
         tree["home"] = environ[HOME_VARIABLE]
     if PLUGINS_VARIABLE in environ:
-        names = environ[PLUGINS_VARIABLE].split(",")
-        tree["plugins"] = [name.strip() for name in names if name.strip()]
+        names = map(str.strip, environ[PLUGINS_VARIABLE].split(","))
+        tree["plugins"] = list(filter(None, names))
     return tree
 
 
@@ -261,11 +240,9 @@ def _suggest(owner: type[BaseModel], path: str) -> str:
     settings = [leaf.path for leaf in leaves(owner)]
     sections = {leaf.rpartition(".")[0] for leaf in settings} - {""}
     known = [*settings, *sorted(sections)]
-    near = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(path, known, n=1)
     if not near:
         names = {name.rpartition(".")[2]: name for name in known}
         last = path.rpartition(".")[2]
-        near = [names[name] for name in difflib.get_close_matches(last, names, n=1, cutoff=0.6)]
-    if near:
-        return f"; did you mean {near[0]}?"
-    return "; docs/reference/config.md lists all settings"
+        near = [names[name] for name in difflib.get_close_matches(last, names, n=1)]
+    return f"; did you mean {near[0]}?" if near else "; docs/reference/config.md lists all settings"

@@ -19,7 +19,7 @@ from tilewright.loop.strategies.fixed_list import FixedList
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn, TurnFinished
-from tilewright.records.renamed_fields import current_request
+from tilewright.records.version1 import upgrade
 from tilewright.registry import load
 from tilewright.scoring.rewards import REWARDS
 
@@ -179,7 +179,7 @@ def sources_of(folder: Path) -> Sources:
         try:
             row = json.loads(line)
             files = tuple(SourceFile(**item) for item in row["files"])
-            found[Ask.model_validate(current_request(row["ask"]))] = files
+            found[Ask.model_validate(upgrade(Ask, row["ask"]))] = files
         except (ValueError, KeyError, TypeError) as error:
             raise RecordError(f"{path}:{number}: damaged: {error}") from error
     return found

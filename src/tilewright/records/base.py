@@ -61,17 +61,17 @@ class Record(BaseModel):
     @classmethod
     def _from_older(cls, text: str | bytes, error: ValidationError) -> Self:
         """Read a document of another version: upgrade an older one, refuse every other one."""
-        version = _schema_of(text)
-        if version is not None and version > SCHEMA_VERSION:
-            raise RecordError(
-                f"{cls.__name__}: written with schema version {version}, this tilewright "
-                f"reads up to {SCHEMA_VERSION}; upgrade tilewright to read it"
-            ) from error
         try:
             document = json.loads(text)
         except (ValueError, RecursionError):
             document = None
         if isinstance(document, dict):
+            version = document.get("schema_version")
+            if isinstance(version, int) and version > SCHEMA_VERSION:
+                raise RecordError(
+                    f"{cls.__name__}: written with schema version {version}, this tilewright "
+                    f"reads up to {SCHEMA_VERSION}; upgrade tilewright to read it"
+                ) from error
             try:
                 return cls.model_validate_json(json.dumps(upgrade(cls, document)))
             except ValidationError as again:
@@ -79,12 +79,3 @@ class Record(BaseModel):
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         raise RecordError(f"{cls.__name__}: {where}: {first['msg']}") from error
-
-
-def _schema_of(text: str | bytes) -> int | None:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    version = document.get("schema_version") if isinstance(document, dict) else None
-    return version if isinstance(version, int) else None

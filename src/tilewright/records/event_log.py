@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from pydantic import ValidationError
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.records.events import EVENT, RequestsIssued, RunStarted, Stepped, Turn, TurnFinished
+from tilewright.records.events import EVENT, Event, RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.records.file_lock import try_lock
-from tilewright.records.renamed_fields import current_line
+from tilewright.records.version1 import VALUES, upgrade
 
-__all__ = ["EVENTS", "EventLog", "length_of", "parse_event", "read_events", "turns_of"]
+__all__ = [
+    "EVENTS",
+    "EventLog",
+    "current_line",
+    "length_of",
+    "parse_event",
+    "read_events",
+    "turns_of",
+]
 
 EVENTS = "events.jsonl"
-_REQUESTS = (b'{"event":"requests_issued",', b'{"event":"asked",')
+_OLD_KINDS = {
+    old: record
+    for record in (RunStarted, RequestsIssued, TurnFinished)
+    for old in VALUES[record.__name__]["event"]
+}
+_OLD_LINE = re.compile(rb'\{\s*"event"\s*:\s*"(%s)"' % "|".join(_OLD_KINDS).encode())
+_REQUESTS = tuple(
+    f'{{"event":"{kind}",'.encode()
+    for kind in ("requests_issued", *VALUES["RequestsIssued"]["event"])
+)
 
 
 class EventLog:
@@ -48,27 +66,15 @@ class EventLog:
         if length is not None and os.fstat(self._file.fileno()).st_size != length:
             self._file.close()
             raise ConfigError(f"{folder}: another process has just resumed this run; try again")
-        self._drop_torn_line()
-
-    def _drop_torn_line(self) -> None:
         self._file.seek(0)
-        content = self._file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            self._file.truncate(whole)
+        self._file.truncate(self._file.read().rfind(b"\n") + 1)
         self._file.seek(0, os.SEEK_END)
 
-    def append(self, event: RunStarted | RequestsIssued | TurnFinished | Stepped) -> None:
-        """Write an event.
-
-        Raises:
-            ConfigError: the disk is full, or the folder is gone.
-        """
+    def append(self, event: Event) -> None:
+        """Write an event, as `extend`."""
         self.extend([event])
 
-    def extend(
-        self, events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]
-    ) -> None:
+    def extend(self, events: Iterable[Event]) -> None:
         """Write several events; all are on disk when this returns.
 
         Raises:
@@ -90,12 +96,7 @@ class EventLog:
         """Return the log itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
 
@@ -113,7 +114,19 @@ def length_of(folder: Path) -> int:
         raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
 
 
-def parse_event(line: bytes) -> RunStarted | RequestsIssued | TurnFinished | Stepped:
+def current_line(line: bytes) -> bytes:
+    """Return a line of an event log with the current names; a damaged one stays unchanged."""
+    old = _OLD_LINE.match(line)
+    if old is None:
+        return line
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(upgrade(_OLD_KINDS[old[1].decode()], event)).encode()
+
+
+def parse_event(line: bytes) -> Event:
     """Parse one line of an event log; a line with old names is accepted.
 
     Raises:
@@ -122,14 +135,14 @@ def parse_event(line: bytes) -> RunStarted | RequestsIssued | TurnFinished | Ste
     return EVENT.validate_json(current_line(line))
 
 
-def turns_of(events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]) -> list[Turn]:
+def turns_of(events: Iterable[Event]) -> list[Turn]:
     """Return the last finished turn of each request."""
     return list({e.turn.ask.id: e.turn for e in events if isinstance(e, TurnFinished)}.values())
 
 
 def read_events(
     folder: Path, *, asked: bool = True, left_out: Callable[[str], None] | None = None
-) -> Iterator[RunStarted | RequestsIssued | TurnFinished | Stepped]:
+) -> Iterator[Event]:
     """Yield the events of a run in order, without an incomplete last line.
 
     Args:

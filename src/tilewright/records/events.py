@@ -172,4 +172,4 @@ class Stepped(Record):
 Event = Annotated[
     RunStarted | RequestsIssued | TurnFinished | Stepped, Field(discriminator="event")
 ]
-EVENT: TypeAdapter[RunStarted | RequestsIssued | TurnFinished | Stepped] = TypeAdapter(Event)
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)

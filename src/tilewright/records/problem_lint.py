@@ -58,10 +58,8 @@ def is_weak(health: Health, protocol: Protocol, published: str = "") -> tuple[st
 
     `published` is the name of the rule under `official`.
     """
-    found: set[str] | None = None
-    for case in health.cases:
-        names = case.strict
-        if protocol == "official":
-            names = case.official.get(published, ())
-        found = set(names) if found is None else found & set(names)
-    return tuple(sorted(found or ()))
+    passing = [
+        set(case.official.get(published, ()) if protocol == "official" else case.strict)
+        for case in health.cases
+    ]
+    return tuple(sorted(set.intersection(*passing))) if passing else ()

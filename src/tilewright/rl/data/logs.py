@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from tilewright.errors import RecordError
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
-from tilewright.records.event_log import EVENTS, parse_event
+from tilewright.records.event_log import EVENTS, current_line, parse_event
 from tilewright.records.events import EVENT, RunStarted, Turn, TurnFinished
-from tilewright.records.renamed_fields import current_line
 
 __all__ = ["RunLog"]
 

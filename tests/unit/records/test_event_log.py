@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tilewright.errors import RecordError
-from tilewright.records.event_log import parse_event, read_events, turns_of
-from tilewright.records.events import RequestsIssued, RunStarted, Stepped, TurnFinished
-from tilewright.records.renamed_fields import current_line, current_request
+from tilewright.records.event_log import current_line, parse_event, read_events, turns_of
+from tilewright.records.events import Ask, RequestsIssued, RunStarted, Stepped, TurnFinished
+from tilewright.records.version1 import upgrade
 
 BEGUN = (
     b'{"event":"begun","schema_version":1,"kind":"optimize","name":"n","problems":"p",'
@@ -64,5 +64,5 @@ def test_a_request_with_both_names_of_a_field_is_refused(tmp_path):
 
 def test_damaged_lines_and_current_requests_are_unchanged():
     assert current_line(b'{"event":"told", half\n') == b'{"event":"told", half\n'
-    assert current_request({"id": "a", "instruction": "x"}) == {"id": "a", "instruction": "x"}
-    assert current_request(3) == 3
+    assert upgrade(Ask, {"id": "a", "instruction": "x"}) == {"id": "a", "instruction": "x"}
+    assert upgrade(Ask, 3) == 3
