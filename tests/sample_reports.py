@@ -12,7 +12,6 @@ from tilewright.records import (
     CaseResult,
     Comparison,
     Correct,
-    Environment,
     EvalReport,
     EvalRequest,
     Failed,
@@ -21,6 +20,7 @@ from tilewright.records import (
     Label,
     Protection,
     Rejected,
+    ReportEnvironment,
     SourceFile,
     StageRecord,
     Timing,
@@ -99,7 +99,7 @@ def report(outcome: Any = None, **changes: Any) -> EvalReport:
             StageRecord(name="total", wall_s=2.5, detail="0.2000 s outside 2.3000 s of calls"),
         ),
         "isolation": PROTECTIONS,
-        "environment": Environment(
+        "environment": ReportEnvironment(
             device="cpu",
             device_name="A processor",
             host={"cores": 2, "timed_cores": [0], "judge_cores": [1]},

@@ -26,8 +26,7 @@ from tilewright.loop.policies.scripted import Scripted
 from tilewright.loop.rollout import BudgetGuard, RolloutWorker
 from tilewright.loop.run_state import SearchRun, begin_session, budget_of, resume_session
 from tilewright.problems.loader import find_problem
-from tilewright.records import Correct, EvalReport, EvalRequest, Problem
-from tilewright.records import Environment as Place
+from tilewright.records import Correct, EvalReport, EvalRequest, Problem, ReportEnvironment
 from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import Ask, RequestsIssued, RunStarted, Turn, TurnFinished
 
@@ -72,7 +71,7 @@ def _verdict(request: EvalRequest) -> EvalReport:
         speedup_low=speed * 0.98,
         speedup_high=speed * 1.02,
         outcome=Correct(),
-        environment=Place(device="cpu", device_name="none", host={}, versions={}),
+        environment=ReportEnvironment(device="cpu", device_name="none", host={}, versions={}),
         seed="0" * 32,
         request=request,
         evaluator=__version__,

@@ -22,7 +22,7 @@ from tilewright import __version__
 from tilewright.config import load
 from tilewright.problems.loader import find_problem
 from tilewright.problems.requests import build_request
-from tilewright.records import Correct, Environment, EvalReport, EvalRequest
+from tilewright.records import Correct, EvalReport, EvalRequest, ReportEnvironment
 from tilewright.scoring.bootstrap import quantile
 
 CLIENTS, TASKS = 50, 3000
@@ -39,7 +39,7 @@ def _answer(request: EvalRequest, _: object) -> EvalReport:
         speedup_low=1.4,
         speedup_high=1.6,
         outcome=Correct(),
-        environment=Environment(device="cpu", device_name="none", host={}, versions={}),
+        environment=ReportEnvironment(device="cpu", device_name="none", host={}, versions={}),
         seed="0" * 32,
         request=request,
         evaluator=__version__,

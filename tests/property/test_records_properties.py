@@ -17,7 +17,6 @@ from tilewright.records import (
     CaseResult,
     Comparison,
     Correct,
-    Environment,
     EvalReport,
     EvalRequest,
     Failed,
@@ -28,6 +27,7 @@ from tilewright.records import (
     Problem,
     Protection,
     Rejected,
+    ReportEnvironment,
     Rules,
     SourceFile,
     StageRecord,
@@ -174,7 +174,7 @@ def reports(draw: st.DrawFn) -> EvalReport:
         isolation=draw(few(st.builds(Protection, name=TEXT, active=st.booleans()))),
         environment=draw(
             st.builds(
-                Environment,
+                ReportEnvironment,
                 device=TEXT,
                 device_name=TEXT,
                 host=st.dictionaries(TEXT, JSON, max_size=3),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from tilewright.config.loader import (
     HOME_VARIABLE,
     PLUGINS_VARIABLE,
-    Leaf,
     dump,
     environment,
     leaves,
@@ -21,12 +20,9 @@ from tilewright.config.schema import (
     LOCAL,
     RAY,
     Config,
-    EvalSection,
     LoopSection,
     ModelSection,
-    RewardSection,
     Section,
-    ServeSection,
 )
 
 __all__ = [
@@ -37,13 +33,9 @@ __all__ = [
     "RENAMED_SETTINGS",
     "RENAMED_TRAINING",
     "Config",
-    "EvalSection",
-    "Leaf",
     "LoopSection",
     "ModelSection",
-    "RewardSection",
     "Section",
-    "ServeSection",
     "dump",
     "environment",
     "leaves",

@@ -14,11 +14,11 @@ __all__ = [
     "CaseResult",
     "Ceilings",
     "Comparison",
-    "Environment",
     "EvalReport",
     "KernelTime",
     "Profile",
     "Protection",
+    "ReportEnvironment",
     "StageRecord",
     "Timing",
     "Work",
@@ -144,7 +144,7 @@ class Protection(Record):
     detail: str = ""
 
 
-class Environment(Record):
+class ReportEnvironment(Record):
     """The machine and the versions of an evaluation."""
 
     device: str
@@ -177,7 +177,7 @@ class EvalReport(Record):
     cases: tuple[CaseResult, ...] = ()
     stages: tuple[StageRecord, ...] = ()
     isolation: tuple[Protection, ...] = ()
-    environment: Environment
+    environment: ReportEnvironment
     seed: str
     """The root seed, revealed after the verdict. It generates the same inputs again."""
     candidate_output: str = ""

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tilewright.errors import RecordError
 from tilewright.records.base import digest_text
-from tilewright.records.report import Environment, EvalReport
+from tilewright.records.report import EvalReport, ReportEnvironment
 from tilewright.records.request import EvalRequest
 
 __all__ = ["lookup", "remember", "work_key"]
 
 
-def work_key(request: EvalRequest, environment: Environment, version: str) -> str:
+def work_key(request: EvalRequest, environment: ReportEnvironment, version: str) -> str:
     """Return the key of a request: a digest of its content, the environment and the version.
 
     The seed is not part of it: verdicts under different secret seeds are interchangeable.

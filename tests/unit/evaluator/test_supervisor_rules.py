@@ -27,11 +27,11 @@ from tilewright.evaluator.seeds import generator
 from tilewright.problems.loader import parse_problem
 from tilewright.records import (
     Candidate,
-    Environment,
     EvalRequest,
     Failed,
     Limits,
     Protection,
+    ReportEnvironment,
     SourceFile,
 )
 from tilewright.wire.frames import Channel
@@ -49,7 +49,7 @@ def reference():
 """
 SOURCE = 'extern "C" int work() { return 0; }\n'
 ROOTS = ("00" * 16, "ff" * 16)
-HERE = Environment(device="cpu", device_name="a", host={}, versions={})
+HERE = ReportEnvironment(device="cpu", device_name="a", host={}, versions={})
 
 
 def candidate(text: str = SOURCE, name: str = "work.cpp") -> Candidate:

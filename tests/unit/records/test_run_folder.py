@@ -12,11 +12,11 @@ import pytest
 
 from tests.unit.records.test_validation import CANDIDATE, REQUEST, report
 from tilewright.errors import ConfigError, RecordError
-from tilewright.records import Environment, SourceFile, Unjudged
+from tilewright.records import ReportEnvironment, SourceFile, Unjudged
 from tilewright.records.report_cache import lookup, remember, work_key
 from tilewright.records.run_folder import create_run, read_report, write_report
 
-HERE = Environment(device="cpu", device_name="x", host={"cores": 2}, versions={"torch": "2"})
+HERE = ReportEnvironment(device="cpu", device_name="x", host={"cores": 2}, versions={"torch": "2"})
 KEY = "ab" * 32
 VERSION_1 = Path(__file__).parents[2] / "golden" / "v1"
 
@@ -41,7 +41,9 @@ def test_a_report_is_read_back_from_its_folder_or_file(tmp_path):
 
     assert read_report(folder) == read_report(path) == made
     assert (folder / "candidate" / "deep" / "b.py").read_text() == "y\n"
-    assert Environment.from_json((folder / "environment.json").read_text()) == made.environment
+    assert (
+        ReportEnvironment.from_json((folder / "environment.json").read_text()) == made.environment
+    )
     assert sorted(item.name for item in folder.iterdir()) == [
         *("candidate", "environment.json", "report.json", "run.yaml"),
     ]

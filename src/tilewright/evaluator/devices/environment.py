@@ -13,7 +13,7 @@ from types import MappingProxyType
 from tilewright.evaluator.devices.cores import Cores
 from tilewright.evaluator.devices.devices import CPU, Device
 from tilewright.evaluator.devices.toolchain import toolchain
-from tilewright.records import Environment
+from tilewright.records import ReportEnvironment
 from tilewright.records.base import JsonValue
 from tilewright.wire.frames import Fields
 
@@ -31,10 +31,10 @@ def device_key(cores: Cores, device: Device = CPU) -> str:
 
 def environment(
     cores: Cores, device: Device = CPU, conditions: dict[str, Fields] | None = None
-) -> Environment:
+) -> ReportEnvironment:
     """Describe this machine."""
     own: dict[str, JsonValue] = {"uuid": device.uuid, "driver": device.driver, **(conditions or {})}
-    return Environment(
+    return ReportEnvironment(
         device=device.name,
         device_name=device.model,
         host={
