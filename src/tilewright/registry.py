@@ -34,10 +34,9 @@ OWN_PACKAGE = "tilewright"
 RENAMED: dict[str, Any] = json.loads(
     Path(__file__).with_name("renamed_plugins.json").read_text(encoding="utf-8")
 )
-"""Old names that plug-ins use, and the names now: `modules` and `classes` that they import, and for
-each kind of plug-in the `attributes` that it reads and the `methods` that it defines.
-
-Nothing is importable under an old name; only the error about the plug-in gives the new one."""
+"""Old names and the names now: `modules` and `classes` that plug-ins import. For each kind of plug-in:
+the `attributes` that it reads and the `methods` that it defines. Nothing can be imported under an
+old name."""
 _EXTRAS = {"ninja": "cpp", "numpy": "judge", "torch": "judge", "triton": "triton"}
 
 
