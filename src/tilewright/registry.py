@@ -34,9 +34,8 @@ OWN_PACKAGE = "tilewright"
 RENAMED: dict[str, Any] = json.loads(
     Path(__file__).with_name("renamed_plugins.json").read_text(encoding="utf-8")
 )
-"""Old names and the names now: `modules` and `classes` that plug-ins import. For each kind of plug-in:
-the `attributes` that it reads and the `methods` that it defines. Nothing can be imported under an
-old name."""
+"""Old and new names: of the `modules` and `classes` that plug-ins import, and for each kind of
+plug-in of the `attributes` that it reads and the `methods` that it defines."""
 _EXTRAS = {"ninja": "cpp", "numpy": "judge", "torch": "judge", "triton": "triton"}
 
 
