@@ -13,7 +13,7 @@ from benchmarks.accuracy.aa import MAX_CONTROL_SPREAD, Run, collect
 from benchmarks.bars import home
 from tilewright.cli.self_comparison import Sample, calibrated
 from tilewright.evaluator.devices.cores import plan_cores
-from tilewright.evaluator.devices.environment import device_key
+from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import CLASSES, write_calibration
 
 

@@ -23,7 +23,7 @@ from tilewright.config import load
 from tilewright.errors import TilewrightError
 from tilewright.evaluator.devices.cores import plan_cores
 from tilewright.evaluator.devices.devices import find_device
-from tilewright.evaluator.devices.environment import device_key
+from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import GPU_PARTS, write_calibration
 from tilewright.executors.local import LocalExecutor
 from tilewright.problems.loader import parse_problem

@@ -17,7 +17,7 @@ from tilewright.config import LOCAL, Config
 from tilewright.config import load as load_config
 from tilewright.evaluator.devices.cores import plan_cores
 from tilewright.evaluator.devices.devices import find_device
-from tilewright.evaluator.devices.environment import environment
+from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.executors._async import in_thread
 from tilewright.executors.factory import Executor, open_executor
 from tilewright.problems.requests import build_request

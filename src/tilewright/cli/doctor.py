@@ -27,7 +27,7 @@ from tilewright.cli.self_comparison import (
 from tilewright.cli.system_checks import Item, layer_items, tool_items
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
-from tilewright.evaluator.devices.environment import device_key
+from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import Calibration, read_calibration, write_calibration
 from tilewright.executors.factory import is_cluster
 from tilewright.records import EvalReport

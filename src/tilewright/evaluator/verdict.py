@@ -9,7 +9,7 @@ from typing import Any
 from tilewright._version import __version__
 from tilewright.checks.evidence import Check, Evidence, Observation
 from tilewright.evaluator.context import EvaluationContext
-from tilewright.evaluator.devices.environment import environment
+from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import (

@@ -10,10 +10,7 @@ from pathlib import Path
 
 from tilewright.errors import InfrastructureError
 
-__all__ = ["pool_library"]
-
-SOURCE = Path(__file__).parent.parent.parent / "runner" / "native" / "pool.cpp"
-COMMAND = ("-O2", "-shared", "-fPIC", "-std=c++17")
+SOURCE = Path(__file__).parents[2] / "runner" / "native" / "pool.cpp"
 
 
 def pool_library(home: Path) -> Path:
@@ -31,12 +28,9 @@ def pool_library(home: Path) -> Path:
         raise InfrastructureError("judging on a GPU needs g++, which is not installed")
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}")
-    done = subprocess.run(
-        [compiler, *COMMAND, str(SOURCE), "-o", str(fresh), "-ldl"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [compiler, "-O2", "-shared", "-fPIC", "-std=c++17"]
+    command += [str(SOURCE), "-o", str(fresh), "-ldl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InfrastructureError(f"{SOURCE.name} cannot be built: {done.stderr[:500]}")
     fresh.chmod(0o755)

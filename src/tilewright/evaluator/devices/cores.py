@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Cores", "plan_cores"]
-
 SMALL_MACHINE_CORES = 4
 """Up to this many cores only one is timed; larger machines time on half of their cores."""
 
@@ -31,7 +29,5 @@ class Cores:
 def plan_cores(available: list[int]) -> Cores:
     """Split the cores: one for the runners on small machines, else half of them."""
     ordered = sorted(available)
-    if len(ordered) == 1:
-        return Cores((ordered[0],), (ordered[0],))
     count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
-    return Cores(tuple(ordered[:count]), tuple(ordered[count:]))
+    return Cores(tuple(ordered[:count]), tuple(ordered[count:] or ordered))

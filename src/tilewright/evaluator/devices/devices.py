@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,6 @@ from pathlib import Path
 from tilewright.config import environment
 from tilewright.errors import ConfigError, InfrastructureError
 
-__all__ = ["CPU", "FEW_QUEUES", "QUEUES", "Device", "few_queues", "find_device", "gpu_names"]
-
-QUERY = ("index", "uuid", "name", "driver_version", "compute_cap")
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
 DRIVER_FOLDERS = ("/usr/local/nvidia", "/proc/driver/nvidia")
 QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
@@ -49,24 +47,17 @@ class Device:
         return self.name != "cpu"
 
 
-@cache
 def _processor_model() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
     return platform.machine()
 
 
-def _cpu() -> Device:
-    needed = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return Device("cpu", _processor_model(), environment=needed)
-
-
-CPU = _cpu()
+CPU = Device(
+    "cpu", _processor_model(), environment={"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+)
 
 
 def find_device(name: str) -> Device:
@@ -125,18 +116,25 @@ def gpu_names() -> dict[str, str]:
 def _toolkit() -> dict[str, str]:
     """Return where the CUDA compiler lies, as torch's own builds want to know it."""
     compiler = shutil.which("nvcc")
-    if compiler is None:
-        return {}
-    return {"CUDA_HOME": str(Path(os.path.realpath(compiler)).parent.parent)}
+    return {"CUDA_HOME": str(Path(compiler).resolve().parents[1])} if compiler else {}
 
 
 @cache
 def _gpus() -> dict[int, list[str]]:
-    """Return the GPUs that the driver's own tool lists, by index."""
+    """Return the GPUs of this machine, by index."""
+    rows = nvidia_smi("index", "uuid", "name", "driver_version", "compute_cap")
+    return {int(row[0]): row for row in rows if row[0].isdecimal()}
+
+
+def nvidia_smi(*fields: str) -> list[list[str]]:
+    """Return these fields of each GPU that the driver's own tool lists, memory in MiB."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return {}
-    command = [tool, f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return []
+    command = [tool, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        return []
     rows = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
-    return {int(row[0]): row for row in rows if len(row) == len(QUERY) and row[0].isdecimal()}
+    return [row for row in rows if len(row) == len(fields)]

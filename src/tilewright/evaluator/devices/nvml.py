@@ -1,14 +1,17 @@
-"""The driver's readings of a GPU: clocks, heat, throttling, memory, load. No CUDA, no torch."""
+"""The driver's readings of a GPU: clocks, heat, throttling, memory, load. No CUDA, no torch.
+
+The package `nvidia-ml-py` reads them. Without it `nvidia-smi` tells memory and load, which takes
+longer, and the other readings are unknown.
+"""
 
 from __future__ import annotations
 
-import ctypes
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from typing import Any
 
-__all__ = ["Conditions", "conditions"]
+from tilewright.evaluator.devices.devices import nvidia_smi
 
-SM_CLOCK, MEMORY_CLOCK, TEMPERATURE_GPU = 1, 2, 0
 REASONS = {
     0x1: "idle",
     0x2: "application clocks",
@@ -25,61 +28,61 @@ REASONS = {
 class Conditions:
     """The state of a GPU at one moment; `None` where the driver does not say."""
 
-    sm_mhz: int | None
-    memory_mhz: int | None
-    celsius: int | None
-    milliwatts: int | None
-    reasons: tuple[str, ...]
-    used_bytes: int | None
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    celsius: int | None = None
+    milliwatts: int | None = None
+    reasons: tuple[str, ...] = ()
+    used_bytes: int | None = None
     """Device memory in use, by whomever."""
-    total_bytes: int | None
-    busy_percent: int | None
+    total_bytes: int | None = None
+    busy_percent: int | None = None
     """Share of the last second or so in which some kernel ran."""
 
 
-class _Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong)]
-    _fields_ += [("used", ctypes.c_ulonglong)]
+def _library() -> Any:  # noqa: ANN401 - an optional module
+    with suppress(ImportError):
+        import pynvml
 
-
-class _Utilization(ctypes.Structure):
-    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
-
-
-@cache
-def _library() -> ctypes.CDLL | None:
-    try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return None
-    return library if library.nvmlInit_v2() == 0 else None
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlInit()
+            return pynvml
+    return None
 
 
 def conditions(uuid: str) -> Conditions | None:
-    """Return the state of the GPU of this UUID, or `None` where NVML does not answer."""
-    library = _library()
-    device = ctypes.c_void_p()
-    if library is None:
-        return None
-    if library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(device)):
+    """Return the state of the GPU of this UUID, or `None` where the driver does not answer."""
+    nvml = _library()
+    if nvml is None:
+        return _listed(uuid)
+
+    def read(name: str, *arguments: object) -> Any:  # noqa: ANN401 - numbers, or structures of them
+        with suppress(nvml.NVMLError):
+            return getattr(nvml, name)(*arguments)
         return None
 
-    def asked(name: str, *selectors: int) -> int | None:
-        value = ctypes.c_ulonglong()
-        code = getattr(library, name)(device, *selectors, ctypes.byref(value))
-        return None if code else value.value
-
-    memory, busy = _Memory(), _Utilization()
-    no_memory = library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
-    no_busy = library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(busy))
-    mask = asked("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+    device = read("nvmlDeviceGetHandleByUUID", uuid)
+    if device is None:
+        return None
+    mask = read("nvmlDeviceGetCurrentClocksThrottleReasons", device) or 0
+    memory = read("nvmlDeviceGetMemoryInfo", device)
+    load = read("nvmlDeviceGetUtilizationRates", device)
     return Conditions(
-        sm_mhz=asked("nvmlDeviceGetClockInfo", SM_CLOCK),
-        memory_mhz=asked("nvmlDeviceGetClockInfo", MEMORY_CLOCK),
-        celsius=asked("nvmlDeviceGetTemperature", TEMPERATURE_GPU),
-        milliwatts=asked("nvmlDeviceGetPowerUsage"),
+        sm_mhz=read("nvmlDeviceGetClockInfo", device, nvml.NVML_CLOCK_SM),
+        memory_mhz=read("nvmlDeviceGetClockInfo", device, nvml.NVML_CLOCK_MEM),
+        celsius=read("nvmlDeviceGetTemperature", device, nvml.NVML_TEMPERATURE_GPU),
+        milliwatts=read("nvmlDeviceGetPowerUsage", device),
         reasons=tuple(text for bit, text in REASONS.items() if mask & bit),
-        used_bytes=None if no_memory else int(memory.used),
-        total_bytes=None if no_memory else int(memory.total),
-        busy_percent=None if no_busy else int(busy.gpu),
+        used_bytes=memory and memory.used,
+        total_bytes=memory and memory.total,
+        busy_percent=load and load.gpu,
     )
+
+
+def _listed(uuid: str) -> Conditions | None:
+    rows = nvidia_smi("uuid", "memory.used", "memory.total", "utilization.gpu")
+    for numbers in (row[1:] for row in rows if row[0] == uuid):
+        used, total, busy = (int(text) if text.isdecimal() else None for text in numbers)
+        used_bytes, total_bytes = (mib and mib << 20 for mib in (used, total))
+        return Conditions(used_bytes=used_bytes, total_bytes=total_bytes, busy_percent=busy)
+    return None

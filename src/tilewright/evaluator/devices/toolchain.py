@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import shutil
 import subprocess
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-
-__all__ = ["HEADER", "headers", "processor", "toolchain"]
 
 HEADER = Path(__file__).parents[2] / "runner" / "loaders" / "tilewright.h"
 """The header that C++ and CUDA candidates include."""
@@ -18,10 +17,9 @@ HEADER = Path(__file__).parents[2] / "runner" / "loaders" / "tilewright.h"
 @cache
 def headers() -> list[str]:
     """Return what a build includes: the text of our header, Python's and torch's versions."""
-    try:
-        torch = importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        torch = ""
+    torch = ""
+    with suppress(PackageNotFoundError):
+        torch = version("torch")
     return [HEADER.read_text(encoding="ascii"), platform.python_version(), torch]
 
 

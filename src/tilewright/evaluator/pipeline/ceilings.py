@@ -7,7 +7,7 @@ import json
 
 from pydantic import ValidationError
 
-from tilewright.evaluator.devices.environment import device_key
+from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured, MeasureCeilings

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from tilewright.evaluator.context import EvaluationContext
-from tilewright.evaluator.devices.environment import device_key
 from tilewright.evaluator.devices.nvml import Conditions, conditions
+from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.messages import Forget

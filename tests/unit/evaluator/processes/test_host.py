@@ -12,7 +12,7 @@ import pytest
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.devices.cores import Cores, plan_cores
 from tilewright.evaluator.devices.devices import CPU, Device
-from tilewright.evaluator.devices.environment import device_key, environment
+from tilewright.evaluator.devices.recorded_environment import device_key, environment
 from tilewright.evaluator.processes import host as host_module
 from tilewright.evaluator.processes import sandbox_policy as conf
 from tilewright.evaluator.processes.host import DeviceHost

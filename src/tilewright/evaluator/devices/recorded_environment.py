@@ -1,25 +1,20 @@
-"""Where a verdict was made: device, host and versions."""
+"""The device, host and versions of a verdict, as its report records them."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 
 from tilewright.evaluator.devices.cores import Cores
 from tilewright.evaluator.devices.devices import CPU, Device
 from tilewright.evaluator.devices.toolchain import toolchain
 from tilewright.records import ReportEnvironment
-from tilewright.records.base import JsonValue
 from tilewright.wire.frames import Fields
-
-__all__ = ["device_key", "environment", "installed_versions"]
-
-PACKAGES = ("torch", "triton", "numpy", "tilewright")
 
 
 def device_key(cores: Cores, device: Device = CPU) -> str:
@@ -33,12 +28,12 @@ def environment(
     cores: Cores, device: Device = CPU, conditions: dict[str, Fields] | None = None
 ) -> ReportEnvironment:
     """Describe this machine."""
-    own: dict[str, JsonValue] = {"uuid": device.uuid, "driver": device.driver, **(conditions or {})}
+    gpu = {"uuid": device.uuid, "driver": device.driver, **(conditions or {})}
     return ReportEnvironment(
         device=device.name,
         device_name=device.model,
         host={
-            **(own if device.is_gpu else {}),
+            **(gpu if device.is_gpu else {}),
             "kernel": platform.release(),
             "machine": platform.machine(),
             "cores": os.cpu_count() or 0,
@@ -54,7 +49,7 @@ def environment(
 def installed_versions() -> Mapping[str, str]:
     """Return the versions of those packages that decide about a verdict and are installed."""
     found = {}
-    for name in PACKAGES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
+    for name in ("torch", "triton", "numpy", "tilewright"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     return MappingProxyType(found)
