@@ -209,8 +209,8 @@ class InProcessEvaluator(DeviceHost):
         self.children: list[ThreadChild] = []
         self.streams: list[str] = []
         """The roles of the children that may use several CUDA streams."""
-        self._idle_judges, self.call_shapes, self._closing = {}, {}, []
-        self._preforked = PreforkPool(self.spawn, None)
+        self.idle_judges, self.call_shapes, self._closing = {}, {}, []
+        self.preforked = PreforkPool(self.spawn, None)
         self._resumed = threading.Semaphore(0)
         for module in (main, build_main):
             monkeypatch.setattr(module, "ROOT", str(home))

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.evaluator.processes.process_tree import MAX_HELD, ProcessTree
+from tilewright.evaluator.processes.process_tree import ProcessTree
 
+MAX_HELD = 2  # The init and its payload.
 INIT = """
 import subprocess, sys
 payload = '''

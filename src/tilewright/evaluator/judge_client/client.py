@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,9 +24,7 @@ from tilewright.evaluator.judge_client.messages import (
 )
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
 from tilewright.records import Case
-from tilewright.wire.frames import DeadlineExceeded, Fields
-
-__all__ = ["JudgeClient", "PendingAnswer"]
+from tilewright.wire.frames import DeadlineExceeded
 
 MIN_TIMEOUT_S = 30.0
 """The judge has at least this many seconds for an answer, however short the candidate's limits are.
@@ -34,57 +35,34 @@ DEFAULT_TIMEOUT_S = 120.0
 A = TypeVar("A", bound=Answer)
 
 
+@dataclass
 class PendingAnswer(Generic[A]):
     """The answer to a request that was sent. Lifetime: until `get` has returned."""
 
-    def __init__(self, judge: JudgeClient, request: Request[A]) -> None:
-        self.request = request
-        self._judge = judge
-        self._answer: A | None = None
+    judge: JudgeClient
+    request: Request[A]
+    answer: A | None = None
 
     def get(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> A:
         """Wait for the answer, and before it for those to earlier requests; raise as `request`."""
-        while self._answer is None:
-            self._judge.receive(timeout_s)
-        return self._answer
-
-    def keep(self, fields: Fields) -> None:
-        """Keep the answer.
-
-        Raises:
-            InfrastructureError: the judge answered something else.
-        """
-        try:
-            self._answer = _validated(self.request.answer_type(), fields)
-        except ValidationError as error:
-            raise InfrastructureError(
-                f"the judge answered {self.request.KIND!r} with other fields: {error}"
-            ) from error
+        while self.answer is None:
+            self.judge.receive(timeout_s)
+        return self.answer
 
 
-_ADAPTERS: dict[str, TypeAdapter[Any]] = {}
-"""Validators of answers by the name of their type, made at first use: together they take 5 ms."""
-
-
-def _validated(kind: type[A], fields: Fields) -> A:
-    if kind.__name__ not in _ADAPTERS:
-        _ADAPTERS[kind.__name__] = TypeAdapter(kind)
-    answer: A = _ADAPTERS[kind.__name__].validate_python(fields)
-    return answer
+_validator: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+"""The validator of an answer's type, made at first use: all of them together take 5 ms."""
 
 
 class JudgeClient:
-    """Requests to the judge of one evaluation. Lifetime: from `connect` until `disconnect`."""
+    """Requests to the judge of one evaluation. Lifetime: until `disconnect`."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.context = context
         self.child: Child | None = None
+        """The judge's process; `None` before there is one."""
         self._open: deque[PendingAnswer[Any]] = deque()
         self._samples = 0
-
-    def connect(self, child: Child) -> None:
-        """Talk to this judge from now on."""
-        self.child = child
 
     def disconnect(self) -> Child | None:
         """Return the judge's process, which is nobody's now; `None`: there was none."""
@@ -136,13 +114,18 @@ class JudgeClient:
                 f"{request.problem.id}: its code did not end within {timeout_s:g} s"
             ) from error
         if frame.kind == PROBLEM_FAILED:
-            failed = _validated(ProblemFailed, frame.fields)
+            failed = _validator(ProblemFailed).validate_python(frame.fields)
             if failed.out_of_memory and self.context.host.end_idle():
                 raise InfrastructureError("judges of other problems took the device's memory")
             raise ProblemError(f"{request.problem.id}: {failed.message}")
         if frame.kind != "answer":
             raise InfrastructureError(f"the judge answered {frame.kind!r} to {kind!r}")
-        reply.keep(frame.fields)
+        try:
+            reply.answer = _validator(reply.request.ANSWER).validate_python(frame.fields)
+        except ValidationError as error:
+            raise InfrastructureError(
+                f"the judge answered {kind!r} with other fields: {error}"
+            ) from error
 
     def drain(self) -> None:
         """Receive the answers to all open requests."""
@@ -157,7 +140,7 @@ class JudgeClient:
         With `timed` the sample is for timed calls alone (`MakeSample`).
         """
         self._samples += 1
-        name, context = f"{self._samples}", self.context
+        name, context = str(self._samples), self.context
         seed = context.seed("inputs", case.name, variation, repeat)
         forward_seed = context.seed("forward", repeat) & 0x7FFFFFFF
         layout = self.request(

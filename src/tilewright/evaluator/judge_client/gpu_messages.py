@@ -1,7 +1,4 @@
-"""Messages between supervisor and judge that only a GPU needs: shared memory, launch gate, clock.
-
-judge_client/messages.py has the codec and the other messages.
-"""
+"""Messages that only a GPU needs: shared memory, launch gate, clock, measured ceilings."""
 
 from __future__ import annotations
 
@@ -9,23 +6,6 @@ from dataclasses import dataclass, field
 
 from tilewright.evaluator.judge_client.messages import Answer, Done, PublishSample, Request
 from tilewright.wire.frames import Fields
-
-__all__ = [
-    "AbandonCall",
-    "CaseMeasured",
-    "CeilingsMeasured",
-    "CollectOutputs",
-    "MeasureCase",
-    "MeasureCeilings",
-    "MemoryMapped",
-    "OpenGate",
-    "Probe",
-    "ProbeAnswer",
-    "QueueCall",
-    "RenameRunner",
-    "ShareMemory",
-    "SharedMemory",
-]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from tilewright.evaluator.judge_client.messages import SampleLayout
 from tilewright.wire.frames import Fields, Tree
 
-__all__ = ["InputSampleInfo"]
-
 PAGE_BYTES = 4096
 """Slots of the input memory are multiples of this: the page size of every supported host."""
 
@@ -47,10 +45,12 @@ class InputSampleInfo:
 
 
 def _dtypes(tree: Tree) -> set[str]:
-    if tree["t"] == "tensor":
-        return {tree["dtype"]}
-    if tree["t"] in ("list", "tuple"):
-        return set().union(*(_dtypes(item) for item in tree["v"]), set())
-    if tree["t"] == "dict":
-        return set().union(*(_dtypes(item) for _, item in tree["v"]), set())
-    return set()
+    match tree:
+        case {"t": "tensor", "dtype": name}:
+            return {name}
+        case {"t": "list" | "tuple", "v": items}:
+            return set[str]().union(*map(_dtypes, items))
+        case {"t": "dict", "v": items}:
+            return set[str]().union(*(_dtypes(item) for _, item in items))
+        case _:
+            return set()

@@ -1,25 +1,13 @@
-"""Messages between supervisor and judge: what each asks, and the type of each answer.
+"""Messages between supervisor and judge: one frame for each request, and one for its answer.
 
-The supervisor sends a `Request` and the judge answers with the type that the request names. Both
-ends import this module, which needs neither torch nor pydantic. A message travels as one frame
-(wire/frames.py). Its fields are the JSON header; one field may travel as the frame's raw body or as
-its file descriptors.
-
-    supervisor                         judge
-    LoadProblem         ->             compiles the reference, answers ProblemLoaded
-    MakeSample          ->             makes inputs and expected values, answers SampleLayout
-    PublishSample       ->             writes the inputs into a runner's memory, answers Done
-    CheckOutputs        ->             reads and compares a runner's outputs, answers CallAnswer
-    FinishTimed         ->             the same after a timed call, and writes the next inputs
-
-A problem whose own code fails is answered with a frame of kind `PROBLEM_FAILED` and the fields of
-`ProblemFailed`.
+Both ends import this module, which needs neither torch nor pydantic. The fields of a message are
+the JSON header of its frame (wire/frames.py); one may travel as raw body or as file descriptors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from tilewright.wire.frames import Fields, Frame, FrameError, Tree
 
@@ -51,10 +39,6 @@ class Request(Generic[A]):
     FDS: ClassVar[str] = ""
     """The field that travels as file descriptors."""
 
-    def answer_type(self) -> type[A]:
-        """Return the type of the answer."""
-        return cast(type[A], self.ANSWER)
-
     def __init_subclass__(cls, kind: str = "") -> None:
         """Register a request under its frame kind, with the answer that its base names."""
         super().__init_subclass__()
@@ -70,12 +54,9 @@ REQUESTS: dict[str, type[Request[Any]]] = {}
 
 def encode(message: Request[A]) -> tuple[str, Fields, bytes, tuple[int, ...]]:
     """Return kind, header fields, body and descriptors of the frame of a request."""
-    fields = dict(vars(message))
-    body = fields.pop(message.BODY) if message.BODY else b""
-    fds = fields.pop(message.FDS) if message.FDS else ()
-    for name, value in fields.items():
-        if isinstance(value, PublishSample):
-            fields[name] = vars(value)
+    sent = vars(message).items()
+    fields: Fields = {name: vars(v) if isinstance(v, PublishSample) else v for name, v in sent}
+    body, fds = fields.pop(message.BODY, b""), fields.pop(message.FDS, ())
     return message.KIND, fields, body, fds
 
 
@@ -93,10 +74,10 @@ def decode(frame: Frame) -> Request[Any]:
         fields[kind.BODY] = frame.body
     if kind.FDS:
         fields[kind.FDS] = frame.fds
-    for name in NESTED.intersection(fields):
-        if fields[name] is not None:
-            fields[name] = PublishSample(**fields[name])
     try:
+        for name in ("next", "publish"):
+            if fields.get(name) is not None:
+                fields[name] = PublishSample(**fields[name])
         return kind(**fields)
     except TypeError as error:
         raise FrameError(f"fields of {frame.kind!r}: {error}") from error
@@ -390,7 +371,3 @@ class LintCase(Request[LintAnswer], kind="lint"):
     params: Fields
     variations: list[str]
     rules: dict[str, ComparisonRule]
-
-
-NESTED = frozenset({"next", "publish"})
-"""Fields that hold a `PublishSample`."""

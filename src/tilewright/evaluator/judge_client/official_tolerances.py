@@ -5,8 +5,6 @@ from __future__ import annotations
 from tilewright.evaluator.judge_client.messages import ComparisonRule
 from tilewright.records import Problem, Protocol
 
-__all__ = ["TRIALS", "comparison_rule"]
-
 TOLERANCE = 1e-2
 """KernelBench's, where a problem names none."""
 TRIALS = {"allclose": 5, "by_dtype": 1, "runs": 1}

@@ -38,10 +38,10 @@ def connect_judge(session: EvaluationSession) -> None:
     idle = host.take_idle_judge(session.idle_key())
     if idle is not None:
         pool.cached = idle.cached
-        session.judge.connect(idle.judge)
+        session.judge.child = idle.judge
     else:
         child = host.spawn("judge", request.limits)
-        session.judge.connect(child)
+        session.judge.child = child
         child.wait_ready()
     loaded = session.judge.request(
         LoadProblem(

@@ -41,7 +41,7 @@ def complete_ceilings(session: EvaluationSession) -> None:
         try:
             child.wait_ready()
             judge = JudgeClient(session.context)
-            judge.connect(child)
+            judge.child = child
             found = judge.request(MeasureCeilings())
         finally:
             child.kill()

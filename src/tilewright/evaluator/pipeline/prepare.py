@@ -17,7 +17,6 @@ from tilewright.evaluator.devices.recorded_environment import installed_versions
 from tilewright.evaluator.devices.toolchain import HEADER, headers, processor, toolchain
 from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.processes.host import CallShapes
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
@@ -126,10 +125,10 @@ def _build(session: EvaluationSession, plan: BuildPlan, candidate: Candidate) ->
 def keep_call_shapes(session: EvaluationSession, calls: list[Fields]) -> None:
     """Remember the shapes of this problem's calls, for its later candidates."""
     names = ("args", "grads", "grad_outputs")
-    shapes = tuple({name: call[name] for name in names} for call in calls)
+    shapes = [{name: call[name] for name in names} for call in calls]
     known = session.host.call_shapes
     init = session.runners.problem.init_tree
-    known.setdefault(session.request.problem.digest(), CallShapes(init, shapes))
+    known.setdefault(session.request.problem.digest(), {"init": init, "calls": shapes})
     while len(known) > MAX_CALL_SHAPES:
         del known[next(iter(known))]
 
@@ -145,7 +144,7 @@ def _precompile(session: EvaluationSession, name: str, candidate: Candidate) -> 
     session.precompiled.add(name)
     installed = installed_versions()
     versions = [installed.get(package, "") for package in ("torch", "triton")]
-    parts = [candidate.digest(), shapes.init, list(shapes.calls), device.arch, versions]
+    parts = [candidate.digest(), shapes["init"], shapes["calls"], device.arch, versions]
     folder = session.host.home / "builds" / digest_text(json.dumps(parts))
     with session.stage("precompile") as details:
         made = read_cache(folder)
@@ -158,16 +157,13 @@ def _precompile(session: EvaluationSession, name: str, candidate: Candidate) -> 
     session.runners.builds[name] = Build(built.loader, {**built.artifacts, **made})
 
 
-def _compiled(
-    session: EvaluationSession, candidate: Candidate, shapes: CallShapes
-) -> dict[str, bytes]:
+def _compiled(session: EvaluationSession, candidate: Candidate, shapes: Fields) -> dict[str, bytes]:
     """Return what Triton made of a candidate, or nothing."""
     fields = {
         "entry": candidate.entry,
         "arch": int(session.host.device.arch.removeprefix("sm_")),
-        "init": shapes.init,
-        "calls": list(shapes.calls),
         "import_paths": list(candidate.allow_imports),
+        **shapes,
     }
     try:
         made = exchange(session, "compiler", candidate, fields)

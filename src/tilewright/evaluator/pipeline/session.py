@@ -148,7 +148,7 @@ class EvaluationSession:
             host.wait_closed()
         if self.judge.child is not None:
             self.judge.request(Forget(runners=names, everything=True))
-            host.keep_idle_judge(self.idle_key(), IdleJudge(self.judge.child, pool.cached))
+            host.idle_judges[self.idle_key()] = IdleJudge(self.judge.child, pool.cached)
             self.judge.disconnect()
 
     def abandon(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -12,7 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.processes.process_tree import ProcessTree
@@ -42,6 +42,7 @@ COMPILER_ROLES = ("compiler=tilewright.runner.compile_main",)
 """Apart: what it imports takes as long as all the rest, and the first candidate needs none."""
 START_S = 120.0
 _STATUS = struct.Struct("<i")
+_LOST = (ChannelClosed, DeadlineExceeded, FrameError)
 
 
 class ChildLost(InfrastructureError):
@@ -59,17 +60,12 @@ class Printed:
         self._thread.start()
 
     def _drain(self) -> None:
-        size = 0
-        while True:
-            try:
-                data = os.read(self._reader, 1 << 16)
-            except OSError:
-                return
-            if not data:
-                return
-            if size < self._limit:
-                self._kept.append(data[: self._limit - size])
-            size += len(data)
+        left = self._limit
+        with suppress(OSError):
+            while data := os.read(self._reader, 1 << 16):
+                if left:
+                    self._kept.append(data[:left])
+                    left -= len(self._kept[-1])
 
     def text(self) -> str:
         """Return what was printed so far, cut to the limit."""
@@ -82,11 +78,7 @@ class Printed:
 
 
 class Child:
-    """A judge, runner or builder: its channel, its clock, its end. Lifetime: one process tree.
-
-    Raises:
-        InfrastructureError: from `start`, when it does not come up.
-    """
+    """A judge, runner or builder: its channel, its clock, its end. Lifetime: one process tree."""
 
     def __init__(
         self, channel: Channel, init_pid: int, status_fd: int, printed: Printed, role: str
@@ -108,10 +100,14 @@ class Child:
         """Whether it has opened its device."""
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
-        """Wait until the child says that it is confined, and note its layers."""
+        """Wait until the child says that it is confined, and note its layers.
+
+        Raises:
+            InfrastructureError: it does not start, or does not say which layers it has.
+        """
         if self._ready:
             return
-        frame = self._first_words("ready", timeout_s)
+        frame = self._receive_first("ready", timeout_s)
         self.spawn_guard = SpawnGuard(frame.fds[0]) if frame.fds else None
         applied = frame.fields.get("applied")
         if not isinstance(applied, dict):
@@ -123,29 +119,27 @@ class Child:
     def ask_to_begin(self) -> None:
         """Have a runner open its GPU, once: it makes a context, and holds no candidate yet."""
         if not self._asked_to_begin:
-            send_frame(self, "begin")
+            send_frame(self, "begin", {})
             self._asked_to_begin = True
 
     def begin(self, timeout_s: float = 20.0) -> None:
         """Have a runner open its GPU, and wait until it has."""
         if not self.begun:
             self.ask_to_begin()
-            self._first_words("device_open", timeout_s)
+            self._receive_first("device_open", timeout_s)
             self.begun = True
 
-    def _first_words(self, kind: str, timeout_s: float) -> Frame:
+    def _receive_first(self, kind: str, timeout_s: float) -> Frame:
         try:
             frame = self.channel.receive(time.monotonic() + timeout_s)
-        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
-            printed = self.printed.text()[-500:]
+        except _LOST as error:
+            text = self.printed.text()[-500:]
             self.kill()
-            raise InfrastructureError(
-                f"the {self.role} did not start: {error}. {printed}"
-            ) from error
+            raise InfrastructureError(f"the {self.role} did not start: {error}. {text}") from error
         if frame.kind != kind:
             self.kill()
-            said = frame.fields.get("message", "")
-            raise InfrastructureError(f"the {self.role} started with {frame.kind!r}: {said}")
+            text = frame.fields.get("message", "")
+            raise InfrastructureError(f"the {self.role} started with {frame.kind!r}: {text}")
         return frame
 
     def forbid_processes(self) -> bool:
@@ -167,25 +161,20 @@ class Child:
         """Return the wait status of the child's payload, or `None` while it lives."""
         if self._status is None and not self.closed:
             ready, _, _ = select.select([self._status_fd], [], [], timeout_s)
-            if ready:
-                data = os.read(self._status_fd, _STATUS.size)
-                if len(data) == _STATUS.size:
-                    (self._status,) = _STATUS.unpack(data)
+            data = os.read(self._status_fd, _STATUS.size) if ready else b""
+            if len(data) == _STATUS.size:
+                (self._status,) = _STATUS.unpack(data)
         return self._status
 
     def alive(self) -> bool:
         """Tell whether the child's init still runs."""
-        if self.closed:
-            return False
-        ready, _, _ = select.select([self._init_pidfd], [], [], 0)
-        return not ready
+        return not self.closed and not select.select([self._init_pidfd], [], [], 0)[0]
 
     def kill_async(self) -> None:
         """Kill the whole tree, and do not wait until it is gone."""
-        if self.closed:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
+        if not self.closed:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
 
     def kill(self) -> None:
         """Kill the whole tree, wait until it is gone, and release every descriptor."""
@@ -231,8 +220,7 @@ class Forkserver:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-P", "-m", "tilewright.runner.forkserver"]
         command += ["--channel", str(theirs.fileno()), "--parent", str(os.getpid())]
-        for role in self._roles:
-            command += ["--role", role]
+        command += [part for role in self._roles for part in ("--role", role)]
         self._process = subprocess.Popen(
             command,
             pass_fds=(theirs.fileno(),),
@@ -247,7 +235,7 @@ class Forkserver:
         channel, self._starting = self._starting or self._launch(), None
         try:
             frame = channel.receive(time.monotonic() + START_S)
-        except (ChannelClosed, DeadlineExceeded, FrameError) as error:
+        except _LOST as error:
             raise InfrastructureError(f"the forkserver did not start: {error}") from error
         if frame.kind != "up" or frame.fields["threads"] != 1:
             raise InfrastructureError(f"the forkserver must have one thread, has {frame.fields}")
@@ -275,10 +263,10 @@ class Forkserver:
         ours, theirs = socket.socketpair()
         status_reader, status_writer = os.pipe()
         printed = Printed(output_bytes)
-        theirs_fds = (theirs.fileno(), status_writer, printed.writer)
+        fds = (theirs.fileno(), status_writer, printed.writer)
         try:
-            channel.send("fork", {"role": role, "confinement": confinement}, fds=theirs_fds)
-            frame: Frame = channel.receive(time.monotonic() + 20.0)
+            channel.send("fork", {"role": role, "confinement": confinement}, fds=fds)
+            frame = channel.receive(time.monotonic() + 20.0)
         except (ChannelClosed, DeadlineExceeded):
             ours.close()
             os.close(status_reader)
@@ -301,37 +289,31 @@ class Forkserver:
 
 
 def send_frame(
-    child: Child,
-    kind: str,
-    fields: Fields | None = None,
-    body: bytes = b"",
-    fds: tuple[int, ...] = (),
+    child: Child, kind: str, fields: Fields, body: bytes = b"", fds: tuple[int, ...] = ()
 ) -> None:
     """Send a frame to a trusted child; `receive_frame` reads its answer.
 
     Raises:
         ChildLost: the child has ended.
     """
-    try:
+    with _talk(child, kind):
         child.channel.send(kind, fields, body, fds)
-    except (ChannelClosed, DeadlineExceeded, FrameError) as error:
-        raise _lost(child, kind, error) from error
 
 
-def receive_frame(
-    child: Child, kind: str, timeout_s: float = 120.0, idle: Callable[[], None] | None = None
-) -> Frame:
+def receive_frame(child: Child, kind: str, timeout_s: float, idle: Callable[[], None]) -> Frame:
     """Return a trusted child's answer to the oldest frame that was sent to it, a `kind`.
 
     Raises:
         ChildLost: the child has ended or does not answer in time.
     """
-    try:
+    with _talk(child, kind):
         return child.channel.receive(time.monotonic() + timeout_s, idle)
-    except (ChannelClosed, DeadlineExceeded, FrameError) as error:
-        raise _lost(child, kind, error) from error
 
 
-def _lost(child: Child, kind: str, error: Exception) -> ChildLost:
-    printed = child.printed.text()[-800:]
-    return ChildLost(f"the {child.role} was lost at {kind!r}: {error}. {printed}")
+@contextmanager
+def _talk(child: Child, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except _LOST as error:
+        text = child.printed.text()[-800:]
+        raise ChildLost(f"the {child.role} was lost at {kind!r}: {error}. {text}") from error

@@ -1,19 +1,20 @@
-"""The supervisor's long-lived half: forkserver, cores, lease, and the judge that is kept warm."""
+"""What the supervisor keeps between evaluations: forkserver, cores, lease, and idle judges."""
 
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tilewright.evaluator.devices.allocator_library import pool_library
 from tilewright.evaluator.devices.cores import Cores, plan_cores
 from tilewright.evaluator.devices.devices import CPU, Device, few_queues
-from tilewright.evaluator.devices.nvml import conditions
+from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.processes.forkserver_client import (
     COMPILER_ROLES,
     DEVICE_ROLES,
@@ -26,10 +27,8 @@ from tilewright.evaluator.processes.prefork import PreforkPool, open_lock
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
 from tilewright.records import Limits
 from tilewright.records.file_lock import try_lock
-from tilewright.wire.frames import Fields, Tree
+from tilewright.wire.frames import Fields
 from tilewright.wire.names import ISOLATION_LAYERS, IsolationLayer
-
-__all__ = ["CallShapes", "DeviceHost", "lease_name"]
 
 JUDGE_MEMORY = 4
 """The judge's memory limit, as a multiple of a runner's: the judge holds reference, oracle and
@@ -52,14 +51,6 @@ SLOTS_OF_UIDS, UID_BLOCKS = 256, 16
 def lease_name(device: Device, cores: Cores) -> str:
     """Return what is leased for an evaluation: a GPU, or this machine's timed cores."""
     return device.uuid or "cpu-" + "-".join(str(core) for core in cores.runners)
-
-
-@dataclass(frozen=True)
-class CallShapes:
-    """Shapes and dtypes of a problem's calls, without values, for precompilation."""
-
-    init: Tree
-    calls: tuple[Fields, ...]
 
 
 class DeviceHost:
@@ -89,18 +80,17 @@ class DeviceHost:
         """Whether the last candidate may have left the device in a bad state."""
         self.bad_probes = 0
         """How often in a row the device failed to compute something known."""
-        self.call_shapes: dict[str, CallShapes] = {}
-        """By the digest of a problem."""
-        self._idle_judges: dict[str, IdleJudge] = {}
+        self.call_shapes: dict[str, Fields] = {}
+        """`init` and `calls` of a precompilation, by the digest of a problem: without values."""
+        self.idle_judges: dict[str, IdleJudge] = {}
+        """Judges for the next candidates of their problems, longest idle first."""
         self._closing: list[Closeable] = []
         self._forks = 0
         self._uids = os.getpid() % UID_BLOCKS * SLOTS_OF_UIDS
         """The first uid of this supervisor's children. The supervisor's process id selects one of
         sixteen blocks, so supervisors started one after the other rarely share one."""
-        self._preforked = PreforkPool(
-            lambda role, limits: self._fork(role, limits, ()),
-            self._lease_name if device.is_gpu else None,
-        )
+        lease = lease_name(device, self.cores) if device.is_gpu else None
+        self.preforked = PreforkPool(self._fork, lease)
 
     def spawn(
         self,
@@ -115,11 +105,10 @@ class DeviceHost:
         A preforked runner on a GPU has queues for one stream; with `streams` a new one is forked.
         """
         streams = streams and self.device.is_gpu
+        child = None
         if not extra_paths and not streams:
-            child = self._preforked.take(role, limits)
-            if child is not None:
-                return child
-        return self._fork(role, limits, extra_paths, streams=streams)
+            child = self.preforked.take(role, limits)
+        return child or self._fork(role, limits, extra_paths, streams=streams)
 
     def prefork(self, limits: Limits) -> None:
         """Prefork children, so that the next evaluation finds them confined and waiting."""
@@ -128,18 +117,10 @@ class DeviceHost:
             self.compilers.begin()
         # Nothing is opened on a device that may be in a bad state: it is probed first.
         counts = PREFORKED_ON_GPU if self.device.is_gpu else PREFORKED
-        self._preforked.fill(limits, counts, opened=not self.suspect)
-
-    def fork_runners(self, limits: Limits, count: int) -> None:
-        """Fork runners that are needed in a moment, while those that they replace end."""
-        self._preforked.fill(limits, {"runner": count}, opened=False)
-
-    def open_runners(self) -> None:
-        """Open the device in the forked runners; the caller holds the device's lease."""
-        self._preforked.open_now()
+        self.preforked.fill(limits, counts, opened=not self.suspect)
 
     def _fork(
-        self, role: str, limits: Limits, extra_paths: tuple[str, ...], *, streams: bool = False
+        self, role: str, limits: Limits, extra_paths: tuple[str, ...] = (), *, streams: bool = False
     ) -> Child:
         cores = self.cores.runners if role == "runner" else self.cores.judge
         self._forks += 1
@@ -178,36 +159,28 @@ class DeviceHost:
 
     def take_idle_judge(self, key: str) -> IdleJudge | None:
         """Return the living idle judge of a problem, if one is kept; make room for its return."""
-        found = self._idle_judges.pop(key, None)
-        while self._idle_judges and (
-            len(self._idle_judges) >= self._max_idle_judges() or self._is_crowded()
-        ):
-            # Who idled longest.
-            self._idle_judges.pop(next(iter(self._idle_judges))).kill()
+        found = self.idle_judges.pop(key, None)
+        while self.idle_judges and self._is_crowded():
+            self.idle_judges.pop(next(iter(self.idle_judges))).kill()
         if found is not None and not found.judge.alive():
             found.kill()
             return None
         return found
 
-    def _max_idle_judges(self) -> int:
-        if not self.device.is_gpu:
-            return MAX_IDLE_JUDGES
-        found = conditions(self.device.uuid)
-        total = (found.total_bytes if found else None) or 0
-        return min(
-            max(int(total * MAX_IDLE_SHARE) // MAX_IDLE_BYTES, MAX_IDLE_JUDGES),
-            MAX_IDLE_JUDGES_ON_GPU,
-        )
-
     def _is_crowded(self) -> bool:
-        """Tell whether more than half of a device's memory is in use."""
-        found = conditions(self.device.uuid) if self.device.is_gpu else None
-        return bool(found and found.total_bytes and 2 * (found.used_bytes or 0) > found.total_bytes)
+        """Tell whether no further judge may idle, or more than half of a device's memory is used.
+
+        Where the driver does not tell its memory, as many judges may idle as on a CPU.
+        """
+        found = (conditions(self.device.uuid) if self.device.is_gpu else None) or Conditions()
+        total, used = found.total_bytes or 0, found.used_bytes or 0
+        most = max(int(total * MAX_IDLE_SHARE) // MAX_IDLE_BYTES, MAX_IDLE_JUDGES)
+        return len(self.idle_judges) >= min(most, MAX_IDLE_JUDGES_ON_GPU) or 2 * used > total > 0
 
     @property
     def occupied(self) -> bool:
         """Tell whether children of ours are on the device between evaluations."""
-        return bool(self._idle_judges or self._preforked)
+        return bool(self.idle_judges or self.preforked)
 
     def close_later(self, runner: Closeable) -> None:
         """Kill a runner that is not needed any more, without waiting for its end."""
@@ -222,15 +195,10 @@ class DeviceHost:
     def end_idle(self) -> bool:
         """End all that idles, to make room on the device; tell whether there was anything."""
         found = self.occupied
-        self._preforked.clear()
-        for idle in self._idle_judges.values():
-            idle.kill()
-        self._idle_judges.clear()
+        self.preforked.clear()
+        while self.idle_judges:
+            self.idle_judges.popitem()[1].kill()
         return found
-
-    def keep_idle_judge(self, key: str, idle: IdleJudge) -> None:
-        """Keep an idle judge for the next candidate of its problem."""
-        self._idle_judges[key] = idle
 
     @contextmanager
     def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
@@ -239,22 +207,18 @@ class DeviceHost:
         Raises:
             InfrastructureError: the lock file cannot be made.
         """
-        self._preforked.stop()
-        with open_lock(self._lease_name) as file:
-            notified, start = False, time.monotonic()
+        self.preforked.stop()
+        name = lease_name(self.device, self.cores)
+        with open_lock(name) as file:
+            notice_at = time.monotonic() + LEASE_NOTICE_S
             while not try_lock(file):
-                if not notified and time.monotonic() - start > LEASE_NOTICE_S:
-                    name = self._lease_name
+                if time.monotonic() > notice_at:
                     waiting(f"device {name} is in use by another evaluation; waiting for it")
-                    notified = True
+                    notice_at = math.inf
                 watch()
                 time.sleep(LEASE_POLL_S)
-            self._preforked.wait_opening()
+            self.preforked.wait_opening()
             yield
-
-    @property
-    def _lease_name(self) -> str:
-        return lease_name(self.device, self.cores)
 
     def close(self) -> None:
         """End every child and the forkserver."""

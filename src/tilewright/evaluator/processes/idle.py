@@ -7,8 +7,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tilewright.evaluator.processes.forkserver_client import Child
 
-__all__ = ["MAX_CACHED_RUNNERS", "Closeable", "IdleJudge", "RunnerCache"]
-
 MAX_CACHED_RUNNERS = 2
 """Processes that are kept for each baseline: short calls are timed in two process replicates."""
 
@@ -45,11 +43,8 @@ class RunnerCache(Generic[R]):
         A runner that has not served yet comes first. If there are enough that have, the one that
         served longest ago comes next.
         """
-        served = self._served.get(name, [])
-        for runners in (
-            self._ready.get(name, []),
-            served if len(served) >= MAX_CACHED_RUNNERS else [],
-        ):
+        ready, served = self._ready.get(name, []), self._served.get(name, [])
+        for runners in (ready, served if len(served) >= MAX_CACHED_RUNNERS else []):
             while runners:
                 runner = runners.pop(0)
                 if runner.child.alive():
@@ -70,9 +65,8 @@ class RunnerCache(Generic[R]):
     def clear(self) -> list[R]:
         """Keep no runner; return all of them."""
         surplus = self.trim()
-        for runners in self._ready.values():
-            surplus += runners
-        self._ready.clear()
+        while self._ready:
+            surplus += self._ready.popitem()[1]
         return surplus
 
     def close(self) -> None:

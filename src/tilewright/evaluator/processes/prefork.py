@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,8 +18,6 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.records import Limits
 from tilewright.records.file_lock import lock_when_free
-
-__all__ = ["PreforkPool", "open_lock", "turn"]
 
 TURN_POLL_S = 0.005
 Fork = Callable[[str, Limits], Child]
@@ -47,10 +45,9 @@ def turn(lease: str, give_up: threading.Event) -> Iterator[bool]:
 
 
 class PreforkPool:
-    """Forks ahead, and where a lease is named opens its device in them, one after the other.
+    """Forks children early, and where a lease is named opens its device in one after the other.
 
-    They hold no candidate and no descriptor but their own; each is used once, like any other.
-    Lifetime: its host.
+    They hold no candidate and no descriptor but their own; each is used once. Lifetime: its host.
     """
 
     def __init__(self, fork: Fork, lease: str | None) -> None:
@@ -68,7 +65,7 @@ class PreforkPool:
             self.clear()
         self._limits = limits
         for role, count in counts.items():
-            living = [child for child in self._preforked.get(role, []) if self._usable(child)]
+            living = [child for child in self._preforked.get(role, []) if _is_usable(child)]
             missing = range(count - len(living))
             self._preforked[role] = living + [self._fork(role, limits) for _ in missing]
         if self._lease is not None and opened:
@@ -77,18 +74,17 @@ class PreforkPool:
             self._opening.start()
 
     def _open(self, lease: str) -> None:
-        for child in list(self._preforked.get("runner", [])):
-            if child.begun:
-                continue
-            try:
+        for child in self._unopened():
+            # If it is gone, or cannot be opened now, the evaluation that needs it finds that out.
+            with suppress(InfrastructureError):
                 child.wait_ready()
                 with turn(lease, self._enough) as mine:
                     if not mine:
                         return
                     child.begin()
-            except InfrastructureError:
-                # It is gone, or cannot be opened now. Whoever needs it finds that out.
-                continue
+
+    def _unopened(self) -> list[Child]:
+        return [child for child in self._preforked.get("runner", []) if not child.begun]
 
     def open_now(self) -> None:
         """Open the device in all waiting runners at the same time; the caller holds the lease.
@@ -97,7 +93,7 @@ class PreforkPool:
             InfrastructureError: one is gone, or cannot open it.
         """
         self.wait_opening()
-        waiting = [child for child in self._preforked.get("runner", []) if not child.begun]
+        waiting = self._unopened()
         for child in waiting:
             child.wait_ready()
             child.ask_to_begin()
@@ -125,14 +121,9 @@ class PreforkPool:
         waiting = self._preforked[role]
         while waiting:
             child = waiting.pop(0)
-            if self._usable(child):
+            if _is_usable(child):
                 return child
         return None
-
-    def _usable(self, child: Child) -> bool:
-        if not child.alive():
-            child.kill()
-        return not child.closed
 
     def clear(self) -> None:
         """End all of them."""
@@ -143,5 +134,11 @@ class PreforkPool:
             waiting.clear()
 
     def __bool__(self) -> bool:
-        """Tell whether anyone waits."""
+        """Tell whether any child waits."""
         return any(self._preforked.values())
+
+
+def _is_usable(child: Child) -> bool:
+    if not child.alive():
+        child.kill()
+    return not child.closed

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import signal
 import time
+from contextlib import closing, suppress
+from pathlib import Path
 
-MAX_HELD = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
 """The kernel's number for the scheduler clock of a whole process (clock id ~pid << 3 | 2)."""
@@ -40,10 +40,10 @@ class _Process:
         """Return its living children, and the CPU seconds of those that it has waited for."""
         fields = os.pread(self._stat, 4096, 0).rpartition(b")")[2].split()
         reaped = (int(fields[_REAPED_USER]) + int(fields[_REAPED_SYSTEM])) / _TICKS
-        words = _read_whole(self._children)
+        found = _read_whole(self._children)
         if int(fields[_THREADS]) > 1:
-            words += b" " + _children_of_threads(self.pid)
-        return [int(word) for word in words.split()], reaped
+            found += b" " + _children_of_threads(self.pid)
+        return [int(pid) for pid in found.split()], reaped
 
     def close(self) -> None:
         os.close(self._stat)
@@ -90,7 +90,7 @@ class ProcessTree:
         if pid == self._init or self.pids == [pid]:
             self._held[pid] = process
             return process.look()
-        with contextlib.closing(process), contextlib.suppress(OSError):
+        with closing(process), suppress(OSError):
             return process.look()
         return [], 0.0
 
@@ -99,7 +99,7 @@ class ProcessTree:
         # Of what was reaped the kernel tells steps of 10 ms, which nobody can work in any more.
         total = 0.0 if self.single_process else self._reaped_s
         for pid in self.pids[:1] if self.single_process else self.pids:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 total += time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
         return total
 
@@ -127,7 +127,7 @@ class ProcessTree:
         Others stay where they are: many on one core would wait for each other.
         """
         for pid in self.pids[:1]:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.sched_setaffinity(pid, cores)
 
     def is_stopped(self) -> bool:
@@ -172,11 +172,9 @@ class ProcessTree:
         self.refresh()
         total = 0
         for pid in self.pids:
-            try:
-                with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-                    total += int(file.read().split()[1]) * mmap.PAGESIZE
-            except (OSError, IndexError):
-                continue
+            with suppress(OSError, IndexError):
+                resident = Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]
+                total += int(resident) * mmap.PAGESIZE
         return total
 
     def close(self) -> None:
@@ -186,7 +184,7 @@ class ProcessTree:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
@@ -201,7 +199,7 @@ def signal_name(number: int) -> str:
 
 def _all_in(pid: int, states: bytes) -> bool:
     """Tell whether each thread of a process is in one of these states, or gone."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             if _state(f"/proc/{pid}/task/{thread}/stat") not in states:
                 return False
@@ -226,7 +224,7 @@ def _read_whole(fd: int) -> bytes:
 def _children_of_threads(pid: int) -> bytes:
     """Return the children of every thread but the first."""
     found = b""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             if int(thread) != pid:
                 with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:

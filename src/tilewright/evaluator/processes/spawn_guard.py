@@ -1,11 +1,9 @@
 """The process-creation guard: a runner starts no process while it is timed.
 
-If a parent ignores SIGCHLD, the kernel adds the CPU time of its ended children to no process
-(wait(2)). If the parent waits for a child, the kernel reports that child's CPU time in steps of
-10 ms. So the supervisor cannot charge the work of short-lived processes between two calls to a
-runner, and it permits none. The runner hands the supervisor the listener of a seccomp filter before
-it loads its candidate. The kernel then asks the supervisor whether a process may be started. A
-candidate cannot get around the filter, since a filter is inherited and never removed.
+The kernel adds the CPU time of ended children to no process if their parent ignores SIGCHLD
+(wait(2)), and else in steps of 10 ms. So the supervisor cannot charge short-lived processes to a
+runner, and permits none: the runner hands it the listener of a seccomp filter before it loads its
+candidate. A candidate cannot get around the filter, which is inherited and never removed.
 """
 
 from __future__ import annotations
@@ -17,8 +15,6 @@ import threading
 
 from tilewright.wire.seccomp_notify import answer
 
-__all__ = ["SpawnGuard"]
-
 
 class SpawnGuard:
     """Answers each attempt of a runner to start a process. Lifetime: the runner's process."""
@@ -28,7 +24,7 @@ class SpawnGuard:
         """Whether an attempt is refused."""
         self._listener = listener
         self._end = os.eventfd(0, os.EFD_CLOEXEC)
-        self._thread = threading.Thread(target=self._keep, name="door", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name="spawn guard", daemon=True)
         self._thread.start()
 
     def _keep(self) -> None:

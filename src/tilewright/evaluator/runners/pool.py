@@ -260,11 +260,13 @@ class RunnerPool:
         host = self.context.host
         preforks = host.device.is_gpu and not self.context.several_streams
         if preforks:
-            host.fork_runners(self.context.request.limits, len(ending))
+            # Without the device, so that they start while those that they replace end.
+            limits = self.context.request.limits
+            host.preforked.fill(limits, {"runner": len(ending)}, opened=False)
         for name in ending:
             self.stop(name)
         if preforks:
-            host.open_runners()
+            host.preforked.open_now()
 
     def cacheable(self, names: Iterable[str]) -> list[str]:
         """Return which runners later candidates can use: the problem's own reference on a GPU."""

@@ -71,7 +71,7 @@ def test_a_runner_of_several_streams_is_forked_with_all_hardware_queues(host, mo
     host.device = Device("cuda:0", "a GPU")
     forked, waits = [], object()
     monkeypatch.setattr(host, "_own_paths", lambda: ())
-    monkeypatch.setattr(host._preforked, "take", lambda *_: waits)
+    monkeypatch.setattr(host.preforked, "take", lambda *_: waits)
     monkeypatch.setattr(host.forkserver, "fork", lambda _, values, __: forked.append(values))
 
     assert host.spawn("runner", Limits()) is waits
