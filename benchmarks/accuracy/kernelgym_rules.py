@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.attacks.corpus_files import CorpusFile, read_corpus
 from benchmarks.bars import ROOT, executor, quick_settings
 from tilewright import __version__
 from tilewright.api import build_request
@@ -28,7 +29,6 @@ from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import EvalReport
 from tilewright.scoring.benchmarks.kernelgym import KernelGym, by_kernelgym
-from tilewright.testing.corpus import CorpusFile, read_corpus
 
 CORPUS = ROOT / "tests" / "corpus"
 

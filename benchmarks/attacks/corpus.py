@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import time
 
+from benchmarks.attacks.corpus_files import CorpusFile, expectation_missed, read_corpus
 from benchmarks.bars import ROOT, Bar, executor, finish, quick_settings
 from tilewright.api import build_request
 from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
-from tilewright.testing.corpus import CorpusFile, expectation_missed, read_corpus
 
 CORPUS = ROOT / "tests" / "corpus"
 WANTED = {"hacks": "all with the verdict of their header", "honest": "none rejected"}

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.attacks.corpus import BUNDLED, CORPUS
+from benchmarks.attacks.corpus_files import read_header
 from benchmarks.bars import Bar, executor, finish
 from tilewright.api import build_request
 from tilewright.config import load
@@ -35,7 +36,6 @@ from tilewright.problems.candidates import make_candidate, read_files
 from tilewright.problems.loader import find_problem
 from tilewright.records import Candidate, Limits, Problem
 from tilewright.registry import load as load_plugin
-from tilewright.testing.corpus import read_header
 from tilewright.wire import sync_page
 from tilewright.wire.frames import (
     Channel,

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from benchmarks.attacks.corpus import CORPUS
+from benchmarks.attacks.corpus_files import CorpusFile, expectation_missed, read_corpus
 from benchmarks.bars import Bar, executor, finish, quick_settings
 from benchmarks.process_tree import descendants, is_forkserver, is_running
 from tilewright.api import build_request
@@ -19,7 +20,6 @@ from tilewright.config import Config, load
 from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.testing.corpus import CorpusFile, expectation_missed, read_corpus
 
 CONTROL = "import torch\n\ndef add_relu(x, y):\n    return torch.relu(x + y)\n"
 DEADLINE_S = 4.0

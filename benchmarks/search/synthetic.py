@@ -14,23 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.bars import Bar
+from benchmarks.search.landscapes import Ladder, Landscape, Uniform, UnitMove, landscape
 from tilewright.loop.driver import Strategy
 from tilewright.loop.policies.base import Message
 from tilewright.loop.strategies import best_of_n, greedy, sequential
 from tilewright.loop.strategies.base import Factory, Plan
 from tilewright.records.events import Ask, Reply, Turn
-from tilewright.testing.synth import (
-    OPTIMUM,
-    REFERENCE,
-    Ladder,
-    Landscape,
-    Program,
-    Uniform,
-    UnitMove,
-    judge,
-    landscape,
-    time_of,
-)
+from tilewright.testing.synth import OPTIMUM, REFERENCE, Program, judge, time_of
 
 SEED = 20_251_121
 REPETITIONS = 400

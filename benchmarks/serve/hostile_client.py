@@ -24,12 +24,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.attacks.corpus_files import expectation_missed, read_corpus
 from benchmarks.bars import ROOT, Bar, quick_settings
 from benchmarks.serve import hostile_references as references
 from tilewright.api import build_request
 from tilewright.executors.client import Client
 from tilewright.serve.auth import make_token
-from tilewright.testing.corpus import expectation_missed, read_corpus
 
 CORPUS = ROOT / "tests" / "corpus" / "hacks"
 HONEST_EVERY = 6

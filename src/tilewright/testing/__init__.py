@@ -1,1 +1,1 @@
-"""For authors of plug-ins and corpora: corpus files, expected verdicts, and a synthetic world."""
+"""SynthKernel-1: synthetic programs with exact verdicts, for training runs without a device."""

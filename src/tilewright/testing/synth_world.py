@@ -40,7 +40,16 @@ class SynthWorld:
             raise ProblemError(f"{address}: this world has {NAME}, {NAME}/COUNT, {NAME}/FIRST-LAST")
         first, last = (int(part) if part else None for part in match.groups())
         numbers = range(first or 1) if last is None else range(first or 0, last + 1)
-        return [_problem(number) for number in numbers]
+        return [
+            Problem(
+                id=f"{NAME}/{number}",
+                kind="function",
+                source=SourceFile(path="problem.py", text=REFERENCE_SOURCE.format(number)),
+                entry=ENTRY,
+                cases=(Case(name="only"),),
+            )
+            for number in numbers
+        ]
 
     def prompt(
         self,
@@ -113,14 +122,3 @@ def _feedback(judgement: EvalSummary) -> str:
     if judgement.speedup is not None:
         return f"Correct.\n{judgement.speedup:.0f}x\n{AGAIN}"
     return f"{'Wrong' if judgement.verdict == 'incorrect' else 'Failed'}.\n{AGAIN}"
-
-
-def _problem(number: int) -> Problem:
-    source = SourceFile(path="problem.py", text=REFERENCE_SOURCE.format(number))
-    return Problem(
-        id=f"{NAME}/{number}",
-        kind="function",
-        source=source,
-        entry=ENTRY,
-        cases=(Case(name="only"),),
-    )
