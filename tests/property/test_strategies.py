@@ -12,8 +12,7 @@ from tilewright.loop.budget import Budget, Usage, usage_of
 from tilewright.loop.driver import drive, replay
 from tilewright.loop.rollout import BudgetGuard, RecordedHistory
 from tilewright.loop.strategies import beam, best_of_n, greedy, sequential
-from tilewright.loop.strategies.base import Plan
-from tilewright.loop.strategies.combined import RoundRobin
+from tilewright.loop.strategies.base import Plan, RoundRobin
 from tilewright.records.event_log import EventLog, read_events
 from tilewright.records.events import (
     EvalSummary,

@@ -13,9 +13,7 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
 from tilewright.loop.rollout import RecordedHistory
-from tilewright.loop.strategies.base import Factory, Plan, Score
-from tilewright.loop.strategies.combined import RoundRobin
-from tilewright.loop.strategies.fixed_list import FixedList
+from tilewright.loop.strategies.base import Factory, FixedList, Plan, RoundRobin, Score
 from tilewright.records import Problem, SourceFile
 from tilewright.records.event_log import EventLog, length_of, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn, TurnFinished

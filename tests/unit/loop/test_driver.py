@@ -16,7 +16,7 @@ from tilewright.errors import ConfigError, InfrastructureError, ProblemError, Re
 from tilewright.loop.answer_evaluator import MAX_LOST_EVALUATIONS, RETRIES, AnswerEvaluator
 from tilewright.loop.driver import drive, replay
 from tilewright.loop.run_state import begin, resume
-from tilewright.loop.strategies.fixed_list import FixedList
+from tilewright.loop.strategies.base import FixedList
 from tilewright.problems.loader import find_problem
 from tilewright.records import EvalReport, EvalRequest, SourceFile
 from tilewright.records.event_log import EVENTS, EventLog, read_events, turns_of

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.context_windows import CONTEXTS
+from tilewright.loop.strategies.sequential import CONTEXTS
 from tilewright.rl.estimator import TurnVerdicts, estimate_rows, estimate_turns
 from tilewright.rl.masked_tensors import listed, masked
 from tilewright.rl.paper_vs_code import DISAGREEMENTS, ruling, settings_of, stance

@@ -1,8 +1,8 @@
-"""The arguments of a strategy, its options, and the requests that it issues."""
+"""The interface of a strategy, its options, and two strategies that others are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,7 +12,7 @@ from tilewright.loop.driver import Strategy
 from tilewright.records.base import Record
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["Factory", "Options", "Plan", "Score", "next_ask"]
+__all__ = ["Factory", "FixedList", "Options", "Plan", "RoundRobin", "Score", "next_ask"]
 
 Score = Callable[[Turn], float | None]
 """Returns the number that a strategy maximises, or `None` for a turn that was not judged."""
@@ -56,7 +56,7 @@ class Options(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"])
+            name = ".".join(map(str, first["loc"]))
             known = ", ".join(cls.model_fields) or "none"
             raise ConfigError(
                 f"strategy {strategy}, option {name!r}: {first['msg']}; its options: {known}"
@@ -79,3 +79,44 @@ def next_ask(
         parents=shown if parents is None else parents,
         shown_turns=shown,
     )
+
+
+class FixedList:
+    """Issues each request of a list once, in order. Lifetime: one run."""
+
+    def __init__(self, asks: Sequence[Ask]) -> None:
+        self._left = list(asks)
+
+    def ask(self, limit: int) -> list[Ask]:
+        """Return the next requests."""
+        asks, self._left = self._left[:limit], self._left[limit:]
+        return asks
+
+    def tell(self, turn: Turn) -> None:
+        """Do nothing: no request depends on a result."""
+
+
+class RoundRobin:
+    """Takes requests from each member in turn, so that no slow one delays the others."""
+
+    def __init__(self, members: Sequence[Strategy]) -> None:
+        self._members = list(members)
+        self._next = 0
+        self._issued_by: dict[str, Strategy] = {}
+
+    def ask(self, limit: int) -> list[Ask]:
+        """Return at most `limit` requests, one of each member before a second of any."""
+        asks: list[Ask] = []
+        idle = 0
+        while len(asks) < limit and idle < len(self._members):
+            member = self._members[self._next]
+            self._next = (self._next + 1) % len(self._members)
+            found = member.ask(1)
+            idle = 0 if found else idle + 1
+            self._issued_by |= {ask.id: member for ask in found}
+            asks += found
+        return asks
+
+    def tell(self, turn: Turn) -> None:
+        """Give the result to the member that issued the request."""
+        self._issued_by.pop(turn.ask.id).tell(turn)

@@ -8,7 +8,7 @@ from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["Beam", "BeamOptions", "make"]
+__all__ = ["make"]
 
 
 class BeamOptions(Options):
@@ -24,42 +24,35 @@ class Beam:
     """Rounds of `width` times `branches` requests; a round begins after all results of the last."""
 
     def __init__(self, plan: Plan, score: Score, options: BeamOptions) -> None:
-        self._plan = plan
-        self._score = score
-        self._options = options
+        self._plan, self._score, self._options = plan, score, options
         self._next = 0
         self._open = 0
-        self._kept: list[tuple[float, int, Ask]] = []
-        """Score, minus the turn so that of equal ones the first ranks higher, and the ask."""
-        self._round: list[tuple[str, ...]] = [()] * (options.width * options.branches)
+        self._kept: list[tuple[float, int, str]] = []
+        """Score, minus the turn so that of equal ones the first ranks higher, and the request."""
+        self._round: list[tuple[str, ...]] = []
         """The parents of the requests of this round that were not issued yet."""
 
     def ask(self, limit: int) -> list[Ask]:
         """Return requests of this round, at most `limit`."""
         if not self._round and not self._open:
-            self._begin_round()
+            branches, count = self._options.branches, self._options.width * self._options.branches
+            parents = [(name,) for _, _, name in self._kept for _ in range(branches)]
+            # With too few judged answers the other requests have no parent.
+            self._round = [*parents, *[()] * (count - len(parents))]
         asks: list[Ask] = []
         while len(asks) < limit and self._round and self._next < self._plan.turns:
-            plan, number, shown = self._plan, self._next, self._round.pop(0)
+            asks.append(next_ask(self._plan, self._next, self._round.pop(0)))
             self._next += 1
-            asks.append(next_ask(plan, number, shown))
         self._open += len(asks)
         return asks
-
-    def _begin_round(self) -> None:
-        parents: list[tuple[str, ...]] = [(ask.id,) for _, _, ask in self._kept]
-        count = self._options.width * self._options.branches
-        # With too few judged answers the other requests have no parent.
-        wanted = [parent for parent in parents for _ in range(self._options.branches)]
-        self._round = (wanted + [()] * count)[:count]
 
     def tell(self, turn: Turn) -> None:
         """Keep the answer if it is among the best."""
         self._open -= 1
         score = self._score(turn)
         if score is not None:
-            ranked = sorted([*self._kept, (score, -turn.ask.turn, turn.ask)], key=lambda k: k[:2])
-            self._kept = ranked[::-1][: self._options.width]
+            ranked = sorted([*self._kept, (score, -turn.ask.turn, turn.ask.id)], reverse=True)
+            self._kept = ranked[: self._options.width]
 
 
 def make(plan: Plan, score: Score) -> Strategy:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tilewright.loop.driver import Strategy
-from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
-from tilewright.loop.strategies.fixed_list import FixedList
+from tilewright.loop.strategies.base import FixedList, Options, Plan, Score, next_ask
 
 __all__ = ["make"]
 

@@ -1,30 +1,53 @@
 """Sequential test-time scaling: one conversation, of which each prompt shows a part.
 
 The method of Dr. Kernel (arXiv 2602.05885): all turns are stored outside of the model's context,
-and a prompt shows the problem and a few of them.
+and a prompt shows the problem and a few of them. A context gets the rewards in order of turns, with
+`None` for a turn that was not judged, which no prompt shows. It returns the places of the shown
+turns, oldest first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from tilewright.loop.context_windows import CONTEXTS
 from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["Sequential", "SequentialOptions", "make", "turns_of"]
+__all__ = ["CONTEXTS", "Sequential", "best_window", "last_w", "make", "top_w", "vanilla"]
+
+Rewards = Sequence[float | None]
 
 
-def turns_of(user_turns: int, iterations: int, remain: int) -> int:
-    """Return the turns that the released code's settings amount to.
+def vanilla(rewards: Rewards, w: int) -> list[int]:  # noqa: ARG001 - one signature
+    """Return all: the conversation grows until the model's context is full."""
+    return [place for place, reward in enumerate(rewards) if reward is not None]
 
-    The first iteration makes `user_turns`; each later one keeps `remain` of all and makes the rest
-    (`max_user_turns` 5, `iterations` 10, `remain_turns` 4: 14 turns).
-    """
-    return user_turns + (iterations - 1) * (user_turns - remain)
+
+def last_w(rewards: Rewards, w: int) -> list[int]:
+    """Return the newest `w`."""
+    return vanilla(rewards, w)[-w:]
+
+
+def top_w(rewards: Rewards, w: int) -> list[int]:
+    """Return the `w` with the highest reward; of equal ones the newest (the paper's text)."""
+    best = sorted(vanilla(rewards, w), key=lambda place: (rewards[place] or 0.0, place))
+    return sorted(best[-w:])
+
+
+def best_window(rewards: Rewards, w: int) -> list[int]:
+    """Return `w` in a row with the largest sum; of equal ones the earliest (the released code)."""
+    judged = vanilla(rewards, w)
+    windows = [judged[start : start + w] for start in range(max(len(judged) - w, 0) + 1)]
+    return max(windows, key=lambda places: sum(rewards[place] or 0.0 for place in places))
+
+
+CONTEXTS: dict[str, Callable[[Rewards, int], list[int]]] = {
+    function.__name__: function for function in (vanilla, last_w, top_w, best_window)
+}
 
 
 class SequentialOptions(Options):
@@ -36,25 +59,35 @@ class SequentialOptions(Options):
 
 
 class Sequential:
-    """One request at a time. Lifetime: one run."""
+    """One request at a time, after the result of the last one. Lifetime: one run.
 
-    def __init__(self, plan: Plan, score: Score, options: SequentialOptions) -> None:
-        self._plan = plan
-        self._score = score
-        self._choose, self._w = CONTEXTS[options.context], options.w
+    `choose` returns the shown turns. A request improves on the last turn, or with `improves_shown`
+    on these.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        score: Score,
+        choose: Callable[[Rewards], list[int]],
+        *,
+        improves_shown: bool = False,
+    ) -> None:
+        self._plan, self._score, self._choose = plan, score, choose
+        self._improves_shown = improves_shown
         self._waits = False
         self._answered: list[str] = []
         self._rewards: list[float | None] = []
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return one request after the result of the last one is known."""
-        plan, number = self._plan, len(self._answered)
-        if self._waits or limit < 1 or number == plan.turns:
+        """Return one request, or none while a result is missing."""
+        number = len(self._answered)
+        if self._waits or limit < 1 or number == self._plan.turns:
             return []
         self._waits = True
-        places = self._choose(self._rewards, self._w)
-        shown = tuple(self._answered[place] for place in places)
-        return [next_ask(plan, number, shown, tuple(self._answered[-1:]))]
+        shown = tuple(self._answered[place] for place in self._choose(self._rewards))
+        parents = shown if self._improves_shown else tuple(self._answered[-1:])
+        return [next_ask(self._plan, number, shown, parents)]
 
     def tell(self, turn: Turn) -> None:
         """Store the result."""
@@ -65,4 +98,5 @@ class Sequential:
 
 def make(plan: Plan, score: Score) -> Strategy:
     """Return a new strategy; options: `context`, `w`."""
-    return Sequential(plan, score, SequentialOptions.read("sequential", plan.options))
+    options = SequentialOptions.read("sequential", plan.options)
+    return Sequential(plan, score, lambda rewards: CONTEXTS[options.context](rewards, options.w))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.loop.context_windows import CONTEXTS, best_window, last_w, top_w, vanilla
-from tilewright.loop.strategies.sequential import turns_of
+from tilewright.loop.strategies.base import Plan
+from tilewright.loop.strategies.sequential import CONTEXTS, best_window, last_w, top_w, vanilla
 
 REWARDS = [2.0, 1.9, 0, 0.5, 1.2, 0]
 
@@ -24,7 +24,11 @@ def test_of_equal_rewards_top_w_shows_the_newest_and_best_window_the_earliest():
 
 
 def test_the_released_settings_show_fourteen_turns():
-    assert turns_of(user_turns=5, iterations=10, remain=4) == 14
+    # 5 turns first; each of 9 more iterations keeps 4 of the 5 and makes one more.
+    user_turns, iterations, remain = 5, 10, 4
+    turns = user_turns + (iterations - 1) * (user_turns - remain)
+    assert turns == 14
+    assert turns == Plan(problem="any").turns
 
 
 REWARD = st.one_of(st.none(), st.floats(0, 4))
