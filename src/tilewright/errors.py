@@ -84,3 +84,12 @@ def boundary(kind: type[TilewrightError], what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise kind(f"{what}: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def writing(what: object) -> Iterator[None]:
+    """Turn an `OSError` of the block into the `ConfigError` that `what` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{what}: cannot be written: {error.strerror}") from error

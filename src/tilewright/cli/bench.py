@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import closing
 from itertools import islice
@@ -39,12 +38,11 @@ from tilewright.cli.run_output import (
 )
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.executors.factory import open_executor
-from tilewright.loop.answer_evaluator import AnswerEvaluator
+from tilewright.loop.answer_evaluator import open_evaluator
 from tilewright.loop.budget import usage_of
 from tilewright.loop.driver import drive
-from tilewright.loop.environment import judged
 from tilewright.loop.existing_answers import read_answers
+from tilewright.loop.rollout_environment import judged
 from tilewright.loop.run_search import SearchResult, play
 from tilewright.loop.run_state import BenchRun, begin, is_unjudged, resume
 from tilewright.problems.imported_sets import find_problems
@@ -54,7 +52,6 @@ from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn
 from tilewright.records.problem_lint import is_weak
 from tilewright.records.run_folder import create_run
-from tilewright.registry import selected_checks
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.summary import summary_of
 
@@ -225,20 +222,12 @@ def _turns(
     run: BenchRun, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
 ) -> Any:  # noqa: ANN401 - a generator, which the caller may close
     """Evaluate the remaining candidates. Running evaluations end with this generator."""
-    workers, lock, total = given["workers"], threading.Lock(), len(run.sources)
+    workers, total = given["workers"], len(run.sources)
     problems = {problem.id: problem for problem in run.problems}
     devices = settings.eval.devices
-    executor = open_executor(settings, workers)
     room = iter(range(total if given["max_candidates"] is None else given["max_candidates"]))
 
-    def shown(event: str, fields: dict[str, Any]) -> None:
-        with lock:
-            progress(event, fields)
-
-    checks = selected_checks(settings.plugins)
-    judge = AnswerEvaluator(
-        run.folder, lambda request: executor.evaluate(request, shown, checks=checks)
-    )
+    executor, judge = open_evaluator(settings, run.folder, progress, workers)
 
     def stop() -> None:
         judge.stop()
@@ -246,16 +235,13 @@ def _turns(
 
     def play(ask: Ask) -> Turn:
         text = "\n".join(item.text for item in run.sources[ask])
-        judgements, _ = judged(
-            judge,
-            ask,
-            problems[ask.problem],
-            run.sources[ask],
-            settings,
-            run.begun.protocols,
-            run.begun.language,
-        )
-        return Turn(ask=ask, source=digest_text(text), judgements=judgements)
+        problem, files, language = problems[ask.problem], run.sources[ask], run.begun.language
+        judgements = []
+        for protocol in run.begun.protocols:
+            section = settings.eval.model_copy(update={"protocol": protocol})
+            chosen = settings.model_copy(update={"eval": section})
+            judgements.append(judged(judge, ask, problem, files, chosen, language)[0])
+        return Turn(ask=ask, source=digest_text(text), judgements=tuple(judgements))
 
     try:
         yield from drive(

@@ -7,29 +7,28 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tilewright.errors import (
-    ConfigError,
-    InfrastructureError,
-    ProblemError,
-    RecordError,
-)
+from tilewright.config import Config
+from tilewright.errors import InfrastructureError, ProblemError, RecordError, writing
+from tilewright.executors.factory import Executor, open_executor
 from tilewright.executors.retrying import Backoff, retry
-from tilewright.records import (
-    Correct,
-    EvalReport,
-    EvalRequest,
-    Problem,
-    Protocol,
-    Rejected,
-)
+from tilewright.records import Correct, EvalReport, EvalRequest, Problem, Protocol, Rejected
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, EvalSummary
 from tilewright.records.run_folder import read_report
+from tilewright.registry import selected_checks
 from tilewright.scoring.report_text import cut, reason_of
 from tilewright.scoring.rewards import measured
 from tilewright.scoring.roofline import roofline_points
 
-__all__ = ["MAX_REASON", "AnswerEvaluator", "rule_of", "summary_of_report"]
+__all__ = [
+    "MAX_REASON",
+    "AnswerEvaluator",
+    "OnEvent",
+    "nondefault_tolerance",
+    "open_evaluator",
+    "summary_of_report",
+    "unjudged",
+]
 
 REPORTS = "reports"
 RETRIES, RETRY_DELAY_S = 2, 5.0
@@ -40,7 +39,11 @@ MAX_REASON = 400
 """Most characters of a reason in the event log."""
 MAX_LOST_EVALUATIONS = 3
 """Consecutive evaluations with an internal error after which a run ends."""
+MAX_WORKERS = 4
+"""Most supervisors on this machine, whatever the concurrency of the settings is."""
 Evaluate = Callable[[EvalRequest], EvalReport]
+OnEvent = Callable[[str, dict[str, object]], None]
+"""Receives the progress events of evaluations."""
 
 
 class AnswerEvaluator:
@@ -49,9 +52,7 @@ class AnswerEvaluator:
     def __init__(
         self, folder: Path, evaluate: Evaluate, *, retry_delay_s: float = RETRY_DELAY_S
     ) -> None:
-        self._folder = folder
-        self._evaluate = evaluate
-        self._retry_delay_s = retry_delay_s
+        self._folder, self._evaluate, self._retry_delay_s = folder, evaluate, retry_delay_s
         self._over = threading.Event()
         self._lost = 0
         """Consecutive evaluations with an internal error."""
@@ -83,12 +84,7 @@ class AnswerEvaluator:
                 if self._lost >= MAX_LOST_EVALUATIONS:
                     # A broken machine would make every other answer unjudged.
                     raise
-                unjudged = EvalSummary(
-                    protocol=request.protocol,
-                    verdict="unjudged",
-                    reason=cut(str(error), MAX_REASON),
-                )
-                return unjudged, None
+                return unjudged(request.protocol, str(error)), None
             self._lost = 0
             _keep(path, found)
         seconds = next((s.wall_s for s in found.stages if s.name == "total"), 0.0)
@@ -121,27 +117,45 @@ def _kept(path: Path, request: EvalRequest) -> EvalReport | None:
 
 def _keep(path: Path, report: EvalReport) -> None:
     fresh = path.with_suffix(f".{threading.get_native_id()}.new")
-    try:
+    with writing(path):
         path.parent.mkdir(exist_ok=True)
         fresh.write_text(report.to_json(), encoding="utf-8")
         fresh.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def _unchecked(report: EvalReport) -> dict[str, float | None]:
-    """Return the speed-up of a rejected candidate whose outputs were correct."""
-    found = measured(report) if isinstance(report.outcome, Rejected) else None
-    if found is None:
-        return {}
-    return {"unchecked": found[0], "unchecked_low": found[1]}
+def open_evaluator(
+    settings: Config,
+    folder: Path,
+    on_event: OnEvent = lambda *_: None,
+    workers: int | None = None,
+) -> tuple[Executor, AnswerEvaluator]:
+    """Return an executor for these settings, and an evaluator that uses it for a run folder."""
+    workers = workers or min(settings.loop.max_concurrency, MAX_WORKERS)
+    executor = open_executor(settings, workers)
+    checks = selected_checks(settings.plugins)
+    lock = threading.Lock()
+
+    def serialised(event: str, fields: dict[str, object]) -> None:
+        with lock:
+            on_event(event, fields)
+
+    return executor, AnswerEvaluator(
+        folder, lambda request: executor.evaluate(request, serialised, checks=checks)
+    )
+
+
+def unjudged(protocol: Protocol, reason: str) -> EvalSummary:
+    """Return the summary of an answer without a verdict."""
+    return EvalSummary(protocol=protocol, verdict="unjudged", reason=cut(reason, MAX_REASON))
 
 
 def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSummary:
     """Return the summary of a report for the event log."""
     nearest = sorted(roofline_points(report), key=lambda item: item.comparison.candidate.median_us)
     timed = isinstance(report.outcome, Correct)
-    sums = _sums(report) if timed else (None, None)
+    unchecked = measured(report) if isinstance(report.outcome, Rejected) else None
+    first = next((item.baseline for item in report.comparisons), None)
+    chosen = [item for item in report.comparisons if timed and item.baseline == first]
     return EvalSummary(
         protocol=report.request.protocol,
         verdict=report.verdict,
@@ -149,30 +163,21 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         speedup=report.speedup if timed else None,
         low=report.speedup_low if timed else None,
         high=report.speedup_high if timed else None,
-        reference_us=sums[0],
-        candidate_us=sums[1],
+        reference_us=sum(c.baseline_timing.median_us for c in chosen) if chosen else None,
+        candidate_us=sum(c.candidate.median_us for c in chosen) if chosen else None,
         light=nearest[-1].candidate_share if nearest else None,
         coverage=report.profile.coverage if report.profile is not None else None,
-        **_unchecked(report),
+        unchecked=unchecked[0] if unchecked else None,
+        unchecked_low=unchecked[1] if unchecked else None,
         findings=tuple(dict.fromkeys(item.code for item in report.findings)),
         labels=tuple(dict.fromkeys(item.name for item in report.labels)),
-        tolerance=rule_of(report.request.protocol, report.request.problem),
+        tolerance=nondefault_tolerance(report.request.protocol, report.request.problem),
         seconds=seconds,
         report=path,
     )
 
 
-def rule_of(protocol: Protocol, problem: Problem) -> float | None:
+def nondefault_tolerance(protocol: Protocol, problem: Problem) -> float | None:
     """Return the published tolerance of a verdict; `None`: the usual one, or strict rules."""
     by_rule = problem.tolerance if protocol == "official" else None
     return by_rule if by_rule != TOLERANCE else None
-
-
-def _sums(report: EvalReport) -> tuple[float | None, float | None]:
-    """Return the medians of the first baseline and of the candidate, summed over cases."""
-    first = next((item.baseline for item in report.comparisons), None)
-    chosen = [item for item in report.comparisons if item.baseline == first]
-    if not chosen:
-        return None, None
-    reference = sum(item.baseline_timing.median_us for item in chosen)
-    return reference, sum(item.candidate.median_us for item in chosen)

@@ -26,10 +26,6 @@ class Usage(Record):
         """Return the sum."""
         return Usage(**{name: value + getattr(other, name) for name, value in self})
 
-    def times(self, count: int) -> Usage:
-        """Return `count` times as much."""
-        return Usage(**{name: count * value for name, value in self})
-
 
 class Budget(Record):
     """Most resources of a run. `None`: no limit."""
@@ -46,17 +42,6 @@ class Budget(Record):
             if most is not None and getattr(spent, name) > most:
                 return name
         return ""
-
-    def room(self, spent: Usage, running: int, turn: Usage, most: int) -> int:
-        """Return how many more turns may begin, at most `most`.
-
-        `spent` is the usage of finished turns, `running` the number of turns that run now, and
-        `turn` the largest cost of one turn.
-        """
-        count = 0
-        while count < most and not self.exceeded(spent + turn.times(running + count + 1)):
-            count += 1
-        return count
 
 
 def usage_of(turns: Iterable[Turn]) -> Usage:

@@ -81,13 +81,13 @@ def drive(
         running: set[Future[Turn]] = set()
         ended: list[Future[Turn]] = []
         held = deque(waiting)
-
         try:
             while True:
-                while len(running) < max_concurrency and _next(
-                    strategy, log, held, max_concurrency, running
-                ):
-                    if not admit(held[0]):
+                while limit := max_concurrency - len(running):
+                    if not held and (asks := strategy.ask(limit)):
+                        log.append(RequestsIssued(limit=limit, asks=tuple(asks)))
+                        held.extend(asks)
+                    if not held or not admit(held[0]):
                         break
                     running.add(pool.submit(play, held.popleft()))
                 if not running:
@@ -96,41 +96,21 @@ def drive(
                 # Finished turns are logged before an error of another one is raised.
                 ended = sorted(done, key=lambda item: item.exception() is None)
                 while ended:
-                    turn = ended.pop().result()
-                    log.append(TurnFinished(turn=turn))
-                    strategy.tell(turn)
-                    yield turn
+                    yield _recorded(ended.pop(), strategy, log)
         except BaseException as error:
-            for future in running:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, GeneratorExit):
                 # A caller that closes the generator lets the running turns end.
                 stop()
-            _save(strategy, log, [*ended, *running])
+            # The log keeps the turns that still end successfully.
+            for future in [*ended, *running]:
+                with contextlib.suppress(Exception, CancelledError):
+                    _recorded(future, strategy, log)
             raise
 
 
-def _save(strategy: Strategy, log: EventLog, left: Iterable[Future[Turn]]) -> None:
-    """Log the turns that still end successfully while the run ends."""
-    for future in left:
-        with contextlib.suppress(Exception, CancelledError):
-            turn = future.result()
-            log.append(TurnFinished(turn=turn))
-            strategy.tell(turn)
-
-
-def _next(
-    strategy: Strategy,
-    log: EventLog,
-    held: deque[Ask],
-    max_concurrency: int,
-    running: set[Future[Turn]],
-) -> bool:
-    """Fill `held` with new requests if it is empty; return whether it holds any."""
-    if not held:
-        limit = max_concurrency - len(running)
-        asks = strategy.ask(limit)
-        if asks:
-            log.append(RequestsIssued(limit=limit, asks=tuple(asks)))
-            held.extend(asks)
-    return bool(held)
+def _recorded(future: Future[Turn], strategy: Strategy, log: EventLog) -> Turn:
+    turn = future.result()
+    log.append(TurnFinished(turn=turn))
+    strategy.tell(turn)
+    return turn

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from tilewright.errors import RecordError, ReplyRefused
 from tilewright.loop.budget import Budget, Usage, usage_of
 from tilewright.loop.driver import Strategy
-from tilewright.loop.environment import AnswerJudge
 from tilewright.loop.policies.base import Message, Policy, digest_of, estimated_tokens
+from tilewright.loop.rollout_environment import AnswerJudge
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Turn
 

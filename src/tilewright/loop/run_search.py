@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tilewright.config import Config
-from tilewright.errors import InfrastructureError, PolicyError
+from tilewright.errors import InfrastructureError, PolicyError, writing
 from tilewright.executors.factory import open_executor
-from tilewright.loop.answer_evaluator import AnswerEvaluator
-from tilewright.loop.best_candidate import write_winner
+from tilewright.languages.python_template import render_python
+from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
 from tilewright.loop.driver import drive
-from tilewright.loop.environment import Environment
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.rollout import BudgetGuard, RolloutWorker
+from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import SearchRun, budget_of
 from tilewright.problems.requests import build_request
-from tilewright.records import EvalReport, Problem
+from tilewright.records import Candidate, EvalReport, Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Turn
 from tilewright.records.run_folder import read_report
 from tilewright.registry import selected_checks
 
-__all__ = ["SearchResult", "play", "remeasure_best"]
+__all__ = ["SearchResult", "play", "remeasure_best", "standalone"]
 
-Shown = Callable[[str, dict[str, object]], None]
+TEMPLATE = Path(__file__).with_name("best_candidate.py.j2")
 
 
 @dataclass
@@ -37,7 +38,7 @@ class SearchResult:
 
 
 def play(
-    session: SearchRun, settings: Config, policy: Policy, shown: Shown, ended: SearchResult
+    session: SearchRun, settings: Config, policy: Policy, shown: OnEvent, ended: SearchResult
 ) -> Generator[Turn]:
     """Yield turns until the strategies end or the budget is used up.
 
@@ -46,18 +47,8 @@ def play(
         InfrastructureError: internal errors repeat.
     """
     section = settings.loop
-    executor = open_executor(settings, min(section.max_concurrency, 4))
-    checks = selected_checks(settings.plugins)
-    lock = threading.Lock()
-
-    def seen(event: str, fields: dict[str, object]) -> None:
-        with lock:
-            shown(event, fields)
-
-    judge = AnswerEvaluator(
-        session.folder, lambda request: executor.evaluate(request, seen, checks=checks)
-    )
-    environment = Environment(settings, judge)
+    executor, judge = open_evaluator(settings, session.folder, shown)
+    environment = RolloutEnvironment(settings, judge)
     problems = {problem.id: problem for problem in session.problems}
     player = RolloutWorker(environment, policy, problems, session.strategy.turns)
     budget = BudgetGuard(
@@ -67,14 +58,21 @@ def play(
         eval_timeout_s=section.eval_timeout_s,
         wall_s=section.max_wall_s,
     )
+    late = threading.Event()
 
     def stop() -> None:
         judge.stop()
         executor.kill()
         policy.close()
 
-    late = threading.Event()
-    timer = _timer(section.max_wall_s, late, stop)
+    def end() -> None:
+        late.set()
+        stop()
+
+    timer = threading.Timer(section.max_wall_s or 0.0, end)
+    timer.daemon = True
+    if section.max_wall_s is not None:
+        timer.start()
     try:
         with EventLog(session.folder, session.log_bytes) as log:
             for turn in drive(
@@ -98,31 +96,42 @@ def play(
     ended.lacking = "wall_s" if late.is_set() else budget.lacking
 
 
-def _timer(
-    wall_s: float | None, late: threading.Event, stop: Callable[[], None]
-) -> threading.Timer:
-    def end() -> None:
-        late.set()
-        stop()
-
-    timer = threading.Timer(wall_s or 0.0, end)
-    timer.daemon = True
-    if wall_s is not None:
-        timer.start()
-    return timer
-
-
 def remeasure_best(
-    session: SearchRun, settings: Config, best: Turn, shown: Shown
+    session: SearchRun, settings: Config, best: Turn, shown: OnEvent
 ) -> tuple[str, EvalReport]:
     """Measure the best candidate again in new processes; return its file and the report.
 
     The first measurement overestimates, because it selected the candidate. The second does not.
     """
-    problem: Problem = next(item for item in session.problems if item.id == best.ask.problem)
-    first = read_report(session.folder / best.judgements[0].report)
-    checks = selected_checks(settings.plugins)
+    problem = next(item for item in session.problems if item.id == best.ask.problem)
+    candidate = read_report(session.folder / best.judgements[0].report).request.candidate
     with open_executor(settings) as executor:
-        request = build_request(first.request.candidate, problem, settings)
-        report = executor.evaluate(request, shown, checks=checks)
-    return str(write_winner(session.folder, problem, report)), report
+        request = build_request(candidate, problem, settings)
+        report = executor.evaluate(request, shown, checks=selected_checks(settings.plugins))
+    target = session.folder / "winner" / problem.id.replace("/", "-")
+    with writing(target):
+        for file in candidate.files:
+            path = target / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, encoding="utf-8")
+        main = target / candidate.files[0].path
+        main.write_text(standalone(problem, candidate), encoding="utf-8")
+        (target / "report.json").write_text(report.to_json(indent=1), encoding="utf-8")
+    return str(main), report
+
+
+def standalone(problem: Problem, candidate: Candidate) -> str:
+    """Return the candidate's main file with a check against its reference at the end.
+
+    A main file in another language than Python is returned unchanged.
+    """
+    main = candidate.files[0]
+    if not main.path.endswith(".py"):
+        return main.text
+    return render_python(
+        TEMPLATE,
+        candidate=main.text.rstrip(),
+        reference=problem.source.text,
+        entry=candidate.entry,
+        is_module=problem.kind == "module",
+    )

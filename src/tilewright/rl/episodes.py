@@ -10,15 +10,14 @@ from tilewright import config
 from tilewright._version import __version__
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.loop.answer_evaluator import AnswerEvaluator
-from tilewright.loop.environment import Environment, Step
+from tilewright.loop.answer_evaluator import AnswerEvaluator, open_evaluator
 from tilewright.loop.policies.base import Message
+from tilewright.loop.rollout_environment import RolloutEnvironment, Step
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Reply, RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.records.run_folder import create_run
-from tilewright.rl.worlds import open_evaluator
 
 __all__ = ["Episodes"]
 
@@ -56,7 +55,7 @@ class Episodes:
             )
         )
 
-    def environment(self) -> Environment:
+    def environment(self) -> RolloutEnvironment:
         """Return an environment; several may take steps at the same time."""
         return _Recorded(self, self._settings, self._judge)
 
@@ -92,7 +91,7 @@ class Episodes:
         self.close()
 
 
-class _Recorded(Environment):
+class _Recorded(RolloutEnvironment):
     """An environment whose steps are in the event log. Lifetime: one episode after the other."""
 
     def __init__(self, episodes: Episodes, settings: Config, judge: AnswerEvaluator) -> None:

@@ -17,7 +17,7 @@ from tilewright.executors.factory import Executor, open_executor
 from tilewright.executors.retrying import Backoff, retry
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.answer_evaluator import MAX_REASON, summary_of_report
-from tilewright.loop.environment import requested, unusable, within_turn
+from tilewright.loop.rollout_environment import requested, unusable, within_turn
 from tilewright.problems.imported_sets import find_one
 from tilewright.problems.loader import parse_problem
 from tilewright.records import EvalReport, EvalRequest, Problem

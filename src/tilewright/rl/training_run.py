@@ -8,6 +8,7 @@ from pathlib import Path
 from tilewright._version import __version__
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
+from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, EventLog, read_events
@@ -17,7 +18,7 @@ from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
 from tilewright.rl.tokens import Sampler
 from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import Trajectory, drawn_problems, trajectories_of
-from tilewright.rl.worlds import OnEvent, World, open_world
+from tilewright.rl.worlds import World, open_world
 
 __all__ = ["TrainingRun"]
 

@@ -5,28 +5,23 @@ The world `evaluator` runs candidates. A plug-in of `tilewright.worlds` may judg
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, cast
 
 from tilewright.config import Config
-from tilewright.executors.factory import Executor, device_model, open_executor
-from tilewright.loop.answer_evaluator import AnswerEvaluator
-from tilewright.loop.environment import AnswerJudge, Environment
+from tilewright.executors.factory import device_model
+from tilewright.loop.answer_evaluator import OnEvent, open_evaluator
+from tilewright.loop.rollout_environment import AnswerJudge, RolloutEnvironment
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
-from tilewright.registry import load, selected_checks
+from tilewright.registry import load
 
-__all__ = ["EVALUATOR", "NO_DEVICE", "OnEvent", "World", "open_evaluator", "open_world"]
+__all__ = ["EVALUATOR", "NO_DEVICE", "World", "open_world"]
 
 EVALUATOR = "evaluator"
 NO_DEVICE = "none"
 """The device of a world that has none."""
-MAX_WORKERS = 4
-"""Most supervisors on this machine, whatever the concurrency of the settings is."""
-OnEvent = Callable[[str, dict[str, object]], None]
-"""Receives the progress events of evaluations."""
 
 
 class World(AnswerJudge, Protocol):
@@ -49,7 +44,7 @@ class World(AnswerJudge, Protocol):
         """Release all resources."""
 
 
-class EvaluatorWorld(Environment):
+class EvaluatorWorld(RolloutEnvironment):
     """The world that runs candidates with the evaluator. Lifetime: one run."""
 
     def __init__(self, settings: Config, folder: Path, on_event: OnEvent) -> None:
@@ -74,23 +69,6 @@ class EvaluatorWorld(Environment):
     def close(self) -> None:
         """Release the executor."""
         self._executor.close()
-
-
-def open_evaluator(
-    settings: Config, folder: Path, on_event: OnEvent = lambda *_: None
-) -> tuple[Executor, AnswerEvaluator]:
-    """Return an executor for these settings, and an evaluator that uses it for a run folder."""
-    executor = open_executor(settings, min(settings.loop.max_concurrency, MAX_WORKERS))
-    checks = selected_checks(settings.plugins)
-    lock = threading.Lock()
-
-    def serialised(event: str, fields: dict[str, object]) -> None:
-        with lock:
-            on_event(event, fields)
-
-    return executor, AnswerEvaluator(
-        folder, lambda request: executor.evaluate(request, serialised, checks=checks)
-    )
 
 
 def open_world(name: str, settings: Config, folder: Path, on_event: OnEvent) -> World:

@@ -10,9 +10,9 @@ from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.loop.answer_evaluator import RETRY_DELAY_S, AnswerEvaluator, Evaluate
-from tilewright.loop.environment import Environment
 from tilewright.loop.feedback import redacted
 from tilewright.loop.prompts import opening
+from tilewright.loop.rollout_environment import RolloutEnvironment
 from tilewright.loop.run_state import PROBLEMS, best_of, score_of
 from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
@@ -76,7 +76,7 @@ class AgentRun:
         self._asked.append(ask)
         number = len(self._asked)
         reply = Reply(text=fenced(code), model=MODEL)
-        turn = Environment(self._settings, judge).evaluate_reply(ask, self._problem, reply)
+        turn = RolloutEnvironment(self._settings, judge).evaluate_reply(ask, self._problem, reply)
         if self._over.is_set():
             # An interrupted evaluation is no result.
             raise InfrastructureError(f"turn {number} was not judged: the server ends")

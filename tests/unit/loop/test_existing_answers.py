@@ -15,8 +15,8 @@ from tests.unit.problems.test_imported_sets import MODEL, a_clone
 from tests.unit.reports.test_html_report import a_run
 from tilewright import config
 from tilewright.errors import ConfigError, RecordError
-from tilewright.loop.environment import requested
 from tilewright.loop.existing_answers import REFERENCE, read_answers
+from tilewright.loop.rollout_environment import requested
 from tilewright.problems.imported_sets import problem_set
 from tilewright.problems.loader import find_problem
 from tilewright.records import Problem, SourceFile

@@ -15,16 +15,16 @@ from tilewright.config import load
 from tilewright.errors import PolicyError, RecordError, ReplyRefused
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.answer_evaluator import AnswerEvaluator
-from tilewright.loop.best_candidate import standalone
 from tilewright.loop.budget import Budget, Usage
 from tilewright.loop.driver import drive
-from tilewright.loop.environment import Environment
 from tilewright.loop.policies.base import digest_of
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.policies.recorded import Recorded
 from tilewright.loop.policies.scripted import Scripted
 from tilewright.loop.prompts import AGAIN, conversation, opening
 from tilewright.loop.rollout import BudgetGuard, RolloutWorker
+from tilewright.loop.rollout_environment import RolloutEnvironment
+from tilewright.loop.run_search import standalone
 from tilewright.loop.run_state import begin_session, best_of, resume_session, score_of
 from tilewright.problems.loader import find_problem
 from tilewright.records import Candidate
@@ -39,9 +39,9 @@ def settings_of(*overrides: str):
     return load(overrides=["loop.turns=3", *overrides], environ={})
 
 
-def environment_of(tmp_path: Path, *script, settings=None) -> Environment:
+def environment_of(tmp_path: Path, *script, settings=None) -> RolloutEnvironment:
     judge = AnswerEvaluator(tmp_path, Bench(*script), retry_delay_s=0.0)
-    return Environment(settings or settings_of(), judge)
+    return RolloutEnvironment(settings or settings_of(), judge)
 
 
 def play(
@@ -100,7 +100,7 @@ def test_each_prompt_shows_what_the_strategy_chose(tmp_path):
 
 def test_a_reply_without_code_is_a_failed_candidate_and_nothing_is_judged(tmp_path):
     bench = Bench()
-    environment = Environment(settings_of(), AnswerEvaluator(tmp_path, bench))
+    environment = RolloutEnvironment(settings_of(), AnswerEvaluator(tmp_path, bench))
     turn = environment.evaluate_reply(Ask(id="a", problem="p"), PROBLEM, Reply(text="I cannot."))
     assert turn.judgements[0].verdict == "failed"
     assert "no code block" in turn.feedback
@@ -187,7 +187,7 @@ def test_a_candidate_is_measured_again_without_calling_the_model(tmp_path):
 
 def test_a_turn_for_text_only_is_not_judged(tmp_path):
     bench = Bench()
-    environment = Environment(settings_of(), AnswerEvaluator(tmp_path, bench))
+    environment = RolloutEnvironment(settings_of(), AnswerEvaluator(tmp_path, bench))
     policy = Scripted(lambda messages, _: messages[-1].text[-5:])
     player = RolloutWorker(environment, policy, {PROBLEM.id: PROBLEM}, {})
     turn = player.play(Ask(id="a", problem=PROBLEM.id, role="say", instruction="Why?!"))
@@ -309,7 +309,7 @@ def test_episodes_of_one_run_have_separate_reports(tmp_path):
     judge = AnswerEvaluator(tmp_path, Bench(), retry_delay_s=0.0)
 
     async def episode():
-        environment = Environment(settings_of(), judge)
+        environment = RolloutEnvironment(settings_of(), judge)
         environment.reset(PROBLEM)
         return [(await environment.step(CODE)).turn.ask.id for _ in range(3)]
 

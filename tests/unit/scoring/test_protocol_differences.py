@@ -6,7 +6,7 @@ import pytest
 
 from tests import sample_reports as reports
 from tilewright.loop.answer_evaluator import summary_of_report
-from tilewright.loop.environment import unusable
+from tilewright.loop.rollout_environment import unusable
 from tilewright.records import Failed, Finding, Incorrect, Rejected
 from tilewright.records.events import EvalSummary
 from tilewright.scoring.protocol_differences import BY_FINDING, cause_of, kind_of

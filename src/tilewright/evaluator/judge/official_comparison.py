@@ -18,7 +18,7 @@ HALF, SINGLE = 5e-3, 1e-5
 def compare_published(
     value: torch.Tensor, output: torch.Tensor, rule: Mapping[str, Any]
 ) -> Mismatch:
-    """Compare two tensors of one shape and dtype by a rule of `evaluator.published.rule_of`.
+    """Compare two tensors of one shape and dtype by a rule of `comparison_rule`.
 
     `allclose`: KernelBench, one number as relative and absolute tolerance, NaN is wrong.
     `by_dtype`: KernelBench-X, NaN equals NaN, integers are exact.

@@ -8,7 +8,7 @@ from pathlib import Path
 from tilewright.config import ModelSection
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.chat import Chat
-from tilewright.loop.policies.local import Local
+from tilewright.loop.policies.local_model import Local
 from tilewright.loop.policies.recorded import BUNDLED, Recorded, bundled
 from tilewright.loop.policies.scripted import load_script
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import quiet, rl_arguments
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, latest
@@ -21,7 +22,7 @@ from tilewright.rl.training_metrics import (
     verdict_metrics,
 )
 from tilewright.rl.training_run import TrainingRun
-from tilewright.rl.worlds import NO_DEVICE, OnEvent
+from tilewright.rl.worlds import NO_DEVICE
 
 __all__ = ["train_rl"]
 

@@ -17,7 +17,7 @@ from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.base import Message
-from tilewright.loop.policies.local import Heard
+from tilewright.loop.policies.local_model import Heard
 from tilewright.records import file_lock
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import TokenSample

@@ -10,7 +10,12 @@ from typing import Protocol as Interface
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.languages.reply_parser import parse_reply
-from tilewright.loop.answer_evaluator import MAX_REASON, AnswerEvaluator, rule_of
+from tilewright.loop.answer_evaluator import (
+    MAX_REASON,
+    AnswerEvaluator,
+    nondefault_tolerance,
+    unjudged,
+)
 from tilewright.loop.feedback import Seen, feedback
 from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import conversation
@@ -24,7 +29,7 @@ from tilewright.scoring.rewards import REWARDS
 
 __all__ = [
     "AnswerJudge",
-    "Environment",
+    "RolloutEnvironment",
     "Step",
     "judged",
     "requested",
@@ -65,24 +70,15 @@ def judged(
     problem: Problem,
     files: tuple[SourceFile, ...],
     settings: Config,
-    protocols: Sequence[Protocol],
     language: str | None = None,
-) -> tuple[tuple[EvalSummary, ...], tuple[EvalReport | None, ...]]:
-    """Judge source files under each protocol; return the summaries for the log, and the reports.
+) -> tuple[EvalSummary, EvalReport | None]:
+    """Judge source files; return the summary for the log, and the report if there is one.
 
     Raises:
         InfrastructureError: internal errors repeat.
     """
-    found: list[tuple[EvalSummary, EvalReport | None]] = []
-    for protocol in protocols:
-        section = settings.eval.model_copy(update={"protocol": protocol})
-        chosen = settings.model_copy(update={"eval": section})
-        request = requested(files, problem, chosen, language)
-        if isinstance(request, EvalSummary):
-            found.append((request, None))
-        else:
-            found.append(judge.evaluate(ask, request))
-    return tuple(item for item, _ in found), tuple(report for _, report in found)
+    request = requested(files, problem, settings, language)
+    return (request, None) if isinstance(request, EvalSummary) else judge.evaluate(ask, request)
 
 
 def requested(
@@ -103,11 +99,11 @@ def unusable(protocol: Protocol, problem: Problem, reason: str) -> EvalSummary:
         protocol=protocol,
         verdict="failed",
         reason=cut(f"unparseable in prepare: {reason}", MAX_REASON),
-        tolerance=rule_of(protocol, problem),
+        tolerance=nondefault_tolerance(protocol, problem),
     )
 
 
-class Environment:
+class RolloutEnvironment:
     """Judges answers and writes the feedback about them. Lifetime: a run, or one episode.
 
     `evaluate_reply` may be called from several threads. `reset` and `step` belong to one episode.
@@ -133,18 +129,13 @@ class Environment:
         Raises:
             InfrastructureError: internal errors repeat.
         """
-        protocol = self._settings.eval.protocol
-        parsed = parse_reply(reply.text, problem.entry)
-        reports: tuple[EvalReport | None, ...] = (None,)
-        if not parsed.files:
-            judgements: tuple[EvalSummary, ...] = (unusable(protocol, problem, parsed.reason),)
+        section, parsed = self._settings.loop, parse_reply(reply.text, problem.entry)
+        if parsed.files:
+            summary, report = judged(self._judge, ask, problem, parsed.files, self._settings)
         else:
-            judgements, reports = judged(
-                self._judge, ask, problem, parsed.files, self._settings, [protocol]
-            )
-        section = self._settings.loop
-        seen = Seen(judgements[0], reports[0], self._reward(judgements[0]))
-        report = reports[0]
+            protocol = self._settings.eval.protocol
+            summary, report = unusable(protocol, problem, parsed.reason), None
+        seen = Seen(summary, report, self._reward(summary))
         return Turn(
             ask=ask,
             language=report.request.candidate.language if report is not None else "",
@@ -152,13 +143,12 @@ class Environment:
             prompt=prompt,
             reply=reply,
             feedback=feedback(seen, section.feedback, section.feedback_tokens),
-            judgements=judgements,
+            judgements=(summary,),
         )
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of a request that its policy refused."""
-        protocol = self._settings.eval.protocol
-        summary = EvalSummary(protocol=protocol, verdict="unjudged", reason=cut(reason, MAX_REASON))
+        summary = unjudged(self._settings.eval.protocol, reason)
         return Turn(ask=ask, prompt=prompt, judgements=(summary,))
 
     def reset(self, problem: Problem) -> tuple[Message, ...]:
@@ -177,10 +167,9 @@ class Environment:
         if self._problem is None:
             raise RuntimeError("no episode: call reset(problem) first")
         number, problem = len(self._turns), self._problem
-        name = f"{problem.id}#{self._episode}.{number}"
         earlier = tuple(turn.ask.id for turn in self._turns)
         ask = Ask(
-            id=name,
+            id=f"{problem.id}#{self._episode}.{number}",
             problem=problem.id,
             sample=self._episode,
             turn=number,
@@ -188,18 +177,17 @@ class Environment:
             shown_turns=earlier,
         )
         given = Reply(text=reply) if isinstance(reply, str) else reply
-        asked = digest_of(self.prompt(problem, self._turns))
-        turn = await asyncio.to_thread(self.evaluate_reply, ask, problem, given, asked)
+        prompt = digest_of(self.prompt(problem, self._turns))
+        turn = await asyncio.to_thread(self.evaluate_reply, ask, problem, given, prompt)
         self._turns.append(turn)
-        prompt = self.prompt(problem, self._turns)
-        return Step(turn, self._reward(turn.judgements[0]), prompt)
+        reward = self._reward(turn.judgements[0])
+        return Step(turn, reward, self.prompt(problem, self._turns))
 
 
 def within_turn(settings: Config) -> Config:
     """Return settings in which an evaluation takes at most `loop.eval_timeout_s`."""
     limits = settings.eval.limits
-    total_timeout_s = min(limits.total_timeout_s, settings.loop.eval_timeout_s)
-    section = settings.eval.model_copy(
-        update={"limits": limits.model_copy(update={"total_timeout_s": total_timeout_s})}
-    )
+    most_s = min(limits.total_timeout_s, settings.loop.eval_timeout_s)
+    limits = limits.model_copy(update={"total_timeout_s": most_s})
+    section = settings.eval.model_copy(update={"limits": limits})
     return settings.model_copy(update={"eval": section})
