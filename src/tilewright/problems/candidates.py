@@ -8,7 +8,6 @@ from pathlib import Path
 from tilewright.errors import ConfigError
 from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.detect import detect, find_entry, main_first
-from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
 
 MAX_BYTES = 16 << 20
@@ -16,11 +15,7 @@ MAX_BYTES = 16 << 20
 
 
 def read_files(path: str) -> tuple[SourceFile, ...]:
-    """Return the source files at `path`: a file, a folder, or `-` for standard input.
-
-    Raises:
-        ConfigError: there is nothing there, it is not text, or a link leads out of the folder.
-    """
+    """Return the source files at `path`: a file, a folder, or `-` for standard input."""
     if path == "-":
         text = sys.stdin.read()
         name = "candidate.cpp" if 'extern "C"' in text and "import " not in text else "candidate.py"
@@ -29,9 +24,8 @@ def read_files(path: str) -> tuple[SourceFile, ...]:
     if where.is_dir():
         found = sorted(p for p in where.rglob("*") if p.is_file() and p.suffix in SOURCE_SUFFIXES)
         if not found:
-            raise ConfigError(
-                f"{path}: the folder holds no source file ({', '.join(SOURCE_SUFFIXES)})"
-            )
+            endings = ", ".join(SOURCE_SUFFIXES)
+            raise ConfigError(f"{path}: the folder holds no source file ({endings})")
         home = where.resolve()
         for file in found:
             # A link out of the folder would copy files of this machine into the sandbox.
@@ -67,16 +61,13 @@ def make_candidate(
     Raises:
         ConfigError: no language fits, or the entry point is missing.
     """
-    files = main_first(files, entry or problem.entry)
-    name = detect(files, language)
-    found: str | Unparseable = name
-    if not isinstance(name, Unparseable):
+    expected = entry or problem.entry
+    files = main_first(files, expected)
+    name = found = detect(files, language)
+    if isinstance(name, str):
         found = find_entry(files, name, problem.entry, entry, problem.aliases)
-    if isinstance(name, Unparseable) or isinstance(found, Unparseable):
-        broken = name if isinstance(name, Unparseable) else found
-        candidate = Candidate(
-            language=language or "torch", files=files, entry=entry or problem.entry
-        )
-        message = f"{broken.path}: {broken.message}" if isinstance(broken, Unparseable) else broken
+    if isinstance(found, Unparseable):
+        candidate = Candidate(language=language or "torch", files=files, entry=expected)
+        message = f"{found.path}: {found.message}"
         return candidate, Failed(stage="build", reason="syntax_error", message=message)
-    return Candidate(language=name, files=files, entry=found, allow_imports=allow_imports)
+    return Candidate(language=str(name), files=files, entry=found, allow_imports=allow_imports)

@@ -9,9 +9,7 @@ from tilewright.problems.sets.base import Hub
 
 
 def fetch(hub: Hub, revision: str, folder: Path) -> str:
-    """Copy the parquet files of a dataset into `folder`.
-
-    Returns the revision and its commit, as one name.
+    """Copy the parquet files of a dataset into `folder`; return revision and commit as one name.
 
     Raises:
         ConfigError: the package `huggingface_hub` is not installed.

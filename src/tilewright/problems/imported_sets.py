@@ -25,16 +25,8 @@ MAX_REVISION_LENGTH = 200
 ROWS = (".jsonl", ".json", ".parquet")
 
 
-def _silent(_: str) -> None:
-    """Say nothing."""
-
-
 def problem_set(name: str) -> ProblemSet:
-    """Return the installed set of this name.
-
-    Raises:
-        ProblemError: none is called so.
-    """
+    """Return the installed set of this name, or raise a ProblemError that lists them."""
     known = catalogue("problem_sets")
     if name not in known:
         raise ProblemError(f"no problem set {name!r}; installed: {', '.join(known) or 'none'}")
@@ -43,11 +35,7 @@ def problem_set(name: str) -> ProblemSet:
 
 
 def how_to_import(name: str) -> str:
-    """Return the command that imports a set.
-
-    Raises:
-        ProblemError: none is called so.
-    """
+    """Return the command that imports a set."""
     chosen = problem_set(name)
     command = f"tilewright problems import {name}"
     clone = chosen.repository.rpartition("/")[2]
@@ -58,11 +46,7 @@ def how_to_import(name: str) -> str:
 
 
 def stored_path(home: Path, name: str, revision: str) -> Path:
-    """Return the file that holds one revision of a set.
-
-    Raises:
-        ProblemError: no revision is called so.
-    """
+    """Return the file that holds one revision of a set."""
     if not revision.isprintable():
         raise ProblemError(f"--revision {revision[:60]!r}: printable characters only")
     # `refs/pr/1` is a revision of the Hub's, and `../x` would lead out of the folder.
@@ -73,11 +57,7 @@ def stored_path(home: Path, name: str, revision: str) -> Path:
 
 
 def write_set(home: Path, name: str, revision: str, found: Found) -> Path:
-    """Write the problems of a set; return the file.
-
-    Raises:
-        ProblemError: there is nothing to keep, or no revision is called so.
-    """
+    """Write the problems of a set; return the file."""
     path = stored_path(home, name, revision)
     if not found.problems:
         first = found.skipped[0] if found.skipped else "the source is empty"
@@ -99,13 +79,10 @@ def imported(home: Path) -> list[tuple[str, str, int]]:
     return found
 
 
-def find_problems(address: str, home: Path, left_out: LeftOut = _silent) -> list[Problem]:
+def find_problems(address: str, home: Path, left_out: LeftOut = lambda _: None) -> list[Problem]:
     """Return the problems at an address: a path, a bundled one, or those of an imported set.
 
-    Args:
-        address: in one of the forms of this module.
-        home: where imported sets are.
-        left_out: gets a text for each line, row or file at a path that is no problem.
+    `left_out` gets a text for each line, row or file at a path that is no problem.
 
     Raises:
         ConfigError: the path is parquet, and pyarrow is missing.
@@ -135,18 +112,14 @@ def find_problems(address: str, home: Path, left_out: LeftOut = _silent) -> list
 
 
 def find_one(address: str, home: Path) -> Problem:
-    """Return the one problem at an address.
-
-    Raises:
-        ProblemError: there is none, or there are several.
-    """
+    """Return the one problem at an address, or raise a ProblemError."""
     found = find_problems(address, home)
-    if len(found) > 1:
-        inside = f"{address.rstrip('/')}/" if Path(address).is_dir() else ""
-        listed = ", ".join(f"{inside}{item.id}" for item in found[:3])
-        more = ", ..." if len(found) > 3 else ""
-        raise ProblemError(f"{address} holds {len(found)} problems: give one of {listed}{more}")
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    inside = f"{address.rstrip('/')}/" if Path(address).is_dir() else ""
+    listed = ", ".join(f"{inside}{item.id}" for item in found[:3])
+    more = ", ..." if len(found) > 3 else ""
+    raise ProblemError(f"{address} holds {len(found)} problems: give one of {listed}{more}")
 
 
 def _kept(path: Path, found: Found, left_out: LeftOut) -> list[Problem]:
@@ -164,10 +137,8 @@ def _read_folder(folder: Path) -> Found:
         path = item / "problem.py" if item.is_dir() else item
         if path.suffix != ".py" or not path.is_file() or item.name.startswith((".", "_")):
             continue
-        try:
+        with found.skipping(str(path)):
             found.add(read_problem(path), str(path))
-        except ProblemError as error:
-            found.skipped.append(str(error))
     if not found.problems and not found.skipped:
         raise ProblemError(f"{folder}: no problem in it, neither NAME.py nor NAME/problem.py")
     return found
@@ -176,23 +147,23 @@ def _read_folder(folder: Path) -> Found:
 def _matches(identity: str, name: str, rest: str) -> bool:
     """Tell whether an id is at, or below, the rest of an address."""
     own = identity.removeprefix(f"{name}/").replace("-", "/")
-    asked = rest.replace("-", "/").strip("/")
-    return not asked or own == asked or own.startswith(f"{asked}/")
+    wanted = rest.replace("-", "/").strip("/")
+    return not wanted or f"{own}/".startswith(f"{wanted}/")
 
 
 def _choose(home: Path, name: str, revision: str) -> Path:
     kept = [item[1] for item in imported(home) if item[0] == name]
+    if not kept:
+        raise ProblemError(f"{name} is not imported yet: {how_to_import(name)}")
+    if len(kept) == 1 and not revision:
+        revision = kept[0]
     if revision in kept:
         return stored_path(home, name, revision)
-    if len(kept) == 1 and not revision:
-        return stored_path(home, name, kept[0])
-    if kept:
-        listed = ", ".join(f"{name}@{item}" for item in kept)
-        asked, _, rest = revision.partition("/")
-        if asked in kept:
-            raise ProblemError(f"the revision comes last: {name}/{rest}@{asked}")
-        raise ProblemError(f"which {name}? imported are: {listed}")
-    raise ProblemError(f"{name} is not imported yet: {how_to_import(name)}")
+    misplaced, _, rest = revision.partition("/")
+    if misplaced in kept:
+        raise ProblemError(f"the revision comes last: {name}/{rest}@{misplaced}")
+    listed = ", ".join(f"{name}@{item}" for item in kept)
+    raise ProblemError(f"which {name}? imported are: {listed}")
 
 
 def _read(path: Path) -> list[Problem]:

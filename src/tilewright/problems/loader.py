@@ -29,40 +29,31 @@ def find_problem(address: str) -> Problem:
     """Return the problem at `address`: a path, `bundled/NAME`, or the bare bundled name.
 
     A path may leave out `.py`, or be a folder with a `problem.py`.
-
-    Raises:
-        ProblemError: there is no such problem, or it is none.
     """
     for path in (Path(address, "problem.py"), Path(address)):
         if os.path.isfile(path):
             return read_problem(path)
     name = address.removeprefix("bundled/")
     if name in bundled_names():
-        return read_problem(BUNDLED / name / "problem.py", name=name, set_name="bundled")
+        return read_problem(BUNDLED / name / "problem.py", group="bundled/")
     if os.path.isfile(f"{address}.py"):
         return read_problem(Path(f"{address}.py"))
-    known = ", ".join(bundled_names())
     raise ProblemError(
         f"no problem {address[:MAX_QUOTED]!r}: it is neither a file nor a bundled problem; "
-        f"bundled: {known}"
+        f"bundled: {', '.join(bundled_names())}"
     )
 
 
-def read_problem(path: Path, *, name: str = "", set_name: str = "") -> Problem:
-    """Read a problem file.
-
-    Raises:
-        ProblemError: it cannot be read, or is not a problem.
-    """
+def read_problem(path: Path, *, group: str = "") -> Problem:
+    """Read a problem file; its id is `group` and the name of the file or its folder."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"{path}: cannot be read: {error}") from error
     if not is_text(str(path)):
         raise ProblemError(f"{str(path)!r}: its name is not UTF-8; rename it")
-    stem = name or (path.parent.name if path.name == "problem.py" else path.stem)
-    identity = f"{set_name}/{stem}" if set_name else stem
-    return parse_problem(text, identity, stem, str(path))
+    stem = path.parent.name if path.name == "problem.py" else path.stem
+    return parse_problem(text, group + stem, stem, str(path))
 
 
 def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
@@ -148,10 +139,8 @@ def _defined(tree: ast.Module) -> set[str]:
 
 def _literals(tree: ast.Module, where: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for node in tree.body:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-            continue
-        name = node.targets[0].id
+    for node in (each for each in tree.body if isinstance(each, ast.Assign)):
+        name = getattr(node.targets[0], "id", "")
         if name in _LITERALS:
             try:
                 found[name] = ast.literal_eval(node.value)
@@ -172,8 +161,8 @@ WRITTEN_AS = {
 
 
 def _first(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        parts = [WRITTEN_AS.get(part, part) for part in map(str, first["loc"])]
-        return f"{'.'.join(parts)}: {first['msg']}"
-    return str(error)
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    parts = [WRITTEN_AS.get(part, part) for part in map(str, first["loc"])]
+    return f"{'.'.join(parts)}: {first['msg']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,14 +11,7 @@ from tilewright.errors import ConfigError
 from tilewright.evaluator.context import COMPILE_MODES
 from tilewright.problems.candidates import make_candidate, read_files
 from tilewright.problems.imported_sets import find_one
-from tilewright.records import (
-    Baseline,
-    Candidate,
-    EvalRequest,
-    Failed,
-    Problem,
-    SourceFile,
-)
+from tilewright.records import Baseline, Candidate, EvalRequest, Problem, SourceFile
 from tilewright.wire.names import ISOLATION_LAYERS
 
 RESERVED = {"candidate", "eager", *COMPILE_MODES}
@@ -48,12 +42,11 @@ def build_request(
     made = _candidate(candidate, target, language, entry, imports)
     section = settings.eval
     baselines = tuple(_baseline(name, target) for name in section.baselines)
-    names = [item.name for item in baselines]
-    taken = {item.name for item in baselines if item.kind == "candidate"} & RESERVED
-    for name in names:
-        if name in taken or names.count(name) > 1:
+    count = Counter(item.name for item in baselines)
+    for item in baselines:
+        if count[item.name] > 1 or (item.kind == "candidate" and item.name in RESERVED):
             raise ConfigError(
-                f"--baseline: two implementations are named {name!r}; rename one file"
+                f"--baseline: two implementations are named {item.name!r}; rename one file"
             )
     for name in section.require_isolation:
         if name not in ISOLATION_LAYERS:
@@ -98,6 +91,5 @@ def _baseline(name: str, problem: Problem) -> Baseline:
         return Baseline(name=name, kind="compile")
     made = make_candidate(read_files(name), problem)
     if isinstance(made, tuple):
-        failed: Failed = made[1]
-        raise ConfigError(f"baseline {name}: {failed.message}")
+        raise ConfigError(f"baseline {name}: {made[1].message}")
     return Baseline(name=Path(name).stem, kind="candidate", candidate=made)

@@ -45,35 +45,21 @@ def {name}(x):
 '''
 
 
-def problem_text(name: str) -> str:
-    """Return the source of a function problem whose candidates export `name`."""
-    return _PROBLEM.format(name=name)
-
-
-def candidate_text(name: str) -> str:
-    """Return the source of an honest candidate for `problem_text(name)`."""
-    return _CANDIDATE.format(name=name)
-
-
 def write_new(name: str, parent: Path) -> tuple[Path, Path]:
-    """Write `NAME/problem.py` and `NAME/candidate.py` below `parent`; return both paths.
-
-    Raises:
-        ConfigError: the name cannot be a function's, a file is there already, or none can be
-            written.
-    """
+    """Write `NAME/problem.py` and `NAME/candidate.py` below `parent`; return both paths."""
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
         raise ConfigError(f"{name!r} cannot be the name of a Python function")
     folder = parent / name
-    texts = {"problem.py": problem_text(name), "candidate.py": candidate_text(name)}
-    taken = [str(folder / file) for file in texts if (folder / file).exists()]
+    texts = {folder / "problem.py": _PROBLEM, folder / "candidate.py": _CANDIDATE}
+    taken = [str(path) for path in texts if path.exists()]
     if taken:
         raise ConfigError(f"{', '.join(taken)}: there already; nothing was overwritten")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file, text in texts.items():
-            with (folder / file).open("x", encoding="utf-8") as out:
-                out.write(text)
+        for path, text in texts.items():
+            with path.open("x", encoding="utf-8") as out:
+                out.write(text.format(name=name))
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
-    return folder / "problem.py", folder / "candidate.py"
+    problem, candidate = texts
+    return problem, candidate

@@ -6,6 +6,7 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -43,6 +44,21 @@ class Found:
             self._known.add(problem.id)
             self.problems.append(problem)
 
+    @contextmanager
+    def skipping(self, where: str, what: str = "") -> Iterator[None]:
+        """Turn the error of one row or file into a message."""
+        try:
+            yield
+        except ProblemError as error:
+            self.skipped.append(str(error))
+        except KeyError as error:
+            self.skipped.append(f"{where}: wants the field {error}")
+        except (OSError, UnicodeDecodeError) as error:
+            self.skipped.append(f"{where}: {what}cannot be read: {error}")
+        except ValueError as error:
+            # A name that no file can have, or that is no text.
+            self.skipped.append(f"{where}: {error}")
+
 
 class ProblemSet(Protocol):
     """A benchmark whose problems can be imported."""
@@ -72,12 +88,7 @@ def whole_number(value: object) -> int | None:
 
 
 def read_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a file, parquet or else JSON, each with where it stands.
-
-    Raises:
-        ConfigError: pyarrow is missing.
-        ProblemError: the file cannot be read.
-    """
+    """Yield the rows of a file, parquet or else JSON, as `json_rows` does."""
     if path.suffix != ".parquet":
         yield from json_rows(path, skipped)
         return
@@ -110,23 +121,20 @@ def json_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, A
             row = json.loads(line.decode())
         except UnicodeDecodeError as error:
             skipped.append(f"{where}: not UTF-8: {error}")
-            continue
         except (ValueError, RecursionError) as error:
             skipped.append(f"{where}: not JSON: {error}"[:MAX_ERROR])
-            continue
-        if isinstance(row, dict):
-            yield where, row
         else:
-            skipped.append(f"{where}: not an object")
+            if isinstance(row, dict):
+                yield where, row
+            else:
+                skipped.append(f"{where}: not an object")
 
 
 def _is_array(data: bytes) -> bool:
     """Tell an array from lines of which the first happens to hold one."""
     first, _, rest = data.lstrip().partition(b"\n")
-    if not first.startswith(b"["):
-        return False
-    if not rest.strip():
-        return True
+    if not first.startswith(b"[") or not rest.strip():
+        return first.startswith(b"[")
     try:
         json.loads(first.decode(errors="replace"))
     except RecursionError:
@@ -147,15 +155,10 @@ def _array(path: Path, data: bytes, skipped: list[str]) -> Iterator[tuple[str, d
         where = f"{path}[{number}]"
         if not isinstance(row, dict):
             skipped.append(f"{where}: not an object")
-        elif not _is_text(row):
+            continue
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
             skipped.append(f"{where}: not UTF-8")
         else:
             yield where, row
-
-
-def _is_text(row: dict[str, Any]) -> bool:
-    try:
-        json.dumps(row, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        return False
-    return True

@@ -10,18 +10,12 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Collection
+import re
 from pathlib import PurePath
 
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
-from tilewright.problems.sets.gold_file_tests import (
-    Form,
-    count_calls,
-    find_tests,
-    form_of,
-    without_runs,
-)
+from tilewright.problems.sets.gold_file_tests import count_calls, find_tests, form_of, without_runs
 from tilewright.records import Case, Problem, SourceFile
 
 SEPARATOR = "#" * 146
@@ -94,16 +88,12 @@ def inputs(case, generator):
 
 
 def split_gold(text: str, where: str) -> tuple[str, str]:
-    """Return the implementation and the tests of a gold file.
-
-    Raises:
-        ProblemError: the line between them is missing.
-    """
-    lines = text.split("\n")
-    for number, line in enumerate(lines):
-        if line.strip() == SEPARATOR:
-            return "\n".join(lines[:number]).rstrip(), "\n".join(lines[number + 1 :]).strip()
-    raise ProblemError(f"{where}: no line of {len(SEPARATOR)} '#' between gold and tests")
+    """Return the implementation and the tests of a gold file."""
+    line = rf"^[^\S\n]*{SEPARATOR}[^\S\n]*$"
+    parts = re.split(line, text, maxsplit=1, flags=re.MULTILINE)
+    if len(parts) == 1:
+        raise ProblemError(f"{where}: no line of {len(SEPARATOR)} '#' between gold and tests")
+    return parts[0].rstrip(), parts[1].strip()
 
 
 def problem_of(
@@ -131,8 +121,7 @@ def problem_of(
         companions: modules of the benchmark that its tests may import.
 
     Raises:
-        ProblemError: it does not parse, has no test, its tests call nothing that it defines, or
-            what they call takes keywords of any name.
+        ProblemError: it does not parse, or does not have the form of a gold file.
     """
     gold, tests = split_gold(text, where)
     implementation, tree = _parsed(gold, where), _parsed(tests, where)
@@ -141,11 +130,18 @@ def problem_of(
     if not run:
         raise ProblemError(f"{where}: its tests define no function test_NAME")
     wrapper = _wrapper(run, defined, where)
-    form = _form(defined[wrapper], tree, where)
+    form = form_of(tree, defined[wrapper])
     count = max(int(min(count_calls(tree, run, wrapper), MAX_CALLS)), 1)
     names = [test.name for test in run]
     tests = _imported(tree, companions) + without_runs(tests, tree, names)
-    source = f"{gold}\n\n\n{tests}{_glue(wrapper, names, form, count)}"
+    glue = GLUE.format(
+        entry=wrapper,
+        cases=json.dumps([{"name": f"call {n + 1}", "call": n} for n in range(count)]),
+        places=form.positional,
+        names=form.keywords,
+        runs="\n        ".join(f"{test}()" for test in names),
+    )
+    source = f"{gold}\n\n\n{tests}{glue}"
     return Problem(
         id=identity,
         kind="function",
@@ -185,29 +181,18 @@ def _imported(tests: ast.Module, companions: tuple[SourceFile, ...]) -> str:
     return f"{BESIDE}{made}" if wanted else ""
 
 
-def _glue(wrapper: str, tests: list[str], form: Form, count: int) -> str:
-    """Return the source of a problem's cases, inputs and reference."""
-    cases = [{"name": f"call {number + 1}", "call": number} for number in range(count)]
-    return GLUE.format(
-        entry=wrapper,
-        cases=json.dumps(cases),
-        places=form.positional,
-        names=form.keywords,
-        runs="\n        ".join(f"{test}()" for test in tests),
-    )
-
-
-def _wrapper(run: list[ast.FunctionDef], defined: Collection[str], where: str) -> str:
-    """Return the first function of the gold part that the tests call.
-
-    Raises:
-        ProblemError: there is none.
-    """
+def _wrapper(run: list[ast.FunctionDef], defined: dict[str, ast.FunctionDef], where: str) -> str:
+    """Return the first function of the gold part that the tests call."""
     called = (getattr(node, "func", None) for test in run for node in ast.walk(test))
-    for function in called:
-        if isinstance(function, ast.Name) and function.id in defined:
-            return function.id
-    raise ProblemError(f"{where}: {run[0].name} calls no function of the gold part")
+    found = next((name for each in called if (name := getattr(each, "id", "")) in defined), None)
+    if found is None:
+        raise ProblemError(f"{where}: {run[0].name} calls no function of the gold part")
+    if more := defined[found].args.kwarg:
+        raise ProblemError(
+            f"{where}: {found} takes **{more.arg}: the names of its "
+            "arguments differ from call to call, and candidates are called in one form"
+        )
+    return found
 
 
 def _prints(tests: ast.Module) -> bool:
@@ -215,17 +200,3 @@ def _prints(tests: ast.Module) -> bool:
         isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
         for node in ast.walk(tests)
     )
-
-
-def _form(operator: ast.FunctionDef, tests: ast.Module, where: str) -> Form:
-    """Return in what form the tests pass arguments to an operator.
-
-    Raises:
-        ProblemError: the operator takes keywords of any name.
-    """
-    if operator.args.kwarg is not None:
-        raise ProblemError(
-            f"{where}: {operator.name} takes **{operator.args.kwarg.arg}: the names of its "
-            "arguments differ from call to call, and candidates are called in one form"
-        )
-    return form_of(tests, operator)

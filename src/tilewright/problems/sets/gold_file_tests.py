@@ -6,7 +6,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -24,11 +24,8 @@ def find_tests(tree: ast.Module) -> list[ast.FunctionDef]:
     ]
     run = {name for node in tree.body if not isinstance(node, DEFINITIONS) for name in _read(node)}
     # Another test, or an unknown tool, calls a test with arguments.
-    return [node for node in found if node.name in run and not _wants(node)] or found[:1]
-
-
-def _wants(function: ast.FunctionDef) -> bool:
-    return len(function.args.args) > len(function.args.defaults)
+    alone = [node for node in found if len(node.args.args) <= len(node.args.defaults)]
+    return [node for node in alone if node.name in run] or found[:1]
 
 
 def without_runs(text: str, tree: ast.Module, tests: Sequence[str]) -> str:
@@ -38,9 +35,12 @@ def without_runs(text: str, tree: ast.Module, tests: Sequence[str]) -> str:
         # A function may stand before what it uses.
         known = len(gone)
         for node in tree.body:
-            local = _bound(node) if isinstance(node, DEFINITIONS) else set()
-            if not gone.isdisjoint(_read(node) - local):
-                gone |= {node.name} if isinstance(node, DEFINITIONS) else _bound(node)
+            bound = set(_stored(node))
+            if isinstance(node, DEFINITIONS):
+                if not gone.isdisjoint(_read(node) - bound):
+                    gone.add(node.name)
+            elif not gone.isdisjoint(_read(node)):
+                gone |= bound
     for node in tree.body:
         # A definition may stay, as long as nobody calls it.
         if not isinstance(node, DEFINITIONS) and not gone.isdisjoint(_read(node)):
@@ -54,14 +54,9 @@ def _read(node: ast.AST) -> set[str]:
     return {name.id for name in names if isinstance(name.ctx, ast.Load)}
 
 
-def _bound(node: ast.AST) -> set[str]:
-    return set(_stored(node))
-
-
 def _stored(node: ast.AST) -> Iterator[str]:
-    for item in ast.walk(node):
-        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
-            yield item.id
+    names = (item for item in ast.walk(node) if isinstance(item, ast.Name))
+    return (name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
 @dataclass(frozen=True)
@@ -76,11 +71,13 @@ class Form:
 
 def form_of(tree: ast.Module, operator: ast.FunctionDef) -> Form:
     """Return one form that fits each call of an operator in the tests."""
-    calls = list(_calls_of(tree, operator.name))
+    called = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    calls = [call for call in called if getattr(call.func, "id", "") == operator.name]
+    uses = sum(getattr(node, "id", "") == operator.name for node in ast.walk(tree))
     by_place = [arg.arg for arg in (*operator.args.posonlyargs, *operator.args.args)]
     names = {keyword.arg for call in calls for keyword in call.keywords}
     places = max((len(call.args) for call in calls), default=0)
-    if _uses(tree, operator.name) > len(calls) or None in names:
+    if uses > len(calls) or None in names:
         # The source does not show the arguments: assume all that are possible.
         names = {*by_place, *(arg.arg for arg in operator.args.kwonlyargs)}
         places = max(places, len(by_place) - len(operator.args.defaults))
@@ -90,16 +87,6 @@ def form_of(tree: ast.Module, operator: ast.FunctionDef) -> Form:
     rest = [*by_place[places:], *(arg.arg for arg in operator.args.kwonlyargs)]
     keywords = tuple(name for name in rest if name in names)
     return Form(None if operator.args.vararg else places, keywords)
-
-
-def _calls_of(tree: ast.Module, name: str) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name:
-            yield node
-
-
-def _uses(tree: ast.AST, name: str) -> int:
-    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
 
 
 def count_calls(tree: ast.Module, tests: Sequence[ast.FunctionDef], function: str) -> float:
@@ -140,7 +127,7 @@ def _product(*numbers: float) -> float:
 
 @dataclass(frozen=True)
 class _Counting:
-    """Counts calls of `function`; `functions` and `literals` are what the file defines."""
+    """Counts calls of `function`, at most; `functions` and `literals` are what the file defines."""
 
     function: str
     functions: dict[str, ast.FunctionDef]
@@ -182,14 +169,14 @@ class _Counting:
     def _without(self, name: str) -> _Counting:
         """Return a count that does not look a name up again, since it may refer to itself."""
         others = {other: value for other, value in self.literals.items() if other != name}
-        return _Counting(self.function, self.functions, others)
+        return replace(self, literals=others)
 
     def rounds(self, loops: Sequence[ast.comprehension]) -> float:
-        """Return how often the element of a comprehension is made, at most."""
+        """Return how often the element of a comprehension is made."""
         return _product(*(self.length(loop.iter) for loop in loops))
 
     def length(self, node: ast.expr) -> float:
-        """Return how many items there are to go over, at most."""
+        """Return how many items there are to go over."""
         if isinstance(node, ast.Tuple | ast.List | ast.Set):
             starred = any(isinstance(item, ast.Starred) for item in node.elts)
             return math.inf if starred else len(node.elts)
@@ -204,7 +191,7 @@ class _Counting:
         return self.length_of_call(node) if isinstance(node, ast.Call) else math.inf
 
     def length_of_call(self, node: ast.Call) -> float:
-        """Return how many items a call gives to go over, at most."""
+        """Return how many items a call gives to go over."""
         name = ast.unparse(node.func).rpartition(".")[2]
         if isinstance(node.func, ast.Attribute) and name in ("items", "keys", "values"):
             return self.length(node.func.value)
@@ -215,9 +202,8 @@ class _Counting:
         if name == "product" and not node.keywords:
             return _product(*(self.length(item) for item in node.args))
         if name == "range" and node.args:
-            numbers = [self.number(item) for item in node.args]
-            known = [number for number in numbers if number is not None]
-            return len(range(*known)) if len(known) == len(numbers) else math.inf
+            known = [number for each in node.args if (number := self.number(each)) is not None]
+            return len(range(*known)) if len(known) == len(node.args) else math.inf
         return math.inf
 
     def number(self, node: ast.expr) -> int | None:

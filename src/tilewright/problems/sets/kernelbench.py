@@ -40,22 +40,16 @@ class KernelBench:
             return found
         files = sorted(_level_files(source))
         for level, number, path in files:
-            try:
+            with found.skipping(str(path)):
                 text = path.read_text(encoding="utf-8")
-                problem = self._problem(level, number, text, revision, str(path))
-            except (OSError, UnicodeDecodeError) as error:
-                found.skipped.append(f"{path}: cannot be read: {error}")
-            except ProblemError as error:
-                found.skipped.append(str(error))
-            else:
-                found.add(problem, str(path))
-        rows = [] if files else _row_files(source)
+                found.add(self._problem(level, number, text, revision, str(path)), str(path))
+        if files:
+            return found
+        rows = sorted(source.glob("*.parquet")) or sorted((source / "data").glob("*.parquet"))
         for path in rows:
-            try:
+            with found.skipping(str(path)):
                 self._read_rows(path, revision, found)
-            except ProblemError as error:
-                found.skipped.append(str(error))
-        if not files and not rows:
+        if not rows:
             raise ProblemError(
                 f"{source}: no KernelBench here: no level1/1_Name.py in it or in KernelBench/, "
                 "and no NAME.parquet in it or in data/"
@@ -64,27 +58,20 @@ class KernelBench:
 
     def _read_rows(self, path: Path, revision: str, found: Found) -> None:
         for where, row in read_rows(path, found.skipped):
-            try:
+            with found.skipping(where):
                 level, number = (whole_number(row.get(name)) for name in ("level", "problem_id"))
                 if level is None or number is None or not isinstance(row.get("code"), str):
-                    said = ", ".join(f"{name} {str(row.get(name))[:40]!r}" for name in FIELDS)
-                    found.skipped.append(
-                        f"{where}: wants level and problem_id, numbers from 0 on, and code: {said}"
+                    given = ", ".join(f"{name} {str(row.get(name))[:40]!r}" for name in FIELDS)
+                    raise ProblemError(
+                        f"{where}: wants level and problem_id, numbers from 0 on, and code: {given}"
                     )
-                    continue
-                problem = self._problem(level, number, row["code"], revision, where)
-            except ProblemError as error:
-                found.skipped.append(str(error))
-            else:
-                found.add(problem, where)
+                found.add(self._problem(level, number, row["code"], revision, where), where)
 
     def _problem(self, level: int, number: int, text: str, revision: str, where: str) -> Problem:
         name = f"level{level}-{number}"
         problem = parse_problem(text, f"{self.name}/{name}", name, where)
-        loose = _LOOSE.match(revision) is not None
-        return problem.model_copy(
-            update={"revision": revision, "tolerance": LOOSE if loose else TIGHT}
-        )
+        tolerance = LOOSE if _LOOSE.match(revision) else TIGHT
+        return problem.model_copy(update={"revision": revision, "tolerance": tolerance})
 
 
 def _level_files(root: Path) -> Iterator[tuple[int, int, Path]]:
@@ -97,10 +84,6 @@ def _level_files(root: Path) -> Iterator[tuple[int, int, Path]]:
                     yield int(level[1]), int(number[1]), path
         if parent is not root and any(parent.glob("level*/*.py")):
             return
-
-
-def _row_files(root: Path) -> list[Path]:
-    return sorted(root.glob("*.parquet")) or sorted((root / "data").glob("*.parquet"))
 
 
 SET = KernelBench()

@@ -8,7 +8,6 @@ inputs with `utils/data_utils.py`, which the importer copies into each problem t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +32,17 @@ def _thresholds(row: dict[str, Any], where: str) -> tuple[float, float, float] |
     if not isinstance(found, dict):
         raise ProblemError(f"{where}: precision_thresholds is not an object")
     try:
-        values = [float(found[name]) for name in ("cosine_sim", "l1_relative", "rmse")]
+        cosine, l1, rmse = (float(found[name]) for name in ("cosine_sim", "l1_relative", "rmse"))
     except (TypeError, ValueError, OverflowError) as error:
         raise ProblemError(f"{where}: precision_thresholds: {error}") from error
-    if not all(map(math.isfinite, values)):
+    if not all(map(math.isfinite, (cosine, l1, rmse))):
+        values = [cosine, l1, rmse]
         raise ProblemError(f"{where}: precision_thresholds: {values} are not all finite")
-    cosine, l1, rmse = values
     return cosine, l1, rmse
 
 
 def _companions(clone: Path, text: str, where: str) -> tuple[SourceFile, ...]:
-    """Return the module that generates inputs for a gold file's tests, if they use it.
-
-    Raises:
-        ProblemError: it cannot be read.
-    """
+    """Return the module that generates inputs for a gold file's tests, if they use it."""
     path = clone / DRAWING
     if path.stem not in text:
         return ()
@@ -71,43 +66,28 @@ class KernelBenchX:
         """Read a clone, or its folder `data`."""
         for folder in (source / "data", source):
             if (folder / RECORDS).is_file() and (folder / GOLD).is_dir():
-                found = Found()
-                rows = json_rows(folder / RECORDS, found.skipped)
-                return self._read(rows, folder / GOLD, revision, found)
+                return self._read(folder, revision)
         raise ProblemError(
             f"{source}: no KernelBench-X here: it wants data/{RECORDS} and the gold files in "
             f"data/{GOLD}; the records alone hold no inputs to judge on"
         )
 
-    def _read(
-        self, rows: Iterator[tuple[str, dict[str, Any]]], gold: Path, revision: str, found: Found
-    ) -> Found:
-        for where, row in rows:
-            try:
-                path = gold / str(row["file"])
+    def _read(self, folder: Path, revision: str) -> Found:
+        found = Found()
+        for where, row in json_rows(folder / RECORDS, found.skipped):
+            with found.skipping(where, "its gold file "):
+                path = folder / GOLD / str(row["file"])
                 category = category_of(row)
                 text = path.read_text(encoding="utf-8")
-                identity = f"{self.name}/{category}/{path.stem}"
-                thresholds = _thresholds(row, where)
                 problem = problem_of(
                     text,
-                    identity,
+                    f"{self.name}/{category}/{path.stem}",
                     str(path),
                     category=category,
                     description=str(row.get("description", "")),
-                    thresholds=thresholds,
-                    companions=_companions(gold.parent.parent, text, str(path)),
+                    thresholds=_thresholds(row, where),
+                    companions=_companions(folder.parent, text, str(path)),
                 )
-            except KeyError as error:
-                found.skipped.append(f"{where}: wants the field {error}")
-            except (OSError, UnicodeDecodeError) as error:
-                found.skipped.append(f"{where}: its gold file cannot be read: {error}")
-            except ValueError as error:
-                # A name that no file can have, or that is no text.
-                found.skipped.append(f"{where}: {error}")
-            except ProblemError as error:
-                found.skipped.append(str(error))
-            else:
                 found.add(problem.model_copy(update={"revision": revision}), where)
         return found
 

@@ -31,24 +31,20 @@ class TritonBench:
             for parent in (source / "data", source):
                 words = _descriptions(parent / f"{name}.jsonl", found)
                 for path in sorted((parent / name).glob("*.py")):
-                    self._add(found, group, path, words.get(path.name, ""), revision)
+                    with found.skipping(str(path)):
+                        problem = problem_of(
+                            path.read_text(encoding="utf-8"),
+                            f"{self.name}/{group}/{path.stem}",
+                            str(path),
+                            category=group,
+                            description=words.get(path.name, ""),
+                            printed=True,
+                        )
+                        found.add(problem.model_copy(update={"revision": revision}), str(path))
         if not found.problems and not found.skipped:
             wanted = " or ".join(f"data/{name}" for name in FOLDERS.values())
             raise ProblemError(f"{source}: no TritonBench here: no gold file in {wanted}")
         return found
-
-    def _add(self, found: Found, group: str, path: Path, description: str, revision: str) -> None:
-        try:
-            text = path.read_text(encoding="utf-8")
-            identity = f"{self.name}/{group}/{path.stem}"
-            problem = problem_of(
-                text, identity, str(path), category=group, description=description, printed=True
-            )
-            found.problems.append(problem.model_copy(update={"revision": revision}))
-        except (OSError, UnicodeDecodeError) as error:
-            found.skipped.append(f"{path}: cannot be read: {error}")
-        except ProblemError as error:
-            found.skipped.append(str(error))
 
 
 def _descriptions(path: Path, found: Found) -> dict[str, str]:
