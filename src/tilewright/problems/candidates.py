@@ -8,6 +8,7 @@ from pathlib import Path
 from tilewright.errors import ConfigError
 from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.detect import detect, find_entry, main_first
+from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
 
 MAX_BYTES = 16 << 20
