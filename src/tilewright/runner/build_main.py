@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tilewright.runner.loaders import python
@@ -58,10 +59,7 @@ def _build(frame: Frame, channel: Channel) -> dict[str, bytes]:
     paths = write_files([*fields["files"], header], frame.body + fields["header"].encode())
     channel.send("entering")
     libraries = _compile(fields, paths) if fields["build"] == "c_abi" else _import(fields, paths)
-    artifacts = {}
-    for name, path in libraries.items():
-        with open(path, "rb") as file:
-            artifacts[name] = file.read()
+    artifacts = {name: Path(path).read_bytes() for name, path in libraries.items()}
     total = sum(map(len, artifacts.values()))
     if total > MAX_BODY_BYTES:
         raise BuildError(f"libraries of {total} bytes, at most {MAX_BODY_BYTES}")

@@ -47,14 +47,20 @@ class PreparedCall:
     args: tuple[Any, ...]
     grads: tuple[int, ...]
     grad_outputs: tuple[torch.Tensor, ...]
-    first_byte: int
+    first_byte: int = 0
     """Address of the input arena, to tell whether an output is a view of an input."""
-    input_bytes: int
+    input_bytes: int = 0
+
+
+def arguments(fields: dict[str, Any], inputs: Arena, base: int, *place: int) -> PreparedCall:
+    """Build a call's arguments as views of the arena; `place` is its address and size."""
+    grads = tuple(fields.get("grads", ()))
+    grad_outputs = tuple(build(fields["grad_outputs"], inputs, base)) if grads else ()
+    return PreparedCall(tuple(build(fields["args"], inputs, base)), grads, grad_outputs, *place)
 
 
 def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
-    """Build a call's arguments as views of the arena, or of its private copy."""
-    base = fields["base"]
+    """Build a call's arguments in a process that is in the same state at each call."""
     # On processors with AVX-512, earlier work may leave a process in a state in which some
     # operators take three times as long. 16 or more random numbers end that for every runner.
     _randn(16)
@@ -66,15 +72,8 @@ def prepare(fields: dict[str, Any], inputs: Arena) -> PreparedCall:
         # This flag of the process changes how matrix products are computed. Every call begins with
         # the same value; a candidate that needs another one sets it within the call.
         _set_precision("highest")
-    return PreparedCall(
-        args=tuple(build(fields["args"], inputs, base)),
-        grads=tuple(fields.get("grads", ())),
-        grad_outputs=tuple(build(fields["grad_outputs"], inputs, base))
-        if fields.get("grads")
-        else (),
-        first_byte=elements(inputs, torch.uint8, 1).data_ptr(),
-        input_bytes=len(inputs),
-    )
+    first_byte = elements(inputs, torch.uint8, 1).data_ptr()
+    return arguments(fields, inputs, fields["base"], first_byte, len(inputs))
 
 
 def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
@@ -82,9 +81,7 @@ def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
     if isinstance(value, dict):
         return [value[key] for key in value], ",".join(str(key) for key in value)
     if isinstance(value, list | tuple):
-        leaves: list[Any] = []
-        for item in value:
-            leaves.extend(flatten(item)[0])
+        leaves = [leaf for item in value for leaf in flatten(item)[0]]
         return leaves, str(len(leaves))
     return [value], "1"
 
@@ -108,7 +105,7 @@ def run(function: Callable[..., Any], call: PreparedCall) -> Any:  # noqa: ANN40
 def deliver(output: Any) -> tuple[list[Any], str]:  # noqa: ANN401
     """Return an output's leaves, dense as the judge reads them, and a text for its structure.
 
-    This is part of the call: a candidate that returns a view pays for the copy of its caller.
+    A part of the call: a candidate that returns a view pays for the copy of its caller.
     """
     leaves, structure = flatten(output)
     return [_dense(leaf) if is_plain(leaf) else leaf for leaf in leaves[:MAX_OUTPUTS]], structure
@@ -156,8 +153,7 @@ def _describe_one(leaf: Any, call: PreparedCall) -> dict[str, Any]:  # noqa: ANN
         "layout": str(leaf.layout).removeprefix("torch."),
     }
     if is_plain(leaf):
-        item["address"] = leaf.data_ptr()
-        item["alias"] = _is_input(leaf, call)
+        item |= {"address": leaf.data_ptr(), "alias": _is_input(leaf, call)}
     return item
 
 

@@ -73,7 +73,7 @@ def _compile(fields: dict[str, Any], paths: dict[str, str], compiled: list[Any])
         for call in fields["calls"]:
             # The other calls may still succeed.
             with contextlib.suppress(Exception):
-                calls.run(function, _call_of(call))
+                calls.run(function, calls.arguments(call, FakeBlock(), 0))
 
 
 class FakeBlock(Block):
@@ -82,24 +82,9 @@ class FakeBlock(Block):
     def __init__(self) -> None:
         super().__init__(0, UNLIMITED_BYTES)
 
-    def __len__(self) -> int:
-        """Return a size that no tensor exceeds."""
-        return UNLIMITED_BYTES
-
     def elements(self, dtype: torch.dtype, count: int, offset: int) -> torch.Tensor:  # noqa: ARG002
         """Return `count` elements without values."""
         return torch.empty(count, dtype=dtype, device="cuda")
-
-
-def _call_of(fields: dict[str, Any]) -> calls.PreparedCall:
-    grads = tuple(fields["grads"])
-    return calls.PreparedCall(
-        args=tuple(build(fields["args"], FakeBlock(), 0)),
-        grads=grads,
-        grad_outputs=tuple(build(fields["grad_outputs"], FakeBlock(), 0)) if grads else (),
-        first_byte=0,
-        input_bytes=0,
-    )
 
 
 class Pointer:
@@ -155,16 +140,14 @@ def _pointer(value: Any) -> Any:  # noqa: ANN401
     return Pointer(value) if isinstance(value, torch.Tensor) else value
 
 
-def _not_tuned(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave out the choices of autotuning: they come from times of the compiler."""
-    return None if member.name.endswith(".autotune.json") else member
-
-
 def _archived() -> bytes:
     """Return Triton's cache as a tar archive, or nothing when it is empty."""
     if not os.path.isdir(CACHE) or not os.listdir(CACHE):
         return b""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(CACHE, arcname=".", filter=_not_tuned)
+        # Without the choices of autotuning, which come from times of the compiler.
+        archive.add(
+            CACHE, ".", filter=lambda each: None if each.name.endswith(".autotune.json") else each
+        )
     return buffer.getvalue()

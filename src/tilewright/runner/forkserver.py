@@ -19,7 +19,6 @@ import socket
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from tilewright.runner.sandbox import syscalls
@@ -32,7 +31,10 @@ Role = Callable[[socket.socket, dict[str, str]], None]
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Import the modules of all roles, then fork on request until the supervisor is gone."""
+    """Import the modules of all roles, then fork on request until the supervisor is gone.
+
+    A child of the role `NAME=MODULE` runs `main` of the module.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
@@ -44,7 +46,8 @@ def main(argv: list[str] | None = None) -> None:
     if os.getppid() != options.parent:
         sys.exit("forkserver: the supervisor is gone already")
     channel = Channel(socket.socket(fileno=options.channel))
-    roles = _load_roles(options.role)
+    pairs = (entry.split("=", 1) for entry in options.role)
+    roles = {name: importlib.import_module(module).main for name, module in pairs}
     _import_triton()
     _skip_library_finalizers()
     gc.collect()
@@ -58,19 +61,16 @@ def main(argv: list[str] | None = None) -> None:
         pid = _fork(frame, roles)
         for fd in frame.fds:
             os.close(fd)
-        _collect_ended()
+        # Inits that have ended stay no zombies.
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         channel.send("forked", {"pid": pid})
 
 
 def _allow_huge_pages(allowed: bool) -> None:
     with contextlib.suppress(OSError):
         syscalls.prctl(PR_SET_THP_DISABLE, 0 if allowed else 1)
-
-
-def _load_roles(entries: list[str]) -> dict[str, Role]:
-    """Import `NAME=MODULE` pairs; a child of role NAME runs `main` of the module."""
-    pairs = (entry.split("=", 1) for entry in entries)
-    return {name: importlib.import_module(module).main for name, module in pairs}
 
 
 def _skip_library_finalizers() -> None:
@@ -84,32 +84,24 @@ def _skip_library_finalizers() -> None:
 
 
 def _import_triton() -> None:
-    try:
-        importlib.import_module("triton.language")
+    """Import triton; hash its installation and find its libraries, as a first launch would do."""
+    load = importlib.import_module
+    with contextlib.suppress(ImportError):
+        load("triton.language")
         if os.environ.get("TRITON_INTERPRET") == "1":
-            importlib.import_module("triton.runtime.interpreter")
-        else:
-            with contextlib.suppress(Exception):
-                # This saves time alone: a child prepares for itself what is missing.
-                _prepare_triton()
-    except ImportError:
-        return
-
-
-def _prepare_triton() -> None:
-    """Hash Triton's installation and find its libraries, as each first launch would do."""
-    importlib.import_module("triton.runtime.cache").triton_key()
-    for name in ("triton.backends.nvidia.driver", "triton.experimental.gluon.nvidia.hopper"):
-        importlib.import_module(name)
-    importlib.import_module("triton.runtime.build").platform_key()
-    importlib.import_module("triton.backends.nvidia.driver").library_dirs()
+            load("triton.runtime.interpreter")
+            return
+        # The rest saves time alone: a child prepares for itself what is missing.
+        with contextlib.suppress(Exception):
+            load("triton.runtime.cache").triton_key()
+            driver = load("triton.backends.nvidia.driver")
+            load("triton.experimental.gluon.nvidia.hopper")
+            load("triton.runtime.build").platform_key()
+            driver.library_dirs()
 
 
 def _fork(frame: Frame, roles: dict[str, Role]) -> int:
-    """Fork a sandboxed child that runs the frame's role on its first descriptor.
-
-    Descriptors: channel, status pipe, output pipe.
-    """
+    """Fork a sandboxed child that runs the frame's role on the first of its descriptors."""
     channel_fd, status_fd, output_fd = frame.fds
     run_role = roles[frame.fields["role"]]
 
@@ -124,34 +116,16 @@ def _fork(frame: Frame, roles: dict[str, Role]) -> int:
         run_role(socket.socket(fileno=channel_fd), applied)
         return 0
 
-    return fork_confined(
-        _confinement(frame.fields["confinement"], (channel_fd, output_fd)),
-        payload,
-        status_fd=status_fd,
-    )
+    policy = _confinement(frame.fields["confinement"], (channel_fd, output_fd))
+    return fork_confined(policy, payload, status_fd=status_fd)
 
 
 def _confinement(values: dict[str, Any], keep_fds: tuple[int, ...]) -> Confinement:
-    known = {item.name for item in dataclass_fields(Confinement)}
-    converted: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in values.items()
-        if name in known
+    known: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
     }
-    layers = values["layers"]
-    converted["layers"] = frozenset(ISOLATION_LAYERS if "all" in layers else layers)
-    return Confinement(**{**converted, "keep_fds": keep_fds})
-
-
-def _collect_ended() -> None:
-    """Wait for inits that have ended, so that none stays a zombie."""
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
+    layers = ISOLATION_LAYERS if "all" in known["layers"] else known["layers"]
+    return Confinement(**{**known, "layers": frozenset(layers), "keep_fds": keep_fds})
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from __future__ import annotations
 import ctypes
 import math
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -98,8 +99,7 @@ class GpuCallMemory(CallMemory[Block]):
         """Return private memory with the arena's values, for a module to keep."""
         size = len(self.inputs)
         private = Block.private(size)
-        source = self.inputs.elements(torch.uint8, size, 0)
-        private.elements(torch.uint8, size, 0).copy_(source)
+        private.elements(torch.uint8, size, 0).copy_(self.inputs.elements(torch.uint8, size, 0))
         return private
 
     def to_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,18 +128,6 @@ class GpuCallMemory(CallMemory[Block]):
         _end_pool(device, self.pools[0].id)
         _release_pool(device, self.pools[0].id)
 
-    @contextmanager
-    def unrouted(self) -> Iterator[None]:
-        """Leave the pool for a while: torch empties no cache and captures no graph into it."""
-        routed = self.routes > 0
-        if routed:
-            self.end_route()
-        try:
-            yield
-        finally:
-            if routed:
-                self.begin_route()
-
     def expose(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
         """Return copies of tensors in the work block, as far as its pool has capacity."""
         self.begin_route()
@@ -167,7 +155,10 @@ class GpuCallMemory(CallMemory[Block]):
         """Copy leaves outside the work block into its reserve, as far as it has capacity."""
         placed, (offset, capacity) = [], self.reserve
         for leaf in leaves:
-            if calls.is_plain(leaf) and leaf.device.type == "cuda" and not self._holds(leaf):
+            outside = calls.is_plain(leaf) and not (
+                0 <= leaf.data_ptr() - self.work.address < self.work.size
+            )
+            if outside and leaf.device.type == "cuda":
                 size = math.prod(leaf.shape) * leaf.element_size()
                 if size and size <= capacity:
                     flat = self.work.elements(leaf.dtype, leaf.numel(), offset)
@@ -176,9 +167,6 @@ class GpuCallMemory(CallMemory[Block]):
                     offset, capacity = offset + used, capacity - used
             placed.append(leaf)
         return placed
-
-    def _holds(self, leaf: torch.Tensor) -> bool:
-        return 0 <= leaf.data_ptr() - self.work.address < self.work.size
 
     def untimed(
         self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
@@ -269,8 +257,15 @@ def _hook_empty_cache(memory: GpuCallMemory) -> None:
     empty = module.empty_cache
 
     def empty_cache() -> None:
-        with memory.unrouted():
+        # Outside the pool: torch empties no cache while allocations are directed into one.
+        routed = memory.routes > 0
+        if routed:
+            memory.end_route()
+        try:
             empty()
+        finally:
+            if routed:
+                memory.begin_route()
 
     module.empty_cache = module.memory.empty_cache = empty_cache
 
@@ -285,7 +280,7 @@ class GpuRunnerProcess(runner_main.RunnerProcess):
         super().__init__(channel, self.device)
 
     def begin(self, frame: Frame) -> None:  # noqa: ARG002 - every handler gets one
-        """Open the device; the answer is `begun`."""
+        """Open the device."""
         self.device.begin()
         self.channel.send("device_open")
 
@@ -303,10 +298,10 @@ class GpuRunnerProcess(runner_main.RunnerProcess):
         function, call = self._loaded(), calls.prepare(frame.fields, self.device.inputs)
         with profile(activities=[ProfilerActivity.CUDA]) as traced:
             self.device.untimed(function, call, nullcontext())
-        found: dict[str, list[float]] = {}
+        found: defaultdict[str, list[float]] = defaultdict(list)
         for event in traced.events():
             if str(event.device_type).endswith("CUDA"):
-                found.setdefault(event.name[:MAX_KERNEL_NAME], []).append(float(event.device_time))
+                found[event.name[:MAX_KERNEL_NAME]].append(float(event.device_time))
         kernels = [
             {"name": name, "launches": len(times), "total_us": sum(times)}
             for name, times in sorted(found.items(), key=lambda item: -sum(item[1]))

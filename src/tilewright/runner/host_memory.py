@@ -60,10 +60,7 @@ class CallMemory(ABC, Generic[AnyArena]):
 
     @abstractmethod
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
-        """Map shared memory; return the fields and descriptors of the answer.
-
-        The caller closes the descriptors.
-        """
+        """Map shared memory; return fields of the answer, and descriptors to close after it."""
 
     @abstractmethod
     def private_copy(self) -> AnyArena:
@@ -142,8 +139,7 @@ class HostCallMemory(CallMemory[mmap.mmap]):
         memory: tuple[int, ...] = ()
         if len(frame.fds) > 1:
             self.page = map_sync_page(frame.fds[1])
-            maps = os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC)
-            memory = (_own_memory(), maps)
+            memory = (_own_memory(), os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC))
         return {"base": self.input_copy.address}, memory
 
     def private_copy(self) -> mmap.mmap:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import tarfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -103,39 +105,24 @@ def unpack_cache(path: str) -> None:
 
 def install_driver_stub(arch: int, device: str) -> None:
     """Let Triton compile and `triton.autotune` choose where there is no driver."""
-    import time
-
+    from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
-    class DriverStub:
-        def get_benchmarker(self) -> Callable[..., float | list[float]]:
-            def bench(
-                kernel_call: Callable[[], Any],
-                quantiles: Sequence[float] | None = None,
-                **_: object,
-            ) -> float | list[float]:
-                start = time.perf_counter()
-                kernel_call()
-                elapsed = (time.perf_counter() - start) * 1e3
-                return [elapsed] * len(quantiles) if quantiles else elapsed
+    def bench(
+        kernel_call: Callable[[], Any], quantiles: Sequence[float] = (), **_: object
+    ) -> float | list[float]:
+        start = time.perf_counter()
+        kernel_call()
+        elapsed = (time.perf_counter() - start) * 1e3
+        return [elapsed] * len(quantiles) if quantiles else elapsed
 
-            return bench
-
-        def get_current_device(self) -> int:
-            return 0
-
-        def get_current_target(self) -> Any:  # noqa: ANN401
-            from triton.backends.compiler import GPUTarget
-
-            return GPUTarget("cuda", arch, 32)
-
-        def get_current_stream(self, *_: object) -> int:
-            return 0
-
-        def get_device_interface(self) -> Any:  # noqa: ANN401
-            return getattr(torch, device)
-
-        def get_active_torch_device(self) -> Any:  # noqa: ANN401
-            return torch.device(device)
-
-    driver.set_active(DriverStub())
+    driver.set_active(
+        SimpleNamespace(
+            get_benchmarker=lambda: bench,
+            get_current_device=lambda: 0,
+            get_current_target=lambda: GPUTarget("cuda", arch, 32),
+            get_current_stream=lambda *_: 0,
+            get_device_interface=lambda: getattr(torch, device),
+            get_active_torch_device=lambda: torch.device(device),
+        )
+    )

@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import ctypes
 import gc
+import json
 import os
 import socket
 import sys
@@ -29,7 +30,7 @@ from tilewright.runner.operator_counts import OperatorCounts
 from tilewright.runner.sandbox import seccomp
 from tilewright.wire.frames import Channel, ChannelClosed, Frame, FrameError
 from tilewright.wire.names import COMPILED_BY_TRITON
-from tilewright.wire.tensors import build
+from tilewright.wire.tensors import build, dtype_name
 
 ROOT = "/tmp/candidate"
 """Folder inside the sandbox that holds the implementation's files."""
@@ -73,7 +74,7 @@ class RunnerProcess:
         torch.set_num_threads(fields["threads"])
         self.channel.send("entering")
         self.function = self._load(fields, paths)
-        self.channel.send("loaded", *_weights_of(self.function))
+        self.channel.send("loaded", {}, _weights_of(self.function))
 
     def _load(self, fields: dict[str, Any], paths: dict[str, str]) -> Callable[..., Any]:
         artifacts = {name: paths[path] for name, path in fields["artifacts"].items()}
@@ -88,12 +89,11 @@ class RunnerProcess:
         python.install_extensions(artifacts, self.launches)
         torch.manual_seed(fields["init_seed"])
         module = python.import_file(paths[fields["files"][0]["path"]])
-        entry = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
-        function = entry
-        if isinstance(entry, type):
+        function = python.entry_of(module, [fields["entry"], *fields["other_entries"]])
+        if isinstance(function, type):
             init = build(fields["init"], self.memory.private_copy(), 0)
             torch.manual_seed(fields["init_seed"])
-            function = entry(**init) if isinstance(init, dict) else entry(*init)
+            function = function(**init) if isinstance(init, dict) else function(*init)
             if isinstance(function, torch.nn.Module):
                 function.train(fields["mode"] == "train")
         function = self.memory.to_device(function)
@@ -157,10 +157,14 @@ class RunnerProcess:
         self_reported_us: float | None = None,
         peak_bytes: int | None = None,
     ) -> None:
-        launches = self.launches.count - before
-        answer = {"outputs": described, "launches": launches, "operator_counts": operator_counts}
-        answer |= {"self_reported_us": self_reported_us, "own_us": self.launches.span_us()}
-        answer |= {"peak_bytes": peak_bytes}
+        answer = {
+            "outputs": described,
+            "launches": self.launches.count - before,
+            "operator_counts": operator_counts,
+            "self_reported_us": self_reported_us,
+            "own_us": self.launches.span_us(),
+            "peak_bytes": peak_bytes,
+        }
         self.launches.spans = None
         self.channel.send("result", answer)
 
@@ -218,18 +222,17 @@ def _uncompiled(function: Any) -> Any:  # noqa: ANN401
     return getattr(function, "_orig_mod", function)
 
 
-def _weights_of(function: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401
+def _weights_of(function: Any) -> bytes:  # noqa: ANN401
+    """Return name, shape and dtype of each weight of a module as JSON."""
     function = _uncompiled(function)
     if not isinstance(function, torch.nn.Module):
-        return {}, b""
-    import json
-
+        return b""
     entries = [
-        [name, list(value.shape), str(value.dtype).removeprefix("torch.")]
+        [name, list(value.shape), dtype_name(value.dtype)]
         for name, value in function.state_dict().items()
         if isinstance(value, torch.Tensor)
     ]
-    return {}, json.dumps(entries).encode()
+    return json.dumps(entries).encode()
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
@@ -262,13 +265,12 @@ def _install_spawn_guard(applied: dict[str, str]) -> tuple[int, ...]:
 
     The kernel enforces the other isolation layers alone. For this one the supervisor must answer.
     """
-    if applied.get("process_creation_guard") != "":
-        return ()
-    try:
-        return (seccomp.listen(),)
-    except OSError as error:
-        applied["process_creation_guard"] = str(error)
-        return ()
+    if applied.get("process_creation_guard") == "":
+        try:
+            return (seccomp.listen(),)
+        except OSError as error:
+            applied["process_creation_guard"] = str(error)
+    return ()
 
 
 def main(

@@ -14,18 +14,9 @@ import torch
 from tilewright.runner.launch_counter import Launches, poison
 from tilewright.wire.tensors import DTYPES
 
-_CODES = {
-    torch.float32: 0,
-    torch.float64: 1,
-    torch.float16: 2,
-    torch.bfloat16: 3,
-    torch.int8: 4,
-    torch.int16: 5,
-    torch.int32: 6,
-    torch.int64: 7,
-    torch.uint8: 8,
-    torch.bool: 9,
-}
+_CODED = "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool"
+"""Dtypes in the order of their codes in `tilewright.h`, from 0 on."""
+_CODES = {DTYPES[name]: code for code, name in enumerate(_CODED.split())}
 MAX_DIMENSIONS = 8
 """Dimensions of a tensor; `tilewright.h` has arrays of this length."""
 

@@ -27,11 +27,16 @@ def import_file(path: str, name: str = "candidate") -> ModuleType:
     folder = os.path.dirname(path)
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    return _module_at(path, name, listed=True)
+
+
+def _module_at(path: str, name: str, *, listed: bool) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    if listed:
+        sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -67,12 +72,7 @@ def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
         if not kwargs.get("is_python_module", True):
             _load_operators(artifacts[name], launches)
             return None
-        spec = importlib.util.spec_from_file_location(name, artifacts[name])
-        if spec is None or spec.loader is None:
-            raise ImportError(f"extension {name!r} cannot be loaded")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return ExtensionProxy(module, launches)
+        return ExtensionProxy(_module_at(artifacts[name], name, listed=False), launches)
 
     cpp_extension.load_inline = prebuilt
     cpp_extension.load = prebuilt
@@ -80,53 +80,51 @@ def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
 
 def _load_operators(path: str, launches: Launches) -> None:
     """Load a library of `TORCH_LIBRARY` operators, and count launches of those that it adds."""
-    before = set(torch._C._dispatch_get_all_op_names())
+    before = _operator_names()
     torch.ops.load_library(path)
-    for name in {op.partition(".")[0] for op in torch._C._dispatch_get_all_op_names()} - {
-        op.partition(".")[0] for op in before
-    }:
+    for name in _operator_names() - before:
         space, _, operator = name.partition("::")
         namespace = getattr(torch.ops, space)
         setattr(namespace, operator, OperatorProxy(getattr(namespace, operator), launches))
 
 
-class OperatorProxy:
-    """An own operator, or one overload of it, with counted or suppressed launches."""
-
-    def __init__(self, operator: Any, launches: Launches) -> None:  # noqa: ANN401
-        self._operator = operator
-        self._launches = launches
-        self._call = own_function(operator, launches)
-        self._overloads: dict[str, OperatorProxy] = {}
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Call the operator through the counter."""
-        return self._call(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        value = getattr(self._operator, name)
-        if not callable(value):
-            return value
-        if name not in self._overloads:
-            self._overloads[name] = OperatorProxy(value, self._launches)
-        return self._overloads[name]
+def _operator_names() -> set[str]:
+    return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
 
 
 class ExtensionProxy:
     """An extension module whose functions are counted, or suppressed."""
 
-    def __init__(self, module: ModuleType, launches: Launches) -> None:
-        self._module = module
+    def __init__(self, inner: Any, launches: Launches) -> None:  # noqa: ANN401
+        self._inner = inner
         self._launches = launches
         self._own: dict[str, Callable[..., Any]] = {}
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        value = getattr(self._module, name)
+        value = getattr(self._inner, name)
         if not callable(value):
             return value
         if name not in self._own:
-            self._own[name] = own_function(value, self._launches)
+            self._own[name] = self._counted(value)
         return self._own[name]
+
+    def _counted(self, value: Callable[..., Any]) -> Callable[..., Any]:
+        return own_function(value, self._launches)
+
+
+class OperatorProxy(ExtensionProxy):
+    """An own operator, or one overload of it."""
+
+    def __init__(self, operator: Any, launches: Launches) -> None:  # noqa: ANN401
+        super().__init__(operator, launches)
+        self._call = own_function(operator, launches)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Call the operator through the counter."""
+        return self._call(*args, **kwargs)
+
+    def _counted(self, value: Callable[..., Any]) -> Callable[..., Any]:
+        return OperatorProxy(value, self._launches)
 
 
 def own_function(function: Callable[..., Any], launches: Launches) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-// A first-fit allocator worst_ratio a block that the judge owns, for torch's caching allocator above it.
+// A first-fit allocator within a block that the judge owns, for torch's caching allocator above it.
 // What no longer fits comes from the device; outputs that lie there have to be copied in.
 
 #include <cstddef>
