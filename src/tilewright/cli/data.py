@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from tilewright.rl.data.exports import (
     Exported,
     ExportPlan,
     Selection,
-    by_kind,
     export,
     held_out_path,
     matches_path,
@@ -131,7 +131,8 @@ def _summarise(plan: ExportPlan, done: Exported) -> None:
     if plan.held_out:
         print_line(f"{done.held_out} rows of held-out problems in {held_out_path(plan.target)}")
     if plan.against:
-        found = ", ".join(f"{count} by {how}" for how, count in by_kind(done.matches).items())
+        kinds = Counter(match.how for match in done.matches)
+        found = ", ".join(f"{count} by {how}" for how, count in kinds.items())
         print_line(
             f"like a benchmark's problem: {found or 'none'}; see {matches_path(plan.target)}"
         )

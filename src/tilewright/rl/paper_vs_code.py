@@ -11,7 +11,7 @@ from typing import Literal
 
 from tilewright.rl.presets import PAPER, RELEASED_CODE, Preset
 
-__all__ = ["DISAGREEMENTS", "Disagreement", "Stance", "ruling", "settings_of", "stance"]
+__all__ = ["DISAGREEMENTS", "ruling", "settings_of", "stance"]
 
 Stance = Literal[
     "as in both", "as in the paper", "as in the code", "its own", "corrected", "not applicable"

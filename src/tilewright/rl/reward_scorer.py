@@ -27,7 +27,7 @@ from tilewright.registry import selected_checks
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.rewards import REWARDS, without_checks
 
-__all__ = ["Scored", "Scorer", "problem_of", "scorer_of"]
+__all__ = ["Scored", "problem_of", "scorer_of"]
 
 MAX_LOCAL_WORKERS = 4
 """Supervisors on this machine, whatever `reward.concurrency` is."""

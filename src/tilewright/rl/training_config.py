@@ -16,14 +16,10 @@ from tilewright.errors import ConfigError
 from tilewright.rl.presets import Preset, preset
 
 __all__ = [
-    "CheckpointSection",
-    "DataSection",
     "FreshSection",
     "HealthSection",
     "LoraSection",
     "MachineSection",
-    "ScoreSection",
-    "StartSection",
     "TrainConfig",
     "load_training",
 ]

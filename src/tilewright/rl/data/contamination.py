@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,19 +25,15 @@ from tilewright.languages.syntax import Module, parse_module, parse_tree
 from tilewright.languages.torch_use import torch_facts
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
-from tilewright.rl.data.programs import canonical
+from tilewright.rl.data.programs import TOKEN, canonical
 
 __all__ = ["Benchmark", "Match", "reference_digest", "shapes_and_operators"]
 
-GRAM_TOKENS = 8
-"""Tokens in one sequence of the comparison `prompt`."""
-MIN_OWN = 8
-"""Fewest own sequences of a reference that the comparison `prompt` looks for."""
-MIN_SHARE = 0.6
-"""Lowest share of own sequences that counts as a match."""
+GRAM_TOKENS, MIN_OWN, MIN_SHARE = 8, 8, 0.6
+"""Of the comparison `prompt`: tokens in one sequence, fewest own sequences of a reference that it
+looks for, and lowest share of them that counts as a match."""
 MAX_SHARED = 2
 """Most problems of a benchmark that may contain an own sequence; 2 % of them in large ones."""
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 _MAKERS = {"rand", "randn", "randint", "ones", "zeros", "empty", "full", "arange", "randperm"}
 _SHAPE_IS_LIST = {"randint", "full"}
 """Makers with other numbers besides the shape, which is a list or a tuple."""
@@ -105,19 +100,12 @@ class Benchmark:
                 self._holders[gram].append(name)
 
     def matches(self, problem: Problem, prompt: str = "") -> list[Match]:
-        """Return the matches of a problem, and of a prompt for it, with the benchmark's problems.
-
-        Args:
-            problem: of the data.
-            prompt: text that a model is shown.
-        """
+        """Return the matches of a problem, and of a prompt for it, with the benchmarks."""
         text, found = problem.source.text, list[Match]()
-        known = self._by_reference.get(reference_digest(text))
-        if known is not None:
+        if known := self._by_reference.get(reference_digest(text)):
             found.append(Match(problem.id, known, "reference", 1.0))
         work = shapes_and_operators(problem)
-        known = None if work is None else self._by_work.get(work)
-        if known is not None:
+        if work is not None and (known := self._by_work.get(work)):
             found.append(Match(problem.id, known, "shapes and operators", 1.0))
         # The benchmark's text has no comments; a prompt may have them, so both forms are compared.
         grams = {*_grams(canonical(text)), *_grams(prompt)}
@@ -135,34 +123,29 @@ def _computing(text: str) -> str:
         tree = parse_tree(canonical(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
-    chosen = [
-        node
+    return "\n".join(
+        ast.unparse(node)
         for node in tree.body
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name not in _INPUTS
-    ]
-    return "\n".join(ast.unparse(node) for node in chosen)
+    )
 
 
 def _grams(text: str) -> Iterator[int]:
-    words = _TOKEN.findall(text)
+    words = TOKEN.findall(text)
     for place in range(len(words) - GRAM_TOKENS + 1):
         yield hash(tuple(words[place : place + GRAM_TOKENS]))
 
 
 def reference_digest(text: str) -> str:
-    """Return a digest of a program that comments, layout and its own names do not change.
-
-    Names that the program binds are numbered by their first use. Attributes, keywords, constants
-    and imported names stay.
-    """
+    """Return a digest of a program that comments, layout and its own names do not change."""
     plain = canonical(text)
     module = parse_module("reference.py", plain)
     if not isinstance(module, Module):
         return digest_text(plain)
     # A new tree, because other readers share the parsed module.
     tree, names = parse_tree(plain), dict[str, str]()
-    kept = {"Model", "get_inputs", "get_init_inputs", "reference", "inputs"}
-    bound = _bound(tree) - set(module.aliases) - kept
+    # They are numbered by their first use. Attributes, keywords, constants and imports stay.
+    bound = _bound(tree) - set(module.aliases) - {"Model", "reference", *_INPUTS}
     for node in ast.walk(tree):
         own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
         for part in ("id", "name", "arg", *(("attr",) if own else ())):
@@ -172,7 +155,7 @@ def reference_digest(text: str) -> str:
         # Annotations do not change the computation.
         if isinstance(node, ast.arg):
             node.annotation = None
-        if isinstance(node, ast.FunctionDef):
+        elif isinstance(node, ast.FunctionDef):
             node.returns = None
     return digest_text(ast.unparse(tree))
 
@@ -181,14 +164,13 @@ def _bound(tree: ast.Module) -> set[str]:
     """Return the names that a program defines."""
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("__"):
-            found.add(node.name)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found.add(node.attr)
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.arg(arg=name):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name[:2] != "__":
+                found.add(name)
     return found - {"self", "forward"}
 
 
@@ -210,9 +192,7 @@ def shapes_and_operators(problem: Problem) -> tuple[str, ...] | None:
         shapes = _shapes(module.tree)
     else:
         shapes = [str(sorted(case.params.items())) for case in problem.cases]
-    if not operators or not shapes:
-        return None
-    return (*shapes, "|", *operators)
+    return (*shapes, "|", *operators) if operators and shapes else None
 
 
 def _shapes(tree: ast.Module) -> list[str]:

@@ -17,19 +17,28 @@ from tilewright.records.events import RunStarted, Turn
 from tilewright.rl.data.logs import RunLog
 from tilewright.scoring.rewards import REWARDS
 
-__all__ = ["SFT_SHAPE", "TURN_SHAPE", "WEIGHED_TEMPLATE", "sft_rows", "turn_row"]
+__all__ = [
+    "MESSAGES",
+    "SFT_SHAPE",
+    "TURN_SHAPE",
+    "WEIGHED_TEMPLATE",
+    "columns",
+    "sft_rows",
+    "turn_row",
+]
 
 Row = dict[str, Any]
-_MESSAGES = [{"role": "string", "content": "string"}]
+
+
+def columns(text: str) -> Row:
+    """Return the shape of a row from `NAME TYPE, ...`, with types of arrow."""
+    return dict(part.split() for part in text.split(","))
+
+
+MESSAGES = [columns("role string, content string")]
 _FACTS: Row = {
-    "id": "string",
-    "problem": "string",
-    "sample": "int64",
-    "turn": "int64",
-    "verdict": "string",
-    "speedup": "double",
-    "speedup_low": "double",
-    "coverage": "double",
+    **columns("id string, problem string, sample int64, turn int64, verdict string"),
+    **columns("speedup double, speedup_low double, coverage double"),
     "findings": ["string"],
     "labels": ["string"],
     "rewards": dict.fromkeys(REWARDS, "double"),
@@ -37,17 +46,15 @@ _FACTS: Row = {
 }
 TURN_SHAPE: Row = {
     **_FACTS,
-    "prompt": _MESSAGES,
-    "completion": _MESSAGES,
+    "prompt": MESSAGES,
+    "completion": MESSAGES,
     "reasoning": "string",
     "tokens": ["int64"],
     "logprobs": ["double"],
 }
 SFT_SHAPE: Row = {
-    "id": "string",
-    "problem": "string",
-    "sample": "int64",
-    "messages": [{"role": "string", "content": "string", "weight": "int64"}],
+    **columns("id string, problem string, sample int64"),
+    "messages": [columns("role string, content string, weight int64")],
     "turns": [_FACTS],
 }
 WEIGHED_TEMPLATE = (
@@ -84,14 +91,9 @@ def sft_rows(
 ) -> Iterator[Row]:
     """Yield conversations in which each learned turn has weight 1 exactly once.
 
-    A turn shares the conversation of a later turn only if that shows the turn's exact prompt. Else
-    the turn gets a conversation of its own. Reasoning is left out.
-
-    Args:
-        log: of the run.
-        turns: of one trajectory, in order.
-        problem: theirs.
-        learned: ids of the requests whose replies the model learns.
+    `turns` are those of one trajectory, in order; `learned` holds ids of requests. A turn shares
+    the conversation of a later turn only if that shows the turn's exact prompt. Else the turn gets
+    a conversation of its own. Reasoning is left out.
     """
     left = [turn for turn in turns if turn.ask.id in learned]
     rows: list[Row] = []
@@ -113,10 +115,10 @@ def sft_rows(
 
 
 def _conversation(begun: RunStarted, problem: Problem, chain: list[Turn], counted: set[str]) -> Row:
-    last = chain[-1]
-    messages = [{**item, "weight": 0} for item in _prompt(begun, problem, chain[:-1], last)]
+    *shown, last = chain
+    messages = [{**item, "weight": 0} for item in _prompt(begun, problem, shown, last)]
     answers = [item for item in messages if item["role"] == "assistant"]
-    for answer, turn in zip(answers, chain[:-1], strict=True):
+    for answer, turn in zip(answers, shown, strict=True):
         answer["weight"] = int(turn.ask.id in counted)
     assert last.reply is not None
     text = spoken(last.reply.text).strip()
@@ -138,18 +140,15 @@ def _prompt(begun: RunStarted, problem: Problem, shown: Sequence[Turn], turn: Tu
 
 
 def _facts(turn: Turn) -> Row:
-    item = turn.judgements[0] if turn.judgements else None
+    ask, item = turn.ask, turn.judgements[0] if turn.judgements else None
     return {
-        "id": turn.ask.id,
-        "problem": turn.ask.problem,
-        "sample": turn.ask.sample,
-        "turn": turn.ask.turn,
-        "verdict": item.verdict if item is not None else None,
-        "speedup": item.speedup if item is not None else None,
-        "speedup_low": item.low if item is not None else None,
-        "coverage": item.coverage if item is not None else None,
-        "findings": list(item.findings) if item is not None else [],
-        "labels": list(item.labels) if item is not None else [],
+        **ask.model_dump(include={"id", "problem", "sample", "turn"}),
+        "verdict": item.verdict if item else None,
+        "speedup": item.speedup if item else None,
+        "speedup_low": item.low if item else None,
+        "coverage": item.coverage if item else None,
+        "findings": list(item.findings) if item else [],
+        "labels": list(item.labels) if item else [],
         "rewards": {name: rule(item) if item else None for name, rule in REWARDS.items()},
         "model": turn.reply.model if turn.reply is not None else "",
     }

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from tilewright.errors import ProblemError
 from tilewright.languages.reply_parser import spoken
 from tilewright.loop.prompts import opening
 from tilewright.loop.table_input import ANY
@@ -21,6 +20,7 @@ from tilewright.records import Problem
 from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, Reply, Turn
 from tilewright.rl.data.contamination import shapes_and_operators
+from tilewright.rl.data.conversations import MESSAGES, columns
 
 __all__ = [
     "COLDSTART_SHAPE",
@@ -34,55 +34,41 @@ __all__ = [
     "name_of",
     "prompt_row",
     "read_row",
+    "turns_from_texts",
 ]
 
 Row = dict[str, Any]
 Kind = Literal["drkernel-coldstart", "drkernel-rl", "drkernel-validation"]
-FORMATS: tuple[Kind, ...] = ("drkernel-coldstart", "drkernel-rl", "drkernel-validation")
-_MESSAGES = [{"role": "string", "content": "string"}]
+FORMATS: tuple[Kind, ...] = get_args(Kind)
 COLDSTART_SHAPE: Row = {
-    "messages": _MESSAGES,
-    "uuid": "int64",
-    "entry_point": "string",
-    "repo_name": "string",
-    "module_name": "string",
-    "final_speedup": "double",
-    "num_rounds": "int64",
-    "original_python_code": "string",
-    "best_round": "int64",
-    "timestamp": "double",
-    "conversion_mode": "string",
-    "enable_thinking": "bool",
+    "messages": MESSAGES,
+    **columns("uuid int64, entry_point string, repo_name string, module_name string"),
+    **columns("final_speedup double, num_rounds int64, original_python_code string"),
+    **columns("best_round int64, timestamp double, conversion_mode string, enable_thinking bool"),
 }
 _SHARED: Row = {
     "data_source": "string",
-    "prompt": _MESSAGES,
+    "prompt": MESSAGES,
     "ability": "string",
-    "reward_model": {"ground_truth": "string", "style": "string"},
+    "reward_model": columns("ground_truth string, style string"),
 }
 RL_SHAPE: Row = {
     **_SHARED,
-    "extra_info": {
-        "entry_point": "string",
-        "level": ANY,
-        "module_name": "string",
-        "ops": "string",
-        "original_prompt": ANY,
-        "repo_name": "string",
-        "type": ANY,
-        "uuid": ANY,
-    },
+    "extra_info": columns(
+        f"entry_point string, level {ANY}, module_name string, ops string, "
+        f"original_prompt {ANY}, repo_name string, type {ANY}, uuid {ANY}"
+    ),
 }
 VALIDATION_SHAPE: Row = {
     **_SHARED,
-    "extra_info": {"difficulty": ANY, "name": "string", "problem_id": ANY},
+    "extra_info": columns(f"difficulty {ANY}, name string, problem_id {ANY}"),
 }
 
 
-def read_row(row: Row, kind: Kind, name: str) -> tuple[Problem, list[Turn], Row]:
-    """Return the problem of a row under a name, its turns without a verdict, and other fields.
+def read_row(row: Row, kind: Kind, name: str) -> tuple[Problem, list[str], Row]:
+    """Return the problem of a row under a name, the texts of its messages, and other fields.
 
-    Rows of `rl` and `validation` have no turns.
+    Rows of `rl` and `validation` have no messages besides the prompt, which stays in the fields.
 
     Raises:
         KeyError, TypeError, ValueError, ProblemError: the row is not of this format.
@@ -93,16 +79,16 @@ def read_row(row: Row, kind: Kind, name: str) -> tuple[Problem, list[Turn], Row]
         roles = [item["role"] for item in messages]
         if roles != ["user", "assistant"] * (len(messages) // 2):
             raise ValueError(f"messages do not alternate between user and assistant: {roles[:4]}")
-        turns = _turns(messages, name)
+        texts = [item["content"] for item in messages]
         rest = {key: row[key] for key in row if key not in ("messages", "original_python_code")}
     else:
         model = row["reward_model"]
         model = json.loads(model) if isinstance(model, str) else dict(model)
-        text, turns = model.pop("ground_truth"), []
+        text, texts = model.pop("ground_truth"), []
         rest = {**row, "prompt": _messages(row["prompt"]), "reward_model": model}
     if not isinstance(text, str):
         raise TypeError(f"the reference is {type(text).__name__}, not text")
-    return parse_problem(text, name, name.replace("/", "-"), name), turns, rest
+    return parse_problem(text, name, name.replace("/", "-"), name), texts, rest
 
 
 def _messages(given: Any) -> list[dict[str, str]]:  # noqa: ANN401 - of a foreign file
@@ -119,15 +105,17 @@ def _messages(given: Any) -> list[dict[str, str]]:  # noqa: ANN401 - of a foreig
     return found
 
 
-def _turns(messages: Sequence[dict[str, str]], problem: str) -> list[Turn]:
+def turns_from_texts(texts: Sequence[str], problem: str, sample: int) -> list[Turn]:
+    """Return the turns, without a verdict, of a conversation whose user speaks first."""
     turns: list[Turn] = []
-    texts = [item["content"] for item in messages]
-    feedback = [*texts[2::2], ""]
+    # The message after a reply is its feedback.
+    feedback = [*texts[2::2], ""] if texts else []
     for number, parts in enumerate(zip(texts[::2], texts[1::2], feedback, strict=True)):
         earlier = tuple(turn.ask.id for turn in turns)
         ask = Ask(
-            id=f"{problem}#0.{number}",
+            id=f"{problem}#{sample}.{number}",
             problem=problem,
+            sample=sample,
             turn=number,
             parents=earlier[-1:],
             shown_turns=earlier,
@@ -139,19 +127,12 @@ def _turns(messages: Sequence[dict[str, str]], problem: str) -> list[Turn]:
 
 
 def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], rest: Row) -> Row:
-    """Return a trajectory as a row of the cold start.
+    """Return a trajectory as a row of the cold start; the problem is of the kind `module`.
 
-    Args:
-        problem: of the kind `module`, the only kind of the format.
-        prompt: messages that the last turn was shown.
-        turns: those in the prompt, and the last one.
-        rest: other fields of an imported row. If it is empty, the fields are made from the turns:
-            rounds are numbered from 1, and an unmeasured speed-up is null.
-
-    Raises:
-        ProblemError: the problem is of another kind.
+    `prompt` has the messages that the last turn was shown. `turns` are those in the prompt, and the
+    last one. If `rest`, the other fields of an imported row, is empty, they are made from the
+    turns: rounds are numbered from 1, and an unmeasured speed-up is null.
     """
-    _require_module(problem)
     last = turns[-1]
     assert last.reply is not None
     text = last.reply.text if last.ask.prompt_override else spoken(last.reply.text).strip()
@@ -189,31 +170,16 @@ def _number_of(problem: Problem) -> int:
     return int(digest_text(problem.id)[:16], 16) >> 1
 
 
-def _require_module(problem: Problem) -> None:
-    if problem.kind != "module":
-        raise ProblemError(f"{problem.id}: the format holds problems with a class `Model` alone")
-
-
 def prompt_row(problem: Problem, language: str | None, rest: Row, *, validation: bool) -> Row:
-    """Return a problem as a row of `rl`, or of `validation`.
+    """Return a problem of the kind `module` as a row of `rl`, or of `validation`.
 
-    Args:
-        problem: of the kind `module`.
-        language: of the candidates.
-        rest: other fields of an imported row; empty for a problem of ours.
-        validation: which of the two formats.
-
-    Raises:
-        ProblemError: the problem is of another kind.
+    `rest` has the other fields of an imported row, and is empty for a problem of ours.
     """
-    _require_module(problem)
     text = problem.source.text
     if rest:
-        model = {"ground_truth": text, **rest.get("reward_model", {})}
-        return {**rest, "reward_model": model}
-    extra: Row
+        return {**rest, "reward_model": {"ground_truth": text, **rest.get("reward_model", {})}}
     if validation:
-        extra = {"difficulty": None, "name": problem.id, "problem_id": _number_of(problem)}
+        extra: Row = {"difficulty": None, "name": problem.id, "problem_id": _number_of(problem)}
     else:
         work = shapes_and_operators(problem)
         operators = [] if work is None else list(work[work.index("|") + 1 :])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from tilewright.errors import ConfigError, ProblemError
+from tilewright.errors import ConfigError
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.prompts import opening
 from tilewright.loop.table_input import RowWriter
@@ -23,7 +22,13 @@ from tilewright.records.event_log import EVENTS
 from tilewright.records.events import Turn
 from tilewright.rl.data import drkernel_rows
 from tilewright.rl.data.contamination import Benchmark, Match, reference_digest
-from tilewright.rl.data.conversations import SFT_SHAPE, TURN_SHAPE, sft_rows, turn_row
+from tilewright.rl.data.conversations import (
+    MESSAGES,
+    SFT_SHAPE,
+    TURN_SHAPE,
+    sft_rows,
+    turn_row,
+)
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms
 
@@ -33,7 +38,6 @@ __all__ = [
     "ExportPlan",
     "Exported",
     "Selection",
-    "by_kind",
     "export",
     "held_out_path",
     "matches_path",
@@ -41,15 +45,10 @@ __all__ = [
 
 Row = dict[str, Any]
 Format = Literal["turns", "sft", "rl", "drkernel-coldstart", "drkernel-rl", "drkernel-validation"]
-RL_SHAPE: Row = {
-    "id": "string",
-    "prompt": [{"role": "string", "content": "string"}],
-    "problem": "string",
-}
 FORMATS: dict[str, Row] = {
     "turns": TURN_SHAPE,
     "sft": SFT_SHAPE,
-    "rl": RL_SHAPE,
+    "rl": {"id": "string", "prompt": MESSAGES, "problem": "string"},
     "drkernel-coldstart": drkernel_rows.COLDSTART_SHAPE,
     "drkernel-rl": drkernel_rows.RL_SHAPE,
     "drkernel-validation": drkernel_rows.VALIDATION_SHAPE,
@@ -112,12 +111,12 @@ class Exported:
     rows: int = 0
     held_out: int = 0
     turns: int = 0
-    """TurnVerdicts, or problems, that were read."""
+    """Turns, or problems, that were read."""
     not_chosen: int = 0
     repeated: int = 0
     nearly_repeated: int = 0
     contaminated: int = 0
-    """TurnVerdicts, or problems, that were left out because a benchmark has their problem."""
+    """Turns, or problems, that were left out because a benchmark has their problem."""
     left_out: int = 0
     """Items that cannot be read or do not fit the format; each was named."""
     matches: list[Match] = field(default_factory=list)
@@ -130,10 +129,8 @@ def export(
 ) -> Exported:
     """Write rows; return their number, and the number of items that were left out.
 
-    Args:
-        plan: sources, target and settings.
-        left_out: receives a line for each item that cannot be read or does not fit.
-        progress: receives the number of turns or problems that were read.
+    `left_out` receives a line for each item that cannot be read or does not fit; `progress`
+    receives the number of turns or problems that were read.
 
     Raises:
         ConfigError: the target cannot be written, or a package is missing.
@@ -221,12 +218,9 @@ class _Export:
             rest = rest or {}
             same = (rest.get("problem"), rest.get("sample")) == (last.ask.problem, last.ask.sample)
             more = rest["row"] if same else {}
-            prompt = turn_row(log, last, problem)["prompt"]
-            try:
-                row = drkernel_rows.coldstart_row(problem, prompt, [*log.shown(last), last], more)
-            except ProblemError as error:
-                self._left_out(str(error))
-            else:
+            if self._is_module(problem):
+                prompt, shown = turn_row(log, last, problem)["prompt"], log.shown(last)
+                row = drkernel_rows.coldstart_row(problem, prompt, [*shown, last], more)
                 yield problem, row
 
     def _of_problem(
@@ -240,14 +234,18 @@ class _Export:
             pass
         elif self._plan.format == "rl":
             yield problem, {"id": problem.id, "prompt": prompt, "problem": problem.to_json()}
-        else:
+        elif self._is_module(problem):
             validation = self._plan.format == "drkernel-validation"
-            try:
-                row = drkernel_rows.prompt_row(problem, language, rest, validation=validation)
-            except ProblemError as error:
-                self._left_out(str(error))
-            else:
-                yield problem, row
+            yield (
+                problem,
+                drkernel_rows.prompt_row(problem, language, rest, validation=validation),
+            )
+
+    def _is_module(self, problem: Problem) -> bool:
+        """Tell whether the formats of Dr. Kernel can hold a problem; name one that they cannot."""
+        if problem.kind != "module":
+            self._left_out(f"{problem.id}: the format holds problems with a class `Model` alone")
+        return problem.kind == "module"
 
     def _learned(self, log: RunLog, turns: Sequence[Turn], problem: Problem) -> set[str]:
         """Return the ids of the turns that are selected, new, and of no benchmark's problem."""
@@ -255,7 +253,7 @@ class _Export:
         chosen = [turn for turn in turns if self._plan.choice.takes(turn)]
         if self._plan.format != "turns" and not self._plan.choice.verdicts:
             # An unjudged reply may be right or wrong, so it is no example.
-            chosen = [turn for turn in chosen if not _is_unjudged(turn)]
+            chosen = [t for t in chosen if all(i.verdict != "unjudged" for i in t.judgements)]
         self._done.not_chosen += len(turns) - len(chosen)
         prompt = turns[0].ask.prompt_override or opening(problem, log.begun.language)
         if chosen and not self._is_clean(problem, prompt):
@@ -292,10 +290,6 @@ def _name_of_reference(text: str) -> str:
     return reference_digest(text)[:16]
 
 
-def _is_unjudged(turn: Turn) -> bool:
-    return any(item.verdict == "unjudged" for item in turn.judgements)
-
-
 def _problems_of(log: RunLog) -> Iterator[tuple[Problem, Row]]:
     """Yield the problems of a run, each with the other fields of its imported row."""
     imported = drkernel_rows.imported_path(log.folder).is_file()
@@ -324,8 +318,3 @@ def _write_matches(path: Path, matches: Sequence[Match]) -> None:
         path.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def by_kind(matches: Sequence[Match]) -> dict[str, int]:
-    """Return the number of matches of each kind."""
-    return dict(Counter(match.how for match in matches))

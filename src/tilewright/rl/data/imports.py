@@ -13,10 +13,16 @@ from tilewright.errors import ConfigError, ProblemError
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog
-from tilewright.records.events import RequestsIssued, RunStarted, Turn, TurnFinished
-from tilewright.rl.data.drkernel_rows import Kind, imported_path, name_of, read_row
+from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
+from tilewright.rl.data.drkernel_rows import (
+    Kind,
+    imported_path,
+    name_of,
+    read_row,
+    turns_from_texts,
+)
 
-__all__ = ["Imported", "import_rows"]
+__all__ = ["import_rows"]
 
 Row = dict[str, Any]
 
@@ -27,7 +33,6 @@ class Imported:
 
     rows: int = 0
     turns: int = 0
-    left_out: int = 0
 
 
 def import_rows(
@@ -40,14 +45,9 @@ def import_rows(
     """Write rows of a format of Dr. Kernel as a run.
 
     Rows of `drkernel-coldstart` become turns without a verdict, with their imported prompts. Rows
-    of the two other formats become problems, and the run has no turn.
-
-    Args:
-        rows: position and content of each row.
-        folder: of the run, empty.
-        name: of the source.
-        kind: the format.
-        left_out: receives a line for each row that is not of the format.
+    of the two other formats become problems, and the run has no turn. `rows` has the position and
+    the content of each row, and `name` is that of their source.
+    `left_out` receives a line for each row that is not of the format.
 
     Raises:
         ConfigError: the folder cannot be written.
@@ -93,13 +93,15 @@ class _Import:
         for number, (where, row) in enumerate(rows):
             try:
                 wanted = name_of(row, self._kind, number)
-                problem, turns, more = read_row(row, self._kind, wanted)
+                problem, texts, more = read_row(row, self._kind, wanted)
                 line = json.dumps(more, allow_nan=False)
+                digest = bytes.fromhex(digest_text(problem.source.text))[:8]
+                name, sample = self._named(wanted, digest)
+                turns = turns_from_texts(texts, name, sample)
             except (KeyError, TypeError, ValueError, ProblemError) as error:
-                self.done.left_out += 1
                 self._left_out(f"{where}: {type(error).__name__}: {error}"[:300])
                 continue
-            name, sample = self._named(wanted, problem.source.text)
+            self._known[name] = digest, sample + 1
             if sample == 0:
                 self._problems.write(problem.model_copy(update={"id": name}).to_json() + "\n")
             head = json.dumps({"problem": name, "sample": sample})
@@ -107,33 +109,13 @@ class _Import:
             self.done.rows += 1
             self.done.turns += len(turns)
             for turn in turns:
-                placed = _placed(turn, name, sample)
-                yield RequestsIssued(limit=1, asks=(placed.ask,))
-                yield TurnFinished(turn=placed)
+                yield RequestsIssued(limit=1, asks=(turn.ask,))
+                yield TurnFinished(turn=turn)
 
-    def _named(self, name: str, text: str) -> tuple[str, int]:
+    def _named(self, name: str, digest: bytes) -> tuple[str, int]:
         """Return a name that no other problem has, and the number of this row of the problem."""
-        digest = bytes.fromhex(digest_text(text))[:8]
         chosen, attempt = name, 1
         while self._known.get(chosen, (digest, 0))[0] != digest:
             attempt += 1
             chosen = f"{name}-{attempt}"
-        sample = self._known.get(chosen, (digest, 0))[1]
-        self._known[chosen] = digest, sample + 1
-        return chosen, sample
-
-
-def _placed(turn: Turn, problem: str, sample: int) -> Turn:
-    """Return a turn with the ids of a trajectory of a problem."""
-
-    def renamed(name: str) -> str:
-        return f"{problem}#{sample}.{name.rpartition('.')[2]}"
-
-    changes = {
-        "id": renamed(turn.ask.id),
-        "problem": problem,
-        "sample": sample,
-        "parents": tuple(map(renamed, turn.ask.parents)),
-        "shown_turns": tuple(map(renamed, turn.ask.shown_turns)),
-    }
-    return turn.model_copy(update={"ask": turn.ask.model_copy(update=changes)})
+        return chosen, self._known.get(chosen, (digest, 0))[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -34,18 +35,15 @@ class RunLog:
     """
 
     def __init__(self, folder: Path, left_out: Callable[[str], None]) -> None:
-        self.folder = folder
-        self._left_out = left_out
+        self.folder, self._left_out = folder, left_out
         self._events = _opened(folder / EVENTS)
         self._problems = _opened(folder / PROBLEMS)
+        # Offsets of turns: in the order of the log, by the id of the request, and by trajectory
+        # with the turn's number. Offsets of problems by id.
         self._offsets = array("Q")
-        """Offset of each turn, in the order of the log."""
         self._turns: dict[str, int] = {}
-        """Offset of each turn, by the id of its request."""
         self._trajectories: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        """Turn numbers and offsets of each trajectory."""
         self._texts: dict[str, int] = {}
-        """Offset of each problem, by its id."""
         self.begun = self._index()
         self._index_problems()
         self.turn = lru_cache(MAX_CACHED)(self._turn)
@@ -97,16 +95,13 @@ class RunLog:
     def trajectories(self) -> Iterator[list[Turn]]:
         """Yield the turns of each trajectory, in order; the first begun trajectory comes first."""
         for places in self._trajectories.values():
-            turns = [self._at(offset) for _, offset in sorted(places)]
-            found = [turn for turn in turns if turn is not None]
-            if found:
-                yield found
+            if turns := [*filter(None, (self._at(offset) for _, offset in sorted(places)))]:
+                yield turns
 
     def problems(self) -> Iterator[Problem]:
         """Yield the problems of the run."""
         for name in self._texts:
-            problem = self.problem(name)
-            if problem is not None:
+            if problem := self.problem(name):
                 yield problem
             else:
                 self._left_out(f"{self.folder / PROBLEMS}: {name} is damaged")
@@ -127,19 +122,15 @@ class RunLog:
 
     def _turn(self, name: str) -> Turn | None:
         """Return the turn of a request; `None` if it has no reply or is not there."""
-        offset = self._turns.get(name)
-        return None if offset is None else self._at(offset)
+        return self._at(self._turns[name]) if name in self._turns else None
 
     def _problem(self, name: str) -> Problem | None:
         """Return a problem; `None` if it is not there or damaged."""
-        offset = self._texts.get(name)
-        if offset is None:
-            return None
-        self._problems.seek(offset)
-        try:
-            return Problem.from_json(self._problems.readline())
-        except RecordError:
-            return None
+        if name in self._texts:
+            self._problems.seek(self._texts[name])
+            with suppress(RecordError):
+                return Problem.from_json(self._problems.readline())
+        return None
 
 
 def _opened(path: Path) -> IO[bytes]:

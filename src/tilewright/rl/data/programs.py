@@ -23,14 +23,14 @@ from functools import lru_cache
 from tilewright.languages.syntax import parse_tree
 from tilewright.records.base import digest_text
 
-__all__ = ["MIN_SIMILARITY", "SeenPrograms", "canonical", "similarity", "sketch"]
+__all__ = ["MIN_SIMILARITY", "TOKEN", "SeenPrograms", "canonical", "similarity", "sketch"]
 
 MIN_SIMILARITY = 0.85
 """Lowest estimated similarity of nearly equal programs."""
 SHINGLE_TOKENS, SKETCH_HASHES = 5, 64
 SALTS = (0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35)
 """Odd factors of the three min-hashes: each orders the hashes modulo 2^32 differently."""
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @lru_cache(64)
@@ -62,19 +62,19 @@ def _without_texts(tree: ast.Module) -> ast.Module:
 
 
 def _is_text(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
-        return False
-    return isinstance(node.value.value, str)
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
 
 
 def sketch(text: str) -> array[int]:
     """Return the 64 lowest hashes of a text's shingles, sorted, 32 bits each."""
-    words = _TOKEN.findall(text)
-    shingles = {
-        " ".join(words[place : place + SHINGLE_TOKENS])
+    words = TOKEN.findall(text)
+    hashes = {
+        zlib.crc32(" ".join(words[place : place + SHINGLE_TOKENS]).encode("utf-8", "replace"))
         for place in range(max(len(words) - SHINGLE_TOKENS + 1, 1))
     }
-    hashes = {zlib.crc32(item.encode("utf-8", "replace")) for item in shingles}
     return array("I", heapq.nsmallest(SKETCH_HASHES, hashes))
 
 
@@ -105,12 +105,7 @@ class SeenPrograms:
         """The last sketch with each min-hash."""
 
     def is_new(self, problem: str, program: str) -> bool:
-        """Record a program; tell whether no earlier one counts as the same.
-
-        Args:
-            problem: name of the problem; programs of different problems are never the same.
-            program: its text.
-        """
+        """Record a program; tell whether no earlier one of its problem counts as the same."""
         text = canonical(program)
         digest = bytes.fromhex(digest_text(f"{problem}\n{text}"))[:16]
         if digest in self._digests:

@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-__all__ = ["COMPLETE", "Checkpointing", "complete", "latest"]
+__all__ = ["COMPLETE", "Checkpointing", "latest"]
 
 COMPLETE = "complete"
 _NAME = re.compile(r"^checkpoint-(\d+)$")
