@@ -22,16 +22,11 @@ __all__ = ["group_mean", "leave_one_out", "reinforce", "turn_groups"]
 def turn_groups(prompts: Tensor, turns: int) -> Tensor:
     """Return a group number for each pair of prompt and turn index, int64 (B, turns).
 
-    The groups are those of TRLOO (Dr. Kernel, section 4.2).
-
-    Args:
-        prompts: integers (B,), equal for the rollouts of one occurrence of a prompt. A prompt that
-            occurs twice in a batch has two numbers.
-        turns: T, the number of turns.
+    The groups are those of TRLOO (Dr. Kernel, section 4.2). `prompts` are integers (B,), equal for
+    the rollouts of one occurrence of a prompt. A prompt that occurs twice has two numbers.
     """
     _, place = torch.unique(prompts, return_inverse=True)
-    groups: Tensor = place[:, None] * turns + torch.arange(turns, device=prompts.device)
-    return groups
+    return place[:, None] * turns + torch.arange(turns, device=prompts.device)  # type: ignore[no-any-return]
 
 
 def leave_one_out(

@@ -19,9 +19,6 @@ from tilewright.rl.presets import ProfilingMode
 
 __all__ = ["keep", "keep_chance", "rewards", "uniform", "uniforms"]
 
-_BELOW_ONE = math.nextafter(1.0, 0.0)
-"""Upper limit of `uniform`: 8 bytes of ones would round to 1, which no chance exceeds."""
-
 
 def rewards(
     correct: Masked,
@@ -92,18 +89,11 @@ def keep(
 ) -> Tensor:
     """Return the turns that PRS keeps, bool: those with u < p, p from `keep_chance`.
 
-    Dr. Kernel, equation 9. PRS also keeps every turn that is not eligible or has no coverage.
-
-    Args:
-        coverage: any shape and floating dtype; the other tensors have this shape.
-        eligible: bool, the correct turns.
-        uniforms: u, float64, from the function `uniforms`.
-        mode: this and the other settings are those of `keep_chance`.
-        cutoff: see there.
-        softness: see there.
+    Dr. Kernel, equation 9. PRS also keeps every turn that is not eligible or has no coverage. The
+    tensors have one shape: `coverage` of any floating dtype, `eligible` (the correct turns) bool,
+    and `uniforms` (u) float64. Settings and errors are those of `keep_chance`.
 
     Raises:
-        ConfigError: as in `keep_chance`.
         RecordError: shapes differ.
     """
     require_shape("eligible", eligible, coverage.values.shape)
@@ -116,23 +106,16 @@ def uniform(seed: int, group: str, rollout: int, turn: int) -> float:
     """Return the uniform number u of one turn, at least 0 and below 1.
 
     It is the first 8 bytes of BLAKE2b of the arguments, big-endian, over 2^64. So u depends on no
-    order of rows, engine or resumption, and a lower probability keeps a subset of the turns.
-
-    Args:
-        seed: of the run.
-        group: name of the rollout batch and of the occurrence of the prompt in it.
-        rollout: index of the trajectory in the group.
-        turn: index of the turn in the trajectory.
+    order of rows, engine or resumption, and a lower probability keeps a subset of the turns. The
+    group names the rollout batch and the occurrence of the prompt in it.
     """
     name = f"seed={seed}|group={group}|rollout={rollout}|turn={turn}"
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return min(int.from_bytes(digest, "big") / 2**64, _BELOW_ONE)
+    # 8 bytes of ones would round to 1, which no chance exceeds.
+    return min(int.from_bytes(digest, "big") / 2**64, math.nextafter(1.0, 0.0))
 
 
 def uniforms(seed: int, trajectories: Sequence[tuple[str, int]], turns: int) -> Tensor:
     """Return `uniform` of all turns of B trajectories (group and rollout each), float64 (B, T)."""
-    table = [
-        [uniform(seed, group, rollout, turn) for turn in range(turns)]
-        for group, rollout in trajectories
-    ]
+    table = [uniform(seed, *item, turn) for item in trajectories for turn in range(turns)]
     return torch.tensor(table, dtype=torch.float64).reshape(len(trajectories), turns)

@@ -75,8 +75,7 @@ class LossRows:
 def estimate_turns(turns: TurnVerdicts, preset: Preset) -> TurnEstimate:
     """Return returns, masks and advantages of turns, float64 and bool (B, T).
 
-    The formulas are those of `returns`, `filters`, `coverage_sampling` and `advantages`, with the
-    settings of the preset.
+    The formulas are those of `returns`, `filters`, `coverage_sampling` and `advantages`.
 
     Raises:
         RecordError: shapes do not fit.
@@ -100,11 +99,11 @@ def estimate_rows(
     The formulas are those of `mismatch_sampling` and `row_weights`.
 
     Args:
-        estimate: from `estimate_turns`.
+        estimate: from `estimate_turns`, with the same preset.
         before: the trainer's log-probabilities before the step, floating (B, T, L).
         sampler: the sampler's, floating (B, T, L).
         generated: bool (B, T, L), false in an absent turn.
-        preset: as in `estimate_turns`.
+        preset: the settings.
 
     Raises:
         ConfigError: mismatch rejection keeps nothing.
@@ -119,9 +118,7 @@ def estimate_rows(
     weights = row_weights(
         mismatch.written,
         torch.where(estimate.learned, mismatch.left, 0),
-        aggregation=loss.aggregation,
-        denominator=loss.denominator,
-        scale=loss.scale,
+        **loss.model_dump(include={"aggregation", "denominator", "scale"}),
         planned=planned if loss.denominator == "planned" else None,
     )
     tokens = mismatch.tokens & estimate.learned[..., None]
@@ -153,14 +150,8 @@ def _advantages(returns: Masked, rewards: Masked, turns: TurnVerdicts, preset: P
         case "trloo":
             return leave_one_out(returns, group, singleton_advantage=alone)
         case "grpo":
-            return group_mean(
-                returns,
-                group,
-                singleton_advantage=alone,
-                divide_by_std=chosen.divide_by_std,
-                ddof=chosen.ddof,
-                epsilon=chosen.epsilon,
-            )
+            settings = chosen.model_dump(include={"divide_by_std", "ddof", "epsilon"})
+            return group_mean(returns, group, singleton_advantage=alone, **settings)
         case "reinforce":
             return reinforce(returns)
         case "rloo":

@@ -18,9 +18,7 @@ __all__ = ["last_rewards", "no_regress", "spread_prompts"]
 def last_rewards(rewards: Masked, present: Tensor) -> Masked:
     """Return the reward of the last present turn of each trajectory, float64 (B,).
 
-    Args:
-        rewards: (B, T), any floating dtype; known where judged.
-        present: bool (B, T).
+    `rewards` is (B, T), of any floating dtype, and known where judged; `present` is bool (B, T).
 
     Raises:
         RecordError: shapes differ.
@@ -70,11 +68,8 @@ def no_regress(rewards: Masked) -> Tensor:
     """Return the turns that are no regression, bool (B, T).
 
     A regression is a turn with a reward of 0 or less after an earlier turn with a reward above 0.
-    An unjudged turn is neither. It follows `vllm_async_engine_multi_iter.py` of KernelGYM at
-    3a84417.
-
-    Args:
-        rewards: (B, T), any floating dtype; known where judged.
+    An unjudged turn is neither. `rewards` is (B, T), of any floating dtype, and known where judged.
+    It follows `vllm_async_engine_multi_iter.py` of KernelGYM at 3a84417.
     """
     paid = rewards.known & (zero_filled(rewards) > 0.0)
     earlier = paid.cumsum(-1) - paid.to(torch.int64) > 0

@@ -9,7 +9,7 @@ uses the surrogate of Schulman et al. 2017 (equation 7) with the dual clip of Ye
 from __future__ import annotations
 
 import math
-from typing import assert_never
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -77,10 +77,7 @@ def policy_loss(
     tokens: Tensor,
     advantages: Tensor,
     weights: Tensor,
-    *,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    dual_clip: float | None = 3.0,
+    **clips: Any,  # noqa: ANN401 - those of `token_losses`
 ) -> Tensor:
     """Return the sum over rows of weight times the row's `token_losses`, float64 scalar.
 
@@ -89,8 +86,7 @@ def policy_loss(
     are those of `token_losses`.
     """
     require_shape("weights", weights, advantages.shape)
-    clips = {"clip_low": clip_low, "clip_high": clip_high}
-    losses = token_losses(now, before, tokens, advantages, **clips, dual_clip=dual_clip)
+    losses = token_losses(now, before, tokens, advantages, **clips)
     return (losses.sum(-1) * weights.to(torch.float64)).sum()
 
 
@@ -138,15 +134,11 @@ def row_weights(
         raise RecordError("no token is kept: there is nothing to learn from")
     counted = (kept if denominator == "kept" else generated).to(torch.float64)
     rows = (counted > 0).sum() if planned is None else torch.tensor(planned, device=kept.device)
-    match aggregation:
-        case "seq-mean-token-sum":
-            whole = rows.expand_as(counted)
-        case "seq-mean-token-mean":
-            whole = rows * counted
-        case "token-mean":
-            whole = (counted.sum() if planned is None else rows).expand_as(counted)
-        case _:
-            assert_never(aggregation)
+    if aggregation == "seq-mean-token-mean":
+        whole = rows * counted
+    else:
+        tokens = aggregation == "token-mean" and planned is None
+        whole = (counted.sum() if tokens else rows).expand_as(counted)
     return torch.where(kept > 0, (whole.to(torch.float64) * scale).reciprocal(), 0.0)
 
 
@@ -154,13 +146,10 @@ def for_engine(advantages: Tensor, weights: Tensor, normaliser: Tensor | float) 
     """Return advantages for an engine whose loss then equals `policy_loss`, float64 (...).
 
     The engine sums token losses / normaliser over rows. A token's loss is homogeneous in A, so
-    A' = A weight normaliser gives our weighted sum. A' is 0 where the weight is 0.
-
-    Args:
-        advantages: floating (...).
-        weights: (...), from `row_weights`.
-        normaliser: the engine's divisor of each row, (...) or one number. For a mean over all
-            tokens it is their number; for TRL's `dr_grpo`, its rows times its longest reply.
+    A' = A weight normaliser gives our weighted sum. A' is 0 where the weight is 0. `advantages`
+    (...) are floating, and `weights` (...) come from `row_weights`. The normaliser, (...) or one
+    number, is for a mean over all tokens their number; for TRL's `dr_grpo`, its rows times its
+    longest reply.
 
     Raises:
         RecordError: shapes differ.

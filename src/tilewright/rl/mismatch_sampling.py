@@ -96,12 +96,9 @@ def mean_log_ratios(found: Ratios, *, level: Level) -> Masked:
     """Return log w of each turn, with w the mean of rho (Dr. Kernel, equation 6), float64 (B, T).
 
     The geometric log w is the mean of log rho; the arithmetic w is the mean of rho. Log w is known
-    where the turn has a generated token, and at least the lowest finite number.
-
-    Args:
-        found: from `ratios`.
-        level: under `trajectory`, w covers the tokens of all turns of the trajectory, judged or
-            not, and is equal for its turns. Otherwise w covers the tokens of the turn.
+    where the turn has a generated token, and at least the lowest finite number. Under the level
+    `trajectory`, w covers the tokens of all turns of the trajectory, judged or not, and is equal
+    for its turns. Otherwise w covers the tokens of the turn.
     """
     known = found.written > 0
     count, summed = found.written.to(torch.float64), found.summed
@@ -133,16 +130,9 @@ def reject(
     Dr. Kernel, equation 6 and section 5.1. The comparison is on the log scale and inclusive. A low
     rho vetoes its own turn only, and still counts in the mean. A high rho vetoes nothing.
 
-    Args:
-        before: as in `ratios`, like `sampler` and `generated`.
-        sampler: see there.
-        generated: see there.
-        level: the unit that is kept or dropped. At `token`, w is the token's own rho. `off` keeps
-            all generated tokens, without a veto.
-        mean: how rho is averaged, above the level of tokens.
-        low: lowest w, above 0.
-        high: highest w.
-        min_ratio: lowest rho of a token; `None`: no limit.
+    The tensors are those of `ratios`. `level` is the unit that is kept or dropped: at `token`, w is
+    the token's own rho; above it, w is the `mean` of rho; `off` keeps all generated tokens, without
+    a veto. A `min_ratio` of `None` is no limit.
 
     Raises:
         ConfigError: the bounds are not 0 < low <= high, `min_ratio` is not in (0, 1], or nothing
@@ -161,8 +151,11 @@ def reject(
     vetoed = none if min_ratio is None else found.least < math.log(min_ratio)
     lowest, highest = math.log(low), math.log(high)
     if level == "token":
-        inside = _within(_chunks(before, sampler, generated), lowest, highest)
-        inside = inside.reshape(generated.shape)
+        parts = [
+            wrote & (logs >= lowest) & (logs <= highest)
+            for logs, wrote in _chunks(before, sampler, generated)
+        ]
+        inside = torch.cat(parts).reshape(generated.shape)
         outside = (generated & ~inside).any(-1)
         tokens = inside & ~vetoed[..., None]
     else:
@@ -177,11 +170,6 @@ def reject(
             "precision, or widen the bounds"
         )
     return Rejection(tokens, found.written, left, outside, vetoed)
-
-
-def _within(chunks: Iterator[tuple[Tensor, Tensor]], lowest: float, highest: float) -> Tensor:
-    """Return the generated tokens with log rho from `lowest` to `highest`, bool (B T, L)."""
-    return torch.cat([wrote & (logs >= lowest) & (logs <= highest) for logs, wrote in chunks])
 
 
 def _chunks(before: Tensor, sampler: Tensor, generated: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from tilewright.errors import RecordError
-from tilewright.records import Rejected
+from tilewright.loop.answer_evaluator import summary_of_report
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, EvalSummary, RunStarted, TurnFinished
 from tilewright.records.run_folder import read_report
@@ -27,7 +26,7 @@ from tilewright.rl.masked_tensors import Masked, listed, zero_filled
 from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import judged
 from tilewright.rl.training_rows import turns_from
-from tilewright.scoring.rewards import measured, without_checks
+from tilewright.scoring.rewards import without_checks
 
 __all__ = [
     "Place",
@@ -41,16 +40,15 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
+Cell = tuple[str | None, EvalSummary | None]
+"""The id of a turn's request, and its first judgement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The position of a turn in a run."""
+class Place(NamedTuple):
+    """The position of a turn in a run. A search run is one batch, whose name is empty."""
 
     batch: str
-    """Its rollout batch; empty in a search run, which is one batch."""
     group: str
-    """The rollouts whose returns the estimator compares with its own."""
     rollout: int
     turn: int
 
@@ -79,25 +77,17 @@ class RecordedBatch:
     judgements: tuple[tuple[EvalSummary | None, ...], ...]
     """First judgements, (B, T); `None` where there is none."""
 
-    @cached_property
-    def size(self) -> int:
-        """Number of turns."""
-        return sum(name is not None for row in self.asks for name in row)
-
 
 def read_batches(folder: Path, *, checks: bool = True) -> list[RecordedBatch]:
     """Return the rollout batches of a run, in the order of their first turn.
 
-    Batches of held-out problems are left out: no training uses them.
-
-    Args:
-        folder: of the run.
-        checks: `False` for the view without checks, see `tilewright.scoring.rewards`.
+    Batches of held-out problems are left out: no training uses them. Without `checks`, rejected
+    answers count as if no check had run.
 
     Raises:
         RecordError: it is no run, it is damaged, or no answer in it was judged.
     """
-    found: dict[str, dict[tuple[str, int], dict[int, tuple[str, EvalSummary | None]]]] = {}
+    found: dict[str, dict[tuple[str, int], dict[int, Cell]]] = {}
     begun = False
     for event in read_events(folder):
         begun = begun or isinstance(event, RunStarted)
@@ -120,24 +110,18 @@ def read_batches(folder: Path, *, checks: bool = True) -> list[RecordedBatch]:
 def _unchecked(judgement: EvalSummary, folder: Path) -> EvalSummary:
     """Return a judgement as if no check existed; in an old log only the report has its speed-up."""
     if judgement.verdict == "rejected" and judgement.unchecked is None and judgement.report:
-        report = read_report(folder / judgement.report)
-        found = measured(report) if isinstance(report.outcome, Rejected) else None
-        if found is not None:
-            changes = {"unchecked": found[0], "unchecked_low": found[1]}
-            judgement = judgement.model_copy(update=changes)
+        made = summary_of_report(read_report(folder / judgement.report), "", 0.0)
+        changes = {"unchecked": made.unchecked, "unchecked_low": made.unchecked_low}
+        judgement = judgement.model_copy(update=changes)
     return without_checks(judgement)
 
 
-def _batch(
-    name: str, rows: dict[tuple[str, int], dict[int, tuple[str, EvalSummary | None]]]
-) -> RecordedBatch:
+def _batch(name: str, rows: dict[tuple[str, int], dict[int, Cell]]) -> RecordedBatch:
     turns = range(max(max(row) for row in rows.values()) + 1)
-    empty = (None, None)
+    cells = [[row.get(turn, (None, None)) for turn in turns] for row in rows.values()]
+    asks = tuple(tuple(name for name, _ in row) for row in cells)
     return RecordedBatch(
-        name=name,
-        trajectories=tuple(rows),
-        asks=tuple(tuple(row.get(t, empty)[0] for t in turns) for row in rows.values()),
-        judgements=tuple(tuple(row.get(t, empty)[1] for t in turns) for row in rows.values()),
+        name, tuple(rows), asks, tuple(tuple(item for _, item in row) for row in cells)
     )
 
 
@@ -154,17 +138,10 @@ class Replayed:
 def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
     """Return the estimate of a preset for a batch, whose sizes replace those of the preset.
 
-    Args:
-        batch: from `read_batches`.
-        preset: the estimator.
-        seed: of the run, for PRS.
+    PRS needs the `seed` of the run.
     """
     sizes = Counter(group for group, _ in batch.trajectories)
-    changes = {
-        "prompts": len(sizes),
-        "rollouts": max(sizes.values()),
-        "turns": len(batch.asks[0]),
-    }
+    changes = {"prompts": len(sizes), "rollouts": max(sizes.values()), "turns": len(batch.asks[0])}
     sampling = preset.sampling.model_copy(update=changes)
     preset = preset.model_copy(update={"sampling": sampling})
     present = [[name is not None for name in row] for row in batch.asks]
@@ -177,37 +154,36 @@ def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
     """Return counts, means and shares over turns; a mean without a known value is `None`.
 
     `kept_profiling` is the share that PRS keeps of the correct turns with a coverage. `learned` is
-    the share of present turns that are in the loss before mismatch rejection.
-
-    Args:
-        parts: batches under one preset.
-        turn: only turns of this number; default: all.
+    the share of present turns that are in the loss before mismatch rejection. `parts` are batches
+    under one preset; `turn` selects the turns of one number.
     """
     chosen = slice(None) if turn is None else slice(turn, turn + 1)
 
-    def column(values: Callable[[TurnVerdicts, TurnEstimate], torch.Tensor]) -> torch.Tensor:
-        found = [values(part.turns, part.estimate)[:, chosen].flatten() for part in parts]
-        return torch.cat(found)
+    def column(tables: Iterable[torch.Tensor]) -> torch.Tensor:
+        return torch.cat([table[:, chosen].flatten() for table in tables])
 
-    present = column(lambda turns, _: turns.present)
-    judged = column(lambda turns, _: turns.rewards.known)
-    eligible = column(lambda turns, _: turns.eligible)
-    covered = column(lambda turns, _: turns.coverage.known)
-    advantages = column(lambda _, made: made.advantages.values)
-    has_advantage = column(lambda _, made: made.advantages.known)
-    returns = column(lambda _, made: made.returns.values)
+    present = column(part.turns.present for part in parts)
+    judged = column(part.turns.rewards.known for part in parts)
+    eligible = column(part.turns.eligible for part in parts)
+    covered = column(part.turns.coverage.known for part in parts)
+    advantages = column(part.estimate.advantages.values for part in parts)
+    has_advantage = column(part.estimate.advantages.known for part in parts)
+    returns = column(part.estimate.returns.values for part in parts)
+    has_return = column(part.estimate.returns.known for part in parts)
     squared = _mean(advantages**2, has_advantage)
     return {
         "turns": int(present.sum()),
         "unjudged": int((present & ~judged).sum()),
         "correct": _share(eligible, judged),
-        "reward": _mean(column(lambda turns, _: turns.rewards.values), judged),
-        "return": _mean(returns, column(lambda _, made: made.returns.known)),
+        "reward": _mean(column(part.turns.rewards.values for part in parts), judged),
+        "return": _mean(returns, has_return),
         "advantage": _mean(advantages, has_advantage),
         "advantage_rms": None if squared is None else squared**0.5,
-        "filtered": _share(column(lambda _, made: made.filtered), present),
-        "kept_profiling": _share(column(lambda _, made: made.profiled), eligible & covered),
-        "learned": _share(column(lambda _, made: made.learned), present),
+        "filtered": _share(column(part.estimate.filtered for part in parts), present),
+        "kept_profiling": _share(
+            column(part.estimate.profiled for part in parts), eligible & covered
+        ),
+        "learned": _share(column(part.estimate.learned for part in parts), present),
     }
 
 
@@ -223,33 +199,32 @@ def _share(chosen: torch.Tensor, among: torch.Tensor) -> float | None:
 def masks(part: Replayed) -> list[Row]:
     """Return the estimate of each present turn, and the reason if the loss leaves it out."""
     turns, made = part.turns, part.estimate
+    chances = keep_chance(zero_filled(turns.coverage), **part.preset.profiling.model_dump())
+    sampled = turns.eligible & turns.coverage.known
     tables = {
         "reward": listed(turns.rewards),
         "return": listed(made.returns),
         "advantage": listed(made.advantages),
         "coverage": listed(turns.coverage),
+        "chance": listed(Masked(chances, sampled)),
+        "draw": listed(Masked(turns.uniforms, sampled)),
     }
-    chances = keep_chance(zero_filled(turns.coverage), **part.preset.profiling.model_dump())
-    sampled = Masked(chances, turns.eligible & turns.coverage.known)
-    tables |= {"chance": listed(sampled), "draw": listed(Masked(turns.uniforms, sampled.known))}
-    found: list[Row] = []
-    for b, (group, rollout) in enumerate(part.batch.trajectories):
-        for t, name in enumerate(part.batch.asks[b]):
-            if name is None:
-                continue
-            judgement = part.batch.judgements[b][t]
-            found.append(
-                {
-                    "ask": name,
-                    "group": group,
-                    "rollout": rollout,
-                    "turn": t,
-                    "verdict": judgement.verdict if judgement is not None else "unjudged",
-                    **{field: rows[b][t] for field, rows in tables.items()},
-                    "out": _reason(part, b, t),
-                }
-            )
-    return found
+    return [
+        {
+            "ask": name,
+            "group": group,
+            "rollout": rollout,
+            "turn": t,
+            "verdict": judgement.verdict if judgement is not None else "unjudged",
+            **{field: rows[b][t] for field, rows in tables.items()},
+            "out": _reason(part, b, t),
+        }
+        for b, (group, rollout) in enumerate(part.batch.trajectories)
+        for t, (name, judgement) in enumerate(
+            zip(part.batch.asks[b], part.batch.judgements[b], strict=True)
+        )
+        if name is not None
+    ]
 
 
 def _reason(part: Replayed, b: int, t: int) -> str:

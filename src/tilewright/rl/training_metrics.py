@@ -41,24 +41,27 @@ SHOWN = ("reward", "correct", "fast@1.2", "kept_mismatch", "kept_profiling", "en
 
 @dataclass(frozen=True)
 class TrainedStep:
-    """The data of one step, as an engine leaves them."""
+    """The data of one step, as an engine leaves them.
+
+    Attributes:
+        before: the trainer's log-probabilities before the step, float32 (B, T, L).
+        sampler: the sampler's, float32 (B, T, L).
+        generated: tokens that the sampler wrote, bool (B, T, L).
+        entropy: mean over all generated tokens, in nats.
+        divergence: from the initial model, a mean over generated tokens, in nats.
+        seconds: duration of each part of the step.
+    """
 
     played: RolloutBatch
     turns: TurnVerdicts
     estimate: TurnEstimate
     rows: LossRows
     before: Tensor
-    """The trainer's log-probabilities before the step, float32 (B, T, L)."""
     sampler: Tensor
-    """The sampler's, float32 (B, T, L)."""
     generated: Tensor
-    """Tokens that the sampler wrote, bool (B, T, L)."""
     entropy: float
-    """Mean over all generated tokens, in nats."""
     divergence: float | None
-    """Divergence from the initial model, a mean over generated tokens, in nats."""
     seconds: dict[str, float]
-    """Duration of each part of the step."""
 
 
 def step_metrics(step: TrainedStep, preset: Preset) -> Values:
@@ -77,7 +80,6 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
 def verdict_metrics(played: RolloutBatch, preset: Preset) -> Values:
     """Return the metrics of the verdicts of a batch, over all turns and for each turn."""
     turns = [turn for row in played.turns for turn in row if turn is not None]
-    judged = [turn for turn in turns if verdict_of(turn) is not None]
     table = [[verdict_of(turn) for turn in row] for row in played.turns]
     verdicts = [item for row in table for item in row if item is not None]
     rewards = listed(rewards_of(table, preset.reward))
@@ -89,21 +91,21 @@ def verdict_metrics(played: RolloutBatch, preset: Preset) -> Values:
     found: Values = {
         "turns": float(len(turns)),
         "absent": _share(places - len(turns), places),
-        "unjudged": _share(len(turns) - len(judged), len(turns)),
+        "unjudged": _share(len(turns) - len(verdicts), len(turns)),
         "reward": _mean([value for row in rewards for value in row]),
         "coverage": _mean([item.coverage for item in verdicts]),
         "unique": _share(len(set(sources)), len(sources)),
         "reply_tokens": _mean([reply.reply_tokens for reply in replies]),
         "cut_off": _share(sum(reply.finish == "length" for reply in replies), len(turns)),
-        "reward_noise": reward_noise(judged, preset),
+        "reward_noise": reward_noise(turns, preset),
         **_rates(verdicts, ""),
-        "rejected": _share(len(rejected), len(judged)),
-        **{f"rejected/{code}": count / len(judged) for code, count in codes.items()},
+        "rejected": _share(len(rejected), len(verdicts)),
+        **{f"rejected/{code}": count / len(verdicts) for code, count in codes.items()},
     }
     for number in range(len(played.turns[0])):
         column = [row[number] for row in table]
         prefix = f"turn{number + 1}/"
-        found |= _rates([item for item in column if item is not None], prefix)
+        found |= _rates(column, prefix)
         found[f"{prefix}reward"] = _mean([row[number] for row in rewards])
         found |= _pass_rates([item.group for item in played.trajectories], column, prefix)
     return found
@@ -115,17 +117,15 @@ def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
     It covers correct programs that were judged more than once; `None`: there is none.
     """
     verdicts = [verdict_of(turn) for turn in turns]
+    (rewards,) = listed(rewards_of([verdicts], preset.reward))
     by_source: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for turn, verdict, reward in zip(
-        turns, verdicts, listed(rewards_of([verdicts], preset.reward))[0], strict=True
-    ):
+    for turn, verdict, reward in zip(turns, verdicts, rewards, strict=True):
         if verdict is not None and reward is not None and verdict.verdict == "correct":
             by_source[turn.ask.problem, turn.source].append(reward)
     several = [values for values in by_source.values() if len(values) > 1]
-    if not several:
-        return None
     squares = math.fsum(statistics.variance(v) * (len(v) - 1) for v in several)
-    return math.sqrt(squares / sum(len(values) - 1 for values in several))
+    degrees = sum(len(values) - 1 for values in several)
+    return math.sqrt(squares / degrees) if degrees else None
 
 
 def metrics_line(metrics: Values) -> str:
@@ -145,29 +145,25 @@ def unjudged_warning(metrics: Values, section: HealthSection) -> str:
     )
 
 
-def _rates(verdicts: Sequence[EvalSummary], prefix: str) -> Values:
-    scores = [score for item in verdicts if (score := score_of(item)) is not None]
-    found: Values = {f"{prefix}correct": _share(sum(s.ok for s in scores), len(scores))}
-    for p in FAST_THRESHOLDS:
-        found[f"{prefix}fast@{p:g}"] = fast_p(scores, p) if scores else None
-    return found
+def _rates(verdicts: Sequence[EvalSummary | None], prefix: str) -> Values:
+    scores = [score for item in verdicts if item and (score := score_of(item))]
+    return {
+        f"{prefix}correct": _share(sum(s.ok for s in scores), len(scores)),
+        **{f"{prefix}fast@{p:g}": fast_p(scores, p) if scores else None for p in FAST_THRESHOLDS},
+    }
 
 
 def _pass_rates(groups: list[str], column: list[EvalSummary | None], prefix: str) -> Values:
     """Return pass@k of one turn, a mean over the groups with at least k verdicts."""
     by_group: dict[str, list[Score]] = defaultdict(list)
     for group, verdict in zip(groups, column, strict=True):
-        score = score_of(verdict) if verdict is not None else None
-        if score is not None:
+        if verdict and (score := score_of(verdict)):
             by_group[group].append(score)
-    found: Values = {}
-    for k in PASS_COUNTS:
-        rates = [
-            pass_at_k(len(g), sum(s.ok for s in g), k) for g in by_group.values() if len(g) >= k
-        ]
-        if rates:
-            found[f"{prefix}pass@{k}"] = statistics.fmean(rates)
-    return found
+    rates = {
+        k: [pass_at_k(len(g), sum(s.ok for s in g), k) for g in by_group.values() if len(g) >= k]
+        for k in PASS_COUNTS
+    }
+    return {f"{prefix}pass@{k}": statistics.fmean(found) for k, found in rates.items() if found}
 
 
 def _kept(step: TrainedStep) -> Values:

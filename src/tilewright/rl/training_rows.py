@@ -6,7 +6,7 @@ Each row carries the number of its group, so an engine may sort rows and cut the
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from tilewright.errors import RecordError
 from tilewright.records.events import EvalSummary
 from tilewright.rl.coverage_sampling import rewards, uniforms
 from tilewright.rl.estimator import TurnVerdicts
-from tilewright.rl.masked_tensors import Masked, masked
+from tilewright.rl.masked_tensors import Masked, masked, zero_filled
 from tilewright.rl.presets import Preset, RewardFormula
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import TokenSample
@@ -46,18 +46,22 @@ def rewards_of(verdicts: Verdicts, section: RewardFormula) -> Masked:
 
     Dr. Kernel, arXiv 2602.05885, equations 1 and 8, with the weights of a preset.
     """
-
-    def column(name: str) -> Masked:
-        return masked([[getattr(item, name) if item else None for item in row] for row in verdicts])
-
-    correct = [[float(i.verdict == "correct") if i else None for i in row] for row in verdicts]
+    low = section.speedup_estimate == "low"
     return rewards(
-        masked(correct),
-        column("speedup" if section.speedup_estimate == "estimate" else "low"),
-        column("coverage"),
+        _column(verdicts, _correctness),
+        _column(verdicts, lambda item: item.low if low else item.speedup),
+        _column(verdicts, lambda item: item.coverage),
         weights=(section.correct, section.speed, section.coverage),
         max_speedup=section.max_speedup,
     )
+
+
+def _correctness(item: EvalSummary) -> float:
+    return float(item.verdict == "correct")
+
+
+def _column(verdicts: Verdicts, read: Callable[[EvalSummary], float | None]) -> Masked:
+    return masked([[read(item) if item else None for item in row] for row in verdicts])
 
 
 def turns_from(
@@ -69,22 +73,15 @@ def turns_from(
 ) -> TurnVerdicts:
     """Return the input of the estimator for B trajectories of T turns.
 
-    Args:
-        trajectories: group and rollout of each.
-        present: (B, T), the turns that exist.
-        verdicts: (B, T).
-        preset: which estimator.
-        seed: of the run, for PRS.
+    `trajectories` has the group and the rollout of each; `present` (B, T) has the turns that exist.
     """
     groups = {name: n for n, name in enumerate(dict.fromkeys(group for group, _ in trajectories))}
     return TurnVerdicts(
         prompts=torch.tensor([groups[group] for group, _ in trajectories]),
         present=torch.tensor(present),
         rewards=rewards_of(verdicts, preset.reward),
-        eligible=torch.tensor(
-            [[bool(i and i.verdict == "correct") for i in row] for row in verdicts]
-        ),
-        coverage=masked([[item.coverage if item else None for item in row] for row in verdicts]),
+        eligible=zero_filled(_column(verdicts, _correctness)) > 0.0,
+        coverage=_column(verdicts, lambda item: item.coverage),
         uniforms=uniforms(seed, trajectories, len(verdicts[0])),
     )
 
@@ -118,13 +115,7 @@ def rows_of(played: RolloutBatch) -> list[TrainingRow]:
 
 
 def table(rows: Sequence[TrainingRow], values: Sequence[Tensor], shape: tuple[int, int]) -> Tensor:
-    """Return the values of rows in their places, (B, T, L), and 0 elsewhere.
-
-    Args:
-        rows: R of them.
-        values: R tensors of one dimension, as long as the replies.
-        shape: B and T.
-    """
+    """Return the values of rows, as long as their replies, in their places, (B, T, L); else 0."""
     longest = max(len(row.sample.reply) for row in rows)
     found = torch.zeros(*shape, longest, dtype=values[0].dtype)
     for row, value in zip(rows, values, strict=True):
@@ -136,11 +127,7 @@ def pieces(lengths: Sequence[int], most: int) -> list[list[int]]:
     """Return at most `most` pieces of row numbers whose largest piece has the fewest tokens.
 
     A piece is padded to its longest row, so rows of similar length go together. Each row is in one
-    piece, and no piece is empty.
-
-    Args:
-        lengths: tokens of each row.
-        most: 1 or more.
+    piece, and no piece is empty. `lengths` are the tokens of each row.
     """
     order = sorted(range(len(lengths)), key=lambda n: (-lengths[n], n))
 
