@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Self
 
 from tilewright import config
 from tilewright._version import __version__
@@ -22,7 +22,7 @@ from tilewright.records.run_folder import create_run
 __all__ = ["Episodes"]
 
 
-class Episodes:
+class Episodes(AbstractContextManager["Episodes"]):
     """Environments that share a judge and a run folder; the event log holds each step.
 
     Lifetime: until `close`. Several threads may use it; each environment belongs to one episode.
@@ -81,10 +81,6 @@ class Episodes:
         self._judge.stop()
         self._executor.close()
         self._log.close()
-
-    def __enter__(self) -> Self:
-        """Return the object itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close."""

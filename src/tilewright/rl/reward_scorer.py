@@ -14,13 +14,13 @@ from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, ProblemError
 from tilewright.executors.factory import Executor, open_executor
-from tilewright.executors.retrying import Backoff, retry
+from tilewright.executors.retrying import Backoff
 from tilewright.languages.reply_parser import parse_reply
-from tilewright.loop.answer_evaluator import MAX_REASON, summary_of_report
+from tilewright.loop.answer_evaluator import MAX_REASON, MAX_WORKERS, summary_of_report
 from tilewright.loop.rollout_environment import requested, unusable, within_turn
 from tilewright.problems.imported_sets import find_one
 from tilewright.problems.loader import parse_problem
-from tilewright.records import EvalReport, EvalRequest, Problem
+from tilewright.records import Problem
 from tilewright.records.base import digest_text
 from tilewright.records.events import EvalSummary
 from tilewright.registry import selected_checks
@@ -28,9 +28,6 @@ from tilewright.scoring.report_text import cut
 from tilewright.scoring.rewards import REWARDS, without_checks
 
 __all__ = ["Scored", "problem_of", "scorer_of"]
-
-MAX_LOCAL_WORKERS = 4
-"""Supervisors on this machine, whatever `reward.concurrency` is."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +37,6 @@ class Scored:
     reward: float | None
     """`None` for an unjudged reply under `reward.on_unjudged: none`."""
     judgement: EvalSummary
-    report: EvalReport | None
-    """`None` if the reply has no candidate, or is unjudged."""
-
-
-class _Unjudged(Exception):
-    """A reply could not be judged in one attempt."""
-
-    def __init__(self, judgement: EvalSummary, report: EvalReport | None) -> None:
-        super().__init__(judgement.reason)
-        self.judgement = judgement
-        self.report = report
-
-
-def _retry_after(error: Exception) -> float | None:
-    return 0.0 if isinstance(error, _Unjudged) else None
 
 
 class Scorer:
@@ -79,67 +61,50 @@ class Scorer:
         """
         section = self._settings.reward
         backoff = Backoff(section.retry_delay_s, attempts=section.retries + 1)
-        try:
-            judgement, report = retry(
-                lambda: self._judged(problem, reply), backoff, _retry_after, self._over.wait
-            )
-        except _Unjudged as error:
-            judgement, report = error.judgement, error.report
+        judgement = self._judged(problem, reply)
+        while judgement.verdict == "unjudged":
+            delay_s = backoff.next_delay()
+            if delay_s is None or self._over.wait(delay_s):
+                break
+            judgement = self._judged(problem, reply)
         else:
             seen = judgement if section.checks else without_checks(judgement)
-            return Scored(self._reward(seen), judgement, report)
+            return Scored(self._reward(seen), judgement)
         if section.on_unjudged == "raise":
             raise InfrastructureError(
                 f"{problem.id}: a reply could not be judged in {backoff.failed} attempts: "
                 f"{judgement.reason}; set reward.on_unjudged to zero or none to continue the "
                 "training without a verdict"
             )
-        reward = 0.0 if section.on_unjudged == "zero" else None
-        return Scored(reward, judgement, report)
+        return Scored(0.0 if section.on_unjudged == "zero" else None, judgement)
 
     def scores(self, items: Sequence[tuple[Problem, str]]) -> list[Scored]:
         """Judge several replies at once; results are in their order, and errors as in `score`."""
         with ThreadPoolExecutor(self._settings.reward.concurrency) as pool:
-            waiting = [pool.submit(self.score, problem, reply) for problem, reply in items]
-            try:
-                return [future.result() for future in waiting]
-            finally:
-                for future in waiting:
-                    future.cancel()
+            return list(pool.map(lambda item: self.score(*item), items))
 
-    def _judged(self, problem: Problem, reply: str) -> tuple[EvalSummary, EvalReport | None]:
-        """Judge a reply once.
-
-        Raises:
-            _Unjudged: it could not be judged.
-        """
+    def _judged(self, problem: Problem, reply: str) -> EvalSummary:
+        """Judge a reply once."""
         protocol = self._settings.eval.protocol
         parsed = parse_reply(reply, problem.entry)
         if not parsed.files:
-            return unusable(protocol, problem, parsed.reason), None
+            return unusable(protocol, problem, parsed.reason)
         request = requested(parsed.files, problem, self._settings)
         if isinstance(request, EvalSummary):
-            return request, None
+            return request
+        checks = selected_checks(self._settings.plugins)
         try:
-            report = self._evaluated(request)
+            report = self._opened().evaluate(request, lambda *_: None, checks=checks)
         except (InfrastructureError, ProblemError) as error:
             reason = cut(str(error), MAX_REASON)
-            made = EvalSummary(protocol=protocol, verdict="unjudged", reason=reason)
-            raise _Unjudged(made, None) from error
+            return EvalSummary(protocol=protocol, verdict="unjudged", reason=reason)
         seconds = next((stage.wall_s for stage in report.stages if stage.name == "total"), 0.0)
-        summary = summary_of_report(report, "", seconds)
-        if summary.verdict == "unjudged":
-            raise _Unjudged(summary, report)
-        return summary, report
-
-    def _evaluated(self, request: EvalRequest) -> EvalReport:
-        checks = selected_checks(self._settings.plugins)
-        return self._opened().evaluate(request, lambda *_: None, checks=checks)
+        return summary_of_report(report, "", seconds)
 
     def _opened(self) -> Executor:
         with self._lock:
             if self._executor is None:
-                workers = min(self._settings.reward.concurrency, MAX_LOCAL_WORKERS)
+                workers = min(self._settings.reward.concurrency, MAX_WORKERS)
                 self._executor = open_executor(self._settings, workers)
             return self._executor
 
@@ -185,9 +150,8 @@ def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
     if isinstance(given, str) and given:
         return find_one(given, settings.home)
     model = fields.get("reward_model")
-    texts = [fields.get("ground_truth"), fields.get("reference")]
-    if isinstance(model, Mapping):
-        texts.insert(0, model.get("ground_truth"))
+    model = model if isinstance(model, Mapping) else {}
+    texts = (model.get("ground_truth"), fields.get("ground_truth"), fields.get("reference"))
     text = next((item for item in texts if isinstance(item, str) and item.strip()), None)
     if text is None:
         raise ConfigError(
@@ -202,9 +166,7 @@ def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
     return _parsed_source(text, None if name is None else str(name))
 
 
-@lru_cache(1024)
-def _parsed_record(text: str) -> Problem:
-    return Problem.from_json(text)
+_parsed_record = lru_cache(1024)(Problem.from_json)
 
 
 @lru_cache(1024)

@@ -74,10 +74,9 @@ class EventHistory:
         """Return the events of a log, sorted by batch."""
         found = cls()
         for event in events:
-            if isinstance(event, RequestsIssued):
-                found.events[_batch_of(event.asks[0])].append(event)
-            elif isinstance(event, TurnFinished):
-                found.events[_batch_of(event.turn.ask)].append(event)
+            if isinstance(event, RequestsIssued | TurnFinished):
+                ask = event.asks[0] if isinstance(event, RequestsIssued) else event.turn.ask
+                found.events[ask.id.partition("/")[0]].append(event)
         return found
 
     def settled(self, batch: str, most_unjudged: float) -> list[Event]:
@@ -114,12 +113,9 @@ class Rollouts:
         *,
         config: TrainConfig,
     ) -> None:
-        self._folder = folder
-        self._world = world
+        self._folder, self._world, self._config = folder, world, config
         self._problems = {problem.id: problem for problem in problems}
-        self._log = log
-        self._past = past
-        self._config = config
+        self._log, self._past = log, past
 
     def play(
         self,
@@ -132,8 +128,7 @@ class Rollouts:
 
         Raises:
             InfrastructureError: the judge fails; the log keeps all verdicts until then.
-            ConfigError: the run folder cannot be written, or no prompt has room for a reply.
-            RecordError: files of an earlier session are damaged.
+            ConfigError: no prompt has room for a reply.
         """
         batch, planned = trajectories[0].batch, len(trajectories) * turns
         policy = BatchPolicy(
@@ -161,9 +156,8 @@ class Rollouts:
                 f"no prompt of {batch} leaves room for a reply: sampling.reply_tokens is "
                 f"{sampling.reply_tokens}, sampling.context_tokens {sampling.context_tokens}"
             )
-        for turn, asks in enumerate(strategy.levels):
-            if asks:
-                policy.sample_turn(turn)
+        for turn in (number for number, asks in enumerate(strategy.levels) if asks):
+            policy.sample_turn(turn)
         names = [[item.ask_id(turn) for turn in range(turns)] for item in trajectories]
         return RolloutBatch(
             tuple(trajectories),
@@ -187,12 +181,11 @@ class BatchPolicy:
         prompt: Callable[[str, Sequence[Turn]], tuple[Message, ...]],
     ) -> None:
         self.name = sampler.name
+        # Turns that were judged, by request; the requests of each turn that was begun; turns that
+        # were sampled or read, by request.
         self.finished: Mapping[str, Turn] = {}
-        """Turns that were judged, by request."""
         self.levels: Sequence[Sequence[Ask]] = ()
-        """The requests of each turn that was begun."""
         self.samples: dict[str, TokenSample] = {}
-        """Turns that were sampled or read, by request."""
         self._path, self._seed = path, seed
         self._sampler, self._sampling = sampler, sampling
         self._prompt = prompt
@@ -220,19 +213,17 @@ class BatchPolicy:
 
     def room(self, problem: str, earlier: Sequence[str]) -> list[str] | None:
         """Return the newest turns that fit into a prompt; `None` if not even the problem fits."""
-        turns, sampling = [self.finished[name] for name in earlier], self._sampling
-        for first in range(max(len(turns), 1)):
-            prompt = self._sampler.encode(self._prompt(problem, turns[first:]))
-            if len(prompt) + sampling.reply_tokens <= sampling.context_tokens:
+        capacity = self._sampling.context_tokens - self._sampling.reply_tokens
+        for first in range(max(len(earlier), 1)):
+            if len(self._encoded(problem, earlier[first:])) <= capacity:
                 return list(earlier[first:])
         return None
 
-    def sample_turn(self, turn: int) -> None:
-        """Sample all replies of a turn, unless the disk has them.
+    def _encoded(self, problem: str, shown: Sequence[str]) -> list[int]:
+        return self._sampler.encode(self._prompt(problem, [self.finished[name] for name in shown]))
 
-        Raises:
-            RecordError: their file is damaged or lost, or holds other samples.
-        """
+    def sample_turn(self, turn: int) -> None:
+        """Sample all replies of a turn, unless the disk has them."""
         with self._lock:
             if turn in self._sampled:
                 return
@@ -246,21 +237,13 @@ class BatchPolicy:
             elif any(name in self.finished for name in names):
                 raise RecordError(f"{path} is missing: judged turns need it to be trained on")
             else:
-                shown = [[self.finished[name] for name in ask.shown_turns] for ask in asks]
-                prompts = [
-                    self._sampler.encode(self._prompt(ask.problem, turns))
-                    for ask, turns in zip(asks, shown, strict=True)
-                ]
+                prompts = [self._encoded(ask.problem, ask.shown_turns) for ask in asks]
                 seed = f"{self._seed}/{self._path.name}/{turn}"
                 drawn = self._sampler.sample(prompts, seed, self._sampling)
                 found = dict(zip(names, drawn, strict=True))
                 write_samples(path, found)
             self.samples |= found
             self._sampled.add(turn)
-
-
-def _batch_of(ask: Ask) -> str:
-    return ask.id.partition("/")[0]
 
 
 def _too_many(lost: Sequence[Turn], planned: int) -> InfrastructureError:

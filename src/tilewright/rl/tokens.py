@@ -24,16 +24,16 @@ __all__ = ["Sampler", "TokenSample", "read_samples", "write_samples"]
 
 @dataclass(frozen=True, slots=True)
 class TokenSample:
-    """One reply, in tokens."""
+    """The tokens that a model read and wrote, the end token included.
+
+    `logprobs` are the sampler's natural log-probabilities of the reply. `finish` is `stop` or
+    `length`.
+    """
 
     prompt: tuple[int, ...]
-    """Tokens that the model read."""
     reply: tuple[int, ...]
-    """Tokens that the model wrote, with the end token."""
     logprobs: tuple[float, ...]
-    """The sampler's natural log-probability of each token of the reply."""
     finish: str
-    """`stop` or `length`."""
 
 
 class Sampler(Protocol):
@@ -66,9 +66,7 @@ def write_samples(path: Path, samples: dict[str, TokenSample]) -> None:
         "prompt": torch.tensor([t for row in rows for t in row.prompt], dtype=torch.int32),
         "reply": torch.tensor([t for row in rows for t in row.reply], dtype=torch.int32),
         "logprobs": torch.tensor([v for row in rows for v in row.logprobs], dtype=torch.float32),
-        "lengths": torch.tensor(
-            [[len(row.prompt), len(row.reply)] for row in rows], dtype=torch.int64
-        ).reshape(-1, 2),
+        "lengths": torch.tensor([[len(row.prompt), len(row.reply)] for row in rows]).reshape(-1, 2),
     }
     names = {"asks": json.dumps(list(samples)), "finish": json.dumps([r.finish for r in rows])}
     fresh = path.with_suffix(".new")
@@ -106,8 +104,6 @@ def read_samples(path: Path) -> dict[str, TokenSample]:
         # The package raises a different exception for each kind of damage.
         raise RecordError(f"{path}: no samples can be read: {error}") from error
     return {
-        ask: TokenSample(
-            tuple(prompt.tolist()), tuple(reply.tolist()), tuple(logprobs.tolist()), end
-        )
-        for ask, end, prompt, reply, logprobs in zip(asks, finish, *parts, strict=True)
+        ask: TokenSample(*(tuple(part.tolist()) for part in row), finish=end)
+        for ask, end, *row in zip(asks, finish, *parts, strict=True)
     }

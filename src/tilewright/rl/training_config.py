@@ -153,10 +153,8 @@ class TrainConfig(Section):
             return Preset.model_validate(tree)
         except ValidationError as error:
             first = error.errors()[0]
-            path = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(
-                f"overrides.{path}: {first['msg']} (got {first['input']!r})"
-            ) from error
+            path = ".".join(map(str, ("overrides", *first["loc"])))
+            raise ConfigError(f"{path}: {first['msg']} (got {first['input']!r})") from error
 
 
 def load_training(

@@ -38,9 +38,8 @@ class TrainingRun:
     """
 
     def __init__(self, config: TrainConfig, folder: Path, on_event: OnEvent) -> None:
-        self.config = config
+        self.config, self.folder = config, folder
         self.preset: Preset = config.estimator()
-        self.folder = folder
         self.world: World = open_world(config.world, _judging(config), folder, on_event)
         begun = (folder / EVENTS).exists()
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
@@ -55,11 +54,7 @@ class TrainingRun:
         )
 
     def play(self, step: int, sampler: Sampler) -> RolloutBatch:
-        """Return the rollout batch of a step, from 0, as recorded or newly sampled.
-
-        Raises:
-            InfrastructureError: the judge fails; the log keeps all verdicts until then.
-        """
+        """Return the rollout batch of a step, from 0, as recorded or newly sampled."""
         section = self.preset.sampling
         names = [problem.id for problem in self.problems]
         drawn = drawn_problems(names, section.prompts, step, self.config.seed)
@@ -75,13 +70,9 @@ class TrainingRun:
         names = [problem.id for problem in self.held_out]
         first = FIRST_SCORED + steps * len(names) * section.samples
         trajectories = trajectories_of(f"score{steps:05}", names, section.samples, first)
-        changes = {
-            "temperature": section.temperature,
-            "top_k": 0,
-            "top_p": section.top_p,
-            "context_tokens": min(section.context_tokens, sampled.context_tokens),
-        }
-        sampling = sampled.model_copy(update=changes)
+        capacity = min(section.context_tokens, sampled.context_tokens)
+        changes = {"temperature": section.temperature, "top_k": 0, "top_p": section.top_p}
+        sampling = sampled.model_copy(update={**changes, "context_tokens": capacity})
         return self._rollouts.play(trajectories, section.turns, sampler, sampling)
 
     def record(

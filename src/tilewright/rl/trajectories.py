@@ -40,15 +40,9 @@ class Trajectory:
 
 
 def drawn_problems(problems: Sequence[str], count: int, step: int, seed: int) -> list[str]:
-    """Return the problems of a step: each epoch has all problems in a new random order.
+    """Return the `count` problems of a step: each epoch has all in a new random order.
 
     It is a function of its arguments, so a resumed run gets the same problems.
-
-    Args:
-        problems: at least one.
-        count: in a step; it may exceed the number of problems.
-        step: from 0.
-        seed: of the run.
     """
     found = []
     for place in range(step * count, (step + 1) * count):
@@ -64,11 +58,7 @@ def trajectories_of(
 ) -> list[Trajectory]:
     """Return the trajectories of a batch, those of one group together.
 
-    Args:
-        batch: its name.
-        problems: one for each group.
-        rollouts: in a group.
-        first: number of the first trajectory in the run.
+    Each of `problems` has a group of so many rollouts; `first` numbers the first trajectory.
     """
     seen: Counter[str] = Counter()
     found: list[Trajectory] = []
@@ -88,8 +78,7 @@ class LockstepStrategy:
     """Requests one turn of all trajectories of a batch at a time. Lifetime: one batch."""
 
     def __init__(self, trajectories: Sequence[Trajectory], turns: int, room: FittingTurns) -> None:
-        self._turns = turns
-        self._room = room
+        self._turns, self._room = turns, room
         self._earlier: dict[Trajectory, list[str]] = {item: [] for item in trajectories}
         self._unfinished: set[str] = set()
         self._waiting: deque[Ask] = deque()

@@ -31,7 +31,7 @@ class TrlReward:
     """
 
     def __init__(self, settings: Config | None = None) -> None:
-        self.settings = settings if settings is not None else config.load()
+        self.settings = settings or config.load()
         self.__name__ = self.settings.reward.name
         """The name of the reward in TRL's logs."""
 
@@ -51,46 +51,28 @@ class TrlReward:
             ConfigError: a row names no problem.
             InfrastructureError: a reply could not be judged.
         """
-        found = self._scored(prompts, completions, columns)
-        _tell(found, columns)
-        return [item.reward for item in found]
-
-    def _scored(
-        self, prompts: Sequence[Any], completions: Sequence[Completion], columns: dict[str, Any]
-    ) -> list[Scored]:
         if len(prompts) != len(completions):
             raise ConfigError(f"{len(prompts)} prompts with {len(completions)} completions")
         items = [
             (problem_of(_row(columns, place, len(prompts)), self.settings), _text(completion))
             for place, completion in enumerate(completions)
         ]
-        return scorer_of(self.settings).scores(items)
+        found = scorer_of(self.settings).scores(items)
+        _tell(found, columns)
+        return [item.reward for item in found]
 
 
 class AsyncTrlReward(TrlReward):
     """The same for TRL's event loop, which computes other rewards at the same time."""
 
-    async def __call__(  # type: ignore[override]
-        self,
-        prompts: Sequence[Any],
-        completions: Sequence[Completion],
-        completion_ids: Sequence[Sequence[int]] | None = None,  # noqa: ARG002 - TRL's
-        **columns: Any,  # noqa: ANN401 - of the data set
-    ) -> list[float | None]:
-        """Return a reward for each completion; errors are those of `TrlReward`."""
-        found = await asyncio.to_thread(self._scored, prompts, completions, columns)
-        _tell(found, columns)
-        return [item.reward for item in found]
+    async def __call__(self, *given: Any, **columns: Any) -> list[float | None]:  # type: ignore[override]  # noqa: ANN401
+        """Return a reward for each completion; arguments and errors are those of `TrlReward`."""
+        return await asyncio.to_thread(super().__call__, *given, **columns)
 
 
-def trl_reward(
-    prompts: Sequence[Any],
-    completions: Sequence[Completion],
-    completion_ids: Sequence[Sequence[int]] | None = None,
-    **columns: Any,  # noqa: ANN401 - of the data set
-) -> list[float | None]:
+def trl_reward(*given: Any, **columns: Any) -> list[float | None]:  # noqa: ANN401
     """Return a reward for each completion, by the default settings; see `TrlReward`."""
-    return TrlReward()(prompts, completions, completion_ids, **columns)
+    return TrlReward()(*given, **columns)
 
 
 def _row(columns: Mapping[str, Any], place: int, count: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any
 from tilewright import config as settings_tree
 from tilewright.config import Config
 from tilewright.errors import ConfigError
-from tilewright.rl.reward_scorer import Scored, problem_of, scorer_of
+from tilewright.rl.reward_scorer import problem_of, scorer_of
 
 __all__ = ["compute_score", "compute_score_async"]
 
@@ -52,39 +52,11 @@ def compute_score(
         InfrastructureError: the reply could not be judged.
     """
     settings = _settings(config, tuple(overrides))
-    fields = {"ground_truth": ground_truth, "extra_info": _named(extra_info, data_source)}
-    found = scorer_of(settings).score(problem_of(fields, settings), solution_str)
-    return _answer(found, details=details)
-
-
-async def compute_score_async(
-    data_source: str,
-    solution_str: str,
-    ground_truth: Any,  # noqa: ANN401 - of the data set
-    extra_info: Mapping[str, Any] | None = None,
-    **more: Any,  # noqa: ANN401 - those of `compute_score`
-) -> float | dict[str, float]:
-    """Return the reward of a reply without blocking verl's loop; see `compute_score`."""
-    return await asyncio.to_thread(
-        compute_score, data_source, solution_str, ground_truth, extra_info, **more
-    )
-
-
-def _named(extra_info: Mapping[str, Any] | None, data_source: str) -> dict[str, Any]:
-    found = dict(extra_info or {})
-    name = found.get("uuid", found.get("name", found.get("problem_id")))
-    return {} if name is None else {"name": f"{data_source}_{name}"}
-
-
-@lru_cache(16)
-def _settings(file: str | None, overrides: tuple[str, ...]) -> Config:
-    settings = settings_tree.load(None if file is None else Path(file), overrides)
-    if settings.reward.on_unjudged == "none":
-        raise ConfigError("reward.on_unjudged=none: verl wants a number; `raise` or `zero`")
-    return settings
-
-
-def _answer(found: Scored, *, details: bool) -> float | dict[str, float]:
+    extra = extra_info or {}
+    name = extra.get("uuid", extra.get("name", extra.get("problem_id")))
+    named = {} if name is None else {"name": f"{data_source}_{name}"}
+    problem = problem_of({"ground_truth": ground_truth, "extra_info": named}, settings)
+    found = scorer_of(settings).score(problem, solution_str)
     assert found.reward is not None
     if not details:
         return found.reward
@@ -95,3 +67,16 @@ def _answer(found: Scored, *, details: bool) -> float | dict[str, float]:
         "rejected": float(verdict == "rejected"),
         "unjudged": float(verdict == "unjudged"),
     }
+
+
+async def compute_score_async(*given: Any, **more: Any) -> float | dict[str, float]:  # noqa: ANN401
+    """Return the reward of a reply without blocking verl's loop; see `compute_score`."""
+    return await asyncio.to_thread(compute_score, *given, **more)
+
+
+@lru_cache(16)
+def _settings(file: str | None, overrides: tuple[str, ...]) -> Config:
+    settings = settings_tree.load(None if file is None else Path(file), overrides)
+    if settings.reward.on_unjudged == "none":
+        raise ConfigError("reward.on_unjudged=none: verl wants a number; `raise` or `zero`")
+    return settings

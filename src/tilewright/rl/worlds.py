@@ -54,11 +54,7 @@ class EvaluatorWorld(RolloutEnvironment):
         super().__init__(settings, judge)
 
     def problems(self, address: str) -> list[Problem]:
-        """Return the problems at an address.
-
-        Raises:
-            ProblemError: there is none.
-        """
+        """Return the problems at an address."""
         return find_problems(address, self._home)
 
     def stop(self) -> None:

@@ -62,10 +62,7 @@ def _without_texts(tree: ast.Module) -> ast.Module:
 
 
 def _is_text(node: ast.AST) -> bool:
-    match node:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
 
 
 def sketch(text: str) -> array[int]:
