@@ -104,6 +104,6 @@ def read_samples(path: Path) -> dict[str, TokenSample]:
         # The package raises a different exception for each kind of damage.
         raise RecordError(f"{path}: no samples can be read: {error}") from error
     return {
-        ask: TokenSample(*(tuple(part.tolist()) for part in row), finish=end)
-        for ask, end, *row in zip(asks, finish, *parts, strict=True)
+        ask: TokenSample(tuple(prompt.tolist()), tuple(reply.tolist()), tuple(probs.tolist()), end)
+        for ask, end, prompt, reply, probs in zip(asks, finish, *parts, strict=True)
     }
