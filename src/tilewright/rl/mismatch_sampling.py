@@ -130,8 +130,8 @@ def reject(
     Dr. Kernel, equation 6 and section 5.1. The comparison is on the log scale and inclusive. A low
     rho vetoes its own turn only, and still counts in the mean. A high rho vetoes nothing.
 
-    The tensors are those of `ratios`. `level` is the unit that is kept or dropped: at `token`, w is
-    the token's own rho; above it, w is the `mean` of rho; `off` keeps all generated tokens, without
+    The tensors are those of `ratios`. `level` is the unit that is kept or dropped. At `token`, w is
+    the token's own rho; above it, w is the `mean` of rho. `off` keeps all generated tokens, without
     a veto. A `min_ratio` of `None` is no limit.
 
     Raises:

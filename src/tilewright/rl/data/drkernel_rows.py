@@ -130,8 +130,8 @@ def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], re
     """Return a trajectory as a row of the cold start; the problem is of the kind `module`.
 
     `prompt` has the messages that the last turn was shown. `turns` are those in the prompt, and the
-    last one. If `rest`, the other fields of an imported row, is empty, they are made from the
-    turns: rounds are numbered from 1, and an unmeasured speed-up is null.
+    last one. `rest` has the other fields of an imported row. If it is empty, the fields are made
+    from the turns: rounds are numbered from 1, and an unmeasured speed-up is null.
     """
     last = turns[-1]
     assert last.reply is not None

@@ -129,7 +129,7 @@ def export(
 ) -> Exported:
     """Write rows; return their number, and the number of items that were left out.
 
-    `left_out` receives a line for each item that cannot be read or does not fit; `progress`
+    `left_out` receives a line for each item that cannot be read or does not fit. `progress`
     receives the number of turns or problems that were read.
 
     Raises:
