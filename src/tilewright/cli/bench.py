@@ -5,37 +5,21 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
 from typing import Any, cast
 
 import click
 
 from tilewright import config
 from tilewright._version import __version__
+from tilewright.cli import options
 from tilewright.cli.lint import known_health
 from tilewright.cli.optimize import MODEL_OPTIONS, asks_a_model, opened
-from tilewright.cli.options import (
-    DEVICE,
-    JSON,
-    OUT,
-    RESUME,
-    SETTINGS,
-    VERBOSE,
-    load_settings,
-    one_model,
-    ready_to_judge,
-)
+from tilewright.cli.options import load_settings, number, one_model, option, ready_to_judge
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
-from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show_result
 from tilewright.cli.render_bench import bench_view, turn_text
-from tilewright.cli.run_output import (
-    check_resumed,
-    refuse_with_resume,
-    resume_hint,
-    usable_home,
-)
+from tilewright.cli.run_output import check_resumed, resume_hint, resumed_run
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.loop.answer_evaluator import open_evaluator
@@ -55,40 +39,30 @@ from tilewright.records.run_folder import create_run
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.summary import summary_of
 
-__all__ = ["command"]
-
 PROTOCOLS = ("strict", "official")
 
 
-@click.command("bench", cls=RenamingCommand, verb="bench")
+@click.command("bench")
 @click.argument("problems", required=False, default="")
-@click.option(
+@option(
     "--candidates",
-    metavar="WHERE",
-    help="A folder, JSON lines, parquet, a run, or `reference`: the reference of each problem as "
+    "WHERE",
+    "A folder, JSON lines, parquet, a run, or `reference`: the reference of each problem as "
     "its candidate.",
 )
 @MODEL_OPTIONS
-@click.option(
-    "--protocol", "protocols", metavar="LIST", help="strict (default), official, or strict,official"
-)
-@click.option("--language", metavar="NAME", help="Language of all candidates.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="Evaluations at the same time; a device times one of them at a time.",
-)
-@RESUME
+@option("--protocol", "LIST", "strict (default), official, or strict,official", "protocols")
+@option("--language", "NAME", "Language of all candidates.")
+@number("--workers", options.WORKERS_HELP, 1, 64, 1)
+@options.RESUME
 @click.option(
     "--max-candidates", type=click.IntRange(1), help="Most evaluations of this invocation."
 )
-@DEVICE
-@JSON
-@OUT
-@SETTINGS
-@VERBOSE
+@options.DEVICE
+@options.JSON
+@options.OUT
+@options.SETTINGS
+@options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Evaluate many candidates for the problems at an address, and score them.
 
@@ -100,7 +74,6 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     if given["model"] or asks_a_model(given["resumed"]):
         return _of_model(given)
     run, settings = _resumed(given) if given["resumed"] else _begun(given)
-    usable_home(settings)
     start, count = time.monotonic(), 0
     before, total = len(run.finished), len(run.sources)
     with (
@@ -113,7 +86,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
             progress.reached(before + count, total)
             progress.note(f"{before + count} of {total}, {turn_text(turn)}")
     turns = turns_of(read_events(run.folder))
-    summary = summary_of(turns, run.begun.unsound_problems, _without_candidate(run))
+    unanswered = {item.id for item in run.problems} - {ask.problem for ask in run.sources}
+    summary = summary_of(turns, run.begun.unsound_problems, unanswered)
     left = total - len(turns)
     document = {"run": str(run.folder), "left": left, **summary}
     show_result(given["as_json"], document, bench_view(summary))
@@ -121,9 +95,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     unjudged = sum(is_unjudged(turn) for turn in turns)
     if unjudged:
         print_line(f"{unjudged} unjudged: tilewright bench --resume {run.folder} tries again")
-    print_line(
-        f"run {run.folder}; next: tilewright {'bench --resume' if left else 'report'} {run.folder}"
-    )
+    verb = "bench --resume" if left else "report"
+    print_line(f"run {run.folder}; next: tilewright {verb} {run.folder}")
     return 0
 
 
@@ -135,7 +108,6 @@ def _of_model(given: dict[str, Any]) -> int:
             "give --set eval.protocol=official instead of --protocol"
         )
     run, settings, policy = opened({**given, "problem": given["problems"]}, "bench", _health)
-    usable_home(settings)
     ended, turns = SearchResult(), list(run.finished)
     with (
         Progress("bench", verbose=given["verbose"]) as progress,
@@ -190,10 +162,6 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
     return begin(folder, begun, problems, answers.sources), settings
 
 
-def _without_candidate(run: BenchRun) -> set[str]:
-    return {item.id for item in run.problems} - {ask.problem for ask in run.sources}
-
-
 def _health(problems: list[Problem], settings: Config, model: str) -> dict[str, Any]:
     """Return the problems that the linter found unsound, and how many were never linted."""
     found = {problem.id: known_health(settings.home, problem, model) for problem in problems}
@@ -209,11 +177,8 @@ def _health(problems: list[Problem], settings: Config, model: str) -> dict[str, 
 
 def _resumed(given: dict[str, Any]) -> tuple[BenchRun, Config]:
     fixed = ("problems", "candidates", "protocols", "language", "device", "out", "file")
-    refuse_with_resume(given, fixed)
-    folder = Path(given["resumed"])
+    folder, settings = resumed_run(given, fixed)
     run = resume(folder)
-    settings = load_settings(given, recorded=folder / "run.yaml")
-    ready_to_judge(settings)
     check_resumed(folder, run.begun, one_model(settings))
     return run, settings
 
@@ -222,11 +187,9 @@ def _turns(
     run: BenchRun, settings: Config, log: EventLog, given: dict[str, Any], progress: Progress
 ) -> Any:  # noqa: ANN401 - a generator, which the caller may close
     """Evaluate the remaining candidates. Running evaluations end with this generator."""
-    workers, total = given["workers"], len(run.sources)
+    workers, devices, most = given["workers"], settings.eval.devices, given["max_candidates"]
     problems = {problem.id: problem for problem in run.problems}
-    devices = settings.eval.devices
-    room = iter(range(total if given["max_candidates"] is None else given["max_candidates"]))
-
+    room = iter(range(len(run.sources) if most is None else most))
     executor, judge = open_evaluator(settings, run.folder, progress, workers)
 
     def stop() -> None:

@@ -12,10 +12,18 @@ from typing import Any
 import click
 
 from tilewright import config
-from tilewright.cli.options import JSON, LANGUAGE, OUT, SETTINGS, load_settings
-from tilewright.cli.output import print_line
+from tilewright.cli.options import (
+    JSON,
+    LANGUAGE,
+    OUT,
+    SETTINGS,
+    choice,
+    load_settings,
+    option,
+    repeated,
+)
+from tilewright.cli.output import Skipped, print_line
 from tilewright.cli.progress import Progress
-from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.table_input import read_rows
 from tilewright.records.run_folder import create_run
@@ -32,10 +40,6 @@ from tilewright.rl.data.exports import (
 )
 from tilewright.rl.data.imports import import_rows
 
-__all__ = ["command"]
-
-MAX_NAMED = 20
-"""Most lines about skipped rows. One further line gives the number of the others."""
 PROGRESS_ROWS = 1000
 """Rows between two updates of the progress line."""
 
@@ -45,37 +49,48 @@ def command() -> None:
     """Convert runs to data sets, and data sets to runs."""
 
 
-@command.command("export", cls=RenamingCommand, verb="data export")
+FORMAT_HELP = (
+    "turns: a prompt and a reply each; sft: conversations with weights; rl: prompts with their "
+    "problems; or a format of Dr. Kernel's data."
+)
+
+
+@command.command("export")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--to", "target", required=True, metavar="FILE", help="FILE.jsonl, FILE.parquet, or "
-              "a folder that `datasets.load_from_disk` reads.")  # fmt: skip
 @click.option(
-    "--format",
-    "kind",
-    type=click.Choice(list(FORMATS)),
-    default="turns",
+    "--to",
+    "target",
+    required=True,
+    metavar="FILE",
+    help="FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads.",
+)
+@choice("--format", tuple(FORMATS), "turns", FORMAT_HELP, "kind")
+@repeated("--verdict", None, "Only turns with this verdict.", "verdicts")
+@option(
+    "--min-speedup",
+    "X",
+    "Only correct turns whose lower confidence bound reaches X.",
+    "least",
+    type=click.FloatRange(min=0.0),
+)
+@repeated("--include-label", "NAME", "Only turns with this label or finding.", "include_labels")
+@repeated("--exclude-label", "NAME", "No turns with this label or finding.", "exclude_labels")
+@choice("--dedupe", ("off", "exact", "near"), "off", "Skip programs that repeat earlier ones.")
+@repeated("--decontaminate", "PROBLEMS", "Skip rows with problems of this benchmark.")
+@option(
+    "--held-out",
+    "SHARE",
+    "Write the rows of this share of the problems to FILE.held-out.",
+    type=click.FloatRange(0.0, 1.0, max_open=True),
+    default=0.0,
+)
+@click.option(
+    "--split-seed",
+    type=int,
+    default=0,
     show_default=True,
-    help="turns: a prompt and a reply each; sft: conversations with weights; rl: prompts with "
-    "their problems; or a format of Dr. Kernel's data.",
+    help="Seed that chooses those problems.",
 )
-@click.option(
-    "--verdict", "verdicts", multiple=True, help="Only turns with this verdict. Repeatable."
-)
-@click.option("--min-speedup", "least", type=click.FloatRange(min=0.0), metavar="X",
-              help="Only correct turns whose lower confidence bound reaches X.")  # fmt: skip
-@click.option("--include-label", "include_labels", multiple=True, metavar="NAME",
-              help="Only turns with this label or finding. Repeatable.")  # fmt: skip
-@click.option("--exclude-label", "exclude_labels", multiple=True, metavar="NAME",
-              help="No turns with this label or finding. Repeatable.")  # fmt: skip
-@click.option("--dedupe", type=click.Choice(["off", "exact", "near"]), default="off",
-              show_default=True, help="Skip programs that repeat earlier ones.")  # fmt: skip
-@click.option("--decontaminate", multiple=True, metavar="PROBLEMS",
-              help="Skip rows with problems of this benchmark. Repeatable.")  # fmt: skip
-@click.option("--held-out", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0,
-              metavar="SHARE", help="Write the rows of this share of the problems to "
-              "FILE.held-out.")  # fmt: skip
-@click.option("--split-seed", type=int, default=0, show_default=True,
-              help="Seed that chooses those problems.")  # fmt: skip
 @LANGUAGE
 @JSON
 @SETTINGS
@@ -105,7 +120,7 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
         language=settings.loop.language,
         home=settings.home,
     )
-    named = _Named()
+    named = Skipped()
     with Progress("export") as progress:
         done = export(plan, named, _counting(progress, "export"))
     named.rest()
@@ -154,14 +169,7 @@ def _document(plan: ExportPlan, done: Exported) -> dict[str, Any]:
 
 @command.command("import")
 @click.argument("sources", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(drkernel_rows.FORMATS),
-    default="drkernel-coldstart",
-    show_default=True,
-    help="Format of the rows.",
-)
+@choice("--format", drkernel_rows.FORMATS, "drkernel-coldstart", "Format of the rows.", "kind")
 @JSON
 @OUT
 @SETTINGS
@@ -174,7 +182,7 @@ def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     for source in sources:
         if not Path(source).is_file():
             raise ConfigError(f"{source}: no such file")
-    folder, named = create_run(settings.runs, config.dump(settings)), _Named()
+    folder, named = create_run(settings.runs, config.dump(settings)), Skipped()
     with Progress("import") as progress:
         rows = _counted(sources, named, _counting(progress, "import"))
         name = ", ".join(Path(source).name for source in sources)
@@ -213,21 +221,3 @@ def _counting(progress: Progress, verb: str) -> Callable[[int], None]:
             progress.about(f"{verb}, {number} read")
 
     return count
-
-
-class _Named:
-    """Names the first skipped rows on stderr. Lifetime: one command."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, what: str) -> None:
-        """Name one skipped row."""
-        self.count += 1
-        if self.count <= MAX_NAMED:
-            print_line(f"left out: {what}")
-
-    def rest(self) -> None:
-        """Print how many rows were not named."""
-        if self.count > MAX_NAMED:
-            print_line(f"left out: {self.count - MAX_NAMED} more")

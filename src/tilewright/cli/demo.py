@@ -12,21 +12,19 @@ from typing import Any
 
 import click
 
-from tilewright.cli.options import JSON, OUT, SETTINGS, VERBOSE, load_settings, ready_to_judge
+from tilewright.cli import options
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import Row, rows_table, short_reason, show, show_result, speed_of
 from tilewright.cli.render_bench import turns_table
-from tilewright.cli.run_output import fresh_run, save, usable_home
+from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.loop.policies.recorded import bundled
 from tilewright.problems.loader import BUNDLED
-from tilewright.records import EvalReport, Unjudged
+from tilewright.records import Unjudged
 from tilewright.records.event_log import read_events
 from tilewright.records.events import RunStarted, TurnFinished
-
-__all__ = ["Exhibit", "command", "exhibits", "read_header", "row_of"]
 
 DEMO = BUNDLED / "demo"
 QUICK = ("eval.timing.max_s=0.5", "eval.timing.min_blocks=10", "eval.timing.max_blocks=20")
@@ -49,41 +47,29 @@ class Exhibit:
 
 
 def exhibits(folder: Path) -> list[Exhibit]:
-    """Return the candidates in a folder, honest ones first.
-
-    Raises:
-        ConfigError: a file has no header.
-    """
+    """Return the candidates in a folder, honest ones first."""
     found = []
-    for path in sorted(folder.iterdir()):
-        if path.suffix in (".py", ".cpp"):
-            head = read_header(path.read_text(encoding="utf-8"))
-            if set(head) != {"problem", "expect"}:
-                raise ConfigError(f"{path}: its header needs the keys `problem:` and `expect:`")
-            expect = tuple(word.strip() for word in head["expect"].split(" or "))
-            found.append(Exhibit(path, head["problem"], expect))
+    for path in [*folder.glob("*.py"), *folder.glob("*.cpp")]:
+        lines = path.read_text(encoding="utf-8").splitlines()[:12]
+        head = {match[1]: match[2] for match in map(_KEY.match, lines) if match is not None}
+        if set(head) != {"problem", "expect"}:
+            raise ConfigError(f"{path}: its header needs the keys `problem:` and `expect:`")
+        found.append(Exhibit(path, head["problem"], tuple(head["expect"].split(" or "))))
     return sorted(found, key=lambda item: (item.expect != ("correct",), item.problem, item.name))
 
 
-def read_header(text: str) -> dict[str, str]:
-    """Return the `key: value` lines that a candidate of the demo begins with."""
-    matches = (_KEY.match(line) for line in text.splitlines()[:12])
-    return {match[1]: match[2] for match in matches if match is not None}
-
-
 @click.command("demo")
-@JSON
-@OUT
-@SETTINGS
-@VERBOSE
+@options.JSON
+@options.OUT
+@options.SETTINGS
+@options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Evaluate the bundled candidates: honest ones, wrong ones and hacks.
 
     Exits with 0 if every verdict is the one that the candidate's header expects.
     """
-    settings = load_settings(given, first=QUICK)
-    ready_to_judge(settings)
-    usable_home(settings)
+    settings = options.load_settings(given, first=QUICK)
+    options.ready_to_judge(settings)
     start = time.monotonic()
     with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:
         rows = list(_judge_all(exhibits(DEMO), settings, folder, progress))
@@ -95,7 +81,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     print_line(f"{right} of {len(rows)} verdicts are as expected, in {took:.0f} s")
     print_line("next: tilewright problems new my_operator   creates a problem of your own")
     print_line("next: tilewright optimize rmsnorm --model recorded:bundled   repeats that run here")
-    print_line(f"run {folder}; next: tilewright explain {folder / _interesting(rows)}")
+    wrong = [row.name for row in rows if row.verdict == "incorrect"]
+    last = (wrong or [row.name for row in rows])[-1]
+    print_line(f"run {folder}; next: tilewright explain {folder / last}")
     return 0 if right == len(rows) else 1
 
 
@@ -106,11 +94,6 @@ def _show_recording() -> None:
     assert isinstance(begun, RunStarted)
     click.echo(f"\nA recorded optimisation of {begun.problems}: {begun.name}.")
     show(turns_table([event.turn for event in events if isinstance(event, TurnFinished)]))
-
-
-def _interesting(rows: list[Row]) -> str:
-    wrong = [row.name for row in rows if row.verdict == "incorrect"]
-    return (wrong or [row.name for row in rows])[-1]
 
 
 def _judge_all(
@@ -142,19 +125,13 @@ def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progr
     unsaved = save(place, report, settings.home)
     if unsaved is not None:
         raise ConfigError(unsaved)
-    return row_of(exhibit, report)
-
-
-def row_of(exhibit: Exhibit, report: EvalReport) -> Row:
-    """Return the row of one verdict. A missing compiler is not unexpected."""
-    expected: bool | None = report.verdict in exhibit.expect
-    if isinstance(report.outcome, Unjudged) and report.outcome.reason == "no_compiler":
-        expected = None
+    # A missing compiler is not unexpected.
+    unbuilt = isinstance(report.outcome, Unjudged) and report.outcome.reason == "no_compiler"
     return Row(
         name=exhibit.name,
         problem=exhibit.problem,
         verdict=report.verdict,
         speed=speed_of(report),
         why=short_reason(report),
-        as_expected=expected,
+        as_expected=None if unbuilt else report.verdict in exhibit.expect,
     )

@@ -10,12 +10,18 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tilewright.cli.cluster import cluster_items
-from tilewright.cli.options import JSON, SETTINGS, VERBOSE, load_settings, ready_to_judge
+from tilewright.cli.options import (
+    JSON,
+    SETTINGS,
+    VERBOSE,
+    load_settings,
+    number,
+    ready_to_judge,
+    switch,
+)
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import facts, show_result, table
-from tilewright.cli.run_output import usable_home
 from tilewright.cli.self_comparison import (
     Sample,
     Scatter,
@@ -24,7 +30,7 @@ from tilewright.cli.self_comparison import (
     scatter_of,
     self_request,
 )
-from tilewright.cli.system_checks import Item, layer_items, tool_items
+from tilewright.cli.system_checks import Item, cluster_items, layer_items, tool_items
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
 from tilewright.evaluator.devices.recorded_environment import device_key
@@ -33,8 +39,6 @@ from tilewright.executors.factory import is_cluster
 from tilewright.records import EvalReport
 from tilewright.scoring.report_text import short_time
 
-__all__ = ["command", "doctor_view", "noise_item"]
-
 AA_PROBLEM, AA_CASE, AA_RUNS = "add_relu", "large", 5
 CALIBRATION_PROBLEMS = ("add_relu", "softmax", "matmul_bias_gelu")
 QUIET = 0.03
@@ -42,21 +46,14 @@ QUIET = 0.03
 QUICK = ("eval.timing.max_s=1.0",)
 
 
+CALIBRATE_HELP = (
+    "Measure process-to-process variation, and store it in home. Leave the machine idle meanwhile."
+)
+
+
 @click.command("doctor")
-@click.option(
-    "--calibrate",
-    is_flag=True,
-    help="Measure process-to-process variation, and store it in home. Leave the machine idle "
-    "meanwhile.",
-)
-@click.option(
-    "--runs",
-    type=click.IntRange(2, 1000),
-    default=12,
-    show_default=True,
-    metavar="N",
-    help="Evaluations of each problem for --calibrate.",
-)
+@switch("--calibrate", CALIBRATE_HELP)
+@number("--runs", "Evaluations of each problem for --calibrate.", 2, 1000, 12, "N")
 @JSON
 @SETTINGS
 @VERBOSE
@@ -101,7 +98,7 @@ def _next(trouble: str, settings: Config) -> str:
         return "fix `judging` as listed, then tilewright doctor"
     if is_cluster(settings.executor):
         return "tilewright serve --executor ray --ray-address ADDRESS"
-    if not _is_calibrated(settings):
+    if not _read(settings).measured:
         return "tilewright doctor --calibrate, on a quiet machine; or tilewright demo"
     return "tilewright demo"
 
@@ -111,12 +108,11 @@ def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport],
     reports: list[EvalReport] = []
     try:
         ready_to_judge(settings)
-        usable_home(settings)
         from tilewright.api import evaluate_request
 
         settings = _without_reuse(settings)
-        for number in range(AA_RUNS):
-            progress.about(f"A/A {number + 1} of {AA_RUNS}")
+        for run in range(AA_RUNS):
+            progress.about(f"A/A {run + 1} of {AA_RUNS}")
             reports.append(
                 evaluate_request(self_request(AA_PROBLEM, settings, (AA_CASE,)), settings, progress)
             )
@@ -131,20 +127,15 @@ def _without_reuse(settings: Config) -> Config:
 
 
 def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any]:
-    """Measure and write the calibration of this machine.
-
-    Raises:
-        ConfigError: the calibration cannot be written.
-        InfrastructureError: an evaluation had an internal error.
-    """
+    """Measure and write the calibration of this machine."""
     from tilewright.api import evaluate_request
 
     settings = _without_reuse(settings)
     samples: list[Sample] = []
     total = runs * len(CALIBRATION_PROBLEMS)
-    for number in range(total):
-        name = CALIBRATION_PROBLEMS[number % len(CALIBRATION_PROBLEMS)]
-        progress.about(f"calibrating {number + 1} of {total}, {name}")
+    for run in range(total):
+        name = CALIBRATION_PROBLEMS[run % len(CALIBRATION_PROBLEMS)]
+        progress.about(f"calibrating {run + 1} of {total}, {name}")
         samples += samples_of(evaluate_request(self_request(name, settings), settings, progress))
     sigmas, counts = calibrated(samples, on_gpu=settings.eval.device != "cpu")
     key = _key(settings)
@@ -173,23 +164,15 @@ def _judging_item(reports: list[EvalReport], trouble: str) -> Item:
 def noise_item(scatter: Scatter | None) -> Item:
     """Return the row about A/A noise."""
     if scatter is None:
-        return Item(
-            "A/A noise", False, "nothing was timed", "speed-ups", "two cores, and `judging` above"
-        )
+        get = "two cores, and `judging` above"
+        return Item("A/A noise", False, "nothing was timed", "speed-ups", get)
     said = (
         f"{scatter.runs} runs of {short_time(scatter.call_us)} per call: a reference differs from "
         f"itself by {math.expm1(scatter.median):.1%} in the median, "
         f"{math.expm1(scatter.worst):.1%} at most"
     )
-    if scatter.worst <= QUIET:
-        return Item("A/A noise", True, said)
-    return Item(
-        "A/A noise", False, said, "narrow intervals", "end other programs; avoid shared machines"
-    )
-
-
-def _is_calibrated(settings: Config) -> bool:
-    return _read(settings).measured
+    get = "end other programs; avoid shared machines"
+    return Item("A/A noise", scatter.worst <= QUIET, said, "narrow intervals", get)
 
 
 def _key(settings: Config) -> str:
@@ -208,16 +191,9 @@ def _calibration_item(settings: Config) -> Item:
     shown = ", ".join(
         f"{sigma:.2%} {name}" for name, sigma in zip(found.classes, found.sigmas, strict=True)
     )
-    said = f"process-to-process sigma: {shown}"
-    if found.measured:
-        return Item("calibration", True, said)
-    return Item(
-        "calibration",
-        False,
-        f"none; defaults ({shown})",
-        "intervals as narrow as this machine allows",
-        "tilewright doctor --calibrate",
-    )
+    said = f"process-to-process sigma: {shown}" if found.measured else f"none; defaults ({shown})"
+    enables = "intervals as narrow as this machine allows"
+    return Item("calibration", found.measured, said, enables, "tilewright doctor --calibrate")
 
 
 def doctor_view(items: list[Item]) -> RenderableType:

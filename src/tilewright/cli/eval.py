@@ -13,27 +13,17 @@ from typing import Any, NoReturn
 import click
 
 from tilewright._version import __version__
-from tilewright.cli.options import (
-    JSON,
-    OUT,
-    SETTINGS,
-    VERBOSE,
-    load_settings,
-    ready_to_judge,
-    setting,
-)
+from tilewright.cli import options
+from tilewright.cli.options import load_settings, option, repeated, setting, switch
 from tilewright.cli.output import print_error, print_line
 from tilewright.cli.progress import Progress
-from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import report_view, show_result, speed_of
-from tilewright.cli.run_output import EXIT_CODES, fresh_run, save, usable_home
+from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
-from tilewright.errors import ConfigError, TilewrightError
+from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
 from tilewright.executors.factory import device_model
-from tilewright.records import EvalReport, EvalRequest
+from tilewright.records import EvalRequest
 from tilewright.records.run_folder import read_report
-
-__all__ = ["Bar", "command", "parse_bar"]
 
 POLL_INTERVAL_S = 0.3
 """Seconds between two looks at the files that --watch watches."""
@@ -64,34 +54,22 @@ class Bar:
 
     def met(self, low: float | None) -> bool:
         """Tell whether a lower end reaches the required speed-up; `None` never does."""
-        if low is None:
-            return False
-        return low > self.least if self.strict else low >= self.least
+        return low is not None and (low > self.least or (low == self.least and not self.strict))
 
 
 def parse_bar(text: str) -> Bar:
-    """Read `X`, `>=X` or `>X`, also with `speedup` before it.
-
-    Raises:
-        ConfigError: it is none of these.
-    """
+    """Read `X`, `>=X` or `>X`, also with `speedup` before it."""
     match = _BAR.fullmatch(text.strip())
-    if match is None:
+    least = float(match[2]) if match is not None else 0.0
+    if match is None or not 0 < least < math.inf:
         raise ConfigError(
             f"--min-speedup {text!r}: write X, '>=X' or '>X', with a number X above 0"
         )
-    least = float(match[2])
-    if not 0 < least < math.inf:
-        raise ConfigError(f"--min-speedup {text!r}: X must be above 0")
     return Bar(text=text.strip(), least=least, strict=match[1] == ">")
 
 
 def _check(given: dict[str, Any]) -> None:
-    """Do nothing if the options agree with each other.
-
-    Raises:
-        ConfigError: they do not; the message names them.
-    """
+    """Refuse options that contradict each other, or that lack one."""
     if given["from_report"] is not None:
         fixed = [f"--set {item}" for item in given["overrides"] if item.startswith("eval.")]
         wrong = [*(flag for name, flag in OF_THE_REPORT.items() if given[name]), *fixed]
@@ -110,21 +88,11 @@ def _check(given: dict[str, Any]) -> None:
         raise ConfigError("--watch and --json contradict each other: --json is one document")
 
 
-@click.command("eval", cls=RenamingCommand, verb="eval")
+@click.command("eval")
 @click.argument("candidate", required=False)
-@click.option(
-    "-p", "--problem", metavar="ADDRESS", help="A problem file, or the name of a bundled problem."
-)
-@click.option(
-    "--language",
-    metavar="NAME",
-    help="Language of the candidate; default: detected from the source.",
-)
-@click.option(
-    "--entry",
-    metavar="NAME",
-    help="Exported name of the candidate; default: ModelNew or the problem's.",
-)
+@options.PROBLEM
+@option("--language", "NAME", "Language of the candidate; default: detected from the source.")
+@option("--entry", "NAME", "Exported name of the candidate; default: ModelNew or the problem's.")
 @setting(
     "--baseline",
     "eval.baselines",
@@ -140,20 +108,17 @@ def _check(given: dict[str, Any]) -> None:
     "Rules of measurement: ours, or those that the benchmark published.",
     type=click.Choice(["strict", "official"]),
 )
-@click.option(
+@repeated(
     "--python-path",
+    "DIR",
+    "Folder of packages that the candidate may import, mounted read-only.",
     "python_paths",
-    metavar="DIR",
-    multiple=True,
-    help="Folder of packages that the candidate may import, mounted read-only. Repeatable.",
 )
-@click.option(
-    "--watch", is_flag=True, help="Evaluate again whenever a file is saved, until Ctrl-C."
-)
-@click.option(
+@switch("--watch", "Evaluate again whenever a file is saved, until Ctrl-C.")
+@option(
     "--min-speedup",
-    metavar="X",
-    help="Exit with 1 unless the lower end of the interval is at least X (or above X: '>X').",
+    "X",
+    "Exit with 1 unless the lower end of the interval is at least X (or above X: '>X').",
 )
 @setting("--device", "eval.device", "Device that runs the candidate: cpu or cuda.", metavar="NAME")
 @setting(
@@ -163,16 +128,16 @@ def _check(given: dict[str, Any]) -> None:
     metavar="NAME",
     multiple=True,
 )
-@JSON
-@OUT
-@SETTINGS
+@options.JSON
+@options.OUT
+@options.SETTINGS
 @setting("--reuse", "eval.reuse", "Return the stored report of an identical request.", is_flag=True)
-@click.option(
+@option(
     "--from-report",
-    metavar="REPORT",
-    help="Evaluate the request of a report (or run folder) again, on the same inputs.",
+    "REPORT",
+    "Evaluate the request of a report (or run folder) again, on the same inputs.",
 )
-@VERBOSE
+@options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge CANDIDATE (a file, a folder, or - for stdin) against a problem.
 
@@ -182,7 +147,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     _check(given)
     bar = None if given["min_speedup"] is None else parse_bar(given["min_speedup"])
     settings = load_settings(given)
-    ready_to_judge(settings)
+    options.ready_to_judge(settings)
     if given["from_report"] is not None:
         return _judge_again(given, settings, bar)
     _check_bar(bar, settings)
@@ -192,19 +157,13 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 def _request(given: dict[str, Any], settings: Config) -> EvalRequest:
-    """Build the request.
-
-    Raises:
-        ConfigError: the candidate or a baseline cannot be used.
-        ProblemError: the problem cannot be used.
-    """
     from tilewright.api import build_request
 
     device_model(settings, settings.eval.device)
     try:
         return build_request(
-            given["candidate"] or "",
-            given["problem"] or "",
+            given["candidate"],
+            given["problem"],
             settings,
             language=given["language"],
             entry=given["entry"],
@@ -230,7 +189,6 @@ def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: B
     """Judge, show and write; return the exit code."""
     from tilewright.api import evaluate_request
 
-    usable_home(settings)
     with fresh_run(settings) as folder:
         with Progress(verbose=given["verbose"]) as progress:
             report = evaluate_request(request, settings, progress)
@@ -238,9 +196,12 @@ def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: B
     show_result(given["as_json"], report.model_dump(mode="json"), report_view(report))
     if settings.eval.reuse and progress.events == 0:
         print_line("answered from the store: an identical request was evaluated before (--reuse)")
-    code = EXIT_CODES[report.verdict]
+    code = {"correct": 0, "unjudged": InfrastructureError.exit_code}.get(report.verdict, 1)
     if bar is not None and code == 0 and not bar.met(report.speedup_low):
-        print_line(f"--min-speedup {bar.text!r} is missed: {_lower_end(report)}")
+        lower_end = f"the lower end of the interval is {report.speedup_low or 0:.4g}"
+        if report.speedup_low is None:
+            lower_end = f"no speed-up was measured ({speed_of(report)})"
+        print_line(f"--min-speedup {bar.text!r} is missed: {lower_end}")
         code = 1
     if error is not None:
         raise ConfigError(error)
@@ -248,32 +209,13 @@ def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: B
     return code
 
 
-def _lower_end(report: EvalReport) -> str:
-    if report.speedup_low is None:
-        return f"no speed-up was measured ({speed_of(report)})"
-    return f"the lower end of the interval is {report.speedup_low:.4g}"
-
-
 def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> int:
-    """Evaluate the request of a report again, under its seed.
-
-    Raises:
-        RecordError: there is no such report.
-    """
-    recorded = read_report(Path(given["from_report"] or ""))
+    """Evaluate the request of a report again, under its seed."""
+    recorded = read_report(Path(given["from_report"]))
     request = recorded.request.model_copy(update={"seed": recorded.seed})
-    section = settings.eval.model_copy(
-        update={
-            "reuse": False,
-            "protocol": request.protocol,
-            "device": request.device,
-            "require_isolation": request.require_isolation,
-            "rules": request.rules,
-            "timing": request.timing,
-            "limits": request.limits,
-        }
-    )
-    settings = settings.model_copy(update={"eval": section})
+    kept = ("protocol", "device", "require_isolation", "rules", "timing", "limits")
+    update = {"reuse": False, **{name: getattr(request, name) for name in kept}}
+    settings = settings.model_copy(update={"eval": settings.eval.model_copy(update=update)})
     _check_bar(bar, settings)
     device_model(settings, request.device)
     if recorded.evaluator != __version__:
@@ -284,8 +226,8 @@ def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> in
 
 def _watch(given: dict[str, Any], settings: Config, bar: Bar | None) -> NoReturn:
     """Evaluate after each save, until an interrupt."""
-    where = Path(given["candidate"] or "")
-    places = [where, *(Path(path) for path in (given["problem"] or "",) if Path(path).exists())]
+    where, problem = Path(given["candidate"]), Path(given["problem"])
+    places = [where, problem] if problem.exists() else [where]
     if not where.exists():
         raise ConfigError(f"{where}: no such file; --watch needs a file that exists")
     while True:
@@ -302,17 +244,10 @@ def wait_for_change(
     before: dict[str, tuple[int, int]], look: Callable[[], dict[str, tuple[int, int]]]
 ) -> None:
     """Return once the files differ from `before` and have been left alone for one poll."""
-    last = look()
-    while True:
-        if last and last != before:
-            time.sleep(POLL_INTERVAL_S)
-            now = look()
-            if now == last:
-                return
-            last = now
-        else:
-            time.sleep(POLL_INTERVAL_S)
-            last = look()
+    last: dict[str, tuple[int, int]] = {}
+    while not (now := look()) or now == before or now != last:
+        last = now
+        time.sleep(POLL_INTERVAL_S)
 
 
 def saved(places: list[Path]) -> dict[str, tuple[int, int]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tilewright.api import evaluate_request
-from tilewright.cli.options import JSON, SETTINGS, load_settings
+from tilewright.cli.options import JSON, SETTINGS, load_settings, switch
 from tilewright.cli.output import print_line
-from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show_result
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
 from tilewright.cli.reproduce import failing_case, reproducer
@@ -22,19 +21,17 @@ from tilewright.records.event_log import EVENTS
 from tilewright.records.run_folder import read_report
 from tilewright.registry import catalogue, load
 from tilewright.scoring.bottlenecks import advice
-from tilewright.scoring.roofline import RooflinePoint, roofline_points
+from tilewright.scoring.roofline import roofline_points
 
-__all__ = ["command"]
+OF_THE_REPORT = ("work", "comparison")
+"""Fields of a roofline point that the report holds already."""
+AGAIN = "tilewright eval --from-report"
 
-SCRIPT = "reproduce.py"
 
-
-@click.command("explain", cls=RenamingCommand, verb="explain")
+@click.command("explain")
 @click.argument("run")
 @JSON
-@click.option(
-    "--profile", is_flag=True, help="Run the candidate once more on its GPU, and list its kernels."
-)
+@switch("--profile", "Run the candidate once more on its GPU, and list its kernels.")
 @SETTINGS
 def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Explain the verdict in RUN, a run folder or a report file.
@@ -59,7 +56,7 @@ def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noq
     show_result(as_json, _document(path, report, checks, written), view)
     if missing is not None:
         raise missing
-    print_line(f"run {path}; next: {_next(path, written)}")
+    print_line(f"run {path}; next: {f'python {written}' if written else f'{AGAIN} {path}'}")
     return 0
 
 
@@ -108,7 +105,7 @@ def _checks(report: EvalReport, packages: tuple[str, ...] | None) -> list[CheckS
 
 
 def _write(folder: Path, script: str) -> Path | None:
-    path = folder / SCRIPT
+    path = folder / "reproduce.py"
     try:
         path.write_text(script, encoding="utf-8")
     except OSError as error:
@@ -118,29 +115,15 @@ def _write(folder: Path, script: str) -> Path | None:
 
 
 def _about(report: EvalReport, written: Path | None, script: str, why_none: str) -> str:
-    if not script:
-        return f"None: {why_none}."
     if written is None:
-        return "The script could not be written to the folder of the report."
+        unwritten = "The script could not be written to the folder of the report."
+        return unwritten if script else f"None: {why_none}."
     failing = failing_case(report)
     what = f"{failing.case}, {failing.input_variation}" if failing is not None else "the failure"
     return (
         f"It shows {what} with plain torch. It runs the candidate as you, without a sandbox.\n"
         f"python {written}"
     )
-
-
-def _next(path: Path, written: Path | None) -> str:
-    if written is not None:
-        return f"python {written}"
-    return f"tilewright eval --from-report {path}"
-
-
-def _light(item: RooflinePoint) -> dict[str, Any]:
-    names = [
-        field.name for field in fields(RooflinePoint) if field.name not in ("work", "comparison")
-    ]
-    return {name: getattr(item, name) for name in names}
 
 
 def _document(
@@ -152,15 +135,14 @@ def _document(
         "verdict": report.verdict,
         "report": report.model_dump(mode="json"),
         "checks": [
-            {
-                "name": check.name,
-                "about": check.about,
-                "findings": [item.model_dump(mode="json") for item in check.findings],
-            }
+            vars(check) | {"findings": [item.model_dump(mode="json") for item in check.findings]}
             for check in checks
         ],
         "spreads": [asdict(item) for item in spreads if item is not None],
-        "lights": [_light(item) for item in roofline_points(report)],
+        "lights": [
+            {name: value for name, value in vars(item).items() if name not in OF_THE_REPORT}
+            for item in roofline_points(report)
+        ],
         "advice": advice(report),
         "reproducer": None if written is None else str(written),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,19 +13,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tilewright.api import build_request
-from tilewright.cli.options import (
-    DEVICE,
-    JSON,
-    SETTINGS,
-    load_settings,
-    one_model,
-    ready_to_judge,
-)
+from tilewright.cli import options
+from tilewright.cli.options import load_settings, one_model, ready_to_judge, switch
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.progress import Progress
-from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show_result, table
-from tilewright.cli.run_output import usable_home
 from tilewright.config import LOCAL, Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.executors.local import LocalExecutor
@@ -33,20 +26,16 @@ from tilewright.records import Candidate, Problem
 from tilewright.records.problem_lint import Health, is_weak, memory_of, published_name
 from tilewright.scoring.report_text import cut, engineering, short_time
 
-__all__ = ["command", "known_health"]
-
-FOLDER = "health"
-"""Folder below `home` for the results of the linter."""
 MAX_NAME = 100
 """Most characters of a problem's name in the table."""
 
 
-@click.command("lint", cls=RenamingCommand, verb="problems lint")
+@click.command("lint")
 @click.argument("address")
-@DEVICE
-@click.option("--relint", is_flag=True, help="Lint problems again that were linted before.")
-@JSON
-@SETTINGS
+@options.DEVICE
+@switch("--relint", "Lint problems again that were linted before.")
+@options.JSON
+@options.SETTINGS
 def command(address: str, relint: bool, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Find problems at ADDRESS that accept answers which do no work.
 
@@ -65,7 +54,6 @@ def command(address: str, relint: bool, as_json: bool, **given: Any) -> int:  # 
             f"it on a machine of that kind, or here with --set executor={LOCAL}"
         )
     ready_to_judge(settings)
-    usable_home(settings)
     skipped: list[str] = []
     problems = find_problems(address, settings.home, skipped.append)
     print_skipped(skipped)
@@ -94,7 +82,9 @@ def _healths(
         known = None if relint else _read(path)
         if known is None:
             progress.about(problem.id)
-            request = build_request(_placeholder(problem), problem, settings)
+            # The candidate fills the request; the linter does not run it.
+            placeholder = Candidate(language="torch", files=(problem.source,), entry=problem.entry)
+            request = build_request(placeholder, problem, settings)
             known = executor.lint(request, progress)
             path.parent.mkdir(exist_ok=True)
             path.write_text(known.to_json(indent=1), encoding="utf-8")
@@ -109,14 +99,9 @@ def _healths(
             yield problem.id, health
 
 
-def _placeholder(problem: Problem) -> Candidate:
-    """Return a candidate that fills the request; the linter does not run it."""
-    return Candidate(language="torch", files=(problem.source,), entry=problem.entry)
-
-
 def _path(home: Path, problem: Problem, model: str) -> Path:
-    kind = "".join(letter if letter.isalnum() else "-" for letter in model)
-    return home / FOLDER / f"{problem.digest()[:32]}.{kind}.json"
+    kind = re.sub(r"[\W_]", "-", model)
+    return home / "health" / f"{problem.digest()[:32]}.{kind}.json"
 
 
 def _read(path: Path) -> Health | None:

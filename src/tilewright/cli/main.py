@@ -10,9 +10,8 @@ import click
 
 from tilewright._version import __version__
 from tilewright.cli.output import print_error, print_line
+from tilewright.cli.renamed_options import with_new_names
 from tilewright.errors import TilewrightError
-
-__all__ = ["VERBS", "cli", "main"]
 
 VERBS = (
     *("demo", "doctor", "eval", "explain", "problems", "bench", "optimize", "view", "mcp"),
@@ -39,30 +38,31 @@ class Tool(click.Group):
         command: click.Command = importlib.import_module(f"tilewright.cli.{cmd_name}").command
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments under the present names of options."""
+        return super().parse_args(ctx, with_new_names(args))
+
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401
         """Run a verb; exit with its code, or return it where `standalone_mode` is off."""
-        code = self._code_of(*args, **extra)
-        if standalone_mode:
-            sys.exit(code)
-        return code
-
-    def _code_of(self, *args: Any, **extra: Any) -> int:  # noqa: ANN401
         try:
             result: object = super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
+            code = result if isinstance(result, int) else 0
         except (click.Abort, KeyboardInterrupt):
             print_line("interrupted")
-            return INTERRUPTED
+            code = INTERRUPTED
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx is not None else "tilewright"
             print_error(f"{error.format_message()} ({path} --help lists every option)")
-            return 2
+            code = 2
         except click.ClickException as error:
             print_error(error.format_message())
-            return 2
+            code = 2
         except TilewrightError as error:
             print_error(str(error))
-            return error.exit_code
-        return result if isinstance(result, int) else 0
+            code = error.exit_code
+        if standalone_mode:
+            sys.exit(code)
+        return code
 
 
 @click.group(cls=Tool, invoke_without_command=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,10 @@ import click
 
 from tilewright import config
 from tilewright._version import __version__
-from tilewright.cli.options import (
-    LANGUAGE,
-    OUT,
-    SETTINGS,
-    VERBOSE,
-    load_settings,
-    one_model,
-    ready_to_judge,
-    setting,
-)
+from tilewright.cli import options
+from tilewright.cli.options import load_settings, one_model, option, setting
 from tilewright.cli.output import print_line, printable
 from tilewright.cli.progress import LOUD, describe
-from tilewright.cli.run_output import usable_home
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.executors.factory import open_executor
@@ -36,27 +26,18 @@ from tilewright.serve.agent_session import MODEL, AgentRun
 from tilewright.serve.mcp import load_sdk, serve
 from tilewright.serve.workspace import write_workspace
 
-__all__ = ["command"]
-
-Shown = Callable[[str, dict[str, Any]], None]
-
 
 @click.command("mcp")
-@click.option(
-    "-p", "--problem", metavar="ADDRESS", help="A problem file, or the name of a bundled problem."
-)
-@LANGUAGE
+@options.PROBLEM
+@options.LANGUAGE
 @setting("--executor", "executor", "URL of a `tilewright serve` that judges.", metavar="URL")
 @setting("--device", "eval.device", "cpu, cuda or cuda:N.", metavar="NAME")
-@click.option(
-    "--init",
-    "workspace",
-    metavar="DIR",
-    help="Write SKILL.md and .mcp.json for an agent into DIR, and exit.",
+@option(
+    "--init", "DIR", "Write SKILL.md and .mcp.json for an agent into DIR, and exit.", "workspace"
 )
-@OUT
-@SETTINGS
-@VERBOSE
+@options.OUT
+@options.SETTINGS
+@options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Serve a problem to a coding agent: MCP on stdin and stdout.
 
@@ -68,8 +49,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     settings = load_settings(given)
     if given["workspace"] is not None:
         return _init(given, settings)
-    ready_to_judge(settings)
-    usable_home(settings)
+    options.ready_to_judge(settings)
     _serve(given["problem"], settings, given["verbose"])
     return 0
 
@@ -87,7 +67,12 @@ def _serve(address: str, settings: Config, verbose: bool) -> None:
         device=one_model(settings),
     )
     checks = selected_checks(settings.plugins)
-    executor, on_progress = open_executor(settings), _progress_printer(verbose)
+    executor = open_executor(settings)
+
+    def on_progress(event: str, fields: dict[str, Any]) -> None:
+        text = describe(event, fields)
+        if text and (verbose or event in LOUD):
+            print_line(printable(text))
 
     def evaluate(request: EvalRequest) -> EvalReport:
         return executor.evaluate(request, on_progress, checks=checks)
@@ -103,15 +88,6 @@ def _serve(address: str, settings: Config, verbose: bool) -> None:
             print_line(f"run {run.folder}; next: tilewright report {run.folder}")
 
 
-def _progress_printer(verbose: bool) -> Shown:
-    def show(event: str, fields: dict[str, Any]) -> None:
-        text = describe(event, fields)
-        if text and (verbose or event in LOUD):
-            print_line(printable(text))
-
-    return show
-
-
 def _init(given: dict[str, Any], settings: Config) -> int:
     """Write a workspace whose command has the same options, with absolute paths."""
     problem = find_one(given["problem"], settings.home)
@@ -119,13 +95,9 @@ def _init(given: dict[str, Any], settings: Config) -> int:
     words = [sys.executable, "-P", "-m", "tilewright", "mcp", "--problem"]
     path = Path(given["problem"])
     words.append(str(path.resolve()) if path.exists() else given["problem"])
-    for flag, name in (
-        ("--language", "language"),
-        ("--device", "device"),
-        ("--executor", "executor"),
-    ):
+    for name in ("language", "device", "executor"):
         if given[name] is not None:
-            words += [flag, given[name]]
+            words += [f"--{name}", given[name]]
     for flag, name in (("--out", "out"), ("--config", "file")):
         if given[name] is not None:
             words += [flag, str(Path(given[name]).resolve())]

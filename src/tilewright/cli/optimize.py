@@ -12,32 +12,13 @@ import click
 
 from tilewright import config
 from tilewright._version import __version__
-from tilewright.cli.options import (
-    DEVICE,
-    JSON,
-    LANGUAGE,
-    OUT,
-    RESUME,
-    SETTINGS,
-    VERBOSE,
-    group,
-    load_settings,
-    one_model,
-    ready_to_judge,
-    setting,
-)
+from tilewright.cli import options
+from tilewright.cli.options import group, load_settings, one_model, option, setting, switch
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
-from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
-from tilewright.cli.run_output import (
-    check_resumed,
-    check_unchanged,
-    refuse_with_resume,
-    resume_hint,
-    usable_home,
-)
+from tilewright.cli.run_output import check_resumed, check_unchanged, resume_hint, resumed_run
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.languages.python_template import require_templates
@@ -61,8 +42,6 @@ from tilewright.records.events import RequestsIssued, RunStarted, Turn
 from tilewright.records.run_folder import create_run
 from tilewright.scoring.report_text import speed_text
 
-__all__ = ["MODEL_OPTIONS", "asks_a_model", "command", "opened"]
-
 Health = Callable[[list[Problem], Config, str], dict[str, Any]]
 MAY_CHANGE = (
     *("home", "runs", "executor", "loop.max_", "loop.max_concurrency", "model.base_url"),
@@ -76,10 +55,10 @@ FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "langua
 
 
 MODEL_OPTIONS = group(
-    click.option(
+    option(
         "--model",
-        metavar="NAME",
-        help="Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
+        "NAME",
+        "Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
     ),
     setting("--base-url", "model.base_url", "URL of the model server.", metavar="URL"),
     setting("--strategy", "loop.strategy", "Search strategy.", metavar="NAME"),
@@ -91,21 +70,21 @@ MODEL_OPTIONS = group(
     setting("--max-device-s", "loop.max_device_s", "Most seconds of evaluations.", type=float),
     setting("--max-wall-s", "loop.max_wall_s", "Most seconds of this invocation.", type=float),
     setting("--max-usd", "loop.max_usd", "Most US dollars of a run.", type=float),
-    click.option("--strict-recording", is_flag=True, help="Refuse a recording of other prompts."),
+    switch("--strict-recording", "Refuse a recording of other prompts."),
 )
 """Options about a model, its strategy and its budget."""
 
 
-@click.command("optimize", cls=RenamingCommand, verb="optimize")
+@click.command("optimize")
 @click.argument("problem", required=False, default="")
 @MODEL_OPTIONS
-@LANGUAGE
-@RESUME
-@DEVICE
-@JSON
-@OUT
-@SETTINGS
-@VERBOSE
+@options.LANGUAGE
+@options.RESUME
+@options.DEVICE
+@options.JSON
+@options.OUT
+@options.SETTINGS
+@options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Let a model write candidates for PROBLEM and improve them.
 
@@ -114,10 +93,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """
     require_templates("the file of the best candidate")
     run, settings, policy = opened(given, "optimize")
-    usable_home(settings)
-    ended = SearchResult()
-    score = score_of(settings.loop)
-    turns, tally = list(run.finished), Tally(run.finished, score)
+    ended, score, turns = SearchResult(), score_of(settings.loop), list(run.finished)
     with (
         Progress("optimize", verbose=given["verbose"]) as progress,
         closing(policy),
@@ -125,7 +101,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     ):
         for turn in play(run, settings, policy, progress, ended):
             turns.append(turn)
-            progress.note(tally.line(turn))
+            progress.note(_line(turns, score))
         measured = {
             name: remeasure_best(run, settings, turn, progress)
             for name, turn in best_of(turns, score).items()
@@ -133,24 +109,20 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     document = _document(run, turns, measured, ended)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
-    _print_end(document, run.folder)
+    print_end(document, run.folder)
     return 0 if any(report.verdict == "correct" for _, report in measured.values()) else 1
 
 
 def opened(
     given: dict[str, Any], kind: str, health: Health = lambda *_: {}
 ) -> tuple[SearchRun, Config, Policy]:
-    """Return a run, new or resumed, its settings and its policy.
-
-    Raises:
-        ConfigError: options are missing, or contradict the settings of a resumed run.
-    """
+    """Return a run, new or resumed, its settings and its policy."""
     if given["resumed"]:
         return _resumed(given)
     if not given["problem"] or not given["model"]:
         raise ConfigError(f"{kind} needs a problem and --model NAME, or --resume RUN")
     settings = load_settings(given)
-    ready_to_judge(settings)
+    options.ready_to_judge(settings)
     problems = find_problems(given["problem"], settings.home)
     policy, model = _policy(given["model"], settings, given), one_model(settings)
     begun = RunStarted(
@@ -168,14 +140,8 @@ def opened(
 
 
 def asks_a_model(run: str | None) -> bool:
-    """Tell whether a model writes the answers of a run: then its folder holds no candidates.
-
-    Raises:
-        RecordError: the answers came from files, which are missing.
-    """
-    if run is None or not (Path(run) / EVENTS).exists():
-        return False
-    if (Path(run) / CANDIDATES).exists():
+    """Tell whether a model writes the answers of a run: then its folder holds no candidates."""
+    if run is None or not (Path(run) / EVENTS).exists() or (Path(run) / CANDIDATES).exists():
         return False
     events = read_events(Path(run), left_out=lambda _: None)
     first = next((event.asks[0] for event in events if isinstance(event, RequestsIssued)), None)
@@ -187,14 +153,7 @@ def asks_a_model(run: str | None) -> bool:
 
 
 def _resumed(given: dict[str, Any]) -> tuple[SearchRun, Config, Policy]:
-    refuse_with_resume(given, FIXED)
-    folder = Path(given["resumed"])
-    if not (folder / EVENTS).exists():
-        raise RecordError(f"{folder / EVENTS}: no event log can be read here")
-    # Report a log that is damaged from the start before other files of its folder.
-    next(read_events(folder), None)
-    settings = load_settings(given, recorded=folder / "run.yaml")
-    ready_to_judge(settings)
+    folder, settings = resumed_run(given, FIXED)
     before = config.load(folder / "run.yaml", recorded=True)
     check_unchanged(folder, before, settings, MAY_CHANGE)
     run = resume_session(folder, settings)
@@ -221,28 +180,16 @@ def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
     return policy
 
 
-class Tally:
-    """Usage and the best candidates so far. Lifetime: one invocation."""
-
-    def __init__(self, turns: Sequence[Turn], score: Score) -> None:
-        self._score = score
-        self._spent = usage_of(turns)
-        self._best = best_of(turns, score)
-
-    def line(self, turn: Turn) -> str:
-        """Add a turn; return the line that shows it."""
-        self._spent += usage_of([turn])
-        problem = turn.ask.problem
-        known = [self._best[problem], turn] if problem in self._best else [turn]
-        self._best |= best_of(known, self._score)
-        best = self._best.get(problem)
-        parts = [turn_text(turn), f"{self._spent.tokens} tokens"]
-        if self._spent.usd:
-            parts.append(f"{self._spent.usd:.2f} USD")
-        if best is not None and best.judgements[0].speedup is not None:
-            item = best.judgements[0]
-            parts.append(f"best: turn {best.ask.turn + 1}, {item.speedup:.2f}x")
-        return " | ".join(parts)
+def _line(turns: Sequence[Turn], score: Score) -> str:
+    """Return the line about the last turn, with the usage and the best candidate so far."""
+    turn, spent = turns[-1], usage_of(turns)
+    best = best_of(turns, score).get(turn.ask.problem)
+    parts = [turn_text(turn), f"{spent.tokens} tokens"]
+    if spent.usd:
+        parts.append(f"{spent.usd:.2f} USD")
+    if best is not None and best.judgements[0].speedup is not None:
+        parts.append(f"best: turn {best.ask.turn + 1}, {best.judgements[0].speedup:.2f}x")
+    return " | ".join(parts)
 
 
 def _document(
@@ -268,7 +215,8 @@ def _document(
     }
 
 
-def _print_end(document: dict[str, Any], folder: Path) -> None:
+def print_end(document: dict[str, Any], folder: Path) -> None:
+    """Print the best candidates, the reason for the end, and the next command."""
     for name, item in document["winners"].items():
         text = f"{item['verdict']} ({item['reason']})" if item["reason"] else item["verdict"]
         if item["speedup"] is not None:

@@ -1,7 +1,8 @@
-"""Options that several verbs share, and the settings that they give."""
+"""Options that several verbs share, the settings that they give, and what judging needs."""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import sys
@@ -15,21 +16,6 @@ from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.executors.factory import device_model
-
-__all__ = [
-    "DEVICE",
-    "JSON",
-    "LANGUAGE",
-    "OUT",
-    "RESUME",
-    "SETTINGS",
-    "VERBOSE",
-    "group",
-    "load_settings",
-    "one_model",
-    "ready_to_judge",
-    "setting",
-]
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -52,49 +38,72 @@ class DeviceOption(SettingOption):
     def settings(self, value: str | None) -> dict[str, object]:
         """Return the first device, and all devices if there are several."""
         names = [part.strip() for part in (value or "").split(",") if part.strip()]
-        return {
-            "eval.device": names[0] if names else None,
-            "eval.devices": names if len(names) > 1 else None,
-        }
+        several = names if len(names) > 1 else None
+        return {"eval.device": names[0] if names else None, "eval.devices": several}
 
 
 def setting(flag: str, path: str, help: str, *names: str, **extra: Any) -> Callable[..., Any]:  # noqa: ANN401 - click's
     """Return a decorator that adds an option for the setting at `path`."""
-    kind = extra.pop("cls", SettingOption)
-    return click.option(flag, *names, cls=kind, setting=path, help=help, **extra)
+    return click.option(flag, *names, **{"cls": SettingOption, **extra}, setting=path, help=help)
+
+
+def option(flag: str, metavar: str, help: str, *names: str, **extra: Any) -> Callable[..., Any]:  # noqa: ANN401 - click's
+    """Return a decorator that adds an option with a value."""
+    return click.option(flag, *names, metavar=metavar, help=help, **extra)
+
+
+def repeated(flag: str, metavar: str | None, help: str, *names: str) -> Callable[..., Any]:
+    """Return a decorator that adds an option that may be given several times."""
+    return click.option(flag, *names, metavar=metavar, help=f"{help} Repeatable.", multiple=True)
+
+
+def choice(
+    flag: str, values: Sequence[str], default: str, help: str, *names: str
+) -> Callable[..., Any]:
+    """Return a decorator that adds an option with one of several values."""
+    kind = click.Choice(values)
+    return click.option(flag, *names, type=kind, default=default, show_default=True, help=help)
+
+
+def switch(flag: str, help: str, *names: str) -> Callable[..., Any]:
+    """Return a decorator that adds an option without a value."""
+    return click.option(flag, *names, is_flag=True, help=help)
+
+
+def number(
+    flag: str, help: str, least: int, most: int, default: int, metavar: str | None = None
+) -> Callable[..., Any]:
+    """Return a decorator that adds an option for an integer, whose help shows the default."""
+    kind = click.IntRange(least, most)
+    return click.option(
+        flag, type=kind, default=default, show_default=True, metavar=metavar, help=help
+    )
 
 
 def group(*decorators: Callable[..., Any]) -> Callable[[Command], Command]:
     """Return a decorator that adds several options, in this order."""
+    return lambda function: functools.reduce(lambda f, add: add(f), reversed(decorators), function)
 
-    def add(function: Command) -> Command:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
 
-    return add
+def overrides(example: str) -> Callable[..., Any]:
+    """Return a decorator that adds the option `--set`."""
+    help = f"Set one setting, after the file, for example {example}."
+    return repeated("--set", "PATH=VALUE", help, "overrides")
 
 
 SETTINGS = group(
-    click.option("--config", "file", metavar="FILE", help="Read settings from a YAML file."),
-    click.option(
-        "--set",
-        "overrides",
-        metavar="PATH=VALUE",
-        multiple=True,
-        help="Set one setting, after the file, for example eval.timing.max_s=5. Repeatable.",
-    ),
+    option("--config", "FILE", "Read settings from a YAML file.", "file"),
+    overrides("eval.timing.max_s=5"),
 )
+PROBLEM = option("--problem", "ADDRESS", "A problem file, or the name of a bundled problem.", "-p")
 OUT = setting("--out", "runs", "Folder in which the run folder is made.", metavar="DIR")
-DEVICE = setting(
-    *("--device", "eval.device", "cpu, cuda, cuda:N, or several with commas."),
-    cls=DeviceOption,
-    metavar="NAME",
-)
+DEVICE_HELP = "cpu, cuda, cuda:N, or several with commas."
+DEVICE = setting("--device", "eval.device", DEVICE_HELP, cls=DeviceOption, metavar="NAME")
 LANGUAGE = setting("--language", "loop.language", "Language of the candidates.", metavar="NAME")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Write every step to stderr.")
-RESUME = click.option("--resume", "resumed", metavar="RUN", help="Resume a run that was stopped.")
+JSON = switch("--json", "Print one JSON document.", "as_json")
+VERBOSE = switch("--verbose", "Write every step to stderr.", "-v")
+WORKERS_HELP = "Evaluations at the same time; a device times one of them at a time."
+RESUME = option("--resume", "RUN", "Resume a run that was stopped.", "resumed")
 
 
 def load_settings(
@@ -116,10 +125,10 @@ def load_settings(
         ConfigError: a setting is wrong, or a flag and `--set` give the same one.
     """
     flags = dict(extra or {})
-    for option in click.get_current_context().command.params:
-        if isinstance(option, SettingOption):
-            values = option.settings(given[option.name or ""])
-            flags |= {path: (option.opts[0], value) for path, value in values.items()}
+    for param in click.get_current_context().command.params:
+        if isinstance(param, SettingOption):
+            values = param.settings(given[param.name or ""])
+            flags |= {path: (param.opts[0], value) for path, value in values.items()}
     set_paths = {text.partition("=")[0].strip() for text in given["overrides"]}
     added = []
     for path, (flag, value) in flags.items():
@@ -149,16 +158,33 @@ def one_model(settings: Config) -> str:
 
 
 def ready_to_judge(settings: Config) -> None:
-    """Refuse to judge on a machine that cannot. A remote executor needs nothing here.
+    """Make the home folder, and refuse to judge on a machine that cannot.
 
     Raises:
-        InfrastructureError: this is not Linux, or torch is missing.
+        ConfigError: the home folder cannot be created.
+        InfrastructureError: this machine has to judge, and is not Linux or lacks torch.
     """
-    if settings.executor != config.LOCAL:
-        return
-    if sys.platform != "linux":
-        raise InfrastructureError(f"unjudged: judging needs Linux, and this is {sys.platform}")
-    if importlib.util.find_spec("torch") is None:
-        raise InfrastructureError(
-            "unjudged: torch is not installed; pip install 'tilewright[judge]'"
-        )
+    if settings.executor == config.LOCAL:
+        if sys.platform != "linux":
+            raise InfrastructureError(f"unjudged: judging needs Linux, and this is {sys.platform}")
+        if importlib.util.find_spec("torch") is None:
+            raise InfrastructureError(
+                "unjudged: torch is not installed; pip install 'tilewright[judge]'"
+            )
+    usable_home(settings)
+
+
+def usable_home(settings: Config) -> Path:
+    """Return the folder for builds and calibrations. Create it if it is missing.
+
+    Raises:
+        ConfigError: the folder cannot be created.
+    """
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{settings.home}: cannot be made ({error.strerror}); name another folder with "
+            f"--set home=DIR or {config.HOME_VARIABLE}"
+        ) from error
+    return settings.home

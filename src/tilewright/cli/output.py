@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import click
-
-__all__ = ["one_line", "print_error", "print_line", "print_skipped", "printable"]
 
 MAX_LINE = 2000
 """Most characters of an error message on one line."""
@@ -26,12 +24,30 @@ def print_error(text: str) -> None:
     print_line(f"error: {printable(one_line(text))}")
 
 
-def print_skipped(lines: Sequence[str]) -> None:
+class Skipped:
+    """Names the first skipped items on standard error, and counts all of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, what: str) -> None:
+        """Name one skipped item."""
+        self.count += 1
+        if self.count <= MAX_SKIPPED_LINES:
+            print_line(f"left out: {printable(one_line(what)[:MAX_SKIPPED_CHARACTERS])}")
+
+    def rest(self) -> None:
+        """Print how many items were not named."""
+        if self.count > MAX_SKIPPED_LINES:
+            print_line(f"left out: {self.count - MAX_SKIPPED_LINES} more")
+
+
+def print_skipped(lines: Iterable[str]) -> None:
     """Name the skipped input, one line for each of the first items."""
-    for line in lines[:MAX_SKIPPED_LINES]:
-        print_line(f"left out: {printable(one_line(line)[:MAX_SKIPPED_CHARACTERS])}")
-    if len(lines) > MAX_SKIPPED_LINES:
-        print_line(f"left out: {len(lines) - MAX_SKIPPED_LINES} more")
+    named = Skipped()
+    for line in lines:
+        named(line)
+    named.rest()
 
 
 def printable(text: str) -> str:
@@ -46,6 +62,5 @@ def one_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     head, traceback, _ = text.partition("Traceback (most recent call last)")
     if traceback and lines:
-        lines = [*filter(None, [" ".join(head.split())]), lines[-1]]
-        return " ".join(lines)[:MAX_LINE]
+        return f"{' '.join(head.split())} {lines[-1]}".strip()[:MAX_LINE]
     return "; ".join(lines)[:MAX_LINE]

@@ -15,10 +15,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tilewright.cli.lint import command as lint_command
-from tilewright.cli.options import JSON, SETTINGS, load_settings
+from tilewright.cli.options import JSON, SETTINGS, load_settings, option, usable_home
 from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import facts, show, show_result, table
-from tilewright.cli.run_output import usable_home
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
 from tilewright.problems.hub import fetch
@@ -35,8 +34,6 @@ from tilewright.problems.template import write_new
 from tilewright.records import Problem
 from tilewright.registry import catalogue
 from tilewright.scoring.report_text import cut
-
-__all__ = ["command"]
 
 MAX_NAME = 100
 """Most characters of a problem's name that are shown, since foreign files choose the name."""
@@ -111,14 +108,8 @@ command.add_command(lint_command)
 
 @command.command("import")
 @click.argument("name")
-@click.option(
-    "--from", "source", metavar="PATH", help="A clone of the set, a folder, or a file of rows."
-)
-@click.option(
-    "--revision",
-    metavar="NAME",
-    help="Revision of the Hub dataset, or a name for the content of PATH.",
-)
+@option("--from", "PATH", "A clone of the set, a folder, or a file of rows.", "source")
+@option("--revision", "NAME", "Revision of the Hub dataset, or a name for the content of PATH.")
 @SETTINGS
 def import_set(name: str, source: str | None, revision: str | None, **given: Any) -> int:  # noqa: ANN401
     """Import the problem set NAME: from the Hub, or from PATH.
@@ -151,13 +142,7 @@ def import_set(name: str, source: str | None, revision: str | None, **given: Any
 
 @command.command("new")
 @click.argument("name")
-@click.option(
-    "--dir",
-    "parent",
-    metavar="DIR",
-    default=".",
-    help="Folder in which the folder NAME is created.",
-)
+@option("--dir", "DIR", "Folder in which the folder NAME is created.", "parent", default=".")
 def new_problem(name: str, parent: str) -> int:
     """Write a working problem and a correct candidate into a new folder NAME."""
     problem, candidate = write_new(name, Path(parent))

@@ -21,8 +21,6 @@ from rich.progress import Progress as RichProgress
 
 from tilewright.cli.output import print_line, printable
 
-__all__ = ["LOUD", "Progress", "describe"]
-
 FIRST_LINE_S = 2.0
 """Seconds until the first line without a terminal. A shorter command prints no progress."""
 SPEED_PERIOD_S = 86_400.0

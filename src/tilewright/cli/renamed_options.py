@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import click
+from collections.abc import Mapping
 
 from tilewright.cli.output import print_line
-
-__all__ = [
-    "RENAMED_OPTIONS",
-    "REPLACED_OPTIONS",
-    "RenamingCommand",
-    "RenamingGroup",
-]
+from tilewright.errors import ConfigError
 
 _MODEL = {"--strict-replay": "--strict-recording", "--in-flight": "--max-concurrency"}
 
@@ -50,54 +41,33 @@ REPLACED_OPTIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """For each group: an option that was removed, and the sub-command that does its work."""
 
 
-class RenamingCommand(click.Command):
-    """A command that accepts the old names of its options, and prints one line about them."""
+def with_new_names(args: list[str]) -> list[str]:
+    """Return the arguments under the new names, after one line about the old ones.
 
-    def __init__(self, *args: Any, verb: str = "", **extra: Any) -> None:  # noqa: ANN401 - click's
-        super().__init__(*args, **extra)
-        self.renamed = RENAMED_OPTIONS.get(verb, {})
-        self.replaced = REPLACED_OPTIONS.get(verb, {})
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments under the new names.
-
-        Raises:
-            UsageError: both names of one option were given.
-        """
-        return super().parse_args(ctx, self._renamed(ctx, list(args)))
-
-    def _renamed(self, ctx: click.Context, args: list[str]) -> list[str]:
-        end = args.index("--") if "--" in args else len(args)
-        given = {arg.partition("=")[0] for arg in args[:end]}
-        changes: dict[str, str] = {}
-        for old, new in self.renamed.items():
-            if old in given and new in given:
-                raise click.UsageError(f"{old} is the old name of {new}; give one of them", ctx)
-            if old in given:
-                changes[old] = new
-        head = [_under(arg, changes) for arg in args[:end]]
-        for old, words in self.replaced.items():
-            if old in given:
-                head = _sub_command(head, old, words)
-                changes[old] = " ".join(words)
-        if changes:
-            pairs = ", ".join(f"{old} is now {new}" for old, new in changes.items())
-            print_line(f"deprecated option: {pairs}")
-        return [*head, *args[end:]]
-
-
-class RenamingGroup(RenamingCommand, click.Group):
-    """A group of commands that accepts the old names of its own options."""
-
-
-def _under(arg: str, changes: Mapping[str, str]) -> str:
-    name, equals, value = arg.partition("=")
-    return f"{changes[name]}{equals}{value}" if name in changes else arg
-
-
-def _sub_command(args: Sequence[str], old: str, words: Sequence[str]) -> list[str]:
-    """Return arguments that call a sub-command, whose argument is the value of the old option."""
-    place = next(number for number, arg in enumerate(args) if arg.partition("=")[0] == old)
-    value = args[place].partition("=")[2]
-    before, after = args[:place], args[place + 1 :]
-    return [*words, *([value] if value else []), *after, *before]
+    Raises:
+        ConfigError: both names of one option were given.
+    """
+    words = 2 if " ".join(args[:2]) in RENAMED_OPTIONS else 1
+    verb = " ".join(args[:words])
+    end = args.index("--") if "--" in args else len(args)
+    head = [arg.partition("=") for arg in args[words:end]]
+    given = {name for name, _, _ in head}
+    changes: dict[str, str] = {}
+    for old, new in RENAMED_OPTIONS.get(verb, {}).items():
+        if old in given:
+            changes[old] = new
+            if new in given:
+                raise ConfigError(f"{old} is the old name of {new}; give one of them")
+    head = [(changes.get(name, name), equals, value) for name, equals, value in head]
+    for old, command in REPLACED_OPTIONS.get(verb, {}).items():
+        if old in given:
+            place = next(number for number, (name, *_) in enumerate(head) if name == old)
+            value, after = head[place][2], head[place + 1 :]
+            # The value of the old option is the argument of the sub-command.
+            called = [(word, "", "") for word in (*command, value) if word]
+            head = [*called, *after, *head[:place]]
+            changes[old] = " ".join(command)
+    if changes:
+        pairs = ", ".join(f"{old} is now {new}" for old, new in changes.items())
+        print_line(f"deprecated option: {pairs}")
+    return [*args[:words], *("".join(parts) for parts in head), *args[end:]]

@@ -28,23 +28,6 @@ from tilewright.records import (
 from tilewright.scoring.report_text import cut, reason_of, short_time, speed_text
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
-__all__ = [
-    "Row",
-    "facts",
-    "finding_text",
-    "judged",
-    "layers_text",
-    "reason",
-    "report_view",
-    "rows_table",
-    "short_reason",
-    "show",
-    "show_result",
-    "speed_of",
-    "to_text",
-    "verdict_text",
-]
-
 STYLES: dict[Verdict, str] = {
     "correct": "bold green",
     "incorrect": "bold red",

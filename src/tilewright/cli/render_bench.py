@@ -13,8 +13,6 @@ from tilewright.cli.render import facts, table
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.scoring.report_text import cut, speed_text
 
-__all__ = ["bench_view", "turn_text", "turns_table"]
-
 MAX_FLIPS = 10
 """Most candidates in the table of differing verdicts."""
 

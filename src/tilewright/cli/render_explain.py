@@ -27,8 +27,6 @@ from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering, short_time
 from tilewright.scoring.roofline import roofline_points
 
-__all__ = ["CheckSeen", "Spread", "explain_view", "spread_of"]
-
 MAX_PRINTED_LINES = 40
 """Most lines of the candidate's output that are shown."""
 PERCENTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

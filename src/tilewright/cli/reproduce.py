@@ -31,8 +31,6 @@ from tilewright.records import (
 from tilewright.registry import load
 from tilewright.wire.names import INPUT_VARIATIONS
 
-__all__ = ["Call", "Plan", "failing_case", "inlined", "plan_of", "reproducer"]
-
 Scalar = bool | int | float | str
 
 PACKAGE = Path(__file__).parent.parent

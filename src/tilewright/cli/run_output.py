@@ -1,4 +1,4 @@
-"""Run folders of the verbs that evaluate: made, filled, and the exit code of a verdict."""
+"""Run folders of the verbs that evaluate: made, filled and resumed."""
 
 from __future__ import annotations
 
@@ -11,56 +11,19 @@ from typing import Any
 
 from tilewright import config
 from tilewright._version import __version__
+from tilewright.cli.options import load_settings, ready_to_judge
 from tilewright.cli.progress import Progress
 from tilewright.config import Config, Section
 from tilewright.errors import ConfigError
-from tilewright.records import EvalReport, Verdict
+from tilewright.records import EvalReport
+from tilewright.records.event_log import read_events
 from tilewright.records.events import RunStarted
 from tilewright.records.run_folder import create_run, write_report
-
-__all__ = [
-    "EXIT_CODES",
-    "check_resumed",
-    "check_unchanged",
-    "fresh_run",
-    "refuse_with_resume",
-    "resume_hint",
-    "save",
-    "usable_home",
-]
-
-EXIT_CODES: Mapping[Verdict, int] = {
-    "correct": 0,
-    "incorrect": 1,
-    "failed": 1,
-    "rejected": 1,
-    "unjudged": 4,
-}
-
-
-def usable_home(settings: Config) -> Path:
-    """Return the folder for builds and calibrations. Create it if it is missing.
-
-    Raises:
-        ConfigError: the folder cannot be created.
-    """
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{settings.home}: cannot be made ({error.strerror}); name another folder with "
-            f"--set home=DIR or {config.HOME_VARIABLE}"
-        ) from error
-    return settings.home
 
 
 @contextmanager
 def fresh_run(settings: Config) -> Iterator[Path]:
-    """Create a run folder. Remove it if an error left nothing in it.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-    """
+    """Create a run folder. Remove it if an error left nothing in it."""
     folder = create_run(settings.runs, config.dump(settings))
     try:
         yield folder
@@ -70,15 +33,17 @@ def fresh_run(settings: Config) -> Iterator[Path]:
         raise
 
 
-def refuse_with_resume(given: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Do nothing unless an option of `names` was given, all of which a resumed run keeps.
-
-    Raises:
-        ConfigError: one was given.
-    """
-    for name in names:
+def resumed_run(given: Mapping[str, Any], fixed: Iterable[str]) -> tuple[Path, Config]:
+    """Return the folder of a run and its settings, unless an option of `fixed` was given."""
+    for name in fixed:
         if given.get(name):
             raise ConfigError(f"--resume keeps the settings of the run; leave out {name}")
+    folder = Path(given["resumed"])
+    # Report a log that is damaged from the start before other files of its folder.
+    next(read_events(folder), None)
+    settings = load_settings(given, recorded=folder / "run.yaml")
+    ready_to_judge(settings)
+    return folder, settings
 
 
 @contextmanager
@@ -92,15 +57,9 @@ def resume_hint(progress: Progress, verb: str, folder: Path) -> Iterator[None]:
 
 
 def check_resumed(folder: Path, begun: RunStarted, model: str) -> None:
-    """Do nothing if a run began on this kind of device, with this version.
-
-    Raises:
-        ConfigError: it did not; results of both could not be compared.
-    """
-    for name, then, now in (
-        ("device", begun.device, model),
-        ("version", begun.evaluator, __version__),
-    ):
+    """Refuse a run of another device or version, whose results could not be compared."""
+    then_and_now = {"device": (begun.device, model), "version": (begun.evaluator, __version__)}
+    for name, (then, now) in then_and_now.items():
         if then != now:
             raise ConfigError(
                 f"{folder} began with {name} {then!r}, and this is {now!r}; start a new run"
@@ -110,13 +69,7 @@ def check_resumed(folder: Path, begun: RunStarted, model: str) -> None:
 def check_unchanged(
     folder: Path, before: Section, now: Section, may_change: tuple[str, ...]
 ) -> None:
-    """Do nothing if a resumed run has the settings with which it began.
-
-    `may_change` lists the settings that may differ, by the beginning of their path.
-
-    Raises:
-        ConfigError: a setting was changed; the message names it.
-    """
+    """Refuse a changed setting of a resumed run, unless its path begins as in `may_change`."""
     for leaf in config.leaves(type(before)):
         get = attrgetter(leaf.path)
         if get(before) != get(now) and not leaf.path.startswith(may_change):

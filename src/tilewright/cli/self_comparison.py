@@ -22,8 +22,6 @@ from tilewright.problems.loader import find_problem
 from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
 from tilewright.scoring import bootstrap, intervals
 
-__all__ = ["Sample", "Scatter", "calibrated", "samples_of", "scatter_of", "self_request"]
-
 NORMAL_95 = 1.959964
 MIN_SIGMA = 0.002
 """Smallest sigma of a calibration. A smaller one would rest on too few samples."""

@@ -4,82 +4,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from tilewright.cli.options import (
-    DEVICE,
-    JSON,
-    SETTINGS,
-    load_settings,
-    one_model,
-    ready_to_judge,
-    setting,
-)
+from tilewright.cli import options
+from tilewright.cli.options import load_settings, number, one_model, option, setting, usable_home
 from tilewright.cli.output import print_line
-from tilewright.cli.renamed_options import RenamingGroup
-from tilewright.cli.run_output import usable_home
 from tilewright.config import LOCAL, RAY, Config
 from tilewright.errors import ConfigError
-from tilewright.executors.factory import Executor, is_cluster, open_cluster
+from tilewright.executors.factory import is_cluster, open_cluster
 from tilewright.executors.local import LocalExecutor
 from tilewright.executors.ray_executor import RayExecutor
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.serve.auth import (
-    SCOPES,
-    Tokens,
-    is_loopback,
-    listed_tokens,
-    make_token,
-    revoke_token,
-)
+from tilewright.serve import auth
 
-__all__ = ["command"]
-
-Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalReport]
+Judges = LocalExecutor | RayExecutor
+Count = int | Callable[[], int]
+Event = Callable[[str, dict[str, Any]], None]
+Evaluate = Callable[[EvalRequest, Event], EvalReport]
 
 
-@click.group("serve", cls=RenamingGroup, verb="serve", invoke_without_command=True)
+@click.group("serve", invoke_without_command=True)
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address at which the server listens."
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8477,
-    show_default=True,
-    help="Port of the server; 0: any free port.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    default=2,
-    show_default=True,
-    help="Evaluations at the same time; a device times one of them at a time.",
-)
+@number("--port", "Port of the server; 0: any free port.", 0, 65535, 8477)
+@number("--workers", options.WORKERS_HELP, 1, 64, 2)
 @click.option(
     "--executor",
     "where",
     type=click.Choice((LOCAL, RAY)),
     help="Judge on this machine, or on the devices of a Ray cluster. (executor)",
 )
-@click.option(
+@option(
     "--ray-address",
-    metavar="HOST:PORT",
-    help="Address of the cluster, as `ray start --head` prints it; default: start one here.",
+    "HOST:PORT",
+    "Address of the cluster, as `ray start --head` prints it; default: start one here.",
 )
-@DEVICE
+@options.DEVICE
 @setting(
     "--protocol",
     "serve.protocol",
     "Scoring rules of the KernelGYM endpoints.",
     type=click.Choice(["strict", "kernelgym"]),
 )
-@SETTINGS
+@options.SETTINGS
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge candidates that other programs submit over HTTP.
@@ -98,14 +70,14 @@ def command(context: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - t
     executor = _executor_of(given["where"], given["ray_address"])
     settings = load_settings(given, {"executor": ("--executor", executor)})
     home = usable_home(settings) / "serve"
-    ready_to_judge(settings)
+    options.ready_to_judge(settings)
     if settings.executor != LOCAL and not is_cluster(settings.executor):
         raise ConfigError(
             f"executor {settings.executor}: a server judges on this machine or on a cluster, not "
             "on another server; leave the setting out, or give --executor ray"
         )
     host = given["host"]
-    tokens = None if is_loopback(host) else Tokens(home)
+    tokens = None if auth.is_loopback(host) else auth.Tokens(home)
     if tokens is not None and not tokens:
         raise ConfigError(
             f"--host {host}: other machines reach that address, so clients need a token, and "
@@ -115,7 +87,7 @@ def command(context: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - t
     return 0
 
 
-def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str, Any]) -> None:
+def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict[str, Any]) -> None:
     """Serve until a signal."""
     host, port = given["host"], given["port"]
     try:
@@ -127,65 +99,40 @@ def _serve(settings: Config, home: Path, tokens: Tokens | None, given: dict[str,
             f"the server needs {error.name}: pip install 'tilewright[serve]'"
         ) from error
     with hold(home, print_line), bind(host, port) as bound:
-        opened = _opened(settings, given["workers"])
-        service = Service(
-            settings, opened.model, opened.evaluate, home, opened.max_running, opened.workers
-        )
-        print_line(
-            f"judging on {opened.model}; tasks are kept in {home}; http://{host}:{port}/docs"
-        )
+        model, executor, running, workers = _opened(settings, given["workers"])
+        service = Service(settings, model, _watched(executor), home, running, workers)
+        print_line(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
         app = create_app(service, tokens)
         add_kernelgym(app)
         try:
-            listen(app, service, bound, opened.executor.kill)
+            listen(app, service, bound, executor.kill)
         finally:
-            opened.executor.close()
+            executor.close()
 
 
-@dataclass(frozen=True)
-class Opened:
-    """The executor of a server, and how much it can do."""
-
-    executor: Executor
-    evaluate: Evaluate
-    model: str
-    max_running: int | Callable[[], int]
-    """Most tasks that were handed to the executor."""
-    workers: int | Callable[[], int]
-    """Most evaluations at the same time."""
-
-
-def _opened(settings: Config, workers: int) -> Opened:
-    """Open the devices of this machine, or those of a cluster."""
+def _opened(settings: Config, workers: int) -> tuple[str, Judges, Count, Count]:
+    """Return the device model, the executor, and the most tasks and evaluations at a time."""
     if is_cluster(settings.executor):
         # Accepted tasks stay queued while the cluster has no free device.
         cluster = open_cluster(settings, patience_s=None)
-        room = lambda: 2 * cluster.room()  # noqa: E731 - called each time
-        return Opened(cluster, _watched(cluster), cluster.device_model(), room, cluster.room)
+        return cluster.device_model(), cluster, lambda: 2 * cluster.room(), cluster.room
     model, devices = one_model(settings), settings.eval.devices
-    local = LocalExecutor(settings.home, workers, devices)
     count = max(workers, len(devices))
-    return Opened(local, _watched(local), model, 2 * count, count)
+    return model, LocalExecutor(settings.home, workers, devices), 2 * count, count
 
 
-def _watched(executor: LocalExecutor | RayExecutor) -> Evaluate:
+def _watched(executor: Judges) -> Evaluate:
     """Return a function that evaluates, and emits a heartbeat while it waits for a device."""
     from tilewright.serve.dispatcher import HEARTBEAT
 
-    def evaluate(
-        request: EvalRequest, on_event: Callable[[str, dict[str, Any]], None]
-    ) -> EvalReport:
+    def evaluate(request: EvalRequest, on_event: Event) -> EvalReport:
         return executor.evaluate(request, on_event, idle=lambda: on_event(HEARTBEAT, {}))
 
     return evaluate
 
 
 def _executor_of(where: str | None, address: str | None) -> str | None:
-    """Return the setting `executor` that the two flags give together.
-
-    Raises:
-        ConfigError: an address was given without `--executor ray`.
-    """
+    """Return the setting `executor` that the two flags give together."""
     if address is not None and where != RAY:
         raise ConfigError("--ray-address needs --executor ray")
     if address is None or address.startswith(f"{RAY}://"):
@@ -204,23 +151,23 @@ def token() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(SCOPES),
+    type=click.Choice(auth.SCOPES),
     help="An action that the token allows; default: submit and read. Repeatable.",
 )
-@SETTINGS
+@options.SETTINGS
 def create_token(client: str, scopes: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
     """Print a new token for CLIENT. It replaces an earlier one of that name."""
     home = _token_home(given)
-    click.echo(make_token(home, client, scopes or ("submit", "read")))
+    click.echo(auth.make_token(home, client, scopes or ("submit", "read")))
     return 0
 
 
 @token.command("list")
-@JSON
-@SETTINGS
+@options.JSON
+@options.SETTINGS
 def list_tokens(as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Print the clients that have a token, and the scopes of each."""
-    found = listed_tokens(_token_home(given))
+    found = auth.listed_tokens(_token_home(given))
     if as_json:
         click.echo(json.dumps(found))
         return 0
@@ -231,20 +178,16 @@ def list_tokens(as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the optio
 
 @token.command("revoke")
 @click.argument("client")
-@SETTINGS
+@options.SETTINGS
 def revoke(client: str, **given: Any) -> int:  # noqa: ANN401 - the options
     """Make the token of CLIENT invalid. A running server refuses it at once."""
-    revoke_token(_token_home(given), client)
+    auth.revoke_token(_token_home(given), client)
     print_line(f"{client}: the token is revoked; a running server refuses it at once")
     return 0
 
 
 def _refuse_options(context: click.Context, given: dict[str, Any]) -> None:
-    """Refuse options of the server where a sub-command would ignore them.
-
-    Raises:
-        ConfigError: one was given.
-    """
+    """Refuse options of the server where a sub-command would ignore them."""
     for name in given:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise ConfigError("serve token: give its options after the sub-command, none before")

@@ -1,4 +1,4 @@
-"""Checks of this machine: interpreters, compilers, cores and isolation layers."""
+"""Checks of a machine: interpreters, compilers, cores, isolation layers; and of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -8,15 +8,26 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tilewright._version import __version__
+from tilewright.config import Config
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.devices.devices import find_device
+from tilewright.executors import ray_api
+from tilewright.executors.factory import cached_cluster
+from tilewright.executors.ray_executor import RayExecutor
 from tilewright.records import EvalReport
 
-__all__ = ["Item", "layer_items", "tool_items"]
+SETTLED_S = 4.0
+"""Seconds without a new device after which the list of devices is complete."""
+MAX_SETTLE_S = 60.0
+"""Most seconds that `doctor` waits for devices."""
 
 MIN_FREE_BYTES = 1 << 30
 """Free disk space below which builds may fail: one Triton or C++ cache takes some 100 MiB."""
@@ -51,7 +62,7 @@ LAYERS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Item:
-    """One feature; if it is missing, also the benefit and how to get it."""
+    """One feature: whether it is there, what it enables, and how to get it."""
 
     name: str
     ok: bool
@@ -62,22 +73,18 @@ class Item:
 
 def tool_items(home: Path) -> list[Item]:
     """Return the checks that need no evaluation."""
+    system, linux = f"{platform.system()} {platform.release()}", sys.platform == "linux"
+    python = f"{platform.python_version()} ({sys.executable})"
+    use = "use Linux; explain and problems work here"
     return [
-        Item("python", True, f"{platform.python_version()} ({sys.executable})"),
-        _system(),
+        Item("python", True, python),
+        Item("system", linux, f"{system}, {platform.machine()}", "judging", use),
         *_packages(),
         *_programs(),
         _gpu(),
         _cores(),
         _space(home),
     ]
-
-
-def _system() -> Item:
-    said = f"{platform.system()} {platform.release()}, {platform.machine()}"
-    if sys.platform == "linux":
-        return Item("system", True, said)
-    return Item("system", False, said, "judging", "use Linux; explain and problems work here")
 
 
 def _packages() -> Iterator[Item]:
@@ -102,10 +109,8 @@ def _programs() -> Iterator[Item]:
     )
     for name, enables, get in wanted:
         path = shutil.which(name)
-        if path is None:
-            yield Item(name, False, "not installed", enables, get)
-            continue
-        yield Item(name, True, _version_of(path))
+        found = _version_of(path) if path else "not installed"
+        yield Item(name, path is not None, found, enables, get)
 
 
 def _version_of(path: str) -> str:
@@ -134,9 +139,8 @@ def _cores() -> Item:
         return Item("cores", False, f"{os.cpu_count()} in all", "timing", "use Linux")
     count = len(os.sched_getaffinity(0))
     said = f"{count} of {os.cpu_count()} may be used"
-    if count >= 2:
-        return Item("cores", True, said)
-    return Item("cores", False, said, "timing: the clock needs a core of its own", "a second core")
+    enables = "timing: the clock needs a core of its own"
+    return Item("cores", count >= 2, said, enables, "a second core")
 
 
 def _space(home: Path) -> Item:
@@ -160,3 +164,46 @@ def layer_items(report: EvalReport | None) -> list[Item]:
         detail = layer.detail or "active"
         items.append(Item(f"isolation: {layer.name}", layer.active, detail, enables, get))
     return items
+
+
+def cluster_items(settings: Config) -> list[Item]:
+    """Lease the free devices, and return a row for each node and each device."""
+    executor = cached_cluster(settings)
+    _settle(executor)
+    members = executor.members()
+    items = [_node(item) for item in ray_api.nodes()]
+    for item in members:
+        said = f"{item['model']}; tilewright {item['tilewright']}, Python {item['python']}, Ray "
+        items.append(Item(f"{item['device']} of {item['host']}", True, f"{said}{item['ray']}"))
+    same = f"tilewright {__version__}, the same Python, and torch on every node"
+    for where, why in executor.refused.items():
+        items.append(Item(where, False, why, "one more device", same))
+    if not members:
+        said = executor.trouble or "no device is free"
+        start = "run `ray start` on a node with a device"
+        return [*items, Item("capacity", False, said, "judging", start)]
+    models = Counter(item["model"] for item in members)
+    shown = ", ".join(f"{count} x {name}" for name, count in models.items())
+    said = f"{executor.room()} evaluations at the same time, on {shown}"
+    return [*items, Item("capacity", True, said)]
+
+
+def _settle(executor: RayExecutor) -> None:
+    """Wait until no more devices appear."""
+    seen, since, limit = -1, time.monotonic(), time.monotonic() + MAX_SETTLE_S
+    while time.monotonic() < limit:
+        count = len(executor.members()) + len(executor.refused)
+        if count != seen:
+            seen, since = count, time.monotonic()
+        if count and time.monotonic() - since > SETTLED_S:
+            return
+        time.sleep(0.1)
+
+
+def _node(item: dict[str, Any]) -> Item:
+    resources = item["resources"]
+    kinds = [name.partition(":")[2] for name in resources if name.startswith("accelerator_type:")]
+    said = f"{resources.get('CPU', 0):g} CPUs, {resources.get('GPU', 0):g} GPUs"
+    if kinds:
+        said += f" ({', '.join(kinds)})"
+    return Item(f"node {item['address']}", True, f"{item['host']}: {said}")

@@ -12,19 +12,17 @@ import click
 
 from tilewright import config
 from tilewright._version import __version__
-from tilewright.cli.options import JSON, RESUME, group, ready_to_judge
+from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready_to_judge
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
-from tilewright.cli.run_output import check_unchanged, resume_hint, usable_home
+from tilewright.cli.run_output import check_unchanged, resume_hint
 from tilewright.cli.train_replay import command as replay
-from tilewright.errors import ConfigError, RecordError
-from tilewright.records.event_log import EVENTS, EventLog
+from tilewright.errors import ConfigError
+from tilewright.records.event_log import EVENTS, EventLog, read_events
 from tilewright.records.events import RunStarted
 from tilewright.records.run_folder import create_run
 from tilewright.rl.training_config import TrainConfig, load_training
 from tilewright.rl.worlds import EVALUATOR
-
-__all__ = ["command"]
 
 ENGINE = "tilewright.rl.engines.trl"
 NEEDED = ("trl", "transformers", "datasets", "peft")
@@ -43,17 +41,9 @@ command.add_command(replay)
 OPTIONS = group(
     click.argument("file", required=False, metavar="CONFIG"),
     JSON,
-    click.option(
-        "--set",
-        "overrides",
-        metavar="PATH=VALUE",
-        multiple=True,
-        help="Set one setting, after the file, for example seed=1. Repeatable.",
-    ),
-    click.option("--device", metavar="NAME", help="cpu or cuda. (machine.device)"),
-    click.option(
-        "--out", metavar="DIR", help="Folder in which the run folder is made. (settings.runs)"
-    ),
+    overrides("seed=1"),
+    option("--device", "NAME", "cpu or cuda. (machine.device)"),
+    option("--out", "DIR", "Folder in which the run folder is made. (settings.runs)"),
     RESUME,
 )
 
@@ -101,7 +91,6 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     engine = _engine("reinforce")
     if settings.world == EVALUATOR:
         ready_to_judge(settings.settings)
-        usable_home(settings.settings)
     with Progress("train rl") as progress, resume_hint(progress, "train rl", folder):
         document = engine.train_rl(settings, folder, progress.note, progress)
     if given["as_json"]:
@@ -114,27 +103,22 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
-    """Return the settings and the folder of a run, new or resumed.
-
-    Raises:
-        ConfigError: options are missing, or contradict the settings of a resumed run.
-    """
-    overrides = list(given["overrides"])
-    overrides += [f"machine.device={given['device']}"] if given["device"] else []
-    overrides += [f"settings.runs={given['out']}"] if given["out"] else []
+    """Return the settings and the folder of a run, new or resumed."""
+    changes = list(given["overrides"])
+    for name, path in (("device", "machine.device"), ("out", "settings.runs")):
+        changes += [f"{path}={given[name]}"] if given[name] else []
     if not given["resumed"]:
         if not given["file"]:
             raise ConfigError("train needs a CONFIG, or --resume RUN")
-        settings = load_training(Path(given["file"]), overrides)
+        settings = load_training(Path(given["file"]), changes)
         _installed(settings)
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
         raise ConfigError("--resume keeps the settings of the run; leave out CONFIG and --out")
     folder = Path(given["resumed"])
-    if not (folder / EVENTS).exists():
-        raise RecordError(f"{folder / EVENTS}: no event log can be read here")
+    next(read_events(folder, left_out=lambda _: None), None)
     before = load_training(folder / "run.yaml", recorded=True)
-    settings = load_training(folder / "run.yaml", overrides, recorded=True)
+    settings = load_training(folder / "run.yaml", changes, recorded=True)
     check_unchanged(folder, before, settings, MAY_CHANGE)
     _installed(settings)
     return settings, folder

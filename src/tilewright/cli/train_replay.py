@@ -14,8 +14,8 @@ import yaml
 from rich.console import Group
 from rich.table import Table
 
+from tilewright.cli.options import JSON, option, switch
 from tilewright.cli.output import print_line
-from tilewright.cli.renamed_options import RenamingCommand
 from tilewright.cli.render import show
 from tilewright.errors import ConfigError
 from tilewright.rl.preset_text import explain
@@ -23,8 +23,6 @@ from tilewright.rl.presets import PRESETS, Preset, preset
 
 if TYPE_CHECKING:
     from tilewright.rl.replay import RecordedBatch, Replayed
-
-__all__ = ["command"]
 
 NO_MISMATCH = "mismatch rejection (MRS) is not computed: logs lack the trainer's log-probabilities"
 MAX_MASKS = 200
@@ -46,18 +44,30 @@ HEADS = {
 SHARES = ("correct", "filtered", "kept_profiling", "learned")
 
 
-@click.command("replay", cls=RenamingCommand, verb="train replay")
+@click.command("replay")
 @click.argument("run", metavar="RUN")
-@click.option("--preset", "names", multiple=True, type=click.Choice(list(PRESETS)),
-              help="Preset of the estimator. Repeatable; default: all of them.")  # fmt: skip
+@click.option(
+    "--preset",
+    "names",
+    multiple=True,
+    type=click.Choice(list(PRESETS)),
+    help="Preset of the estimator. Repeatable; default: all of them.",
+)
 @click.option("--seed", type=int, help="Seed of PRS; default: the seed of the run, else 0.")
-@click.option("--without-checks", is_flag=True, help="Reward rejected answers as if no check had "
-              "run. The verdicts remain those of the log.")  # fmt: skip
-@click.option("--explain", "--dry-run", "explained", is_flag=True, help="Print the formulas of the "
-              "estimator, and every mask of one batch.")  # fmt: skip
-@click.option("--batch", "chosen", metavar="NAME", help="Only this batch; default: all, and with "
-              "--explain the first one.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one document.")
+@switch(
+    "--without-checks",
+    "Reward rejected answers as if no check had run. The verdicts remain those of the log.",
+)
+@switch(
+    "--explain",
+    "Print the formulas of the estimator, and every mask of one batch.",
+    "--dry-run",
+    "explained",
+)
+@option(
+    "--batch", "NAME", "Only this batch; default: all, and with --explain the first one.", "chosen"
+)
+@JSON
 def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
     """Compute rewards, advantages and keep rates of RUN again. Needs torch, and no device.
 

@@ -8,27 +8,18 @@ from pathlib import Path
 
 import click
 
+from tilewright.cli.options import number, option, switch
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.errors import ConfigError
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported
 
-__all__ = ["command"]
-
 
 @click.command("view")
 @click.argument("run", metavar="RUN")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default=True,
-    help="Port of the page; 0: any free port.",
-)
-@click.option("--export", metavar="FILE", help="Write one page that works from disk, and exit.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one document with a row for each turn, and exit."
-)
+@number("--port", "Port of the page; 0: any free port.", 0, 65535, 0)
+@option("--export", "FILE", "Write one page that works from disk, and exit.")
+@switch("--json", "Print one document with a row for each turn, and exit.", "as_json")
 def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     """Show the turns of RUN: prompts, replies, code, verdicts and feedback.
 
