@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections import Counter
@@ -12,36 +13,25 @@ from typing import Any
 import click
 
 from tilewright import config
-from tilewright.cli.options import (
-    JSON,
-    LANGUAGE,
-    OUT,
-    SETTINGS,
-    choice,
-    load_settings,
-    option,
-    repeated,
-)
+from tilewright.cli import options
+from tilewright.cli.options import choice, load_settings, option, repeated
 from tilewright.cli.output import Skipped, print_line
 from tilewright.cli.progress import Progress
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.table_input import read_rows
 from tilewright.records.run_folder import create_run
-from tilewright.rl.data import drkernel_rows
-from tilewright.rl.data.exports import (
-    FORMATS,
-    OF_TURNS,
-    Exported,
-    ExportPlan,
-    Selection,
-    export,
-    held_out_path,
-    matches_path,
-)
+from tilewright.rl.data import drkernel_rows, exports
 from tilewright.rl.data.imports import import_rows
 
 PROGRESS_ROWS = 1000
 """Rows between two updates of the progress line."""
+
+
+FORMAT_HELP = (
+    "turns: a prompt and a reply each; sft: conversations with weights; rl: prompts with their "
+    "problems; or a format of Dr. Kernel's data."
+)
+TARGET_HELP = "FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads."
 
 
 @click.group("data")
@@ -49,22 +39,10 @@ def command() -> None:
     """Convert runs to data sets, and data sets to runs."""
 
 
-FORMAT_HELP = (
-    "turns: a prompt and a reply each; sft: conversations with weights; rl: prompts with their "
-    "problems; or a format of Dr. Kernel's data."
-)
-
-
 @command.command("export")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option(
-    "--to",
-    "target",
-    required=True,
-    metavar="FILE",
-    help="FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads.",
-)
-@choice("--format", tuple(FORMATS), "turns", FORMAT_HELP, "kind")
+@option("--to", "FILE", TARGET_HELP, "target", required=True)
+@choice("--format", tuple(exports.FORMATS), "turns", FORMAT_HELP, "kind")
 @repeated("--verdict", None, "Only turns with this verdict.", "verdicts")
 @option(
     "--min-speedup",
@@ -85,15 +63,11 @@ FORMAT_HELP = (
     default=0.0,
 )
 @click.option(
-    "--split-seed",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Seed that chooses those problems.",
+    "--split-seed", default=0, show_default=True, help="Seed that chooses those problems."
 )
-@LANGUAGE
-@JSON
-@SETTINGS
+@options.LANGUAGE
+@options.JSON
+@options.SETTINGS
 def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options above
     """Write SOURCEs as rows of a data set.
 
@@ -101,18 +75,17 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     turns; for them a SOURCE may also be an address of problems.
     """
     settings = load_settings(given)
-    choice = Selection(
-        given["verdicts"], given["least"], given["include_labels"], given["exclude_labels"]
-    )
-    if choice != Selection() and given["kind"] not in OF_TURNS:
+    chosen = (given[name] for name in ("verdicts", "least", "include_labels", "exclude_labels"))
+    selection = exports.Selection(*chosen)
+    if selection != exports.Selection() and given["kind"] not in exports.OF_TURNS:
         raise ConfigError(
             f"--format {given['kind']} holds problems and no turns, so turns cannot be selected"
         )
-    plan = ExportPlan(
+    plan = exports.ExportPlan(
         sources=sources,
         target=Path(given["target"]),
         format=given["kind"],
-        choice=choice,
+        choice=selection,
         dedupe=given["dedupe"],
         against=given["decontaminate"],
         held_out=given["held_out"],
@@ -122,7 +95,7 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     )
     named = Skipped()
     with Progress("export") as progress:
-        done = export(plan, named, _counting(progress, "export"))
+        done = exports.export(plan, named, _counting(progress, "export"))
     named.rest()
     if given["as_json"]:
         click.echo(json.dumps(_document(plan, done), indent=1))
@@ -130,7 +103,7 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     return 0
 
 
-def _summarise(plan: ExportPlan, done: Exported) -> None:
+def _summarise(plan: exports.ExportPlan, done: exports.Exported) -> None:
     said = {
         "not chosen": done.not_chosen,
         "repeated": done.repeated,
@@ -139,40 +112,31 @@ def _summarise(plan: ExportPlan, done: Exported) -> None:
         "left out": done.left_out,
     }
     parts = ", ".join(f"{count} {what}" for what, count in said.items() if count)
-    unit = "turns" if plan.format in OF_TURNS else "problems"
-    print_line(
-        f"{done.rows} rows in {plan.target}, of {done.turns} {unit}{'; ' if parts else ''}{parts}"
-    )
+    unit = "turns" if plan.format in exports.OF_TURNS else "problems"
+    rest = f"; {parts}" if parts else ""
+    print_line(f"{done.rows} rows in {plan.target}, of {done.turns} {unit}{rest}")
     if plan.held_out:
-        print_line(f"{done.held_out} rows of held-out problems in {held_out_path(plan.target)}")
+        held_out = exports.held_out_path(plan.target)
+        print_line(f"{done.held_out} rows of held-out problems in {held_out}")
     if plan.against:
         kinds = Counter(match.how for match in done.matches)
         found = ", ".join(f"{count} by {how}" for how, count in kinds.items())
-        print_line(
-            f"like a benchmark's problem: {found or 'none'}; see {matches_path(plan.target)}"
-        )
+        where = exports.matches_path(plan.target)
+        print_line(f"like a benchmark's problem: {found or 'none'}; see {where}")
 
 
-def _document(plan: ExportPlan, done: Exported) -> dict[str, Any]:
-    counts = {key: value for key, value in done.__dict__.items() if key != "matches"}
-    rows = counts.pop("rows")
-    held = counts.pop("held_out")
-    return {
-        "target": str(plan.target),
-        "format": plan.format,
-        "rows": rows,
-        "held_out_rows": held,
-        **counts,
-        "matches": [match.__dict__ for match in done.matches],
-    }
+def _document(plan: exports.ExportPlan, done: exports.Exported) -> dict[str, Any]:
+    counts = vars(done) | {"matches": [vars(match) for match in done.matches]}
+    head = {"target": str(plan.target), "format": plan.format, "rows": counts.pop("rows")}
+    return {**head, "held_out_rows": counts.pop("held_out"), **counts}
 
 
 @command.command("import")
 @click.argument("sources", nargs=-1, required=True, metavar="FILE...")
 @choice("--format", drkernel_rows.FORMATS, "drkernel-coldstart", "Format of the rows.", "kind")
-@JSON
-@OUT
-@SETTINGS
+@options.JSON
+@options.OUT
+@options.SETTINGS
 def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options above
     """Convert the rows in FILEs (parquet or JSON lines) to a run. Nothing is evaluated.
 
@@ -203,12 +167,11 @@ def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
 def _counted(
     sources: tuple[str, ...], left_out: Callable[[str], None], count: Callable[[int], None]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    number = 0
+    numbers = itertools.count(1)
     for source in sources:
         try:
             for item in read_rows(Path(source), left_out):
-                number += 1
-                count(number)
+                count(next(numbers))
                 yield item
         except RecordError as error:
             # A file that is damaged as a whole is skipped like a row.

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from tilewright import api
 from tilewright.cli import options
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
@@ -110,13 +111,11 @@ def _judge_all(
 
 def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progress) -> Row:
     """Evaluate one candidate. An error of our own makes it unjudged, and the demo continues."""
-    from tilewright.api import build_request, evaluate_request
-
     if exhibit.name.endswith("_triton") and importlib.util.find_spec("triton") is None:
         return Row(exhibit.name, exhibit.problem, "unjudged", "", "triton is not installed")
     try:
-        request = build_request(exhibit.path, exhibit.problem, settings)
-        report = evaluate_request(request, settings, progress)
+        request = api.build_request(exhibit.path, exhibit.problem, settings)
+        report = api.evaluate_request(request, settings, progress)
     except InfrastructureError as error:
         why = str(error).partition("\n")[0]
         return Row(exhibit.name, exhibit.problem, "unjudged", "", why, as_expected=False)

@@ -10,26 +10,12 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tilewright.cli.options import (
-    JSON,
-    SETTINGS,
-    VERBOSE,
-    load_settings,
-    number,
-    ready_to_judge,
-    switch,
-)
+from tilewright import api
+from tilewright.cli import options, self_comparison
 from tilewright.cli.output import print_line
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import facts, show_result, table
-from tilewright.cli.self_comparison import (
-    Sample,
-    Scatter,
-    calibrated,
-    samples_of,
-    scatter_of,
-    self_request,
-)
+from tilewright.cli.self_comparison import Sample, Scatter, samples_of, self_request
 from tilewright.cli.system_checks import Item, cluster_items, layer_items, tool_items
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
@@ -44,19 +30,17 @@ CALIBRATION_PROBLEMS = ("add_relu", "softmax", "matmul_bias_gelu")
 QUIET = 0.03
 """Largest distance of an A/A ratio from 1 on a quiet machine."""
 QUICK = ("eval.timing.max_s=1.0",)
-
-
 CALIBRATE_HELP = (
     "Measure process-to-process variation, and store it in home. Leave the machine idle meanwhile."
 )
 
 
 @click.command("doctor")
-@switch("--calibrate", CALIBRATE_HELP)
-@number("--runs", "Evaluations of each problem for --calibrate.", 2, 1000, 12, "N")
-@JSON
-@SETTINGS
-@VERBOSE
+@options.switch("--calibrate", CALIBRATE_HELP)
+@options.number("--runs", "Evaluations of each problem for --calibrate.", 2, 1000, 12, "N")
+@options.JSON
+@options.SETTINGS
+@options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """List the features of this machine, and how to get the missing ones.
 
@@ -64,7 +48,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
     Exits with 0 if this machine or cluster can judge candidates, else with 4.
     """
-    settings = load_settings(given, first=() if given["calibrate"] else QUICK)
+    settings = options.load_settings(given, first=() if given["calibrate"] else QUICK)
     on_cluster = is_cluster(settings.executor)
     if on_cluster and given["calibrate"]:
         raise ConfigError(
@@ -79,7 +63,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         if given["calibrate"] and not trouble:
             calibration = _calibrate(settings, given["runs"], progress)
     items += [_judging_item(reports, trouble), *layer_items(reports[-1] if reports else None)]
-    scatter = scatter_of([sample for report in reports for sample in samples_of(report)])
+    scatter = self_comparison.scatter_of(
+        [sample for report in reports for sample in samples_of(report)]
+    )
     items.append(noise_item(scatter))
     if not on_cluster:
         items.append(_calibration_item(settings))
@@ -107,15 +93,12 @@ def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport],
     """Evaluate a reference against itself a few times; return also the error, if any."""
     reports: list[EvalReport] = []
     try:
-        ready_to_judge(settings)
-        from tilewright.api import evaluate_request
-
+        options.ready_to_judge(settings)
         settings = _without_reuse(settings)
         for run in range(AA_RUNS):
             progress.about(f"A/A {run + 1} of {AA_RUNS}")
-            reports.append(
-                evaluate_request(self_request(AA_PROBLEM, settings, (AA_CASE,)), settings, progress)
-            )
+            request = self_request(AA_PROBLEM, settings, (AA_CASE,))
+            reports.append(api.evaluate_request(request, settings, progress))
     except TilewrightError as error:
         return reports, str(error).partition("\n")[0]
     return reports, ""
@@ -128,16 +111,15 @@ def _without_reuse(settings: Config) -> Config:
 
 def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any]:
     """Measure and write the calibration of this machine."""
-    from tilewright.api import evaluate_request
-
     settings = _without_reuse(settings)
     samples: list[Sample] = []
     total = runs * len(CALIBRATION_PROBLEMS)
     for run in range(total):
         name = CALIBRATION_PROBLEMS[run % len(CALIBRATION_PROBLEMS)]
         progress.about(f"calibrating {run + 1} of {total}, {name}")
-        samples += samples_of(evaluate_request(self_request(name, settings), settings, progress))
-    sigmas, counts = calibrated(samples, on_gpu=settings.eval.device != "cpu")
+        request = self_request(name, settings)
+        samples += samples_of(api.evaluate_request(request, settings, progress))
+    sigmas, counts = self_comparison.calibrated(samples, on_gpu=settings.eval.device != "cpu")
     key = _key(settings)
     try:
         write_calibration(settings.home, key, sigmas)
@@ -154,9 +136,9 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
 def _judging_item(reports: list[EvalReport], trouble: str) -> Item:
     if trouble:
         return Item("judging", False, trouble, "every verdict", "see the lines above")
-    wrong = [report for report in reports if report.verdict != "correct"]
+    wrong = [report.verdict for report in reports if report.verdict != "correct"]
     if wrong:
-        said = f"the verdict of the reference itself is {wrong[0].verdict}"
+        said = f"the verdict of the reference itself is {wrong[0]}"
         return Item("judging", False, said, "reliable verdicts", "report this as a bug")
     return Item("judging", True, f"{len(reports)} evaluations of a reference: correct")
 
@@ -176,14 +158,11 @@ def noise_item(scatter: Scatter | None) -> Item:
 
 
 def _key(settings: Config) -> str:
-    from tilewright.api import device_here, plan_cores_here
-
-    return device_key(plan_cores_here(), device_here(settings))
+    return device_key(api.plan_cores_here(), api.device_here(settings))
 
 
 def _read(settings: Config) -> Calibration:
-    on_gpu = settings.eval.device != "cpu"
-    return read_calibration(settings.home, _key(settings), on_gpu=on_gpu)
+    return read_calibration(settings.home, _key(settings), on_gpu=settings.eval.device != "cpu")
 
 
 def _calibration_item(settings: Config) -> Item:

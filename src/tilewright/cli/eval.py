@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from tilewright import api
 from tilewright._version import __version__
 from tilewright.cli import options
 from tilewright.cli.options import load_settings, option, repeated, setting, switch
@@ -157,11 +158,9 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 def _request(given: dict[str, Any], settings: Config) -> EvalRequest:
-    from tilewright.api import build_request
-
     device_model(settings, settings.eval.device)
     try:
-        return build_request(
+        return api.build_request(
             given["candidate"],
             given["problem"],
             settings,
@@ -187,11 +186,9 @@ def _check_bar(bar: Bar | None, settings: Config) -> None:
 
 def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: Bar | None) -> int:
     """Judge, show and write; return the exit code."""
-    from tilewright.api import evaluate_request
-
     with fresh_run(settings) as folder:
         with Progress(verbose=given["verbose"]) as progress:
-            report = evaluate_request(request, settings, progress)
+            report = api.evaluate_request(request, settings, progress)
         error = save(folder, report, settings.home)
     show_result(given["as_json"], report.model_dump(mode="json"), report_view(report))
     if settings.eval.reuse and progress.events == 0:

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -16,8 +16,6 @@ from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.executors.factory import device_model
-
-Command = TypeVar("Command", bound=Callable[..., object])
 
 
 class SettingOption(click.Option):
@@ -42,50 +40,49 @@ class DeviceOption(SettingOption):
         return {"eval.device": names[0] if names else None, "eval.devices": several}
 
 
-def setting(flag: str, path: str, help: str, *names: str, **extra: Any) -> Callable[..., Any]:  # noqa: ANN401 - click's
+Decorator = Callable[[Any], Any]
+
+
+def setting(flag: str, path: str, help: str, *names: str, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
     """Return a decorator that adds an option for the setting at `path`."""
     return click.option(flag, *names, **{"cls": SettingOption, **extra}, setting=path, help=help)
 
 
-def option(flag: str, metavar: str, help: str, *names: str, **extra: Any) -> Callable[..., Any]:  # noqa: ANN401 - click's
+def option(flag: str, metavar: str, help: str, *names: str, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
     """Return a decorator that adds an option with a value."""
     return click.option(flag, *names, metavar=metavar, help=help, **extra)
 
 
-def repeated(flag: str, metavar: str | None, help: str, *names: str) -> Callable[..., Any]:
+def repeated(flag: str, metavar: str | None, help: str, *names: str) -> Decorator:
     """Return a decorator that adds an option that may be given several times."""
     return click.option(flag, *names, metavar=metavar, help=f"{help} Repeatable.", multiple=True)
 
 
-def choice(
-    flag: str, values: Sequence[str], default: str, help: str, *names: str
-) -> Callable[..., Any]:
+def choice(flag: str, values: Sequence[str], default: str, help: str, *names: str) -> Decorator:
     """Return a decorator that adds an option with one of several values."""
     kind = click.Choice(values)
     return click.option(flag, *names, type=kind, default=default, show_default=True, help=help)
 
 
-def switch(flag: str, help: str, *names: str) -> Callable[..., Any]:
+def switch(flag: str, help: str, *names: str) -> Decorator:
     """Return a decorator that adds an option without a value."""
     return click.option(flag, *names, is_flag=True, help=help)
 
 
 def number(
     flag: str, help: str, least: int, most: int, default: int, metavar: str | None = None
-) -> Callable[..., Any]:
+) -> Decorator:
     """Return a decorator that adds an option for an integer, whose help shows the default."""
-    kind = click.IntRange(least, most)
-    return click.option(
-        flag, type=kind, default=default, show_default=True, metavar=metavar, help=help
-    )
+    kind, shown = click.IntRange(least, most), {"default": default, "show_default": True}
+    return click.option(flag, type=kind, **shown, metavar=metavar, help=help)
 
 
-def group(*decorators: Callable[..., Any]) -> Callable[[Command], Command]:
+def group(*decorators: Decorator) -> Decorator:
     """Return a decorator that adds several options, in this order."""
     return lambda function: functools.reduce(lambda f, add: add(f), reversed(decorators), function)
 
 
-def overrides(example: str) -> Callable[..., Any]:
+def overrides(example: str) -> Decorator:
     """Return a decorator that adds the option `--set`."""
     help = f"Set one setting, after the file, for example {example}."
     return repeated("--set", "PATH=VALUE", help, "overrides")
@@ -116,7 +113,7 @@ def load_settings(
     """Return the settings after the file, `--set` and the options of the current command.
 
     Args:
-        given: the values of the options by name; `None`, `False` and `()` are not given.
+        given: the values of the options by name.
         extra: more settings by path: the flag that gives each, and its value.
         first: `path=value` texts that the user may override.
         recorded: the `run.yaml` of a run, which is read in place of `--config`.
@@ -143,12 +140,7 @@ def load_settings(
 
 
 def one_model(settings: Config) -> str:
-    """Return the hardware model of the devices that share the work of a run.
-
-    Raises:
-        ConfigError: the devices have different models, whose times cannot be compared.
-        InfrastructureError: this machine lacks one of the devices.
-    """
+    """Return the hardware model that all devices of a run have, so that times are comparable."""
     names = settings.eval.devices or (settings.eval.device,)
     models = {name: device_model(settings, name) for name in names}
     if len(set(models.values())) > 1:
@@ -158,12 +150,7 @@ def one_model(settings: Config) -> str:
 
 
 def ready_to_judge(settings: Config) -> None:
-    """Make the home folder, and refuse to judge on a machine that cannot.
-
-    Raises:
-        ConfigError: the home folder cannot be created.
-        InfrastructureError: this machine has to judge, and is not Linux or lacks torch.
-    """
+    """Make the home folder, and refuse to judge on a machine that cannot."""
     if settings.executor == config.LOCAL:
         if sys.platform != "linux":
             raise InfrastructureError(f"unjudged: judging needs Linux, and this is {sys.platform}")
@@ -175,11 +162,7 @@ def ready_to_judge(settings: Config) -> None:
 
 
 def usable_home(settings: Config) -> Path:
-    """Return the folder for builds and calibrations. Create it if it is missing.
-
-    Raises:
-        ConfigError: the folder cannot be created.
-    """
+    """Return the folder for builds and calibrations. Create it if it is missing."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
     except OSError as error:

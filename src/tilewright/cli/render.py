@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -35,6 +35,11 @@ STYLES: dict[Verdict, str] = {
     "rejected": "bold magenta",
     "unjudged": "bold yellow",
 }
+EXPLAINED = {
+    "uncalibrated": "uncalibrated: `tilewright doctor --calibrate` fits the intervals to this "
+    "machine"
+}
+"""Labels of a time that need more words."""
 PIPE_WIDTH = 110
 """Columns of output that is not a terminal."""
 
@@ -70,15 +75,21 @@ def show_result(as_json: bool, document: object, view: RenderableType) -> None:
 
 def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
     """Return the rendered text without colours and without trailing spaces."""
-    plain: dict[str, Any] = {"color_system": None, "highlight": False, "markup": False}
-    console = Console(file=io.StringIO(), width=width, legacy_windows=False, **plain)
+    console = Console(
+        file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False
+    )
     with console.capture() as capture:
         console.print(renderable)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def table(*head: str, right: Iterable[int] = (), wrap: Iterable[int] = ()) -> Table:
-    """Return an empty table without lines; columns in `right` are flush right.
+def table(
+    *head: str,
+    rows: Iterable[Iterable[str | Text]] = (),
+    right: Iterable[int] = (),
+    wrap: Iterable[int] = (),
+) -> Table:
+    """Return a table without lines; columns in `right` are flush right.
 
     Long cells of the last column and of those in `wrap` continue on the next line.
     """
@@ -88,6 +99,8 @@ def table(*head: str, right: Iterable[int] = (), wrap: Iterable[int] = ()) -> Ta
         made.add_column(name, overflow="fold", no_wrap=number not in folded)
         if number in right:
             made.columns[number].justify = "right"
+    for row in rows:
+        made.add_row(*row)
     return made
 
 
@@ -100,11 +113,6 @@ def facts(pairs: Iterable[tuple[str, str | Text]]) -> Table:
         if value:
             made.add_row(name, value if isinstance(value, Text) else Text(printable(value)))
     return made
-
-
-def verdict_text(verdict: Verdict) -> Text:
-    """Return the verdict in its colour."""
-    return Text(verdict, style=STYLES[verdict])
 
 
 def speed_of(report: EvalReport) -> str:
@@ -142,35 +150,30 @@ def finding_text(finding: Finding) -> str:
     return f"{weight}{finding.check}: {finding.summary}"
 
 
-def layers_text(protections: Sequence[Protection]) -> str:
+def _layers_text(layers: Sequence[Protection]) -> str:
     """Return the isolation layers that were not active, or that all were active."""
-    if not protections:
-        return "no process was started"
-    off = [item for item in protections if not item.active]
+    off = [f"{item.name} ({item.detail})" for item in layers if not item.active]
     if not off:
-        return f"all {len(protections)} layers active"
-    named = "; ".join(f"{item.name} ({item.detail})" for item in off)
-    return f"{len(protections) - len(off)} of {len(protections)} layers active; not: {named}"
+        return f"all {len(layers)} layers active" if layers else "no process was started"
+    return f"{len(layers) - len(off)} of {len(layers)} layers active; not: {'; '.join(off)}"
 
 
 def report_view(report: EvalReport) -> Group:
     """Return the answer of `tilewright eval`."""
-    head = verdict_text(report.verdict)
+    head = Text(report.verdict, style=STYLES[report.verdict])
     head.append(f"  {judged(report)}", style="default not bold")
     parts: list[RenderableType] = [head]
     why = reason(report)
     if why and not isinstance(report.outcome, Correct):
         parts.append(Text(f"  {why}"))
-    parts.append(Text(""))
     if report.comparisons:
-        parts += [comparisons_table(report.comparisons), Text("")]
-    parts.append(facts(_summary(report)))
-    return Group(*parts)
+        parts += ["", comparisons_table(report.comparisons)]
+    return Group(*parts, "", facts(_summary(report)))
 
 
 def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
     """Return one line for each case and baseline."""
-    shared = shared_labels(comparisons)
+    shared = _shared_labels(comparisons)
     made = table("case", "baseline", "time", "candidate time", "speed-up", "", "labels")
     for item in comparisons:
         speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
@@ -187,33 +190,26 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
     return made
 
 
-def shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+def _shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Return the labels that every comparison has, in order."""
     first = comparisons[0].labels if comparisons else ()
     return tuple(name for name in first if all(name in item.labels for item in comparisons))
 
 
-def _timing_text(name: str) -> str:
-    if name == "uncalibrated":
-        return "uncalibrated: `tilewright doctor --calibrate` fits the intervals to this machine"
-    return name
-
-
 def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
-    first = report.request.baselines[0].name if report.request.baselines else ""
     overall = ""
     if report.speedup is not None:
-        overall = f"{speed_of(report)} (against {first}, all cases)"
+        overall = f"{speed_of(report)} (against {report.request.baselines[0].name}, all cases)"
     rows: list[tuple[str, str | Text]] = [
         ("speed-up", overall),
         ("outputs", outputs_text(report.cases)),
         ("timed calls", timed_text(report)),
-        *(("all times", _timing_text(name)) for name in shared_labels(report.comparisons)),
+        *(("all times", EXPLAINED.get(name, name)) for name in _shared_labels(report.comparisons)),
     ]
     rows += [("roofline", _light_text(item)) for item in roofline_points(report)]
     rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]
     rows += [("finding", finding_text(finding)) for finding in report.findings]
-    rows.append(("isolation", layers_text(report.isolation)))
+    rows.append(("isolation", _layers_text(report.isolation)))
     if report.candidate_output:
         rows.append(("output", f"{len(report.candidate_output)} characters; explain shows them"))
     return rows
@@ -221,20 +217,15 @@ def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
 
 def _light_text(item: RooflinePoint) -> str:
     took = item.comparison.candidate
-    caller = (
-        f"; a Python caller waits {short_time(took.call_latency_us)}"
-        if took.call_latency_us
-        else ""
-    )
-    return f"{item.case}: {item.candidate_share:.0%}, limited by {item.limit}{caller}"
+    said = f"{item.case}: {item.candidate_share:.0%}, limited by {item.limit}"
+    if took.call_latency_us:
+        said += f"; a Python caller waits {short_time(took.call_latency_us)}"
+    return said
 
 
 def outputs_text(cases: Sequence[CaseResult]) -> str:
     """Return the number of correct input samples, and the largest error among them."""
-    counts = {
-        verdict: sum(item.result == verdict for item in cases)
-        for verdict in ("pass", "fail", "skipped")
-    }
+    counts = Counter(item.result for item in cases)
     if not cases:
         return "no output was compared"
     shown = f"{counts['pass']} of {counts['pass'] + counts['fail']} correct"
@@ -250,9 +241,9 @@ def outputs_text(cases: Sequence[CaseResult]) -> str:
 
 def timed_text(report: EvalReport) -> str:
     """Return the result of comparing the outputs of timed calls."""
-    wrong = [item for item in report.findings if item.code == "incorrect_when_timed"]
-    if wrong:
-        return wrong[0].summary
+    for item in report.findings:
+        if item.code == "incorrect_when_timed":
+            return item.summary
     if not report.comparisons:
         return ""
     calls = {item.case: item.candidate.samples for item in report.comparisons}
@@ -266,7 +257,7 @@ def rows_table(rows: Sequence[Row]) -> Table:
     """Return a verdict table with one line per candidate."""
     made = table("candidate", "problem", "verdict", "speed-up, or why not")
     for row in rows:
-        verdict = verdict_text(row.verdict)
+        verdict = Text(row.verdict, style=STYLES[row.verdict])
         if row.as_expected is False:
             verdict.append(" (unexpected)", style="reverse")
         why = "; ".join(filter(None, (row.speed, row.why)))

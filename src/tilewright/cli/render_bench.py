@@ -50,20 +50,19 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
     head = f"{summary['candidates']} candidates for {summary['problems']} problems"
     if summary["unanswered"]:
         head += f"; {summary['unanswered']} more have no candidate"
-    parts: list[RenderableType] = [Text(head, style="bold")]
+    sections: list[tuple[str, RenderableType]] = []
     for name, numbers in summary["protocols"].items():
-        parts += [Text(""), Text(name, style="bold"), _protocol(numbers)]
+        sections.append((name, _protocol(numbers)))
         if "published" in numbers:
-            parts += [Text(""), Text("as published", style="bold")]
-            parts.append(_published(numbers["published"]))
+            sections.append(("as published", _published(numbers["published"])))
     if len(summary.get("curves", ())) > 1:
-        parts += [Text(""), Text("turn by turn", style="bold"), _curves(summary["curves"])]
+        sections.append(("turn by turn", _curves(summary["curves"])))
     if summary.get("drkernel"):
-        parts += [Text(""), Text("as Dr. Kernel scores", style="bold")]
-        parts.append(_drkernel(summary["drkernel"]))
+        sections.append(("as Dr. Kernel scores", _drkernel(summary["drkernel"])))
     if summary["flips"]:
-        parts += [Text(""), Text("verdicts that differ", style="bold"), _flips(summary["flips"])]
-    return Group(*parts)
+        sections.append(("verdicts that differ", _flips(summary["flips"])))
+    parts = [part for title, view in sections for part in ("", Text(title, style="bold"), view)]
+    return Group(Text(head, style="bold"), *parts)
 
 
 def _published(found: dict[str, Any]) -> RenderableType:
@@ -78,10 +77,9 @@ def _published(found: dict[str, Any]) -> RenderableType:
 
 
 def _drkernel(found: dict[str, Any]) -> RenderableType:
-    made = table("of each trajectory", *found["last"])
-    for name, title in (("last", "last turn"), ("best", "best of history")):
-        made.add_row(title, *map(_share, found[name].values()))
-    return made
+    titles = {"last": "last turn", "best": "best of history"}
+    rows = ((title, *map(_share, found[name].values())) for name, title in titles.items())
+    return table("of each trajectory", *found["last"], rows=rows)
 
 
 def _curves(rows: list[dict[str, Any]]) -> RenderableType:
@@ -123,10 +121,8 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
         interval = "" if None in ends else "[{:.1%}, {:.1%}]".format(*ends)
         shares = (f"{item[name]:.1%}" for name in ("at_least", "believed"))
         fast.add_row(f"{item['p']:g}", f"{item['fast_p']:.1%}", interval, *shares)
-    parts: list[RenderableType] = [facts(rows), Text(""), fast]
-    if "groups" in numbers:
-        parts += [Text(""), _groups(numbers["groups"])]
-    return Group(*parts)
+    groups = ["", _groups(numbers["groups"])] if "groups" in numbers else []
+    return Group(facts(rows), "", fast, *groups)
 
 
 def _number(value: float | None) -> str:

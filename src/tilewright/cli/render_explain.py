@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from tilewright.cli.output import printable
@@ -25,7 +24,7 @@ from tilewright.records import CaseResult, Comparison, EvalReport, Finding, Kern
 from tilewright.scoring import bootstrap
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering, short_time
-from tilewright.scoring.roofline import roofline_points
+from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 MAX_PRINTED_LINES = 40
 """Most lines of the candidate's output that are shown."""
@@ -74,46 +73,44 @@ def explain_view(
     report: EvalReport, checks: Sequence[CheckSeen], reproducer: str
 ) -> RenderableType:
     """Return the whole content of a report. `reproducer` describes the script, or its absence."""
+    points, limits, printed = roofline_points(report), advice(report), report.candidate_output
+    layers = (
+        (item.name, "yes" if item.active else "no", Text(printable(item.detail)))
+        for item in report.isolation
+    )
+    sections: dict[str, RenderableType | None] = {
+        "Outcome": _outcome(report),
+        "Stages": _stages(report),
+        "Input samples": _samples(report.cases),
+        "Timing": _timing(report),
+        "Roofline": _roofline(points) if points else None,
+        "What limits it": Text("\n".join(limits)) if limits else None,
+        "Own kernels": _profile(report.profile) if report.profile is not None else None,
+        "Kernels of one call": _kernels(report.kernels) if report.kernels else None,
+        "Checks": _checks(report, checks),
+        "Isolation": table("layer", "active", "", rows=layers),
+        "Environment": _environment(report),
+        "Output of the candidate": Text(_printed(printed)) if printed else None,
+        "Reproducer": Text(printable(reproducer)),
+    }
     parts: list[RenderableType] = [report_view(report)]
-    parts += _section("Outcome", _outcome(report))
-    parts += _section("Stages", _stages(report))
-    parts += _section("Input samples", _draws(report.cases))
-    parts += _section("Timing", _timing(report))
-    if roofline_points(report):
-        parts += _section("Roofline", _lights(report))
-    if said := advice(report):
-        parts += _section("What limits it", Text("\n".join(said)))
-    if report.profile is not None:
-        parts += _section("Own kernels", _profile(report.profile))
-    if report.kernels:
-        parts += _section("Kernels of one call", _kernels(report.kernels))
-    parts += _section("Checks", _checks(report, checks))
-    parts += _section("Isolation", _layers(report))
-    parts += _section("Environment", _environment(report))
-    if report.candidate_output:
-        parts += _section("Output of the candidate", Text(_printed(report.candidate_output)))
-    parts += _section("Reproducer", Text(printable(reproducer)))
+    for title, content in sections.items():
+        if content is not None:
+            parts += ["", Text(title, style="bold"), Padding(content, (0, 0, 0, 2))]
     return Group(*parts)
-
-
-def _section(title: str, content: RenderableType) -> list[RenderableType]:
-    return [Text(""), Text(title, style="bold"), Padding(content, (0, 0, 0, 2))]
 
 
 def _outcome(report: EvalReport) -> RenderableType:
     fields = report.outcome.model_dump(mode="json", exclude={"findings"})
-    rows = [(name, str(value)) for name, value in fields.items() if value is not None]
-    return facts(rows)
+    return facts((name, str(value)) for name, value in fields.items() if value is not None)
 
 
 def _stages(report: EvalReport) -> RenderableType:
-    made = table("stage", "wall time", "", right=(1,))
-    for stage in report.stages:
-        made.add_row(stage.name, short_time(stage.wall_s * 1e6), Text(stage.detail))
-    return made
+    rows = ((item.name, short_time(item.wall_s * 1e6), Text(item.detail)) for item in report.stages)
+    return table("stage", "wall time", "", rows=rows, right=(1,))
 
 
-def _draws(cases: Sequence[CaseResult]) -> RenderableType:
+def _samples(cases: Sequence[CaseResult]) -> RenderableType:
     made = table("case", "input variation", "verdict", "error", "against", "seed", "")
     for item in cases:
         error = "" if item.error_over_tolerance is None else f"{item.error_over_tolerance:.3g}"
@@ -129,31 +126,35 @@ def _timing(report: EvalReport) -> RenderableType:
     if not report.comparisons:
         labels = [item.detail for item in report.labels if item.name == "not_timed"]
         return Text(labels[0] if labels else "Nothing was timed.")
-    spreads = table("case", "against", "blocks", "of", *(f"{q:.0%}" for q in PERCENTILES))
-    for item in report.comparisons:
-        spread = spread_of(item)
-        if spread is not None:
-            _add_spread(spreads, spread)
+    heads = ("case", "against", "blocks", "of", *(f"{q:.0%}" for q in PERCENTILES))
+    spreads = [row for item in report.comparisons for row in _spread_rows(item)]
     return Group(
         comparisons_table(report.comparisons),
-        Text(""),
-        spreads,
+        "",
+        table(*heads, rows=spreads),
         Text(timed_text(report), style="dim"),
     )
 
 
-def _lights(report: EvalReport) -> RenderableType:
+def _spread_rows(item: Comparison) -> Iterator[Sequence[str]]:
+    spread = spread_of(item)
+    if spread is not None:
+        times = map(short_time, spread.reference_us)
+        yield spread.case, spread.baseline, str(spread.blocks), "baseline", *times
+        yield "", "", "", "candidate", *map(short_time, spread.candidate_us)
+        yield "", "", "", "speed-up", *(f"{value:.3f}" for value in spread.ratios)
+
+
+def _roofline(points: Sequence[RooflinePoint]) -> RenderableType:
     made = table("case", "limit", "least", "it took", "caller", "batch", "of light", "moving", "")
-    for item in roofline_points(report):
+    for item in points:
         took = item.comparison.candidate
         computing = "" if item.flops_per_s is None else engineering(item.flops_per_s, "FLOP/s")
+        times = (item.least_us, took.median_us, took.call_latency_us, took.back_to_back_us)
         made.add_row(
             Text(item.case),
             item.limit,
-            short_time(item.least_us),
-            short_time(took.median_us),
-            "" if took.call_latency_us is None else short_time(took.call_latency_us),
-            "" if took.back_to_back_us is None else short_time(took.back_to_back_us),
+            *("" if time_us is None else short_time(time_us) for time_us in times),
             f"{item.candidate_share:.0%}",
             engineering(item.bytes_per_s, "B/s"),
             computing,
@@ -167,18 +168,15 @@ def _lights(report: EvalReport) -> RenderableType:
 
 
 def _profile(made: Profile) -> RenderableType:
-    saved = (
-        "it fails without them" if made.suppressed_share is None else f"{made.suppressed_share:.0%}"
-    )
+    saved = made.suppressed_share
+    shown = "it fails without them" if saved is None else f"{saved:.0%}"
+    own = f"{made.self_reported_share:.0%}, by the candidate's own events"
     return facts(
         [
             ("case", made.case),
             ("own launches per call", str(made.launches)),
-            (
-                "device time in them",
-                f"{made.self_reported_share:.0%}, by the candidate's own events",
-            ),
-            ("saved without them", f"{saved}, by the judge's"),
+            ("device time in them", own),
+            ("saved without them", f"{shown}, by the judge's"),
             ("coverage", f"{made.coverage:.0%}"),
         ]
     )
@@ -199,17 +197,6 @@ def _kernels(kernels: Sequence[KernelTime]) -> RenderableType:
     return Group(made, Text(note, style="dim"))
 
 
-def _add_spread(made: Table, spread: Spread) -> None:
-    rows = (
-        ("baseline", [short_time(value) for value in spread.reference_us]),
-        ("candidate", [short_time(value) for value in spread.candidate_us]),
-        ("speed-up", [f"{value:.3f}" for value in spread.ratios]),
-    )
-    for number, (name, values) in enumerate(rows):
-        head = (spread.case, spread.baseline, str(spread.blocks)) if number == 0 else ("", "", "")
-        made.add_row(*head, name, *values)
-
-
 def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
     made = table("check", "findings")
     for check in checks:
@@ -221,13 +208,6 @@ def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
             made.add_row("", Text(printable(f"{finding.code}: {evidence}"), style="dim"))
     for label in report.labels:
         made.add_row("(label)", Text(printable(f"{label.name}: {label.detail}")))
-    return made
-
-
-def _layers(report: EvalReport) -> RenderableType:
-    made = table("layer", "active", "")
-    for item in report.isolation:
-        made.add_row(item.name, "yes" if item.active else "no", Text(printable(item.detail)))
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -120,9 +121,8 @@ def _version_of(path: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{path} ({error})"
-    lines = [line for line in done.stdout.splitlines() if any(char.isdigit() for char in line)]
-    release = [line for line in lines if "release" in line]
-    return (release or lines or [path])[0].strip()
+    lines = [line.strip() for line in done.stdout.splitlines() if re.search(r"\d", line)]
+    return next((line for line in lines if "release" in line), lines[0] if lines else path)
 
 
 def _gpu() -> Item:
@@ -135,7 +135,7 @@ def _gpu() -> Item:
 
 
 def _cores() -> Item:
-    if not hasattr(os, "sched_getaffinity"):
+    if sys.platform != "linux":
         return Item("cores", False, f"{os.cpu_count()} in all", "timing", "use Linux")
     count = len(os.sched_getaffinity(0))
     said = f"{count} of {os.cpu_count()} may be used"
@@ -146,12 +146,10 @@ def _cores() -> Item:
 def _space(home: Path) -> Item:
     place = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(place).free
-    said = f"{free / 2**30:.1f} GiB free for {home}"
     writable = os.access(place, os.W_OK)
-    if free >= MIN_FREE_BYTES and writable:
-        return Item("space", True, said)
-    said = said if writable else f"{place} cannot be written"
-    return Item("space", False, said, "the cache of builds", "name another folder: --set home=DIR")
+    said = f"{free / 2**30:.1f} GiB free for {home}" if writable else f"{place} cannot be written"
+    ok, get = writable and free >= MIN_FREE_BYTES, "name another folder: --set home=DIR"
+    return Item("space", ok, said, "the cache of builds", get)
 
 
 def layer_items(report: EvalReport | None) -> list[Item]:

@@ -5,21 +5,24 @@ Text of foreign code is data in a JSON block. The page shows it as text, never a
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
 from typing import Any
 
 from tilewright.records import EvalReport
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.reports.csv_markdown import MAX_FLIPS
 from tilewright.reports.loader import Gathered, Run
-from tilewright.reports.single_file import block, drawn
 from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.roofline import roofline_points
 from tilewright.scoring.summary import explained_by_run, group_of
 
-__all__ = ["document", "page", "shown_report"]
+__all__ = ["document", "drawn", "kept", "page", "shown_report"]
 
 MAX_LINES = 5000
 """Most candidates in the list of a page. The CSV has all of them."""
@@ -33,6 +36,30 @@ LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 def page(shown: dict[str, Any]) -> str:
     """Return the whole page of a document as HTML."""
     return drawn("page", shown["title"], shown, ["page.css"])
+
+
+def drawn(name: str, title: str, data: dict[str, Any], styles: Sequence[str]) -> str:
+    """Return the page `name` with its styles, scripts and data, none of which is fetched."""
+    script = _read("parts.js") + _read(f"{name}.js")
+    # The scripts decide between faster and slower as `decide` does.
+    for constant, value in {"NOISY_HALF_WIDTH": NOISY_HALF_WIDTH, "STRETCH": STRETCH}.items():
+        script = script.replace(f"{{{{{constant}}}}}", str(value))
+    return (
+        _read(f"{name}.html")
+        .replace("{{TITLE}}", escape(title))
+        .replace("{{STYLE}}", "".join(map(_read, styles)))
+        .replace("{{SCRIPT}}", script)
+        .replace("{{DATA}}", _block(data))
+    )
+
+
+def _block(data: object) -> str:
+    """Return data as ASCII JSON that cannot end its block in a page or start a comment."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _read(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def document(gathered: Gathered, title: str) -> dict[str, Any]:
@@ -55,15 +82,15 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
     mark, share = f"{number}/", len(gathered.runs)
     own = {k.removeprefix(mark): v for k, v in gathered.whole.items() if k.startswith(mark)}
     whole = {key: shown_report(report) for key, report in own.items()}
-    chosen = set(whole)
-    rows = [_row(turn, run) for turn in _kept(run, chosen, MAX_LINES // share)]
+    rows = [_row(turn, run) for turn in kept(run, set(own), MAX_LINES // share)]
     if not gathered.full:
         whole = dict(_that_fit(whole, WHOLE_BYTES // share))
-        size = len(block(rows))
+        size = len(_block(rows))
         if size > LINES_BYTES // share:
             most = len(rows) * LINES_BYTES // share // size
-            rows = [_row(turn, run) for turn in _kept(run, chosen, most)]
+            rows = [_row(turn, run) for turn in kept(run, set(own), most)]
     flips = run.summary["flips"][: MAX_FLIPS // share]
+    several_turns = any(turn.ask.turn for turn in run.turns)
     return {
         "name": run.name,
         "folder": str(run.folder),
@@ -76,14 +103,10 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "problems_not_linted": run.begun.problems_not_linted,
         "machines": _machines(list(own.values())),
         "summary": run.summary | {"flips": flips},
-        "curves": _curves(run, gathered.weak),
+        "curves": curves(run.turns, gathered.weak) if several_turns else [],
         "rows": rows,
         "whole": whole,
     }
-
-
-def _curves(run: Run, weak: frozenset[str]) -> list[dict[str, Any]]:
-    return curves(run.turns, weak) if any(turn.ask.turn for turn in run.turns) else []
 
 
 def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:
@@ -97,19 +120,16 @@ def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:
     return found.most_common()
 
 
-def _that_fit(whole: dict[str, Any], room: int) -> Iterator[tuple[str, Any]]:
-    """Yield the items that fit into `room` bytes, in order, and skip those that do not.
-
-    The size is that of the escaped text, in which one character may take six bytes.
-    """
+def _that_fit(whole: dict[str, Any], most_bytes: int) -> Iterator[tuple[str, Any]]:
+    """Yield the items whose escaped text fits into the bytes that are left; skip the others."""
     for key, item in whole.items():
-        size = len(block(item))
-        if size <= room:
-            room -= size
+        size = len(_block(item))
+        if size <= most_bytes:
+            most_bytes -= size
             yield key, item
 
 
-def _kept(run: Run, shown: set[str], most: int) -> list[Turn]:
+def kept(run: Run, shown: set[str], most: int) -> list[Turn]:
     """Return the turns in the list of a page: all of them, or an even selection."""
     if len(run.turns) <= most:
         return run.turns

@@ -5,6 +5,7 @@ The log may still grow. Of each turn only its place in the file is kept in memor
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.policies.base import digest_of
 from tilewright.loop.prompts import conversation
 from tilewright.loop.run_state import PROBLEMS, lines_of
-from tilewright.records import EvalReport, Problem
+from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, parse_event
 from tilewright.records.events import EvalSummary, RunStarted, Turn, TurnFinished
 from tilewright.records.run_folder import read_report
@@ -51,12 +52,8 @@ class Turns:
         self.problems: dict[str, Problem] = {}
         self.look()
         if self.begun is None:
-            reason = (
-                self.skipped[0]
-                if self.skipped
-                else f"{folder}: the first line of its event log is missing"
-            )
-            raise RecordError(reason)
+            missing = f"{folder}: the first line of its event log is missing"
+            raise RecordError(next(iter(self.skipped), missing))
         self.problems = {p.id: p for p in map(Problem.from_json, lines_of(folder / PROBLEMS))}
 
     def look(self) -> None:
@@ -64,17 +61,14 @@ class Turns:
         with self._lock:
             path = self.folder / EVENTS
             try:
-                file = open(path, "rb")  # noqa: SIM115 - closed below
+                with open(path, "rb") as file:
+                    file.seek(self._read)
+                    for line in itertools.takewhile(lambda line: line.endswith(b"\n"), file):
+                        self._lines += 1
+                        self._take(line, path)
+                        self._read += len(line)
             except OSError as error:
                 raise RecordError(f"{path}: no event log can be read: {error.strerror}") from error
-            with file:
-                file.seek(self._read)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    self._lines += 1
-                    self._take(line, path)
-                    self._read += len(line)
 
     def _take(self, line: bytes, path: Path) -> None:
         try:
@@ -92,14 +86,7 @@ class Turns:
     def _row(self, turn: Turn) -> dict[str, Any]:
         """Return the row of a turn, with its marks in comparison with earlier turns."""
         ask, item = turn.ask, turn.judgements[0] if turn.judgements else None
-        key, marks = (ask.problem, ask.sample), list[str]()
-        if item is not None and item.verdict == "correct":
-            if key not in self._right:
-                marks.append("first correct")
-            self._right.add(key)
-        marks += self._moved(key, turn, item)
-        if item is not None and item.verdict == "rejected":
-            marks.append("hack")
+        parents = [self._numbers[name] for name in ask.parents if name in self._numbers]
         reply = turn.reply
         row: dict[str, Any] = {
             "n": len(self.rows),
@@ -107,9 +94,9 @@ class Turns:
             "problem": ask.problem,
             "sample": ask.sample,
             "turn": ask.turn,
-            "parents": [self._numbers[name] for name in ask.parents if name in self._numbers],
+            "parents": parents,
             "verdict": item.verdict if item is not None else ask.role,
-            "marks": marks,
+            "marks": self._marks((ask.problem, ask.sample), item, parents) if item else [],
         }
         if item is not None and item.speedup is not None:
             row |= {"speedup": item.speedup, "low": item.low, "high": item.high}
@@ -119,19 +106,22 @@ class Turns:
             row |= {"tokens": reply.prompt_tokens + reply.reply_tokens, "usd": reply.usd}
         return row
 
-    def _moved(self, key: tuple[str, int], turn: Turn, item: EvalSummary | None) -> list[str]:
-        """Return the marks of a turn that is the best so far, or worse than its parent."""
-        marks = []
-        speed = item.speedup if item is not None else None
-        parents = [self._numbers[name] for name in turn.ask.parents if name in self._numbers]
-        if parents and item is not None and item.verdict != "unjudged":
+    def _marks(self, key: tuple[str, int], item: EvalSummary, parents: list[int]) -> list[str]:
+        """Return the marks of a verdict in comparison with earlier ones of its trajectory."""
+        marks, right, speed = [], item.verdict == "correct", item.speedup
+        if right and key not in self._right:
+            marks.append("first correct")
+            self._right.add(key)
+        if parents and item.verdict != "unjudged":
             before = self.rows[parents[0]]
             worse = (item.high or speed or 0.0) < (before.get("low") or before.get("speedup") or 0)
-            if before["verdict"] == "correct" and (item.verdict != "correct" or worse):
+            if before["verdict"] == "correct" and (not right or worse):
                 marks.append("regression")
         if speed is not None and speed > self._best.get(key, 0.0):
             self._best[key] = speed
             marks.append("best so far")
+        if item.verdict == "rejected":
+            marks.append("hack")
         return marks
 
     def turn(self, number: int) -> Turn:
@@ -146,11 +136,16 @@ class Turns:
     def whole(self, number: int) -> dict[str, Any]:
         """Return the whole content of one turn; the first is 0."""
         turn = self.turn(number)
-        parents = self.rows[number]["parents"]
-        before = self.turn(parents[0]) if parents else None
         prompt, same = self._prompt(turn)
-        reply = turn.reply
-        report = self._report(turn)
+        reply, shown, parent = turn.reply, self._shown(turn), None
+        if self.rows[number]["parents"]:
+            before = self.turn(self.rows[number]["parents"][0])
+            report = self._shown(before)
+            parent = {
+                "n": self.rows[number]["parents"][0],
+                "code": self._code(before, report),
+                "comparisons": report["comparisons"] if report else [],
+            }
         return {
             "n": number,
             "id": turn.ask.id,
@@ -159,25 +154,19 @@ class Turns:
             "reply": reply.text[:MAX_TEXT] if reply else "",
             "reasoning": reply.reasoning[:MAX_TEXT] if reply else "",
             "model": reply.model if reply else "",
-            "code": self._code(turn),
-            "parent": {
-                "n": parents[0],
-                "code": self._code(before),
-                "comparisons": self._comparisons(before),
-            }
-            if before is not None
-            else None,
+            "code": self._code(turn, shown),
+            "parent": parent,
             "feedback": turn.feedback,
             "judgements": [item.model_dump(exclude_none=True) for item in turn.judgements],
-            "report": shown_report(report) if report is not None else None,
+            "report": shown,
         }
 
     def _prompt(self, turn: Turn) -> tuple[list[dict[str, str]], bool]:
         """Return the messages of a turn's prompt, and whether their digest is the recorded one."""
         problem = self.problems.get(turn.ask.problem)
-        numbers = [self._numbers[name] for name in turn.ask.shown_turns if name in self._numbers]
         if problem is None or self.begun is None or turn.reply is None:
             return [], not turn.prompt
+        numbers = [self._numbers[name] for name in turn.ask.shown_turns if name in self._numbers]
         shown = [self.turn(number) for number in numbers]
         messages = conversation(
             problem, self.begun.language, shown, turn.ask.instruction, turn.ask.prompt_override
@@ -185,25 +174,19 @@ class Turns:
         said = [{"role": item.role, "text": item.text[:MAX_TEXT]} for item in messages]
         return said, turn.prompt in ("", digest_of(messages))
 
-    def _report(self, turn: Turn) -> EvalReport | None:
+    def _shown(self, turn: Turn) -> dict[str, Any] | None:
+        """Return the part of a turn's report that a page shows, if the report can be read."""
         names = [item.report for item in turn.judgements if item.report]
         try:
-            return read_report(self.folder / names[0]) if names else None
+            return shown_report(read_report(self.folder / names[0])) if names else None
         except RecordError:
             return None
 
-    def _code(self, turn: Turn | None) -> str:
+    def _code(self, turn: Turn, shown: dict[str, Any] | None) -> str:
         """Return a turn's code, from its report or from its reply."""
-        if turn is None:
-            return ""
-        report = self._report(turn)
-        if report is not None:
-            return str(shown_report(report)["source"])
+        if shown is not None:
+            return str(shown["source"])
         problem = self.problems.get(turn.ask.problem)
         if turn.reply is None or problem is None:
             return ""
         return "\n\n".join(file.text for file in parse_reply(turn.reply.text, problem.entry).files)
-
-    def _comparisons(self, turn: Turn) -> list[dict[str, Any]]:
-        report = self._report(turn)
-        return list(shown_report(report)["comparisons"]) if report is not None else []

@@ -5,36 +5,33 @@ from __future__ import annotations
 import json
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 from tilewright.errors import ConfigError, RecordError
-from tilewright.reports.single_file import drawn
+from tilewright.reports.html_report import drawn
+from tilewright.reports.loader import MAX_WHOLE_REPORTS
 from tilewright.reports.turn_view import Turns
 
 __all__ = ["Viewer", "exported"]
 
-HERE = Path(__file__).parent
 LOOPBACK = "127.0.0.1"
-MAX_WHOLE_REPORTS, MAX_PAGE_BYTES = 300, 8_000_000
-"""Most turns in full on an exported page, and its largest size."""
+MAX_PAGE_BYTES = 8_000_000
+"""Largest size of an exported page."""
 
 
-def _drawn(data: dict[str, Any], title: str) -> str:
-    return drawn("view", title, data, ["page.css", "view.css"])
-
-
-def _about(turns: Turns) -> dict[str, Any]:
+def _page(turns: Turns, rows: list[dict[str, Any]], whole: dict[str, Any], *, live: bool) -> str:
     begun = turns.begun
     assert begun is not None
-    return {
+    about = {
         "name": begun.name,
         "problems": begun.problems,
         "device": begun.device,
         "folder": str(turns.folder),
         "protocol": begun.protocols[0],
     }
+    data = {"about": about, "rows": rows, "whole": whole, "live": live}
+    return drawn("view", f"{begun.problems}, {begun.name}", data, ["page.css", "view.css"])
 
 
 def exported(turns: Turns) -> str:
@@ -42,7 +39,6 @@ def exported(turns: Turns) -> str:
 
     Marked turns come first: first correct, best so far, regression, hack.
     """
-    about = _about(turns)
     order = sorted(turns.rows, key=lambda row: (not row["marks"], row["n"]))
     whole: dict[str, Any] = {}
     # Half of the page is reserved for turns in full, however many rows there are.
@@ -53,8 +49,7 @@ def exported(turns: Turns) -> str:
         if size > MAX_PAGE_BYTES * 0.9:
             break
         whole[str(row["n"])] = found
-    data = {"about": about, "rows": turns.rows, "whole": whole, "live": False}
-    return _drawn(data, f"{about['problems']}, {about['name']}")
+    return _page(turns, turns.rows, whole, live=False)
 
 
 class Viewer(ThreadingHTTPServer):
@@ -89,13 +84,11 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if not self._is_meant():
                 self._send(
-                    HTTPStatus.FORBIDDEN, b"this server answers only this machine\n", "text/plain"
+                    "this server answers only this machine\n", "text/plain", HTTPStatus.FORBIDDEN
                 )
             elif where.path == "/":
-                about = _about(self.server.turns)
-                data = {"about": about, "rows": [], "whole": {}, "live": True}
-                text = _drawn(data, f"{about['problems']}, {about['name']}")
-                self._send(HTTPStatus.OK, text.encode(), "text/html; charset=utf-8")
+                text = _page(self.server.turns, [], {}, live=True)
+                self._send(text, "text/html; charset=utf-8")
             elif where.path == "/rows.json":
                 after = int(parse_qs(where.query).get("after", ["0"])[0])
                 self.server.turns.look()
@@ -104,11 +97,11 @@ class _Handler(BaseHTTPRequestHandler):
                 number = int(parse_qs(where.query)["n"][0])
                 self._json(self.server.turns.whole(range(len(self.server.turns.rows))[number]))
             else:
-                self._send(HTTPStatus.NOT_FOUND, b"nothing here\n", "text/plain")
+                self._send("nothing here\n", "text/plain", HTTPStatus.NOT_FOUND)
         except (ValueError, KeyError, IndexError):
-            self._send(HTTPStatus.BAD_REQUEST, b"no such turn\n", "text/plain")
+            self._send("no such turn\n", "text/plain", HTTPStatus.BAD_REQUEST)
         except RecordError as error:
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode(), "text/plain")
+            self._send(str(error), "text/plain", HTTPStatus.INTERNAL_SERVER_ERROR)
 
     def _is_meant(self) -> bool:
         """Tell whether the host is ours. A foreign page could use another name for this machine."""
@@ -116,10 +109,10 @@ class _Handler(BaseHTTPRequestHandler):
         return host in (LOOPBACK, "localhost")
 
     def _json(self, document: object) -> None:
-        text = json.dumps(document, separators=(",", ":"))
-        self._send(HTTPStatus.OK, text.encode(), "application/json")
+        self._send(json.dumps(document, separators=(",", ":")), "application/json")
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+    def _send(self, text: str, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        body = text.encode()
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.unit.reports.test_html_report import a_run, turns
 from tilewright.records.events import Ask, EvalSummary, Turn
 from tilewright.reports.csv_markdown import as_markdown
-from tilewright.reports.html_report import _kept, document
+from tilewright.reports.html_report import document, kept
 from tilewright.reports.loader import MAX_WHOLE_REPORTS, _chosen, gather, read_run
 
 
@@ -47,7 +47,7 @@ def test_untimed_correct_candidates_are_not_reported_as_slow(tmp_path):
     assert "last turn of each trajectory: correct 57.1%\n" in text
 
 
-def test_the_slowest_and_fastest_candidates_are_kept_whole(tmp_path):
+def test_the_slowest_and_fastest_candidates_arekept_whole(tmp_path):
     speeds = {700: 0.001, 701: 55.0}
     made = [
         Turn(
@@ -76,7 +76,7 @@ def test_the_slowest_and_fastest_candidates_are_kept_whole(tmp_path):
     assert [sum(number == n for number, *_ in chosen) for n in (0, 1)] == [150, 150]
     assert {"p-700#0", "p-701#0"} < {turn.ask.id for number, turn, _ in chosen if number == 1}
     shown = {f"{turn.ask.id}/strict" for number, turn, _ in chosen if number == 1}
-    assert len(_kept(runs[1], shown, 500)) <= 500
+    assert len(kept(runs[1], shown, 500)) <= 500
 
 
 def test_learning_curves_and_explained_deviance_are_in_the_page(tmp_path):
