@@ -73,8 +73,8 @@ def number(
     flag: str, help: str, least: int, most: int, default: int, metavar: str | None = None
 ) -> Decorator:
     """Return a decorator that adds an option for an integer, whose help shows the default."""
-    kind, shown = click.IntRange(least, most), {"default": default, "show_default": True}
-    return click.option(flag, type=kind, **shown, metavar=metavar, help=help)
+    shown: dict[str, Any] = {"default": default, "show_default": True, "metavar": metavar}
+    return click.option(flag, type=click.IntRange(least, most), help=help, **shown)
 
 
 def group(*decorators: Decorator) -> Decorator:
