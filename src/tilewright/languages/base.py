@@ -18,8 +18,8 @@ SOURCE_SUFFIXES = (".py", ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 class BuildPlan(Record):
     """The sources to compile before a candidate can be loaded, and its loader.
 
-    A cache of builds must add what the digest of these fields does not show: the versions of
-    compiler and torch, and the processor that `-march=native` means.
+    The digest covers these fields. A cache of builds must add the versions of compiler and torch,
+    and the processor that `-march=native` means.
     """
 
     kind: Literal["none", "c_abi", "extension"]

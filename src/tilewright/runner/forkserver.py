@@ -122,7 +122,9 @@ def _fork(frame: Frame, roles: dict[str, Role]) -> int:
 
 def _confinement(values: dict[str, Any], keep_fds: tuple[int, ...]) -> Confinement:
     known: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in values.items()
+        if name in Confinement.__dataclass_fields__
     }
     layers = ISOLATION_LAYERS if "all" in known["layers"] else known["layers"]
     return Confinement(**{**known, "layers": frozenset(layers), "keep_fds": keep_fds})
