@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 import _hacks
+import _http
 import _migration
 import _presets
 import click
@@ -29,7 +30,7 @@ from pydantic import BaseModel
 from tilewright import config, errors, records, registry
 from tilewright.rl.presets import Preset
 from tilewright.rl.training_config import TrainConfig
-from tilewright.serve import openapi
+from tilewright.serve.app import describe
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -65,14 +66,13 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """Return every generated page by its path."""
-    tables = openapi.tables()
-    endpoints = [f"## {title}\n\n{table(*rows)}" for title, rows in tables.items()]
+    document = describe().openapi()
     markdown = {
         "cli.md": cli_page(),
         "config.md": config_page(),
         "errors.md": errors_page(),
         "hacks.md": _hacks.page(table),
-        "http.md": "".join([openapi.HEAD, *endpoints]).rstrip() + "\n",
+        "http.md": _http.page(document, table),
         "migration.md": _migration.page(table),
         "plugins.md": plugins_page(),
         "presets.md": _presets.page(table),
@@ -81,7 +81,7 @@ def pages() -> dict[Path, str]:
     found = {REFERENCE / name: BANNER + text for name, text in markdown.items() if text}
     for name, record in SCHEMAS.items():
         found[REFERENCE / "schema" / f"{name}.json"] = schema(name, record)
-    found[REFERENCE / "schema" / "openapi.json"] = json.dumps(openapi.openapi(), indent=1) + "\n"
+    found[REFERENCE / "schema" / "openapi.json"] = json.dumps(document, indent=1) + "\n"
     return found | {ROOT / name: with_layers(read(ROOT / name)) for name in LAYERED}
 
 

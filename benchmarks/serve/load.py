@@ -50,11 +50,12 @@ def serve(port: int, folder: Path) -> None:
     """Serve until killed."""
     import uvicorn
 
-    from tilewright.serve.app import Service, create_app
+    from tilewright.serve.app import create_app
+    from tilewright.serve.service import Service
 
-    settings = load(overrides=[f"serve.log={folder}/log.jsonl"], environ={})
-    service = Service(settings, "none", _answer, folder, 8)
-    app = create_app(service, None, max_queue=STORED)
+    overrides = [f"serve.log={folder}/log.jsonl", f"serve.max_queue={STORED}"]
+    service = Service(load(overrides=overrides, environ={}), "none", _answer, folder, 8)
+    app = create_app(service)
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
 
 
@@ -151,7 +152,8 @@ def _resident_mib(pid: int) -> float:
 
 def _fill(folder: Path) -> None:
     """Put finished tasks into the store, like those of earlier weeks."""
-    from tilewright.serve.store.store import Store, Submitted
+    from tilewright.serve.store.store import Store
+    from tilewright.serve.store.tables import Submitted
 
     store = Store(folder / "tasks.db")
     report = b"x" * 2000

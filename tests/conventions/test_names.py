@@ -48,8 +48,8 @@ SHARED_MODULE_NAMES = {
 }
 
 # Two meanings today. Rename one of each; a row that no longer holds fails the test.
-OPEN_MODULE_NAMES = {"metrics"}
-OPEN_CLASS_NAMES = {"Client", "Plan"}
+OPEN_MODULE_NAMES: set[str] = set()
+OPEN_CLASS_NAMES = {"Plan"}
 
 
 def modules() -> list[Path]:

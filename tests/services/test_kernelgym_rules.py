@@ -173,16 +173,15 @@ def test_each_request_is_answered_by_its_requested_rules(servers, name, rules):
 def test_a_task_that_cannot_be_judged_is_processing_then_unjudged(tmp_path):
     import uvicorn
 
-    from tilewright.serve.app import Service, create_app
-    from tilewright.serve.kernelgym import add_kernelgym
+    from tilewright.serve.app import create_app
+    from tilewright.serve.service import Service
 
     def evaluate(_, __):
         raise InfrastructureError("the device fell off the bus")
 
     settings = load(overrides=[f"serve.log={tmp_path}/log"], environ={})
     service = Service(settings, "none", evaluate, tmp_path, 2)
-    app = create_app(service, None)
-    add_kernelgym(app)
+    app = create_app(service)
     port = free_port()
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", ws="none"))
     thread = threading.Thread(target=server.run)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.services.test_serve import Server, asked, submit
-from tilewright.serve.openapi import openapi
+from tilewright.serve.app import describe
 
 pytest.importorskip("fastapi")
 pytest.importorskip("schemathesis")
@@ -69,7 +69,7 @@ def test_every_endpoint_answers_fuzzed_requests_as_its_schema_states(server, tmp
 )
 def test_every_endpoint_answers_each_case_of_its_schema_as_stated(server, tmp_path, operations):
     schemathesis(server, tmp_path, "--phases", "coverage", *operations)
-    known = openapi()["paths"].values()
+    known = describe().openapi()["paths"].values()
     assert set(SUBMISSIONS) < {row["operationId"] for path in known for row in path.values()}
 
 

@@ -91,21 +91,20 @@ def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict
     """Serve until a signal."""
     host, port = given["host"], given["port"]
     try:
-        from tilewright.serve.app import Service, create_app
-        from tilewright.serve.kernelgym import add_kernelgym
+        from tilewright.serve.app import create_app
         from tilewright.serve.server_process import bind, hold, listen
+        from tilewright.serve.service import Service
     except ImportError as error:
         raise ConfigError(
             f"the server needs {error.name}: pip install 'tilewright[serve]'"
         ) from error
     with hold(home, print_line), bind(host, port) as bound:
         model, executor, running, workers = _opened(settings, given["workers"])
-        service = Service(settings, model, _watched(executor), home, running, workers)
+        evaluate = _watched(executor)
+        service = Service(settings, model, evaluate, home, running, workers, tokens)
         print_line(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
-        app = create_app(service, tokens)
-        add_kernelgym(app)
         try:
-            listen(app, service, bound, executor.kill)
+            listen(create_app(service), service, bound, executor.kill)
         finally:
             executor.close()
 

@@ -16,22 +16,22 @@ from pydantic_core import PydanticSerializationError
 from tilewright._version import __version__
 from tilewright.errors import InfrastructureError
 from tilewright.records import EvalReport
-from tilewright.serve.auth import Tokens
 from tilewright.serve.dependencies import (
     REFUSALS,
     CurrentClient,
     CurrentService,
+    TaskKey,
     admitted,
-    left,
+    disconnect_check,
     needs,
-    own_key,
 )
+from tilewright.serve.kernelgym import add_kernelgym
 from tilewright.serve.middleware import AccessMiddleware
 from tilewright.serve.request_limits import BodyLimitMiddleware
 from tilewright.serve.schemas import HealthStatus, Queue, Submission, TaskView, Worker, view_of
 from tilewright.serve.service import RETRY_S, Service
 from tilewright.serve.sse import events
-from tilewright.serve.store.store import Task
+from tilewright.serve.store.tables import Task
 
 __all__ = ["Service", "create_app", "describe"]
 
@@ -69,8 +69,8 @@ class _App(FastAPI):
         return document
 
 
-def create_app(service: Service, tokens: Tokens | None, max_queue: int | None = None) -> FastAPI:
-    """Return the application; with `tokens` each request needs one of them."""
+def create_app(service: Service) -> FastAPI:
+    """Return the application over a service."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -81,18 +81,17 @@ def create_app(service: Service, tokens: Tokens | None, max_queue: int | None = 
 
     limits = service.settings.serve
     app = describe(life)
-    app.state.service, app.state.tokens = service, tokens
-    app.state.max_queue = max_queue or limits.max_queue
+    app.state.service = service
     app.add_middleware(
-        BodyLimitMiddleware, most_bytes=limits.body_bytes, body_timeout_s=limits.body_timeout_s
+        BodyLimitMiddleware, max_bytes=limits.body_bytes, body_timeout_s=limits.body_timeout_s
     )
     # The middleware that is added last runs first.
-    app.add_middleware(AccessMiddleware, service=service, tokens=tokens)
+    app.add_middleware(AccessMiddleware, service=service)
     return app
 
 
 def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or none
-    """Return the endpoints without a service, for their description."""
+    """Return the endpoints, KernelGYM's too, without a service."""
     app = _App(title="tilewright", version=__version__, lifespan=life, redoc_url=None)
     # A redirection would contain the host name that the client sent.
     app.router.redirect_slashes = False
@@ -113,19 +112,18 @@ def describe(life: Any = None) -> FastAPI:  # noqa: ANN401 - Starlette's own, or
         ("/v1/workers", workers, "GET", 200, JSON),
         ("/metrics", metrics, "GET", 200, "text/plain"),
     ):
-        answers = REFUSALS
-        response_type: type[Response] = JSONResponse
+        answers = dict(REFUSALS)
         if kind != JSON:
-            response_type = Response
-            answers = {200: {"content": {kind: {"schema": SHAPES[kind]}}}, **REFUSALS}
+            answers[200] = {"content": {kind: {"schema": SHAPES[kind]}}}
         app.add_api_route(
             path,
             call,
             methods=[method],
             status_code=status,
             responses=answers,
-            response_class=response_type,
+            response_class=JSONResponse if kind == JSON else Response,
         )
+    add_kernelgym(app)
     return app
 
 
@@ -155,7 +153,7 @@ async def submit(
     body: Submission, request: Request, client: CurrentClient, service: CurrentService
 ) -> TaskView:
     """Accept one submission. The server has stored it before it answers."""
-    admitted(request, client, service, 1, lambda: service.knows(body))
+    admitted(client, service, 1, map(service.knows, [body]))
     found = await service.submit(client, body)
     request.state.task = found.key
     return view_of(found)
@@ -163,17 +161,16 @@ async def submit(
 
 async def submit_many(
     body: Annotated[list[Submission], Field(max_length=MAX_BATCH_TASKS)],
-    request: Request,
     client: CurrentClient,
     service: CurrentService,
 ) -> list[TaskView]:
     """Accept several submissions. A refused one refuses all that follow it."""
-    admitted(request, client, service, len(body), lambda: sum(map(service.knows, body)))
+    admitted(client, service, len(body), map(service.knows, body))
     return [view_of(await service.submit(client, item)) for item in body]
 
 
 async def task(
-    key: str,
+    key: TaskKey,
     request: Request,
     client: CurrentClient,
     service: CurrentService,
@@ -183,15 +180,13 @@ async def task(
 
     `key` is the key of the task, or your name for it.
     """
-    own = await asyncio.to_thread(own_key, key, request, client, service)
-    return _task_view(await service.ended(own, min(wait_s, MAX_WAIT_S), left(request, client)))
+    has_left = disconnect_check(request, client, service)
+    return _task_view(await service.ended(key, min(wait_s, MAX_WAIT_S), has_left))
 
 
-def report(
-    key: str, request: Request, client: CurrentClient, service: CurrentService
-) -> EvalReport:
+def report(key: TaskKey, service: CurrentService) -> EvalReport:
     """Return the report of a task in the state `done`."""
-    found = service.store.result(own_key(key, request, client, service))
+    found = service.store.result(key)
     if not found:
         raise HTTPException(404, "the task has no report, or not yet")
     try:
@@ -200,13 +195,10 @@ def report(
         raise HTTPException(500, "the stored report is damaged") from error
 
 
-async def cancel(
-    key: str, request: Request, client: CurrentClient, service: CurrentService
-) -> TaskView:
+async def cancel(key: TaskKey, client: CurrentClient, service: CurrentService) -> TaskView:
     """Cancel a task, unless another client has submitted it too. A running evaluation ends."""
     needs(client, "submit")
-    own = await asyncio.to_thread(own_key, key, request, client, service)
-    return _task_view(await service.cancel(client, own))
+    return _task_view(await service.cancel(client, key))
 
 
 def _task_view(found: Task | None) -> TaskView:
@@ -230,11 +222,9 @@ def tasks(
 
 def health(service: CurrentService) -> HealthStatus:
     """Return the status of the server, without data of any client."""
-    status: Literal["ok", "draining", "store_unavailable"] = (
-        "draining" if service.draining else "ok"
-    )
+    usable: Literal["ok", "draining"] = "draining" if service.draining else "ok"
     return HealthStatus(
-        status=status if service.store.is_there() else "store_unavailable",
+        status=usable if service.store.is_there() else "store_unavailable",
         version=__version__,
         device=service.device,
         uptime_s=service.uptime_s,

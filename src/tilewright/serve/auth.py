@@ -26,7 +26,7 @@ __all__ = [
     "LOCAL",
     "NOBODY",
     "SCOPES",
-    "Client",
+    "AuthenticatedClient",
     "Tokens",
     "is_loopback",
     "listed_tokens",
@@ -41,7 +41,7 @@ NAME = re.compile(r"[\w.:@/+\-]{1,100}")
 
 
 @dataclass(frozen=True)
-class Client:
+class AuthenticatedClient:
     """A client and its scopes."""
 
     name: str
@@ -52,8 +52,8 @@ class Client:
         return scope in self.scopes or "admin" in self.scopes
 
 
-LOCAL = Client("local", frozenset(SCOPES))
-NOBODY = Client("nobody", frozenset())
+LOCAL = AuthenticatedClient("local", frozenset(SCOPES))
+NOBODY = AuthenticatedClient("nobody", frozenset())
 RESERVED = {LOCAL.name, NOBODY.name}
 """Names for clients without a token, which no token may have."""
 
@@ -189,12 +189,12 @@ class Tokens:
             self._clients = {}
         self._state = state
 
-    def knows(self, client: Client) -> bool:
+    def knows(self, client: AuthenticatedClient) -> bool:
         """Tell whether the token of an admitted client is still valid."""
         self._look_again()
         return client in self._clients.values()
 
-    def client_of(self, headers: Mapping[str, str]) -> Client | None:
+    def client_of(self, headers: Mapping[str, str]) -> AuthenticatedClient | None:
         """Return the client that sent these headers, or `None` if it is unknown.
 
         A token comes as `Bearer TOKEN`, or as the password of `Basic`. The latter is for a client
@@ -224,9 +224,9 @@ def _state_of(home: Path) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-def _clients_of(home: Path) -> dict[str, Client]:
+def _clients_of(home: Path) -> dict[str, AuthenticatedClient]:
     return {
-        str(row.get("sha256")): Client(name, frozenset(_scopes_of(row)))
+        str(row.get("sha256")): AuthenticatedClient(name, frozenset(_scopes_of(row)))
         for name, row in _read(home).items()
         # A reserved name, written by hand, would give access to the tasks of others.
         if name not in RESERVED

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Request
 
-from tilewright.serve.auth import Client, Tokens
+from tilewright.serve.auth import AuthenticatedClient, Scope
 from tilewright.serve.schemas import ErrorBody
 from tilewright.serve.service import RETRY_S, DisconnectCheck, Service
 
@@ -15,16 +15,13 @@ __all__ = [
     "REFUSALS",
     "CurrentClient",
     "CurrentService",
-    "Refusals",
+    "TaskKey",
     "admitted",
-    "is_known",
-    "left",
+    "disconnect_check",
     "needs",
-    "own_key",
 ]
 
-Refusals = dict[int | str, dict[str, Any]]
-REFUSALS: Refusals = {
+REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": ErrorBody, "description": meaning}
     for code, meaning in {
         400: "the request is malformed",
@@ -49,37 +46,33 @@ async def _service(request: Request) -> Service:
     return service
 
 
-async def _client(request: Request) -> Client:
+async def _client(request: Request) -> AuthenticatedClient:
     # `AccessMiddleware` has set it.
-    client: Client = request.state.client
+    client: AuthenticatedClient = request.state.client
     return client
 
 
-CurrentClient = Annotated[Client, Depends(_client)]
+CurrentClient = Annotated[AuthenticatedClient, Depends(_client)]
 CurrentService = Annotated[Service, Depends(_service)]
 
 
-def left(request: Request, client: Client) -> DisconnectCheck:
+def disconnect_check(
+    request: Request, client: AuthenticatedClient, service: Service
+) -> DisconnectCheck:
     """Return a function that tells whether a client has disconnected.
 
     The function raises `HTTPException` once the client's token is invalid.
     """
-    tokens: Tokens | None = request.app.state.tokens
 
-    async def gone() -> bool:
-        if not is_known(tokens, client):
+    async def has_left() -> bool:
+        if not service.is_known(client):
             raise HTTPException(401, "the token is no longer valid", {"www-authenticate": "Bearer"})
         return await request.is_disconnected()
 
-    return gone
+    return has_left
 
 
-def is_known(tokens: Tokens | None, client: Client) -> bool:
-    """Tell whether a client may go on: the server uses no tokens, or its token is valid."""
-    return tokens is None or tokens.knows(client)
-
-
-def needs(client: Client, *scopes: Literal["submit", "read", "admin"]) -> None:
+def needs(client: AuthenticatedClient, *scopes: Scope) -> None:
     """Return if a client has one of these scopes.
 
     Raises:
@@ -90,29 +83,21 @@ def needs(client: Client, *scopes: Literal["submit", "read", "admin"]) -> None:
 
 
 def admitted(
-    request: Request,
-    client: Client,
-    service: Service,
-    wanted: int,
-    known: Callable[[], int] = lambda: 0,
+    client: AuthenticatedClient, service: Service, wanted: int, known: Iterable[bool]
 ) -> None:
-    """Return if a client may submit so many tasks now.
+    """Return if a client may submit `wanted` tasks now.
 
-    Args:
-        request: the client's request.
-        client: the client.
-        service: the server's service.
-        wanted: number of submissions.
-        known: returns how many of them add no task; called if the queue has no room for all.
+    `known` tells of each whether it adds no task. It is read if the queue has no room for all.
 
     Raises:
         HTTPException: the scope is missing, the batch exceeds the queue, the queue is full, or the
             server drains.
     """
     needs(client, "submit")
-    most = each = int(request.app.state.max_queue)
-    if request.app.state.tokens is not None:
-        each = min(most, service.settings.serve.max_queue_per_client)
+    limits = service.settings.serve
+    each = limits.max_queue
+    if service.tokens is not None:
+        each = min(each, limits.max_queue_per_client)
     if wanted > each:
         # Not 429: a later attempt would not succeed either.
         raise HTTPException(
@@ -122,24 +107,18 @@ def admitted(
     if service.draining:
         raise HTTPException(503, "the server drains; send the request again later", later)
     state = service.dispatcher.state()
-    capacity = most - state["waiting"]
+    capacity = limits.max_queue - state["waiting"]
     own = each - state["clients"].get(client.name, 0)
-    if request.app.state.tokens is None:
-        own = capacity
     if wanted > min(capacity, own):
-        wanted -= known()
+        wanted -= sum(known)
     if wanted > max(capacity, 0):
         raise HTTPException(429, "the queue is full", later)
     if wanted > max(own, 0):
         raise HTTPException(429, f"the queue of {client.name} is full", later)
 
 
-def own_key(key: str, request: Request, client: Client, service: Service) -> str:
-    """Return the key of a client's task, by the key or the client's name for it.
-
-    Raises:
-        HTTPException: the client has no such task, or neither scope.
-    """
+def _task_key(key: str, request: Request, client: CurrentClient, service: CurrentService) -> str:
+    """Return the key of a client's task, by the key or the client's name for it."""
     # The scope `submit` also allows to read and cancel one's own tasks.
     needs(client, "submit", "read")
     found = service.store.named(client.name, key) or key
@@ -148,3 +127,7 @@ def own_key(key: str, request: Request, client: Client, service: Service) -> str
         raise HTTPException(404, "you have no such task")
     request.state.task = found
     return found
+
+
+TaskKey = Annotated[str, Depends(_task_key)]
+"""The key of a task that the client may see; 404 for any other task."""

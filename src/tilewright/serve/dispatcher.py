@@ -13,7 +13,8 @@ from tilewright.errors import InfrastructureError, ProblemError, RecordError
 from tilewright.executors.retrying import Backoff, retry
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.serve.queue_policy import Waiting
-from tilewright.serve.store.store import Store, Task
+from tilewright.serve.store.store import Store
+from tilewright.serve.store.tables import Task
 from tilewright.serve.task_states import Phase, TaskState, TaskStates
 
 __all__ = ["HEARTBEAT", "Cancelled", "Dispatcher"]

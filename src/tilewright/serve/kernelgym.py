@@ -20,19 +20,19 @@ from tilewright.problems.loader import parse_problem
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text, is_text
-from tilewright.serve.auth import Client
+from tilewright.serve.auth import AuthenticatedClient
 from tilewright.serve.dependencies import (
     REFUSALS,
     CurrentClient,
     CurrentService,
     admitted,
-    left,
+    disconnect_check,
     needs,
 )
 from tilewright.serve.kernelgym_schemas import Answer, batch_answer, refusal, task_answer
 from tilewright.serve.schemas import Submission
 from tilewright.serve.service import DisconnectCheck, Service
-from tilewright.serve.store.store import Task
+from tilewright.serve.store.tables import Task
 
 __all__ = ["add_kernelgym"]
 
@@ -101,23 +101,18 @@ async def evaluate(
     body: GymTask, request: Request, client: CurrentClient, service: CurrentService
 ) -> Answer:
     """Evaluate one candidate, and answer when it has been evaluated."""
-    admitted(request, client, service, 1, lambda: _is_known(body, service))
+    admitted(client, service, 1, (_is_known(item, service) for item in [body]))
     accepted = await _accepted(body, request, client, service)
     until = time.monotonic() + MAX_TIMEOUT_S
-    return await _judged(body, accepted, service, until, left(request, client))
+    return await _judged(body, accepted, service, until, disconnect_check(request, client, service))
 
 
 async def evaluate_batch(
     body: GymBatch, request: Request, client: CurrentClient, service: CurrentService
 ) -> Answer:
     """Evaluate several candidates, and answer with all results."""
-    admitted(
-        request,
-        client,
-        service,
-        len(body.tasks),
-        lambda: sum(_is_known(item, service) for item in body.tasks),
-    )
+    known = (_is_known(item, service) for item in body.tasks)
+    admitted(client, service, len(body.tasks), known)
     began, accepted = time.time(), list[tuple[GymTask, str | Answer]]()
     for item in body.tasks:
         try:
@@ -127,7 +122,9 @@ async def evaluate_batch(
     found, until = [], time.monotonic() + MAX_TIMEOUT_S
     for item, key in accepted:
         try:
-            found.append(await _judged(item, key, service, until, left(request, client)))
+            found.append(
+                await _judged(item, key, service, until, disconnect_check(request, client, service))
+            )
         except HTTPException as error:
             found.append(_not_judged(item, str(error.detail)))
     return batch_answer(body.batch_id, found, began, time.time())
@@ -147,7 +144,7 @@ def _is_known(body: GymTask, service: Service) -> bool:
 
 
 async def _accepted(
-    body: GymTask, request: Request, client: Client, service: Service
+    body: GymTask, request: Request, client: AuthenticatedClient, service: Service
 ) -> str | Answer:
     """Accept a task; return its key, or the answer to an invalid one.
 
@@ -232,7 +229,7 @@ def _answer_for(name: str, task: Task | None, service: Service) -> Answer:
     return task_answer(name, task, stored, service.settings.serve.protocol)
 
 
-def _own(name: str, request: Request, client: Client, service: Service) -> Answer:
+def _own(name: str, request: Request, client: AuthenticatedClient, service: Service) -> Answer:
     """Return the answer for a client's task by its name.
 
     Raises:

@@ -8,8 +8,7 @@ from typing import Any
 
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.scoring.benchmarks.kernelgym import by_kernelgym
-from tilewright.serve.service import OPEN
-from tilewright.serve.store.store import Task
+from tilewright.serve.store.tables import Task
 
 __all__ = ["Answer", "answer_of", "batch_answer", "refusal", "task_answer"]
 
@@ -40,7 +39,7 @@ def _empty(name: str) -> Answer:
 def task_answer(name: str, task: Task, stored: bytes, protocol: str) -> Answer:
     """Return the answer for a task; `stored` is its report, or empty."""
     found = _empty(name) | {"submitted_at": _timestamp(task.submitted_at)}
-    if task.state in OPEN:
+    if task.is_open:
         return found
     found["completed_at"] = _timestamp(task.ended_at)
     found["processing_time"] = (task.ended_at or 0.0) - task.submitted_at

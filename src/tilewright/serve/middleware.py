@@ -9,15 +9,15 @@ import math
 import re
 import secrets
 import time
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tilewright.serve.auth import LOCAL, NOBODY, Client, Tokens, is_loopback
+from tilewright.serve.auth import LOCAL, NOBODY, AuthenticatedClient, is_loopback
 from tilewright.serve.rate_limit import TokenBuckets
-from tilewright.serve.request_limits import answer, discard
+from tilewright.serve.request_limits import closing_refusal, discard
 from tilewright.serve.service import Service
 
 __all__ = ["AccessMiddleware"]
@@ -29,21 +29,13 @@ METHODS = {"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"}
 MAX_HEADERS, MAX_HEADER_BYTES = 100, 32 << 10
 
 
-@dataclass(frozen=True)
-class _Refusal:
-    status: int
-    detail: str
-    headers: dict[str, str]
-
-
 class AccessMiddleware:
     """Passes an admitted request on and answers a refused one. Lifetime: the application."""
 
-    def __init__(self, app: ASGIApp, service: Service, tokens: Tokens | None) -> None:
+    def __init__(self, app: ASGIApp, service: Service) -> None:
         limits = service.settings.serve
         self._app = app
         self._service = service
-        self._tokens = tokens
         self._buckets = TokenBuckets(limits.requests_per_s, limits.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,35 +57,36 @@ class AccessMiddleware:
             await send(message)
 
         client = self._client(scope, headers)
-        state["client"] = client if isinstance(client, Client) else NOBODY
+        state["client"] = NOBODY if isinstance(client, JSONResponse) else client
         try:
-            if isinstance(client, _Refusal):
+            if isinstance(client, JSONResponse):
                 await discard(receive)
-                more = {name.replace("-", "_"): text for name, text in client.headers.items()}
-                await answer(sent, client.status, client.detail, close=True, **more)
+                await client(scope, receive, sent)
             else:
                 await self._app(scope, receive, sent)
         finally:
             self._note(scope, number, status, time.monotonic() - start)
 
-    def _client(self, scope: Scope, headers: Headers) -> Client | _Refusal:
-        """Return the client that sent the request, or the reason for its refusal."""
-        if len(headers.raw) > MAX_HEADERS or _size(headers) > MAX_HEADER_BYTES:
-            return _Refusal(431, "the headers are too large", {})
-        address = (scope.get("client") or ("unknown", 0))[0]
-        if self._tokens is None:
+    def _client(self, scope: Scope, headers: Headers) -> AuthenticatedClient | JSONResponse:
+        """Return the client that sent the request, or its refusal."""
+        size = sum(len(name) + len(value) for name, value in headers.raw)
+        if len(headers.raw) > MAX_HEADERS or size > MAX_HEADER_BYTES:
+            return closing_refusal(431, "the headers are too large")
+        if self._service.tokens is None:
             return _foreign_page(headers) or LOCAL
-        client = self._tokens.client_of(headers)
+        client = self._service.tokens.client_of(headers)
+        address = (scope.get("client") or ("unknown", 0))[0]
         name = f"address {address}" if client is None else client.name
         wait_s = self._buckets.take(name, time.monotonic())
         if wait_s:
-            later = {"retry-after": str(math.ceil(wait_s))}
-            return _Refusal(429, "too many requests", later)
+            later = str(math.ceil(wait_s))
+            return closing_refusal(429, "too many requests", **{"retry-after": later})
         if client is not None:
             return client
         if scope["path"] in PUBLIC:
             return NOBODY
-        return _Refusal(401, "the request needs a valid token", {"www-authenticate": "Bearer"})
+        bearer = {"www-authenticate": "Bearer"}
+        return closing_refusal(401, "the request needs a valid token", **bearer)
 
     def _note(self, scope: Scope, number: str, status: int, took_s: float) -> None:
         state = scope["state"]
@@ -116,29 +109,23 @@ class AccessMiddleware:
         )
 
 
-def _foreign_page(headers: Headers) -> _Refusal | None:
+def _foreign_page(headers: Headers) -> JSONResponse | None:
     """Refuse requests that a foreign page sends through a browser on this machine.
 
     Without tokens every program that reaches the loopback address is a client, also a browser. A
     page's own request has the page as `Origin`. A page may also give the loopback address a name
     of its own (DNS rebinding); that name is then the `Host`.
     """
-    origin = headers.get("origin")
+    origin, host = headers.get("origin"), headers.get("host")
     if origin is not None and not is_loopback(_host_of(origin)):
-        return _Refusal(403, "pages of other origins may not send requests", {})
-    host = headers.get("host")
+        return closing_refusal(403, "pages of other origins may not send requests")
     if host is not None and not is_loopback(_host_of(f"//{host}")):
-        return _Refusal(
+        return closing_refusal(
             403,
             "without tokens this server only accepts requests for localhost; to allow other "
             "hosts, start it with --host and create a token",
-            {},
         )
     return None
-
-
-def _size(headers: Headers) -> int:
-    return sum(len(name) + len(value) for name, value in headers.raw)
 
 
 def _host_of(text: str) -> str:

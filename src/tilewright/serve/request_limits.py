@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 
-from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["BodyLimitMiddleware", "answer", "discard"]
+__all__ = ["BodyLimitMiddleware", "closing_refusal", "discard"]
 
 DISCARD_S, MAX_DISCARDED_BYTES = 2.0, 16 << 20
 """Limits of `discard`: seconds, and bytes."""
@@ -18,49 +19,47 @@ DISCARD_S, MAX_DISCARDED_BYTES = 2.0, 16 << 20
 class BodyLimitMiddleware:
     """Reads each body completely before the endpoint runs. Lifetime: the application."""
 
-    def __init__(self, app: ASGIApp, most_bytes: int, body_timeout_s: float) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, body_timeout_s: float) -> None:
         self._app = app
-        self._most_bytes = most_bytes
-        self._body_s = body_timeout_s
+        self._max_bytes = max_bytes
+        self._body_timeout_s = body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its whole body, or answer it with a refusal."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        large = f"the body is larger than {self._most_bytes} bytes"
-        declared = Headers(scope=scope).get("content-length", "0")
-        if not declared.isdigit() or int(declared[:20]) > self._most_bytes:
-            await discard(receive)
-            await answer(send, 413, large, close=True)
-            return
-        body = bytearray()
         try:
-            async with asyncio.timeout(self._body_s):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return
-                    body += message.get("body", b"")
-                    if len(body) > self._most_bytes:
-                        await discard(receive)
-                        await answer(send, 413, large, close=True)
-                        return
-                    if not message.get("more_body"):
-                        break
-        except TimeoutError:
-            await answer(send, 408, "the body did not arrive in time", close=True)
+            async with asyncio.timeout(self._body_timeout_s):
+                body = await self._body(Request(scope, receive))
+        except ClientDisconnect:
             return
-        given = False
+        except TimeoutError:
+            refused = closing_refusal(408, "the body did not arrive in time")
+            await refused(scope, receive, send)
+            return
+        except HTTPException as error:
+            await discard(receive)
+            await closing_refusal(error.status_code, error.detail)(scope, receive, send)
+            return
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def whole() -> Message:
-            nonlocal given
-            if not given:
-                given = True
-                return {"type": "http.request", "body": bytes(body), "more_body": False}
-            return await receive()
+            return next(messages, None) or await receive()
 
         await self._app(scope, whole, send)
+
+    async def _body(self, request: Request) -> bytes:
+        too_large = HTTPException(413, f"the body is larger than {self._max_bytes} bytes")
+        declared = request.headers.get("content-length", "0")
+        if not declared.isdigit() or int(declared[:20]) > self._max_bytes:
+            raise too_large
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > self._max_bytes:
+                raise too_large
+        return bytes(body)
 
 
 async def discard(receive: Receive) -> None:
@@ -79,13 +78,6 @@ async def discard(receive: Receive) -> None:
                     break
 
 
-async def answer(send: Send, status: int, detail: str, *, close: bool = False, **more: str) -> None:
-    """Send a refusal; the names of `more` are headers, with `_` for `-`."""
-    headers = [(b"content-type", b"application/json")]
-    headers += [(name.replace("_", "-").encode(), text.encode()) for name, text in more.items()]
-    body = json.dumps({"detail": detail}).encode()
-    headers.append((b"content-length", str(len(body)).encode()))
-    if close:
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def closing_refusal(status: int, detail: str, **headers: str) -> JSONResponse:
+    """Return a refusal after which the server closes the connection."""
+    return JSONResponse({"detail": detail}, status, {**headers, "connection": "close"})

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tilewright.records import EvalRequest
 from tilewright.serve.queue_policy import PRIORITIES, State
-from tilewright.serve.store.store import Task
+from tilewright.serve.store.tables import Task
 
 __all__ = [
     "NAME",

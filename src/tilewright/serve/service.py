@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -19,21 +18,20 @@ from tilewright.config import Config
 from tilewright.errors import InfrastructureError
 from tilewright.records import EvalRequest
 from tilewright.records.base import digest_text
-from tilewright.serve.auth import Client
+from tilewright.serve.auth import AuthenticatedClient, Tokens
 from tilewright.serve.dispatcher import Dispatcher, Evaluate
-from tilewright.serve.metrics import Metrics, family
+from tilewright.serve.prometheus_metrics import Metrics, family
 from tilewright.serve.queue_policy import PRIORITIES
 from tilewright.serve.request_log import RequestLog
 from tilewright.serve.schemas import Submission, Worker
-from tilewright.serve.store.store import Conflict, Store, Submitted, Task
-from tilewright.serve.task_events import EventFeed
+from tilewright.serve.store.store import Conflict, Store
+from tilewright.serve.store.tables import Submitted, Task
+from tilewright.serve.task_events import EventFeed, Wakers
 
-__all__ = ["OPEN", "RETRY_S", "DisconnectCheck", "Service"]
+__all__ = ["RETRY_S", "DisconnectCheck", "Service"]
 
 RETRY_S = 5
 """Seconds in `Retry-After`."""
-OPEN = ("queued", "running")
-"""States of a task that has not ended."""
 DISCONNECT_POLL_S = 2.0
 """Seconds between two checks whether a waiting client has disconnected."""
 PRUNE_S = 60.0
@@ -42,10 +40,6 @@ PRUNE_BATCH_SIZE = 500
 
 
 DisconnectCheck = Callable[[], Awaitable[bool]]
-
-
-async def _connected() -> bool:
-    return False
 
 
 class Service:
@@ -59,6 +53,7 @@ class Service:
         folder: Path,
         max_concurrency: int | Callable[[], int],
         judges: int | Callable[[], int] | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         """Open the store, and start its queued tasks.
 
@@ -69,12 +64,14 @@ class Service:
             folder: the folder of the store.
             max_concurrency: number of tasks that run at once.
             judges: number of those that hold a device, while others prepare; default: all.
+            tokens: each request needs one of them; `None` admits every client.
         """
         self._judges = max_concurrency if judges is None else judges
         self.settings = settings
+        self.tokens = tokens
         self.device = device
         """Model of the devices."""
-        self.started = time.time()
+        self._started_at = time.time()
         self.draining = False
         self.metrics = Metrics(self._live_metrics)
         self.request_log = RequestLog(settings.serve.log)
@@ -82,8 +79,7 @@ class Service:
         # Results hold for one device model and one version.
         self._by = f"{device}\n{__version__}"
         self.store = Store(folder / "tasks.db", self._by)
-        self._lock = threading.Lock()
-        self._watched: dict[str, list[Callable[[], None]]] = {}
+        self._waiting = Wakers()
         self.dispatcher = Dispatcher(
             self.store,
             evaluate,
@@ -95,7 +91,7 @@ class Service:
     @property
     def uptime_s(self) -> float:
         """Seconds since the server's start."""
-        return time.time() - self.started
+        return time.time() - self._started_at
 
     def _live_metrics(self) -> Iterator[Metric]:
         """Yield the metrics that are computed when they are read."""
@@ -124,15 +120,16 @@ class Service:
             self.request_log.write(event, task=key, **said)
         self.feed.tell(key, event, fields)
 
-    def _on_finished(self, key: str) -> None:
-        with self._lock:
-            waiting = self._watched.pop(key, [])
-        for call in waiting:
-            with contextlib.suppress(RuntimeError):
-                call()
+    def _on_finished(self, key: str | None = None) -> None:
+        """Wake all that wait for a task, or for any."""
+        self._waiting.wake(key)
         self.feed.wake(key)
 
-    async def submit(self, client: Client, given: Submission) -> Task:
+    def is_known(self, client: AuthenticatedClient) -> bool:
+        """Tell whether a client may go on: the server uses no tokens, or its token is valid."""
+        return self.tokens is None or self.tokens.knows(client)
+
+    async def submit(self, client: AuthenticatedClient, given: Submission) -> Task:
         """Accept a submission.
 
         Raises:
@@ -191,45 +188,26 @@ class Service:
         if self.draining:
             # The store has a task for the next server as running.
             return task.state == "running" and self.dispatcher.judges(task.key)
-        return task.state in OPEN
+        return task.is_open
 
-    async def ended(
-        self, key: str, wait_s: float, has_left: DisconnectCheck = _connected
-    ) -> Task | None:
+    async def ended(self, key: str, wait_s: float, has_left: DisconnectCheck) -> Task | None:
         """Return a task once it has ended, or as it is after `wait_s` seconds or at a drain.
 
         The wait also ends when the client disconnects, by `has_left`.
         """
-        loop, done = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(done.set)
-
         until = time.monotonic() + wait_s
-        while True:
-            with self._lock:
-                self._watched.setdefault(key, []).append(wake)
-            try:
-                # Read after the registration of `wake`, so that no end is missed.
+        with self._waiting.waiting(key) as news:
+            while True:
+                # Cleared before the state is read, so that no end is missed.
+                news.clear()
                 task = await asyncio.to_thread(self.store.task, key)
                 left = until - time.monotonic()
                 if task is None or left <= 0 or not self.goes_on(task) or await has_left():
                     return task
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(done.wait(), min(left, DISCONNECT_POLL_S))
-                done.clear()
-            finally:
-                self._unwatch(key, wake)
+                    await asyncio.wait_for(news.wait(), min(left, DISCONNECT_POLL_S))
 
-    def _unwatch(self, key: str, wake: Callable[[], None]) -> None:
-        with self._lock:
-            waiting = [call for call in self._watched.get(key, ()) if call is not wake]
-            if waiting:
-                self._watched[key] = waiting
-            else:
-                self._watched.pop(key, None)
-
-    async def cancel(self, client: Client, key: str) -> Task | None:
+    async def cancel(self, client: AuthenticatedClient, key: str) -> Task | None:
         """Cancel a task unless another client has submitted it too; return it."""
         before = self.store.task(key)
         for_all = client.may("admin")
@@ -280,12 +258,7 @@ class Service:
         """Start no more tasks, answer clients that wait for queued ones, finish running tasks."""
         self.draining = True
         self.request_log.write("draining", running=self.dispatcher.state()["running"])
-        with self._lock:
-            calls = [call for several in self._watched.values() for call in several]
-        for call in calls:
-            with contextlib.suppress(RuntimeError):
-                call()
-        self.feed.wake()
+        self._on_finished()
         self.dispatcher.close()
 
     def close(self) -> None:

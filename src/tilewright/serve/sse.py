@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 
-from tilewright.serve.auth import Client, Tokens
-from tilewright.serve.dependencies import CurrentClient, CurrentService, is_known, own_key
+from tilewright.serve.auth import AuthenticatedClient
+from tilewright.serve.dependencies import CurrentClient, CurrentService, TaskKey
 from tilewright.serve.schemas import view_of
-from tilewright.serve.service import OPEN, RETRY_S, Service
+from tilewright.serve.service import RETRY_S, Service
 from tilewright.serve.task_events import TooMany
 
 __all__ = ["events"]
@@ -26,7 +26,7 @@ KEEPALIVE_POLLS = 7
 
 
 async def events(
-    key: str, request: Request, client: CurrentClient, service: CurrentService
+    key: TaskKey, request: Request, client: CurrentClient, service: CurrentService
 ) -> Response:
     """Follow a task: `state`, then `running`, `stage`, `judged` ... as they happen, and `ended`.
 
@@ -34,12 +34,10 @@ async def events(
     id back as `Last-Event-ID` goes on after that event. `events_dropped` reports that the server
     has discarded some events. If a stream ends without `ended`, open it again.
     """
-    own = await asyncio.to_thread(own_key, key, request, client, service)
-    if await asyncio.to_thread(service.store.task, own) is None:
+    if await asyncio.to_thread(service.store.task, key) is None:
         raise HTTPException(404, "you have no such task")
     after = service.feed.place_of(request.headers.get("last-event-id"))
-    tokens: Tokens | None = request.app.state.tokens
-    stream = _stream(service, client, own, after, lambda: is_known(tokens, client))
+    stream = _stream(service, client, key, after)
     try:
         first = await anext(stream, "")
     except TooMany as error:
@@ -58,42 +56,35 @@ async def events(
 
 
 async def _stream(
-    service: Service, client: Client, key: str, after: int, known: Callable[[], bool]
+    service: Service, client: AuthenticatedClient, key: str, after: int
 ) -> AsyncGenerator[str]:
-    loop, more = asyncio.get_running_loop(), asyncio.Event()
-
-    def wake() -> None:
-        loop.call_soon_threadsafe(more.set)
-
     feed = service.feed
-    with feed.listening(client.name, key, wake):
+
+    def line(kind: str, fields: dict[str, Any]) -> str:
+        data = json.dumps(fields, default=str)
+        return f"id: {feed.epoch}.{after}\nevent: {kind}\ndata: {data}\n\n"
+
+    with feed.listening(client.name, key) as news:
         opening, pauses = True, 0
-        while known():
-            more.clear()
+        while service.is_known(client):
+            news.clear()
             # The state is read before the events, so an ended task has no later events.
             task = await asyncio.to_thread(service.store.task, key)
             found, dropped = feed.since(key, after)
             if opening and task is not None:
-                yield _line("state", view_of(task).model_dump(), f"{feed.epoch}.{after}")
+                yield line("state", view_of(task).model_dump())
                 opening = False
             if dropped:
-                yield _line("events_dropped", {}, f"{feed.epoch}.{after}")
+                yield line("events_dropped", {})
             for item in found:
                 after = item.number
-                yield _line(item.kind, item.fields, f"{feed.epoch}.{after}")
-            if task is None:
-                return
-            if task.state not in OPEN:
-                yield _line("ended", view_of(task).model_dump(), f"{feed.epoch}.{after}")
-                return
-            if not service.goes_on(task):
+                yield line(item.kind, item.fields)
+            if task is not None and not task.is_open:
+                yield line("ended", view_of(task).model_dump())
+            if task is None or not service.goes_on(task):
                 return
             try:
-                await asyncio.wait_for(more.wait(), POLL_INTERVAL_S)
+                await asyncio.wait_for(news.wait(), POLL_INTERVAL_S)
             except TimeoutError:
                 pauses += 1
                 yield ": still here\n\n" if pauses % KEEPALIVE_POLLS == 0 else ""
-
-
-def _line(kind: str, fields: dict[str, Any], place: str) -> str:
-    return f"id: {place}\nevent: {kind}\ndata: {json.dumps(fields, default=str)}\n\n"

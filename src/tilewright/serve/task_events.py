@@ -6,14 +6,17 @@ has dropped events after that position, the server reports that to the listener.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
+import itertools
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Event", "EventFeed", "TooMany"]
+__all__ = ["Event", "EventFeed", "TooMany", "Wakers"]
 
 MAX_EVENTS_PER_TASK = 256
 """Events of one task that the server keeps."""
@@ -44,6 +47,39 @@ class _Buffer:
     """Number of the last dropped event."""
 
 
+class Wakers:
+    """Coroutines that wait for news of a task. Lifetime: the server. Safe to use from threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: defaultdict[str, set[Callable[[], object]]] = defaultdict(set)
+
+    @contextlib.contextmanager
+    def waiting(self, key: str) -> Iterator[asyncio.Event]:
+        """Yield an event that each call of `wake` for this task sets."""
+        news = asyncio.Event()
+        call = functools.partial(asyncio.get_running_loop().call_soon_threadsafe, news.set)
+        with self._lock:
+            self._calls[key].add(call)
+        try:
+            yield news
+        finally:
+            with self._lock:
+                self._calls[key].discard(call)
+                if not self._calls[key]:
+                    del self._calls[key]
+
+    def wake(self, key: str | None = None) -> None:
+        """Wake the coroutines that wait for a task, or all without a key."""
+        with self._lock:
+            chosen = self._calls.values() if key is None else [self._calls.get(key, ())]
+            calls = list(itertools.chain.from_iterable(chosen))
+        for call in calls:
+            # Its event loop may have ended.
+            with contextlib.suppress(RuntimeError):
+                call()
+
+
 class EventFeed:
     """The buffers of tasks and their listeners. Lifetime: the server. Safe to use from threads."""
 
@@ -53,7 +89,9 @@ class EventFeed:
         self._lock = threading.Lock()
         self._last = 0
         self._buffers: OrderedDict[str, _Buffer] = OrderedDict()
-        self._wakers: dict[str, list[Callable[[], None]]] = {}
+        self._wakers = Wakers()
+        self.wake = self._wakers.wake
+        """Wakes the listeners of a task, or all listeners without a key."""
         self._listeners: Counter[str] = Counter()
 
     def tell(self, key: str, kind: str, fields: dict[str, Any]) -> None:
@@ -69,27 +107,11 @@ class EventFeed:
                 self._buffers.popitem(last=False)
         self.wake(key)
 
-    def wake(self, key: str | None = None) -> None:
-        """Wake the listeners of a task, or all listeners without a key."""
-        with self._lock:
-            calls = self._wakers.values() if key is None else [self._wakers.get(key, [])]
-            chosen = [call for several in calls for call in several]
-        for call in chosen:
-            # Its event loop may have ended.
-            with contextlib.suppress(RuntimeError):
-                call()
-
     def since(self, key: str, after: int) -> tuple[list[Event], bool]:
         """Return the events of a task after a number, and whether some of them were dropped."""
         with self._lock:
             buffer = self._buffers.get(key, _Buffer())
             return [item for item in buffer.events if item.number > after], buffer.cut > after
-
-    @property
-    def last(self) -> int:
-        """The number of the latest event."""
-        with self._lock:
-            return self._last
 
     def place_of(self, text: str | None) -> int:
         """Return the number in a `Last-Event-ID`; 0 if it is not of this server process."""
@@ -98,8 +120,8 @@ class EventFeed:
         return int(number) if known else 0
 
     @contextlib.contextmanager
-    def listening(self, client: str, key: str, wake: Callable[[], None]) -> Iterator[None]:
-        """Call `wake` at each event of a task.
+    def listening(self, client: str, key: str) -> Iterator[asyncio.Event]:
+        """Yield an event that is set at each event of a task.
 
         Raises:
             TooMany: the client has too many open event streams.
@@ -108,16 +130,12 @@ class EventFeed:
             if self._listeners[client] >= MAX_LISTENERS_PER_CLIENT:
                 raise TooMany(f"{client} already has {MAX_LISTENERS_PER_CLIENT} open event streams")
             self._listeners[client] += 1
-            self._wakers.setdefault(key, []).append(wake)
         try:
-            yield
+            with self._wakers.waiting(key) as news:
+                yield news
         finally:
             with self._lock:
                 self._listeners -= Counter({client: 1})
-                left = [call for call in self._wakers[key] if call is not wake]
-                self._wakers[key] = left
-                if not left:
-                    del self._wakers[key]
 
     @property
     def listeners(self) -> int:

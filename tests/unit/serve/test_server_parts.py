@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 import time
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.serve.store.test_store import given_of
 from tilewright.errors import ConfigError
 from tilewright.serve.auth import Tokens, listed_tokens, make_token, revoke_token
-from tilewright.serve.metrics import Metrics, family
+from tilewright.serve.prometheus_metrics import Metrics, family
 from tilewright.serve.rate_limit import TokenBuckets
 from tilewright.serve.request_log import RequestLog
 from tilewright.serve.store.store import Store
@@ -31,10 +33,19 @@ pytest.importorskip("sqlalchemy")
 
 def test_task_events_are_read_from_any_position_and_by_many():
     feed, woken = EventFeed("e"), []
-    with feed.listening("a", "k", lambda: woken.append(1)):
-        for number in range(3):
-            feed.tell("k", "stage", {"n": number})
-        feed.tell("other", "stage", {})
+
+    async def follow() -> None:
+        with feed.listening("a", "k") as news:
+            for number in range(3):
+                feed.tell("k", "stage", {"n": number})
+                await asyncio.wait_for(news.wait(), 10)
+                news.clear()
+                woken.append(number)
+            feed.tell("other", "stage", {})
+            await asyncio.sleep(0.01)
+            assert not news.is_set()
+
+    asyncio.run(follow())
     assert len(woken) == 3
     events, missed = feed.since("k", 0)
     assert ([item.fields["n"] for item in events], missed) == ([0, 1, 2], False)
@@ -65,17 +76,22 @@ def test_an_event_id_of_another_server_starts_at_the_beginning(text):
 
 
 def test_listeners_are_limited_per_client():
-    feed, open_ = EventFeed("e"), []
-    for number in range(MAX_LISTENERS_PER_CLIENT):
-        open_.append(feed.listening("a", f"k{number}", lambda: None))
-        open_[-1].__enter__()
-    with pytest.raises(TooMany), feed.listening("a", "k", lambda: None):
-        pass
-    with feed.listening("b", "k", lambda: None):
-        assert feed.listeners == MAX_LISTENERS_PER_CLIENT + 1
-    open_[0].__exit__(None, None, None)
-    with feed.listening("a", "k", lambda: None):
-        pass
+    feed = EventFeed("e")
+
+    async def listen() -> None:
+        with contextlib.ExitStack() as others:
+            with feed.listening("a", "k"):
+                for number in range(MAX_LISTENERS_PER_CLIENT - 1):
+                    others.enter_context(feed.listening("a", f"k{number}"))
+                with pytest.raises(TooMany), feed.listening("a", "k"):
+                    pass
+                with feed.listening("b", "k"):
+                    assert feed.listeners == MAX_LISTENERS_PER_CLIENT + 1
+            with feed.listening("a", "k"):
+                assert feed.listeners == MAX_LISTENERS_PER_CLIENT
+
+    asyncio.run(listen())
+    assert feed.listeners == 0
 
 
 @given(

@@ -34,7 +34,7 @@ from tilewright.serve.store import queries as sql
 from tilewright.serve.store.retention import carry_over, prune
 from tilewright.serve.store.tables import NAMES, OWNERS, SHOWN, TASKS, Submitted, Task, open_engine
 
-__all__ = ["Conflict", "Store", "Submitted", "Task"]
+__all__ = ["Conflict", "Store"]
 
 BATCH_SIZE = 500
 Answer = TypeVar("Answer")
@@ -346,7 +346,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _joined(connection: Connection, found: Task, given: Submitted) -> Task:
     """Give a shared task the later deadline and the higher priority of its clients."""
-    if found.state not in ("queued", "running"):
+    if not found.is_open:
         return found
     deadlines = (found.deadline, given.deadline)
     deadline = None if None in deadlines else max(found.deadline or 0, given.deadline or 0)

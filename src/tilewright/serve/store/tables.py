@@ -97,6 +97,11 @@ class Task:
     sequence: int
 
     @property
+    def is_open(self) -> bool:
+        """Whether the task has not ended."""
+        return self.state in ("queued", "running")
+
+    @property
     def begins_anew(self) -> bool:
         """Whether another submission starts the task again.
 

@@ -16,7 +16,8 @@ from tilewright.errors import InfrastructureError
 from tilewright.executors.scheduling import MAX_SKIPS
 from tilewright.serve.dispatcher import ATTEMPTS
 from tilewright.serve.queue_policy import Waiting, choose
-from tilewright.serve.store.store import Conflict, Store, Submitted
+from tilewright.serve.store.store import Conflict, Store
+from tilewright.serve.store.tables import Submitted
 
 REQUEST = reports.request().to_json().encode()
 
