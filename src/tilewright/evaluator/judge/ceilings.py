@@ -24,12 +24,13 @@ def measure() -> CeilingsMeasured:
     """Return bytes per second, and operations per second of matrix products by precision."""
     tf32 = torch.backends.cuda.matmul.allow_tf32
     try:
-        found = {name: _products(name, runner) for name, runner in MATRIX_SIZE.items()}
+        products = {name: _products(name, size) for name, size in MATRIX_SIZE.items()}
+        return CeilingsMeasured(_bandwidth(), products)
+    except RuntimeError as error:
+        return CeilingsMeasured(failed=str(error)[:300])
     finally:
         torch.backends.cuda.matmul.allow_tf32 = tf32
-    answer = CeilingsMeasured(_bandwidth(), found)
-    torch.cuda.empty_cache()
-    return answer
+        torch.cuda.empty_cache()
 
 
 def _bandwidth() -> float:
@@ -40,11 +41,11 @@ def _bandwidth() -> float:
     return max(2 * COPY_BYTES / copied, COPY_BYTES / read)
 
 
-def _products(name: str, runner: int) -> float:
+def _products(name: str, size: int) -> float:
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
-    a = torch.randn(runner, runner, device="cuda").to(DTYPES.get(name, torch.float32))
+    a = torch.randn(size, size, device="cuda").to(DTYPES.get(name, torch.float32))
     out = torch.empty_like(a)
-    return 2.0 * runner**3 / _seconds(lambda: torch.mm(a, a, out=out))
+    return 2.0 * size**3 / _seconds(lambda: torch.mm(a, a, out=out))
 
 
 def _seconds(work: Callable[[], Any]) -> float:
@@ -81,7 +82,6 @@ class Operations(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: Fields | None = None,
     ) -> Any:  # noqa: ANN401
-        """Run an operator, and count it where its formula is known."""
         result = func(*args, **(kwargs or {}))
         formula = flop_registry.get(func.overloadpacket)
         if formula is not None:
@@ -104,7 +104,6 @@ def counted(call: Callable[[], Any]) -> tuple[Any, int | None]:
 
 def precision_of(outputs: list[torch.Tensor]) -> str:
     """Return whose ceiling products are held against, by the first floating output."""
-    kinds = [value.dtype for value in outputs if value.is_floating_point()]
-    known = {torch.float16: "fp16", torch.bfloat16: "bf16"}
+    first = next((value.dtype for value in outputs if value.is_floating_point()), None)
     usual = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "fp32"
-    return known.get(kinds[0], usual) if kinds else usual
+    return next((name for name, dtype in DTYPES.items() if dtype == first), usual)

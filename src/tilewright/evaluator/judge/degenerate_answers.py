@@ -5,7 +5,8 @@ The judge runs them, so no candidate is involved: an answer that ignores its inp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -15,7 +16,7 @@ from tilewright.evaluator.judge.comparison import compare
 from tilewright.evaluator.judge.inputs import InputSample, make_sample
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswer
+from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswer, LintCase
 from tilewright.wire.frames import Fields
 
 Outputs = list[torch.Tensor]
@@ -61,35 +62,32 @@ ANSWERS: dict[str, DegenerateAnswer] = {
     "another input's output": _stale,
     "copy of an input": _copied,
 }
+
+
 SKIPPED = "skipped parameters"
 
 
-def lint(
-    reference: Reference,
-    params: Fields,
-    variations: list[str],
-    rules: dict[str, ComparisonRule],
-) -> LintAnswer:
+def lint(reference: Reference, message: LintCase) -> LintAnswer:
     """Return which degenerate answers pass, by published rules and strictly.
 
-    Published: seeded weights, nominal inputs, each of `rules`. Strict: weights drawn anew, all
-    `variations`, our bound; who passes must pass on each. Sizes in bytes, times in seconds.
+    Published: seeded weights, nominal inputs, each of the rules. Strict: weights drawn anew, all
+    variations, our tolerance; what passes must pass on each.
 
     Raises:
         ProblemFailure: the problem's code raised.
     """
-    nominal = make_sample(reference, params, "nominal", 1, 1, double=False)
-    other = make_sample(reference, params, "nominal", 2, 1, double=False)
+    nominal = make_sample(reference, message.params, "nominal", 1, 1, double=False)
+    other = make_sample(reference, message.params, "nominal", 2, 1, double=False)
     repeated, peak_bytes = _measured(reference, nominal)
     same = [torch.equal(a, b.value) for a, b in zip(repeated, nominal.expected, strict=True)]
     values = _answers(nominal, other) | _skipping(reference, nominal)
     official = {
-        rule: [name for name in values if _passes(nominal, values[name], rules[rule])]
-        for rule in rules
+        rule: [key for key, found in values.items() if _passes(nominal, found, numbers)]
+        for rule, numbers in message.rules.items()
     }
     return LintAnswer(
         official=official,
-        strict=_strictly(reference, params, variations),
+        strict=_strictly(reference, message.params, message.variations),
         random=nominal.random,
         deterministic=all(same),
         call_s=reference.call_s,
@@ -116,56 +114,58 @@ def _answers(sample: InputSample, other: InputSample) -> dict[str, Outputs]:
 
 
 def _skipping(reference: Reference, sample: InputSample) -> dict[str, Outputs]:
-    """Return what the reference says with every parameter zero, if it has parameters."""
+    """Return the reference's outputs with every parameter zero, if it has parameters."""
     model = reference.model
     if model is None or not any(p.is_floating_point() for p in model.parameters()):
         return {}
-    kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
     zeroed = {name: torch.zeros_like(value) for name, value in model.named_parameters()}
-    try:
-        model.load_state_dict(zeroed, strict=False)
+    with _loaded(model, zeroed):
         values, _ = refs.run(reference, sample.arguments(), sample.grad_outputs(), 1)
-    finally:
-        model.load_state_dict(kept)
     return {SKIPPED: values}
 
 
-def _passes(sample: InputSample, values: Outputs, rule: ComparisonRule) -> bool:
-    return all(
-        not compare_published(item.value, value.to(item.value.dtype), rule).kind
-        for item, value in zip(sample.expected, values, strict=True)
-    )
+@contextmanager
+def _loaded(model: torch.nn.Module, fresh: dict[str, torch.Tensor]) -> Iterator[None]:
+    kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    try:
+        model.load_state_dict(fresh, strict=False)
+        yield
+    finally:
+        model.load_state_dict(kept)
+
+
+def _passes(sample: InputSample, values: Outputs, rule: ComparisonRule | None) -> bool:
+    """Tell whether outputs pass by a published rule, or by ours."""
+    pairs = [(e, v.to(e.value.dtype)) for e, v in zip(sample.expected, values, strict=True)]
+    if rule is None:
+        return not any(compare(item, output).kind for item, output in pairs)
+    return not any(compare_published(item.value, output, rule).kind for item, output in pairs)
 
 
 def _strictly(reference: Reference, params: Fields, variations: list[str]) -> list[str]:
-    """Return the degenerate answers that pass on all contents, with weights drawn anew."""
-    model, kept = reference.model, None
-    if model is not None:
-        kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
-        model.load_state_dict(weights.resample(model, 3), strict=False)
-        reference.forget_double()
-    passed: set[str] | None = None
+    """Return the degenerate answers that pass on all variations, with weights drawn anew."""
+    model = reference.model
+    if model is None:
+        return _passing(reference, params, variations)
+    reference.double = None
     try:
-        for name in variations:
-            sample = make_sample(reference, params, name, 1, 1, double=True)
-            if sample.skipped:
-                continue
-            other = make_sample(reference, params, name, 2, 1, double=False)
-            values = _answers(sample, other) if other.expected else {}
-            values |= _skipping(reference, sample)
-            right = {key for key, outputs in values.items() if _right(sample, outputs)}
-            passed = right if passed is None else passed & right
-            if not passed:
-                break
+        with _loaded(model, weights.resample(model, 3)):
+            return _passing(reference, params, variations)
     finally:
-        if model is not None and kept is not None:
-            model.load_state_dict(kept)
-            reference.forget_double()
+        reference.double = None
+
+
+def _passing(reference: Reference, params: Fields, variations: list[str]) -> list[str]:
+    passed: set[str] | None = None
+    for name in variations:
+        sample = make_sample(reference, params, name, 1, 1, double=True)
+        if sample.skipped:
+            continue
+        other = make_sample(reference, params, name, 2, 1, double=False)
+        values = _answers(sample, other) if other.expected else {}
+        values |= _skipping(reference, sample)
+        right = {key for key, outputs in values.items() if _passes(sample, outputs, None)}
+        passed = right if passed is None else passed & right
+        if not passed:
+            break
     return sorted(passed or ())
-
-
-def _right(sample: InputSample, values: Outputs) -> bool:
-    return all(
-        not compare(item, value.to(item.value.dtype)).kind
-        for item, value in zip(sample.expected, values, strict=True)
-    )

@@ -1,10 +1,10 @@
-"""Draws: inputs under a secret seed, kept as private masters, with what is expected of them."""
+"""Input samples: inputs under a secret seed, kept as private masters, with expected outputs."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from tilewright.wire.frames import Fields, Tree
 from tilewright.wire.tensors import Arena, Layout, build, dtype_name, elements, span, view
 
 ILL_CONDITIONED = 1e-2
-"""Contents on which the reference itself is off by this share of the output's RMS are skipped."""
+"""Inputs on which the reference itself is off by this share of the output's RMS are skipped."""
 SEEDS = 16
 """Number of other seeds that are tried where random numbers are sampled and no output shows it.
 Outputs of few elements may be the same for two seeds."""
@@ -34,6 +34,8 @@ RENEWED_S = 0.5
 """Seconds; inputs that take longer to sample are not sampled anew between timed calls."""
 ROUNDINGS = 2
 """How often the inputs are rounded anew, to see how the outputs move."""
+
+Tensors = list[torch.Tensor]
 
 
 @dataclass
@@ -57,39 +59,31 @@ class InputSample:
     movable: list[Tree] = field(default_factory=list)
     """Descriptions of the unstructured tensors, which may be shuffled between timed calls."""
     renewed: Callable[[int], list[Any]] | None = None
-    """Draws nominal inputs under another seed, where none may be shuffled."""
+    """Samples nominal inputs under another seed, where none may be shuffled."""
 
     def arguments(self) -> list[Any]:
         """Return the inputs as views of the private master."""
         return list(build(self.tree, self.image, 0))
 
-    def grad_outputs(self) -> list[torch.Tensor]:
+    def grad_outputs(self) -> Tensors:
         """Return the gradients of the outputs, as views of the private master."""
         return list(build(self.grad_tree, self.image, 0))
 
     def forget_values(self) -> None:
-        """Keep of what is expected only its form, and how wrong the reference is by itself.
-
-        Timed calls see other contents each time: the values would fill a device for nothing.
-        """
+        """Keep only the form of the expected outputs, since timed calls see other values."""
         self.expected = [
             Expected(torch.empty_like(item.value, device="meta"), None, item.reference_error)
             for item in self.expected
         ]
 
     def preallocate_expected(self, device: str = "cuda") -> None:
-        """Have the allocator of a device find memory for what is expected, and keep it.
-
-        By shape and dtype: to make something like what has no values imports 486 modules, 1.9 s in
-        every judge.
-        """
-        _ = [
-            torch.empty(item.value.shape, dtype=item.value.dtype, device=device)
-            for item in self.expected
-        ]
+        """Have the allocator of a device find memory for the expected outputs, and keep it."""
+        # `empty_like` of a tensor without values imports 486 modules, 1.9 s in every judge.
+        kinds = [(item.value.shape, item.value.dtype) for item in self.expected]
+        _ = [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in kinds]
 
     def perturb(self, seed: int) -> None:
-        """Change the contents in place: rolled, elements swapped; if none may be, drawn anew."""
+        """Change the values in place: roll them, swap elements; if none may be, sample anew."""
         if not self.movable and self.renewed is not None:
             layout, args = Layout(), self.renewed(seed)
             if {"t": "list", "v": [layout.describe(value) for value in args]} == self.tree:
@@ -109,7 +103,7 @@ def make_sample(
     *,
     double: bool,
 ) -> InputSample:
-    """Draw inputs and evaluate the reference on them, in float64 too where `double` is set.
+    """Sample inputs and evaluate the reference on them, in float64 too where `double` is set.
 
     Raises:
         ProblemFailure: the problem's code raised, or an input cannot be shared.
@@ -130,7 +124,7 @@ def make_sample(
     if variation != "nominal" and not changed:
         sample.skipped = "no input may vary this way"
         return sample
-    # The master has them; the room is needed for what follows.
+    # The master has them, and what follows needs the memory.
     del args, varied
     _expect(reference, sample, double=double)
     if variation != "nominal":
@@ -140,7 +134,7 @@ def make_sample(
 
 def _grad_outputs(
     reference: Reference, args: list[Any], forward_seed: int, generator: torch.Generator
-) -> list[torch.Tensor]:
+) -> Tensors:
     """Sample a gradient for each floating-point output, if the problem compares gradients."""
     if not reference.grads:
         return []
@@ -154,12 +148,11 @@ def _grad_outputs(
 
 
 def _lay_out(
-    reference: Reference, args: list[Any], grad_outputs: list[torch.Tensor], forward_seed: int
+    reference: Reference, args: list[Any], grad_outputs: Tensors, forward_seed: int
 ) -> InputSample:
-    layout = Layout()
-    owners: list[int] = []
+    layout, owners = Layout(), list[int]()
+    tree: Tree = {"t": "list", "v": []}
     with refs.problem_step("laying out the inputs"):
-        tree: Tree = {"t": "list", "v": []}
         for index, value in enumerate(args):
             tree["v"].append(layout.describe(value))
             owners += [index] * (len(layout.items) - len(owners))
@@ -184,28 +177,23 @@ def _expect(reference: Reference, sample: InputSample, *, double: bool) -> None:
     sample.overwrites = refs.changed(args, copies)
     del copies
     if reference.random is None or reference.stateful:
-        _look_for_chance(reference, sample.forward_seed, args, grad_outputs, values)
+        _detect_randomness(reference, sample.forward_seed, args, grad_outputs, values)
     sample.random = bool(reference.random)
-    oracles: list[torch.Tensor] | None = None
+    oracles = None
     if double and not sample.random:
         oracles = refs.run_double(reference, args, grad_outputs, sample.forward_seed)
-    if oracles is not None and [o.shape for o in oracles] != [v.shape for v in values]:
-        oracles = None
-    sample.oracle = "float64" if oracles is not None else "float32"
-    sample.expected = [
-        expect(value, oracles[index] if oracles is not None else None)
-        for index, value in enumerate(values)
-    ]
-    if oracles is None:
+    if oracles is not None and [o.shape for o in oracles] == [v.shape for v in values]:
+        sample.oracle = "float64"
+        sample.expected = [expect(*pair) for pair in zip(values, oracles, strict=True)]
+        return
+    sample.oracle = "float32"
+    sample.expected = [expect(value, None) for value in values]
+    if not sample.random:
         _estimate_reference_error(reference, sample, args, grad_outputs, values)
 
 
-def _look_for_chance(
-    reference: Reference,
-    seed: int,
-    args: list[Any],
-    grad_outputs: list[torch.Tensor],
-    values: list[torch.Tensor],
+def _detect_randomness(
+    reference: Reference, seed: int, args: list[Any], grad_outputs: Tensors, values: Tensors
 ) -> None:
     """Note whether outputs depend on the forward seed, and whether they differ without it too."""
     reference.random = reference.stateful = False
@@ -224,12 +212,10 @@ def _estimate_reference_error(
     reference: Reference,
     sample: InputSample,
     args: list[Any],
-    grad_outputs: list[torch.Tensor],
-    values: list[torch.Tensor],
+    grad_outputs: Tensors,
+    values: Tensors,
 ) -> None:
     """Without float64, take the effect of one rounding of every input as the reference's error."""
-    if sample.random:
-        return
     nudged = [
         value * (1 + torch.finfo(value.dtype).eps)
         if isinstance(value, torch.Tensor) and value.is_floating_point()
@@ -248,15 +234,14 @@ def _estimate_reference_error(
 def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
     """Note by how much each expected output moves when the inputs are rounded once.
 
-    The noted value is at least half the reference's worst error on these inputs. Rare elements may
-    be hard for every implementation that computes as the reference does. Returns whether the value
-    could be determined and was not known before.
+    It is at least half the reference's worst error on these inputs, as rare elements may be hard
+    for every implementation. Returns whether it could be determined and was not known before.
     """
-    floating = [item.oracle is not None for item in sample.expected]
+    floating = any(item.oracle is not None for item in sample.expected)
     known = any(item.rounding_sensitivity is not None for item in sample.expected)
-    if known or sample.oracle != "float64" or not any(floating):
+    if known or sample.oracle != "float64" or not floating:
         return False
-    rounding_sensitivities: list[torch.Tensor] = []
+    moves: Tensors = []
     for seed in range(ROUNDINGS):
         generator = torch.Generator(reference.device).manual_seed(seed)
         args = [_rounded(value, generator) for value in sample.arguments()]
@@ -268,24 +253,21 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
             torch.zeros(()) if item.oracle is None else (other - item.oracle).abs_()
             for item, other in zip(sample.expected, moved, strict=True)
         ]
-        # Of outputs that fill a device there is no room for many.
+        # A device has no memory for many outputs that fill it.
         del moved
-        rounding_sensitivities = [
-            torch.maximum(most, step, out=most)
-            for most, step in zip(rounding_sensitivities or steps, steps, strict=True)
-        ]
+        pairs = zip(moves or steps, steps, strict=True)
+        moves = [torch.maximum(most, step, out=most) for most, step in pairs]
     sample.expected = [
-        item if item.oracle is None else with_sensitivity(item, rounding_sensitivity)
-        for item, rounding_sensitivity in zip(sample.expected, rounding_sensitivities, strict=True)
+        item if item.oracle is None else with_sensitivity(item, most)
+        for item, most in zip(sample.expected, moves, strict=True)
     ]
     return True
 
 
 def resample_expected(reference: Reference, sample: InputSample) -> InputSample | None:
-    """Return the draw with what is expected of its contents as they are now, widened.
+    """Return the sample with outputs expected of its present values and a wider tolerance.
 
-    Integers are widened by what the reference is certain of. `None`: without an oracle there is
-    nothing to widen.
+    Integers must be exact only where the reference is certain. `None`: there is no oracle.
     """
     if sample.oracle != "float64" or sample.random:
         return None
@@ -303,7 +285,7 @@ def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
     return value.double() * (1 + torch.finfo(torch.float32).eps * signs.double())
 
 
-def _differ(values: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+def _differ(values: Tensors, others: Tensors) -> bool:
     return any(not _equal(a, b) for a, b in zip(values, others, strict=True))
 
 
@@ -319,21 +301,19 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def _unsound(sample: InputSample) -> str:
-    """Say why the reference cannot judge on these contents; empty when it can."""
+    """Return why the reference cannot judge on these values; empty when it can."""
     for item in sample.expected:
-        if not item.value.is_floating_point():
+        value = item.value
+        if not value.is_floating_point():
             continue
-        if not all_finite(item.value):
+        if not all_finite(value):
             return "the reference itself is not finite"
-        rms = _root_mean_square(item.value)
-        if item.reference_error > ILL_CONDITIONED * rms and item.value.dtype == torch.float32:
+        parts = value.reshape(-1).split(CHUNK_ELEMENTS)
+        squares = sum(float(part.double().square_().sum()) for part in parts)
+        rms = math.sqrt(squares / max(value.numel(), 1))
+        if item.reference_error > ILL_CONDITIONED * rms and value.dtype == torch.float32:
             return "the reference itself is inaccurate"
     return ""
-
-
-def _root_mean_square(value: torch.Tensor) -> float:
-    parts = value.reshape(-1).split(CHUNK_ELEMENTS)
-    return math.sqrt(sum(float(p.double().square_().sum()) for p in parts) / max(value.numel(), 1))
 
 
 def overwritten(sample: InputSample, arena: Arena, base: int, donated: set[int]) -> list[str]:
@@ -359,22 +339,16 @@ def overwritten(sample: InputSample, arena: Arena, base: int, donated: set[int])
 
 def _same_bytes(arena: Arena, base: int, image: Arena, size: int) -> bool:
     """Compare `size` bytes, eight at a time: memoryview compares them one by one."""
-    words, rest = divmod(size, 8)
-    if not torch.equal(
-        elements(arena, torch.int64, words, base), elements(image, torch.int64, words)
-    ):
-        return False
-    past = 8 * words
-    return not rest or torch.equal(
-        elements(arena, torch.uint8, rest, base + past), elements(image, torch.uint8, rest, past)
+    eights, rest = divmod(size, 8)
+    parts = [(torch.int64, eights, 0)] + [(torch.uint8, rest, size - rest)] * bool(rest)
+    return all(
+        torch.equal(elements(arena, kind, count, base + start), elements(image, kind, count, start))
+        for kind, count, start in parts
     )
 
 
 def described_outputs(sample: InputSample) -> tuple[list[Tree], int]:
     """Return dtype and shape of the expected outputs, and how many bytes they are."""
-    described, size = [], 0
-    for item in sample.expected:
-        value = item.value
-        described.append({"dtype": dtype_name(value.dtype), "shape": list(value.shape)})
-        size += value.numel() * value.element_size()
-    return described, size
+    values = [item.value for item in sample.expected]
+    described = [{"dtype": dtype_name(v.dtype), "shape": list(v.shape)} for v in values]
+    return described, sum(value.nbytes for value in values)

@@ -6,8 +6,9 @@ import ctypes
 import fcntl
 import mmap
 import os
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -15,31 +16,49 @@ from tilewright.wire.cuda_driver import Block
 from tilewright.wire.tensors import Arena
 
 
-class Memory(Protocol):
-    """How the judge reads what one runner has computed."""
+class Memory(ABC):
+    """The memory in which a runner computes; the defaults hold where calls read the arena itself.
+
+    The arena is compared as a whole, so there is no copy of the inputs to look at.
+    """
 
     @property
     def writable(self) -> bool:
         """Whether the judge can write inputs of a timed call into the runner's copy."""
+        return False
 
+    @abstractmethod
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         """Return a dense tensor of the shape and dtype of `like`; `None`: it cannot be read."""
 
-    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
-        """Tell whether the inputs that a timed call saw are other than in `image`."""
+    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:  # noqa: ARG002
+        """Tell whether the copy that a timed call saw is other than `image` in some window."""
+        return False
 
-    def holds(self, address: int, size: int) -> bool:
-        """Tell whether an address is among the inputs of timed calls, `size` bytes in all."""
+    def holds(self, address: int, size: int) -> bool:  # noqa: ARG002
+        """Tell whether an address is in the copy of the inputs, `size` bytes in all."""
+        return False
 
-    def write(self, offset: int, data: bytes) -> bool:
-        """Write among the inputs of a timed call; tell whether all of it could be written."""
+    def write(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+        """Write into the copy of the inputs; tell whether all of it could be written."""
+        return False
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - a device's block belongs to the launch gate
         """Read no more."""
 
 
+@dataclass
+class RunnerState:
+    """The judge's record of one runner: its arena, its memory, and the weights that it can hold."""
+
+    inputs: Arena
+    memory: Memory
+    entries: list[list[Any]] = field(default_factory=list)
+    mapping: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
-class HostMemory:
+class HostMemory(Memory):
     """A process's memory through a descriptor of `/proc/PID/mem`."""
 
     fd: int
@@ -54,15 +73,10 @@ class HostMemory:
         return fcntl.fcntl(self.fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        """Copy a tensor out of the runner's memory."""
         return read_tensor(self.fd, address, like)
 
     def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:
-        """Compare `windows` (start, stop) of the mirror with the master.
-
-        A mirror that is not the runner's private memory counts as different. A runner that maps
-        the arena there has not copied it, and gains that time for other work.
-        """
+        # A runner that maps the arena there has not copied it, and gains that time for other work.
         if not isinstance(image, mmap.mmap):
             raise TypeError("the master of a process's inputs lies on the host")
         first = self.input_copy + base
@@ -71,54 +85,33 @@ class HostMemory:
         return differs(self.fd, first, image, windows)
 
     def holds(self, address: int, size: int) -> bool:
-        """Tell whether an address lies in the mirror."""
         return self.input_copy <= address < self.input_copy + size
 
     def write(self, offset: int, data: bytes) -> bool:
-        """Write into the mirror."""
         try:
             return os.pwrite(self.fd, data, self.input_copy + offset) == len(data)
         except OSError:
             return False
 
     def close(self) -> None:
-        """Close the descriptors."""
         os.close(self.fd)
         os.close(self.maps)
 
 
 @dataclass(frozen=True)
-class DeviceMemory:
+class DeviceMemory(Memory):
     """A block of the judge that the runner has mapped at `base`; its calls allocate there."""
 
     block: Block
     base: int
-    writable = False
-    """Inputs on a device are written behind a gate."""
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        """Copy a tensor out of the judge's block, by its address in the runner."""
-        offset, size = address - self.base, like.numel() * like.element_size()
-        if size == 0:
+        offset = address - self.base
+        if like.nbytes == 0:
             return torch.empty(like.shape, dtype=like.dtype, device="cuda")
-        if offset < 0 or offset + size > len(self.block) or offset % like.element_size():
+        if offset < 0 or offset + like.nbytes > len(self.block) or offset % like.element_size():
             return None
         return self.block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
-
-    def differs(self, base: int, image: Arena, windows: list[list[int]]) -> bool:  # noqa: ARG002
-        """Return `False`: calls read the arena itself, which is compared as a whole."""
-        return False
-
-    def holds(self, address: int, size: int) -> bool:  # noqa: ARG002
-        """Return `False`: outputs that are no part of the work block cannot be read at all."""
-        return False
-
-    def write(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
-        """Return `False`: it is not writable."""
-        return False
-
-    def close(self) -> None:
-        """Do nothing: the block belongs to the gates."""
 
 
 def private(device: torch.device, size: int) -> Arena:
@@ -130,20 +123,16 @@ def private(device: torch.device, size: int) -> Arena:
 def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor | None:
     """Return a dense tensor of the shape and dtype of `like`; `None` where it cannot be read."""
     value = torch.empty(like.shape, dtype=like.dtype)
-    size = value.numel() * value.element_size()
-    if size == 0:
+    if value.nbytes == 0:
         return value
-    into = memoryview((ctypes.c_char * size).from_address(value.data_ptr())).cast("B")
+    into = memoryview((ctypes.c_char * value.nbytes).from_address(value.data_ptr())).cast("B")
     return value if _read_into(memory, address, into) else None
 
 
 def is_private(maps: int, first: int, stop: int) -> bool:
     """Tell whether all memory from `first` to before `stop` is anonymous and the process's own.
 
-    Args:
-        maps: a descriptor of `/proc/PID/maps` (proc(5)).
-        first: an address.
-        stop: the address behind the last one.
+    `maps` is a descriptor of `/proc/PID/maps` (proc(5)).
     """
     os.lseek(maps, 0, os.SEEK_SET)
     text = b""
@@ -153,7 +142,7 @@ def is_private(maps: int, first: int, stop: int) -> bool:
     # A name may hold any other character that ends a line.
     for line in text.removesuffix(b"\n").split(b"\n") if text else ():
         span, rights, _, _, inode = line.split(maxsplit=5)[:5]
-        start, end = (int(word, 16) for word in span.split(b"-"))
+        start, end = (int(address, 16) for address in span.split(b"-"))
         shared = min(end, stop) - max(start, first)
         if shared > 0:
             if not rights.endswith(b"p") or inode != b"0":

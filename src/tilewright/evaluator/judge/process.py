@@ -14,42 +14,20 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge import (
-    degenerate_answers,
-    delayed_inputs,
-    inputs,
-    reference,
-)
+from tilewright.evaluator.judge import degenerate_answers, delayed_inputs, inputs, reference
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare, describe_mismatch
 from tilewright.evaluator.judge.inputs import InputSample
-from tilewright.evaluator.judge.memory_reader import HostMemory
+from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import ProblemFailure
-from tilewright.evaluator.judge.runner_state import RunnerState
 from tilewright.evaluator.judge.weight_loader import WeightLoader
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import (
     Answer,
-    ApplyWeights,
-    CallAnswer,
-    CheckOutputs,
-    ComparisonRule,
     Done,
-    FinishTimed,
-    Forget,
-    LintCase,
-    LoadProblem,
-    MakeSample,
-    MapInputs,
-    MatchWeights,
-    PlanWeights,
-    PublishInit,
+    ProblemFailed,
     PublishSample,
-    PublishWeights,
     Request,
-    ResetWeights,
-    TimedAnswer,
-    WriteDelayed,
 )
 from tilewright.wire.frames import Channel, ChannelClosed, FrameError, Tree
 from tilewright.wire.tensors import Layout, elements
@@ -63,54 +41,50 @@ MAX_STRUCTURE_CHARACTERS = 200
 
 
 class Judge:
-    """State between requests. Lifetime: the process."""
+    """State between requests, each of which one method answers. Lifetime: the process."""
 
     device = torch.device("cpu")
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
+    def __init__(self) -> None:
         self.runners: dict[str, RunnerState] = {}
         self.samples: dict[str, InputSample] = {}
         self.snapshots: dict[str, list[torch.Tensor | None]] = {}
-        self.rule: ComparisonRule | None = None
+        self.rule: messages.ComparisonRule | None = None
         self.writable: set[int] = set()
 
     def handlers(self) -> dict[type[Request[Any]], Callable[[Any], Answer]]:
         """Return the method that answers each request."""
         return {
-            LoadProblem: self.load_problem,
-            MapInputs: self.map_inputs,
-            Forget: self.forget,
-            PublishInit: self.publish_init,
-            ResetWeights: lambda message: self.weights.reset(message),
-            PlanWeights: lambda message: self.weights.plan(message),
-            MatchWeights: lambda message: self.weights.match(message),
-            ApplyWeights: lambda message: self.weights.apply(message),
-            PublishWeights: self.publish_weights,
-            MakeSample: self.make_sample,
+            messages.LoadProblem: self.load_problem,
+            messages.MapInputs: self.map_inputs,
+            messages.Forget: self.forget,
+            messages.PublishInit: self.publish_init,
+            messages.ResetWeights: lambda message: self.weights.reset(message),
+            messages.PlanWeights: lambda message: self.weights.plan(message),
+            messages.MatchWeights: lambda message: self.weights.match(message),
+            messages.ApplyWeights: lambda message: self.weights.apply(message),
+            messages.PublishWeights: lambda message: self.weights.publish(message),
+            messages.MakeSample: self.make_sample,
             PublishSample: self.publish_sample,
-            CheckOutputs: self.check_outputs,
-            WriteDelayed: self.write_delayed,
-            FinishTimed: self.finish_timed,
-            LintCase: self.lint_case,
+            messages.CheckOutputs: self.check_outputs,
+            messages.WriteDelayed: self.write_delayed,
+            messages.FinishTimed: self.finish_timed,
+            messages.LintCase: lambda message: degenerate_answers.lint(self.reference, message),
         }
 
-    def load_problem(self, message: LoadProblem) -> messages.ProblemLoaded:
-        """Load the problem and lay out the arguments of its constructor."""
+    def load_problem(self, message: messages.LoadProblem) -> messages.ProblemLoaded:
         torch.set_num_threads(message.threads)
         self.reference = reference.load(message.source.decode(), vars(message), self.device)
         self.rule = message.rule
         self.writable = set(self.reference.positions(message.writable_inputs))
         self.weights = WeightLoader(self.reference, self.runners)
-        layout = Layout()
+        self.init_layout = Layout()
         with reference.problem_step("laying out the init inputs"):
-            self.init_tree = layout.describe(self.reference.init)
-        self.init_layout = layout
+            tree = self.init_layout.describe(self.reference.init)
         is_module = self.reference.model is not None
-        return messages.ProblemLoaded(self.init_tree, layout.size, is_module)
+        return messages.ProblemLoaded(tree, self.init_layout.size, is_module)
 
-    def map_inputs(self, message: MapInputs) -> Done:
-        """Map a runner's input memory; the first time also open the runner's own memory."""
+    def map_inputs(self, message: messages.MapInputs) -> Done:
         arena = mmap.mmap(message.fds[0], message.inputs)
         os.close(message.fds[0])
         known = self.runners.get(message.runner)
@@ -121,8 +95,7 @@ class Judge:
             self.runners[message.runner] = RunnerState(arena, memory)
         return Done()
 
-    def forget(self, message: Forget) -> Done:
-        """Forget runners and samples by name, or all samples, and every snapshot."""
+    def forget(self, message: messages.Forget) -> Done:
         for name in message.runners:
             runner = self.runners.pop(name, None)
             if runner is not None:
@@ -134,17 +107,11 @@ class Judge:
         self.snapshots.clear()
         return Done()
 
-    def publish_init(self, message: PublishInit) -> Done:
-        """Write the tensors of the constructor's arguments into a runner's input memory."""
+    def publish_init(self, message: messages.PublishInit) -> Done:
         self.init_layout.write(self.runners[message.runner].inputs)
         return Done()
 
-    def publish_weights(self, message: PublishWeights) -> messages.WeightsPublished:
-        """Write the applied weights into a runner's input memory."""
-        return self.weights.publish(message)
-
-    def make_sample(self, message: MakeSample) -> messages.SampleLayout:
-        """Make an input sample; answer with its layout, not with its values."""
+    def make_sample(self, message: messages.MakeSample) -> messages.SampleLayout:
         sample = inputs.make_sample(
             self.reference,
             message.params,
@@ -160,7 +127,7 @@ class Judge:
         return messages.SampleLayout(
             tree=sample.tree,
             grad_outputs=sample.grad_tree,
-            grads=self.reference.grad_indices(),
+            grads=self.reference.positions(self.reference.grads),
             size=sample.size,
             outputs=outputs,
             output_bytes=output_bytes,
@@ -175,33 +142,30 @@ class Judge:
         )
 
     def publish_sample(self, message: PublishSample) -> Done:
-        """Copy a sample's master into a runner's input memory, perturbed before if asked for."""
-        self._publish(message)
+        self.perturb(message)
+        self.copy_sample(message)
         return Done()
 
-    def _publish(self, message: PublishSample) -> None:
+    def perturb(self, message: PublishSample) -> None:
+        """Change the master of a sample, if the message asks for that."""
         if message.perturb is not None:
             self.samples[message.sample].perturb(message.perturb)
-        self._copy(message)
 
-    def _copy(self, message: PublishSample) -> None:
+    def copy_sample(self, message: PublishSample) -> None:
         """Write a master into its slot."""
         sample, runner = self.samples[message.sample], self.runners[message.runner]
-        arena = runner.inputs
-        into = elements(arena, torch.uint8, sample.size, message.base)
+        into = elements(runner.inputs, torch.uint8, sample.size, message.base)
         into.copy_(elements(sample.image, torch.uint8, sample.size))
         if message.late is not None and runner.memory.writable:
-            delayed_inputs.hide(sample, arena, message.base, message.late)
+            delayed_inputs.hide(sample, runner.inputs, message.base, message.late)
 
-    def write_delayed(self, message: WriteDelayed) -> messages.DelayedWritten:
-        """Write the part of the inputs that was held back from a runner that is now ready."""
+    def write_delayed(self, message: messages.WriteDelayed) -> messages.DelayedWritten:
         sample, runner = self.samples[message.sample], self.runners[message.runner]
         given = (sample, runner.inputs, runner.memory, message.base, message.late)
         written = not runner.memory.writable or delayed_inputs.write_delayed(*given)
         return messages.DelayedWritten(written)
 
-    def check_outputs(self, message: CheckOutputs) -> CallAnswer:
-        """Copy a runner's outputs, compare them, and find the inputs that the call changed."""
+    def check_outputs(self, message: messages.CheckOutputs) -> messages.CallAnswer:
         sample, runner = self.samples[message.sample], self.runners[message.runner]
         mutated = inputs.overwritten(sample, runner.inputs, message.base, self.writable)
         if self.rule is not None and self.rule["name"] == "runs":
@@ -211,12 +175,8 @@ class Judge:
             places = [item.get("address", 0) for item in message.outputs]
             outputs = self._snapshot(sample, runner, places)
             difference, worst = self._compare(sample, outputs)
-            strict = self.rule is None
-            if (
-                difference.kind == "values"
-                and strict
-                and inputs.widen_tolerance(self.reference, sample)
-            ):
+            wrong = self.rule is None and difference.kind == "values"
+            if wrong and inputs.widen_tolerance(self.reference, sample):
                 difference, worst = self._compare(sample, outputs)
         return _answer(difference, mutated, worst)
 
@@ -238,11 +198,7 @@ class Judge:
                 break
         return difference, max(values) if values else None
 
-    def finish_timed(self, message: FinishTimed) -> TimedAnswer:
-        """Copy a timed call's outputs, find changed inputs, and write the next call's inputs.
-
-        With `compare`, the candidate's outputs are compared with the baseline's for equal inputs.
-        """
+    def finish_timed(self, message: messages.FinishTimed) -> messages.TimedAnswer:
         assert message.sample is not None
         sample, runner = self.samples[message.sample], self.runners[message.runner]
         mutated = inputs.overwritten(sample, runner.inputs, message.base, self.writable)
@@ -254,19 +210,13 @@ class Judge:
         if message.keep:
             self.snapshots[message.runner] = self._snapshot(sample, runner, message.addresses)
         if message.expect:
-            values, _ = reference.run(
-                self.reference, sample.arguments(), sample.grad_outputs(), sample.forward_seed
-            )
+            args, grads = sample.arguments(), sample.grad_outputs()
+            values, _ = reference.run(self.reference, args, grads, sample.forward_seed)
             self.snapshots["eager"] = list(values)
         difference = self._compare_timed(sample) if message.compare else None
         if message.next is not None:
-            self._publish(message.next)
-        return TimedAnswer(**vars(_answer(difference, mutated, None, alias=alias)))
-
-    def lint_case(self, message: LintCase) -> messages.LintAnswer:
-        """Find out which degenerate answers pass on a case."""
-        given = (message.params, message.variations, message.rules)
-        return degenerate_answers.lint(self.reference, *given)
+            self.publish_sample(message.next)
+        return messages.TimedAnswer(**vars(_answer(difference, mutated, None, alias=alias)))
 
     def _compare_timed(self, sample: InputSample) -> Mismatch | None:
         outputs, centers = self.snapshots.pop("candidate"), self.snapshots.pop("eager")
@@ -305,7 +255,7 @@ class Judge:
     def _snapshot(
         self, sample: InputSample, runner: RunnerState, places: list[int]
     ) -> list[torch.Tensor | None]:
-        # Shape and dtype follow from the expected values; the runner names only the address.
+        """Copy outputs; shape and dtype are those expected, the runner names only the address."""
         return [
             runner.memory.read(address, item.value)
             for item, address in zip(sample.expected, places, strict=True)
@@ -314,21 +264,23 @@ class Judge:
 
 def _answer(
     difference: Mismatch | None, mutated: list[str], worst: float | None, *, alias: bool = False
-) -> CallAnswer:
+) -> messages.CallAnswer:
     difference = difference or RIGHT
     error = difference.error_over_tolerance if difference.kind else worst
     if error is not None and not error < float("inf"):
         error = None
-    return CallAnswer(difference.kind, difference.message, error, mutated, alias)
+    return messages.CallAnswer(difference.kind, difference.message, error, mutated, alias)
 
 
 def _shown(structure: str) -> str:
     return "no dict" if structure.isdigit() else f"a dict of {structure}"
 
 
-def serve(channel: Channel, judge: Judge) -> None:
-    """Answer requests until the supervisor is gone."""
-    handlers = judge.handlers()
+def main(sock: socket.socket, applied: dict[str, str], kind: type[Judge] = Judge) -> None:
+    """Report the isolation layers, then answer requests until the supervisor is gone."""
+    channel = Channel(sock)
+    channel.send("ready", {"applied": applied})
+    handlers = kind().handlers()
     while True:
         try:
             frame = channel.receive()
@@ -337,23 +289,13 @@ def serve(channel: Channel, judge: Judge) -> None:
         request = messages.decode(frame)
         try:
             channel.send("answer", vars(handlers[type(request)](request)))
+            continue
         except ProblemFailure as error:
-            _send_failure(channel, str(error), out_of_memory=error.out_of_memory)
+            failed = ProblemFailed(str(error), error.out_of_memory)
         except torch.OutOfMemoryError as error:
             text = f"{frame.kind}: it needs more memory than the device has: {str(error)[:300]}"
-            _send_failure(channel, text, out_of_memory=True)
+            failed = ProblemFailed(text, out_of_memory=True)
         except FrameError as error:
             text = f"it has more tensors or values than a frame can name: {error}"
-            _send_failure(channel, text, out_of_memory=False)
-
-
-def _send_failure(channel: Channel, message: str, *, out_of_memory: bool) -> None:
-    failed = messages.ProblemFailed(message, out_of_memory)
-    channel.send(messages.PROBLEM_FAILED, vars(failed))
-
-
-def main(sock: socket.socket, applied: dict[str, str]) -> None:
-    """Report the isolation layers, then answer requests."""
-    channel = Channel(sock)
-    channel.send("ready", {"applied": applied})
-    serve(channel, Judge(channel))
+            failed = ProblemFailed(text, out_of_memory=False)
+        channel.send(messages.PROBLEM_FAILED, vars(failed))

@@ -22,8 +22,8 @@ from tilewright.wire.frames import Fields
 
 ORACLE_BUDGET_S = 2.0
 """Seconds that one float64 evaluation may take; slower references are compared in float32."""
-
-
+CUDA_OUT_OF_MEMORY: Final = 2
+"""`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
 CPU = torch.device("cpu")
 
 
@@ -33,18 +33,7 @@ class ProblemFailure(Exception):
     def __init__(self, message: str, *, out_of_memory: bool = False) -> None:
         super().__init__(message)
         self.out_of_memory = out_of_memory
-        """Whether torch could not allocate memory on the device."""
-
-
-CUDA_OUT_OF_MEMORY: Final = 2
-"""`cudaErrorMemoryAllocation`, the error code of a failed allocation in the CUDA runtime."""
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Tell whether torch, or the CUDA runtime below it, could not allocate device memory."""
-    if isinstance(error, torch.AcceleratorError):
-        return getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY
-    return isinstance(error, torch.OutOfMemoryError)
+        """Whether torch, or the CUDA runtime below it, could not allocate device memory."""
 
 
 @contextmanager
@@ -53,10 +42,11 @@ def problem_step(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ProblemFailure(
-            f"{what}: {type(error).__name__}: {str(error)[:500]}",
-            out_of_memory=_is_out_of_memory(error),
-        ) from error
+        out_of_memory = isinstance(error, torch.OutOfMemoryError)
+        if isinstance(error, torch.AcceleratorError):
+            out_of_memory = getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY
+        text = f"{what}: {type(error).__name__}: {str(error)[:500]}"
+        raise ProblemFailure(text, out_of_memory=out_of_memory) from error
 
 
 @dataclass
@@ -67,13 +57,13 @@ class Reference:
     kind: str
     mode: str
     grads: tuple[str, ...]
-    init_seed: int
     keywords: tuple[str, ...] = ()
     """Arguments that are passed by name: the last ones."""
     device: torch.device = CPU
     init: Any = ()
     function: Callable[..., Any] = field(default=lambda: None)
     double: Callable[..., Any] | None = None
+    """The float64 oracle of a module; `None` until it is needed, and when its weights change."""
     oracle_is_slow: bool = False
     call_s: float = 0.0
     random: bool | None = None
@@ -98,9 +88,8 @@ class Reference:
                 np.random.seed(seed % (1 << 32))
             _seed(self.device, seed)
             sample = self._samples(params, seed)
-            if isinstance(sample, torch.Tensor):
-                sample = (sample,)
-            return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in sample]
+            values = (sample,) if isinstance(sample, torch.Tensor) else sample
+            return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in values]
 
     def _samples(self, params: Fields, seed: int) -> Any:  # noqa: ANN401 - foreign code's
         """Draw on the device, which takes a hundredth of the time, or where the problem insists."""
@@ -118,10 +107,6 @@ class Reference:
             return self.module.get_inputs()
         return self.module.inputs(dict(params), generator)
 
-    def grad_indices(self) -> list[int]:
-        """Return the positions of the arguments in `grads`."""
-        return self.positions(self.grads)
-
     def positions(self, names: Sequence[str]) -> list[int]:
         """Return the positions of named arguments of the reference.
 
@@ -132,35 +117,26 @@ class Reference:
             return []
         target = self.model.forward if self.model is not None else self.function
         with problem_step("finding GRADS and DONATES among the reference's arguments"):
-            known = [
-                name for name in inspect.signature(target).parameters if name not in self.keywords
-            ]
-            return [known.index(name) for name in names]
+            known = inspect.signature(target).parameters
+            positional = [name for name in known if name not in self.keywords]
+            return [positional.index(name) for name in names]
 
     def declared(self, name: str, params: Fields) -> int | None:
-        """Return what the problem itself says of a case, a number or a function of it.
-
-        Args:
-            name: `BYTES` or `FLOPS`; `None` is returned where the problem has no such name.
-            params: the case's parameters.
+        """Return a problem's own `BYTES` or `FLOPS` of a case, a number or a function of it.
 
         Raises:
-            ProblemFailure: it raises, or says what is no count.
+            ProblemFailure: it raises, or is no count.
         """
-        said = getattr(self.module, name, None)
-        if said is None:
+        found = getattr(self.module, name, None)
+        if found is None:
             return None
         with problem_step(f"asking for {name}"):
-            count = said(dict(params)) if callable(said) else said
+            count = found(dict(params)) if callable(found) else found
             if isinstance(count, bool) or not isinstance(count, int | float):
                 raise TypeError(f"{type(count).__name__} is no count")
             if not 0 <= count < 1 << 63:
                 raise ValueError(f"{count} is no count")
             return int(count)
-
-    def forget_double(self) -> None:
-        """Drop the float64 oracle, because the weights have changed."""
-        self.double = None
 
 
 def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> Reference:
@@ -173,24 +149,22 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
     path = os.path.join(folder, "tilewright_problem.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
-    reference = Reference(
-        module=ModuleType("empty"),
-        kind=fields["problem_kind"],
-        mode=fields["mode"],
-        grads=tuple(fields["grads"]),
-        init_seed=fields["init_seed"],
-        keywords=tuple(fields["keywords"]),
-        device=device,
-    )
     with problem_step("loading the problem"):
-        torch.manual_seed(reference.init_seed)
+        torch.manual_seed(fields["init_seed"])
         spec = importlib.util.spec_from_file_location("tilewright_problem", path)
         if spec is None or spec.loader is None:
             raise ImportError(path)
         module = importlib.util.module_from_spec(spec)
         sys.modules["tilewright_problem"] = module
         spec.loader.exec_module(module)
-    reference.module = module
+    reference = Reference(
+        module=module,
+        kind=fields["problem_kind"],
+        mode=fields["mode"],
+        grads=tuple(fields["grads"]),
+        keywords=tuple(fields["keywords"]),
+        device=device,
+    )
     if reference.kind == "function":
         with problem_step("finding `reference`"):
             reference.function = module.reference
@@ -198,7 +172,7 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
     with problem_step("building the reference model"):
         if hasattr(module, "get_init_inputs"):
             reference.init = module.get_init_inputs()
-        torch.manual_seed(reference.init_seed)
+        torch.manual_seed(fields["init_seed"])
         init = reference.init
         model = module.Model(**init) if isinstance(init, dict) else module.Model(*init)
         model.train(reference.mode == "train")
@@ -208,13 +182,23 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
 
 def flatten(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - outputs are trees of anything
     """Return the tensors of an output in order: tuples, lists and dicts are walked."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return [leaf for item in value for leaf in flatten(item)]
-    if not isinstance(value, torch.Tensor):
-        raise ProblemFailure(f"the reference returned a {type(value).__name__}, not a tensor")
+    leaves = _leaves(value)
+    for leaf in leaves:
+        if not isinstance(leaf, torch.Tensor):
+            raise ProblemFailure(f"the reference returned a {type(leaf).__name__}, not a tensor")
+    return leaves
+
+
+def _leaves(value: Any) -> list[Any]:  # noqa: ANN401
+    items = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(items, list | tuple):
+        return [leaf for item in items for leaf in _leaves(item)]
     return [value]
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
+    """Return the tensors of a tree of arguments."""
+    return [leaf for leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def structure(value: Any) -> str:  # noqa: ANN401
@@ -240,12 +224,12 @@ def run_on(
     start = time.perf_counter()
     with problem_step("running the reference"):
         _seed(reference.device, seed)
-        outputs, word = _evaluate(reference.function, reference, list(copies), grad_outputs)
+        outputs, kind = _evaluate(reference.function, reference, list(copies), grad_outputs)
         _finish(reference.device)
     reference.call_s = time.perf_counter() - start
     given = {_memory(v) for v in _tensors(copies)} - {0}
     reference.aliases = any(_memory(v) in given for v in outputs)
-    return outputs, word
+    return outputs, kind
 
 
 def _memory(value: torch.Tensor) -> int:
@@ -263,14 +247,14 @@ def run_double(
     previous = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
-        function = _double_function(reference)
+        function = reference.function
+        if reference.model is not None:
+            if reference.double is None:
+                reference.double = copy.deepcopy(reference.model).double()
+            function = reference.double
         _seed(reference.device, seed)
-        outputs, _ = _evaluate(
-            function,
-            reference,
-            _mapped(args, _to_double),
-            [value.double() for value in grad_outputs],
-        )
+        doubled, grads = _mapped(args, _to_double), [value.double() for value in grad_outputs]
+        outputs, _ = _evaluate(function, reference, doubled, grads)
         _finish(reference.device)
     except Exception:  # noqa: BLE001 - a reference need not run in float64; the report says so
         return None
@@ -280,21 +264,13 @@ def run_double(
     return [value.double() if value.is_floating_point() else value for value in outputs]
 
 
-def _double_function(reference: Reference) -> Callable[..., Any]:
-    if reference.model is None:
-        return reference.function
-    if reference.double is None:
-        reference.double = copy.deepcopy(reference.model).double()
-    return reference.double
-
-
 def _evaluate(
     function: Callable[..., Any],
     reference: Reference,
     args: list[Any],
     grad_outputs: list[torch.Tensor],
 ) -> tuple[list[torch.Tensor], str]:
-    indices = reference.grad_indices()
+    indices = reference.positions(reference.grads)
     if not indices:
         with torch.no_grad():
             value = _called(function, reference, args)
@@ -368,15 +344,6 @@ def changed(args: list[Any], copies: list[Any]) -> set[int]:
         for index, (old, new) in enumerate(zip(args, copies, strict=True))
         if not all(map(_same, _tensors(old), _tensors(new)))
     }
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
-    """Return the tensors of a tree of arguments."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return [leaf for item in value for leaf in _tensors(item)]
-    return [value] if isinstance(value, torch.Tensor) else []
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -8,22 +8,11 @@ from collections.abc import Mapping
 import torch
 
 from tilewright.evaluator.judge import weights
+from tilewright.evaluator.judge.memory_reader import RunnerState
 from tilewright.evaluator.judge.reference import Reference
-from tilewright.evaluator.judge.runner_state import RunnerState
-from tilewright.evaluator.judge_client.messages import (
-    ApplyWeights,
-    Done,
-    MatchWeights,
-    PlanWeights,
-    PublishWeights,
-    ResetWeights,
-    WeightsApplied,
-    WeightsPlan,
-    WeightsPublished,
-)
+from tilewright.evaluator.judge_client import messages
+from tilewright.evaluator.judge_client.messages import Done
 from tilewright.wire.tensors import DTYPES, Layout
-
-__all__ = ["WeightLoader"]
 
 
 class WeightLoader:
@@ -41,28 +30,27 @@ class WeightLoader:
         state = {} if model is None else model.state_dict()
         self._seeded = {name: value.detach().clone() for name, value in state.items()}
 
-    def reset(self, message: ResetWeights) -> Done:  # noqa: ARG002
-        """Give the reference the weights of its init seed; forget which weights runners hold."""
+    def reset(self, _: messages.ResetWeights) -> Done:
         if self._reference.model is not None:
             self._reference.model.load_state_dict(self._seeded)
-            self._reference.forget_double()
+            self._reference.double = None
         self._fresh = {}
         return Done()
 
-    def plan(self, message: PlanWeights) -> WeightsPlan:
-        """Match a runner's weights with the reference's; name those whose values must be read."""
+    def plan(self, message: messages.PlanWeights) -> messages.WeightsPlan:
         model = self._reference.model
         runner = self._runners[message.runner]
         runner.entries = json.loads(message.entries) if message.entries else []
         if model is None:
-            return WeightsPlan([], 0)
+            return messages.WeightsPlan([], 0)
         if not self._fresh:
             self._fresh = weights.resample(model, message.seed)
         runner.mapping = weights.named_alike(self._fresh, runner.entries)
-        return WeightsPlan(weights.unmatched(self._fresh, runner.entries), len(self._fresh))
+        return messages.WeightsPlan(
+            weights.unmatched(self._fresh, runner.entries), len(self._fresh)
+        )
 
-    def match(self, message: MatchWeights) -> Done:
-        """Match by value the weights of a runner that lie at the given addresses."""
+    def match(self, message: messages.MatchWeights) -> Done:
         runner = self._runners[message.runner]
         described = {name: (shape, kind) for name, shape, kind in runner.entries}
         known = set(runner.mapping.values())
@@ -78,17 +66,14 @@ class WeightLoader:
                 del left[ours]
         return Done()
 
-    def apply(self, message: ApplyWeights) -> WeightsApplied:
-        """Give the reference the new weights that all runners can hold; answer with the others.
-
-        Constants are replaced in any case: a default that does nothing may not be skipped.
-        """
+    def apply(self, message: messages.ApplyWeights) -> messages.WeightsApplied:
         model = self._reference.model
         if model is None:
-            return WeightsApplied([], 0)
+            return messages.WeightsApplied([], 0)
         held = [set(self._runners[name].mapping.values()) for name in message.runners]
         common = set(self._fresh).intersection(*held)
         lacking = sorted(set(self._fresh) - common)
+        # Constants in any case: a default that does nothing may not be skipped.
         self._applied = {
             name: value
             for name, value in self._fresh.items()
@@ -97,13 +82,12 @@ class WeightLoader:
         model.load_state_dict(self._seeded)
         # Not strict: of two names of one tied weight only the first has new values.
         model.load_state_dict(self._applied, strict=False)
-        self._reference.forget_double()
+        self._reference.double = None
         layout = Layout()
         layout.describe(self._applied)
-        return WeightsApplied(lacking, layout.size)
+        return messages.WeightsApplied(lacking, layout.size)
 
-    def publish(self, message: PublishWeights) -> WeightsPublished:
-        """Write the applied weights into a runner's input memory, under the runner's names."""
+    def publish(self, message: messages.PublishWeights) -> messages.WeightsPublished:
         runner = self._runners[message.runner]
         layout = Layout()
         tree = layout.describe(
@@ -114,4 +98,4 @@ class WeightLoader:
             }
         )
         layout.write(runner.inputs)
-        return WeightsPublished(tree)
+        return messages.WeightsPublished(tree)

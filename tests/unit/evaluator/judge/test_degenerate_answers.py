@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.evaluator.judge import degenerate_answers, reference
+from tilewright.evaluator.judge_client.messages import LintCase
 from tilewright.records.problem_lint import CaseHealth, Health, is_weak
 from tilewright.wire.names import INPUT_VARIATIONS
 
@@ -43,7 +44,8 @@ def linted(source: str, kind: str = "function") -> dict[str, Any]:
     fields = {"problem_kind": kind, "mode": "train", "grads": [], "keywords": [], "init_seed": 42}
     loaded = reference.load(source, fields)
     rules = {f"{t:g}": {"name": "allclose", "tolerance": t} for t in (1e-4, 1e-2)}
-    return vars(degenerate_answers.lint(loaded, {}, list(INPUT_VARIATIONS), rules))
+    case = LintCase({}, list(INPUT_VARIATIONS), rules)
+    return vars(degenerate_answers.lint(loaded, case))
 
 
 def of(body: str, sample: str = "randn") -> dict[str, Any]:

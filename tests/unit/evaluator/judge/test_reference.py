@@ -145,7 +145,7 @@ def test_outputs_other_than_tensors_are_a_problem_failure(value):
 
 
 @pytest.mark.parametrize(
-    ("value", "word", "count"),
+    ("value", "kind", "count"),
     [
         ("x", "1", 1),
         ("(x, x + 1)", "2", 2),
@@ -153,11 +153,11 @@ def test_outputs_other_than_tensors_are_a_problem_failure(value):
         ("{'a': x, 'b': (x, x)}", "a,b", 3),
     ],
 )
-def test_tuples_lists_and_dicts_are_walked_in_order(value, word, count):
+def test_tuples_lists_and_dicts_are_walked_in_order(value, kind, count):
     reference = load(FUNCTION.replace("x.exp()", value))
     outputs, structure = refs.run(reference, [torch.ones(2)], [], 1)
 
-    assert (word, count) == (structure, len(outputs))
+    assert (kind, count) == (structure, len(outputs))
 
 
 def test_an_in_place_reference_leaves_the_given_inputs_unchanged():
@@ -199,7 +199,7 @@ def test_a_modules_float64_copy_follows_its_weights():
     with torch.no_grad():
         reference.model.linear.bias.add_(1.0)
     stale = refs.run_double(reference, [x], [], 1)
-    reference.forget_double()
+    reference.double = None
     fresh = refs.run_double(reference, [x], [], 1)
 
     assert torch.equal(first[0], stale[0])
@@ -256,10 +256,10 @@ def test_gradients_follow_the_outputs():
     reference = load(source, grads=["w", "x"])
     x, w = torch.full((3,), 2.0), torch.full((3,), 5.0)
     seeds = [torch.tensor([1.0, 10.0, 100.0])]
-    outputs, word = refs.run(reference, [x, torch.tensor(3), w], seeds, 1)
+    outputs, structure = refs.run(reference, [x, torch.tensor(3), w], seeds, 1)
 
-    assert reference.grad_indices() == [2, 0]
-    assert word == "4"
+    assert reference.positions(reference.grads) == [2, 0]
+    assert structure == "4"
     assert outputs[2].tolist() == [6.0, 60.0, 600.0]
     assert outputs[3].tolist() == [15.0, 150.0, 1500.0]
     assert not any(value.requires_grad for value in outputs)
@@ -278,7 +278,7 @@ def test_without_given_gradients_ones_flow_back():
 
 def test_a_missing_argument_is_a_problem_failure():
     with pytest.raises(ProblemFailure, match="finding GRADS and DONATES"):
-        load(FUNCTION, grads=["z"]).grad_indices()
+        load(FUNCTION).positions(["z"])
 
 
 def test_a_builtin_without_a_signature_is_a_reference_too():
@@ -287,7 +287,7 @@ def test_a_builtin_without_a_signature_is_a_reference_too():
 
     assert outputs[0].tolist() == [0.0, 2.0]
     with pytest.raises(ProblemFailure, match="finding GRADS and DONATES"):
-        load(source, grads=["x"]).grad_indices()
+        load(source).positions(["x"])
 
 
 def test_drawing_inputs_leaves_the_global_generator_unchanged():
