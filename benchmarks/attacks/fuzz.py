@@ -30,7 +30,7 @@ from tilewright.errors import ConfigError, TilewrightError
 from tilewright.evaluator.pipeline.builds import libraries_of
 from tilewright.evaluator.processes.forkserver_client import Child, Printed
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.languages.static_features import static_features
 from tilewright.problems.candidates import make_candidate, read_files
 from tilewright.problems.loader import find_problem
@@ -193,7 +193,8 @@ def readers(hostile: HostileRunner) -> dict[str, Callable[[], object]]:
     runner, rng = hostile.runner, hostile.rng
 
     def load_it() -> object:
-        return runner.weight_entries(runner.load({"files": []}, b""))
+        runner.load({"files": []}, b"")
+        return runner.entries
 
     def timed() -> object:
         for flag in (sync_page.READY, sync_page.DONE):
@@ -201,7 +202,7 @@ def readers(hostile: HostileRunner) -> dict[str, Callable[[], object]]:
         return runner.timed_call({})
 
     def capacity() -> object:
-        for fd in runner.reserve_inputs(rng.randrange(1, 1 << 20)) or ():
+        for fd in runner.reserve_inputs(rng.randrange(1, 1 << 20)):
             os.close(fd)
         return None
 

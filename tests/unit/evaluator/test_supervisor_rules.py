@@ -21,7 +21,7 @@ from tilewright.evaluator.judge_client.gpu_messages import Probe
 from tilewright.evaluator.pipeline import prepare
 from tilewright.evaluator.pipeline.correctness import hidden_cases
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.seeds import generator
 from tilewright.problems.loader import parse_problem

@@ -7,7 +7,6 @@ from tilewright.evaluator.judge_client.messages import LoadProblem
 from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
 from tilewright.evaluator.pipeline.gpu_checks import check_other_programs, probe, size_memory
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.runners.pool import LoadedProblem
 from tilewright.evaluator.runners.weights import load_weights
 
 __all__ = ["acquire_device", "load_candidate", "start_judge"]
@@ -43,7 +42,7 @@ def connect_judge(session: EvaluationSession) -> None:
         child = host.spawn("judge", request.limits)
         session.judge.child = child
         child.wait_ready()
-    loaded = session.judge.request(
+    pool.problem = session.judge.request(
         LoadProblem(
             source=problem.source.text.encode(),
             problem_kind=problem.kind,
@@ -56,12 +55,6 @@ def connect_judge(session: EvaluationSession) -> None:
             rule=comparison_rule(problem, request.protocol),
             tf32=request.allows_tf32,
         )
-    )
-    pool.problem = LoadedProblem(
-        init_tree=loaded.init,
-        init_bytes=loaded.init_bytes,
-        is_module=loaded.is_module,
-        has_weights=loaded.is_module and request.protocol == "strict",
     )
     if session.on_gpu:
         if host.suspect:
@@ -80,6 +73,5 @@ def load_candidate(session: EvaluationSession) -> None:
             queues = None if session.context.several_streams else FEW_QUEUES
             session.observations.conditions["runners"] = {"queues": queues}
         session.runners.start("candidate", session.request.candidate)
-        if session.request.protocol == "strict":
-            lacking = load_weights(session.runners, ["candidate"])
-            session.observations.lacking_weights = lacking
+        if session.runners.has_weights:
+            session.observations.lacking_weights = load_weights(session.runners, "candidate")

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.runners.ended import EvaluationEnded
-from tilewright.evaluator.runners.messages import Built, ErrorReport, read
+from tilewright.evaluator.runners.messages import Built, ErrorReport, EvaluationEnded, read
 from tilewright.records import Candidate, Failed, FailedReason
 from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Frame, FrameError
 

@@ -11,9 +11,9 @@ from tilewright.evaluator.judge_client.messages import CallAnswer, ResetWeights
 from tilewright.evaluator.judge_client.official_tolerances import TRIALS
 from tilewright.evaluator.pipeline.prepare import keep_call_shapes
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import SLOTS
-from tilewright.evaluator.runners.weights import apply_weights, match_weights
+from tilewright.evaluator.runners.weights import load_weights
 from tilewright.records import Case, CaseResult, Incorrect, Problem, Unjudged
 from tilewright.wire.names import INPUT_VARIATIONS
 
@@ -223,8 +223,7 @@ def _passes_in_fresh_runner(session: EvaluationSession, *, resampled: bool) -> b
     try:
         runner = pool.start(FRESH_RUNNER, session.request.candidate, build="candidate")
         if resampled:
-            match_weights(pool, FRESH_RUNNER)
-            apply_weights(pool, [FRESH_RUNNER])
+            load_weights(pool, FRESH_RUNNER)
         runner.stage = "correctness"
         sample = session.judge.sample(session.request.problem.cases[0], "nominal")
         result = pool.call(runner, sample, 0)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.weights import match_and_publish
 from tilewright.evaluator.timing.clocks import clock_of
 from tilewright.evaluator.timing.gpu_clock import profiled_call

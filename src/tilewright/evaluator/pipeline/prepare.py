@@ -18,7 +18,7 @@ from tilewright.evaluator.devices.toolchain import HEADER, headers, processor, t
 from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import BuildPlan, Language
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
@@ -127,7 +127,7 @@ def keep_call_shapes(session: EvaluationSession, calls: list[Fields]) -> None:
     names = ("args", "grads", "grad_outputs")
     shapes = [{name: call[name] for name in names} for call in calls]
     known = session.host.call_shapes
-    init = session.runners.problem.init_tree
+    init = session.runners.problem.init
     known.setdefault(session.request.problem.digest(), {"init": init, "calls": shapes})
     while len(known) > MAX_CALL_SHAPES:
         del known[next(iter(known))]

@@ -19,7 +19,7 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.shutdown import shut_down
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
 from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.seeds import random_root
 from tilewright.evaluator.verdict import build_report
 from tilewright.records import (
@@ -133,8 +133,8 @@ def _run_stages(session: EvaluationSession) -> Outcome:
 
 def _explained(session: EvaluationSession, outcome: Outcome) -> Outcome:
     """Return the outcome, with another kind if the candidate is right with its initial weights."""
-    seen, problem = session.observations, session.runners.problem
-    if isinstance(outcome, Incorrect) and problem.has_weights and not seen.times:
+    seen = session.observations
+    if isinstance(outcome, Incorrect) and session.runners.has_weights and not seen.times:
         seen.passes_with_initial_weights = passes_with_initial_weights(session)
         if seen.passes_with_initial_weights:
             return outcome.model_copy(update={"kind": "weights"})

@@ -17,7 +17,6 @@ from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.messages import Forget
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.idle import IdleJudge
-from tilewright.evaluator.runners.baselines import cache_baselines
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.calibration import read_calibration
 from tilewright.records import EvalRequest, Label, StageRecord
@@ -134,7 +133,7 @@ class EvaluationSession:
         """End every runner but cached baselines; keep the judge for the next candidate."""
         host, pool = self.host, self.runners
         if not host.suspect:
-            cache_baselines(pool)
+            pool.release_to_cache(list(pool.runners))
         names = list(pool.runners)
         for name in names:
             pool.record_output(name)

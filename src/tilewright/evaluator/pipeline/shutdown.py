@@ -8,7 +8,7 @@ from tilewright.evaluator.pipeline.gpu_checks import check_interference
 from tilewright.evaluator.pipeline.launch_suppression import SUPPRESSED
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Failed
 
 __all__ = ["shut_down"]

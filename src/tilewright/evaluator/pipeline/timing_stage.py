@@ -12,7 +12,7 @@ from tilewright.evaluator.runners.baselines import (
     replace_runners,
     start_baselines,
 )
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.case_timings import CaseTimes
 from tilewright.records import Case, Incorrect

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
 from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.runners.weights import match_and_publish
 from tilewright.records import Candidate, Failed
@@ -20,8 +20,6 @@ from tilewright.records import Candidate, Failed
 __all__ = [
     "attribute_to_baseline",
     "baseline_failed",
-    "cache_baselines",
-    "reference_candidate",
     "replace_runners",
     "start_baselines",
 ]
@@ -32,7 +30,7 @@ def start_baselines(pool: RunnerPool, *, fresh: bool = False) -> None:
     for baseline in pool.context.request.baselines:
         if baseline.name in pool.runners:
             continue
-        candidate = baseline.candidate or reference_candidate(pool.context)
+        candidate = baseline.candidate or _reference_candidate(pool.context)
         with attribute_to_baseline(pool.context, baseline.name):
             if fresh or not pool.acquire_from_cache(baseline.name):
                 pool.start(baseline.name, candidate)
@@ -52,12 +50,6 @@ def replace_runners(pool: RunnerPool, *, fresh: bool) -> None:
     start_baselines(pool, fresh=fresh)
     pool.start("candidate", pool.context.request.candidate)
     match_and_publish(pool, "candidate")
-
-
-def cache_baselines(pool: RunnerPool) -> None:
-    """Cache the baselines that the next candidate of this problem can be timed against."""
-    for name in pool.cacheable(list(pool.runners)):
-        pool.release_to_cache(name)
 
 
 @contextmanager
@@ -85,7 +77,7 @@ def baseline_failed(
     return kind(f"baseline {name!r} {outcome.verdict}: {message}")
 
 
-def reference_candidate(context: EvaluationContext) -> Candidate:
+def _reference_candidate(context: EvaluationContext) -> Candidate:
     """Return the problem's own reference as something that a runner can load."""
     problem = context.request.problem
     entry = "Model" if problem.kind == "module" else "reference"

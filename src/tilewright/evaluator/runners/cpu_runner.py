@@ -16,11 +16,12 @@ from tilewright.evaluator.processes.process_tree import (
     signal_name,
 )
 from tilewright.evaluator.runners.cpu_accounting import RELEASE_SLACK_S, CpuReadings, untimed_cpu_s
-from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.messages import (
     Addresses,
     ErrorReport,
+    EvaluationEnded,
     Mapped,
+    Model,
     Result,
     failure_of,
     read,
@@ -97,14 +98,12 @@ class Runner:
         """Go on in another evaluation, with its client and deadline."""
         self._watch_client, self._deadline, self.reused = watch, deadline, True
 
-    def reserve_inputs(self, inputs: int) -> tuple[int, ...] | None:
-        """Map input memory of at least these bytes in the runner; `None`: it is mapped already.
+    def reserve_inputs(self, inputs: int) -> tuple[int, ...]:
+        """Map input memory of at least these bytes in the runner.
 
         Returns descriptors for the judge, which the caller closes. One is of the input memory; the
         first time there are also those of the runner's memory and of its memory map.
         """
-        if inputs <= self.inputs_bytes:
-            return None
         self.inputs_bytes = page_round(inputs)
         arena = sealed_memory("inputs", self.inputs_bytes)
         first = not self._page_sent
@@ -114,10 +113,10 @@ class Runner:
             fds = (arena, self.page.fd) if first else (arena,)
             frame = self.ask("map", {"inputs": self.inputs_bytes}, fds=fds, takes=2 * first)
             memory = list(frame.fds[: 2 * first])
-            self._expect("mapped", frame)
+            base = self._read("mapped", frame, Mapped).base
             if first:
                 # Trusted, because no candidate is loaded yet.
-                self.base = read(frame, Mapped).base
+                self.base = base
         except BaseException:
             for fd in (arena, *memory):
                 os.close(fd)
@@ -148,13 +147,14 @@ class Runner:
         timeout_s = timeout_s or self.limits.call_timeout_s
         deadline = time.monotonic() + timeout_s
         self._send(kind, fields, body, fds)
-        return self._receive(deadline, timeout_s, takes)
+        return self.receive(deadline, timeout_s, takes)
 
-    def _receive(self, deadline: float, timeout_s: float, takes: int = 0) -> Frame:
+    def receive(self, deadline: float, timeout_s: float | None = None, takes: int = 0) -> Frame:
+        """Return the next frame; raise as `ask` does."""
         try:
             return self._checked(self.child.channel.receive(deadline, self._watch), takes)
         except DeadlineExceeded:
-            raise self._late(timeout_s) from None
+            raise self.late(timeout_s) from None
         except ChannelClosed:
             raise self._died() from None
         except FrameError as error:
@@ -168,34 +168,26 @@ class Runner:
         except FrameError as error:
             raise ProblemError(f"more tensors or files than a frame can name: {error}") from error
         except DeadlineExceeded:
-            raise self._late(self.limits.call_timeout_s) from None
+            raise self.late() from None
         except ChannelClosed:
             raise self._died() from None
 
-    def load(self, fields: Fields, body: bytes) -> Frame:
+    def load(self, fields: Fields, body: bytes) -> None:
         """Load the candidate; every failure after the `entering` frame is the candidate's."""
         self.stage = "load"
         self._expect("entering", self.ask("load", fields, body=body))
         self.entered = True
-        frame = self._receive(time.monotonic() + self.limits.load_s, self.limits.load_s)
+        frame = self.receive(time.monotonic() + self.limits.load_s, self.limits.load_s)
         self._expect("loaded", frame)
-        return frame
-
-    def weight_entries(self, frame: Frame) -> bytes:
-        """Return the weights that a `loaded` frame lists, after a check of their form."""
         try:
-            return read_weights(frame.body) if frame.body else b""
+            self.entries = read_weights(frame.body) if frame.body else b""
         except FrameError as error:
             raise self._forged(str(error)) from None
 
     def read_weights(self, names: list[str]) -> list[int]:
         """Return where the runner says that the named weights lie."""
         frame = self.ask("read_weights", {"names": names})
-        self._expect("weights_read", frame)
-        try:
-            return read(frame, Addresses).addresses
-        except FrameError as error:
-            raise self._forged(str(error)) from None
+        return self._read("weights_read", frame, Addresses).addresses
 
     def suppress_launches(self) -> None:
         """Let the candidate's own launches do nothing from now on."""
@@ -203,9 +195,7 @@ class Runner:
 
     def call(self, fields: Fields) -> Result:
         """Answer one untimed call."""
-        frame = self.ask("call", fields)
-        self._expect("result", frame)
-        return self._read_result(frame)
+        return self._read("result", self.ask("call", fields), Result)
 
     def timed_call(
         self,
@@ -246,13 +236,8 @@ class Runner:
         readings = CpuReadings(
             before, stopped, self._cpu_before, released_at, done_at, stopped_at, *(ready or ())
         )
-        frame = self.receive(limit)
-        self._expect("result", frame)
-        return CallTiming(
-            done_at - released_at,
-            untimed_cpu_s(readings, self._threads),
-            self._read_result(frame),
-        )
+        result = self._read("result", self.receive(limit), Result)
+        return CallTiming(done_at - released_at, untimed_cpu_s(readings, self._threads), result)
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():
@@ -290,10 +275,6 @@ class Runner:
         """Let the runner start processes again."""
         self.child.allow_processes()
 
-    def receive(self, deadline: float) -> Frame:
-        """Return the next frame; raise as `ask` does."""
-        return self._receive(deadline, self.limits.call_timeout_s)
-
     def _spin(self, flag: int, sequence: int, limit: float) -> None:
         flags = self.page.flags
         while True:
@@ -305,7 +286,7 @@ class Runner:
                 frame = self.receive(limit)
                 raise self._forged(f"{frame.kind!r} before the call was done")
             if time.monotonic() > limit:
-                raise self._late(self.limits.call_timeout_s)
+                raise self.late()
             self._watch()
 
     def _watch(self) -> None:
@@ -328,9 +309,11 @@ class Runner:
             message = f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
             raise self._failed("out_of_memory", message)
 
-    def _read_result(self, frame: Frame) -> Result:
+    def _read(self, kind: str, frame: Frame, model: type[Model]) -> Model:
+        """Return the fields of a frame of this kind; any other frame breaks the protocol."""
+        self._expect(kind, frame)
         try:
-            return read(frame, Result)
+            return read(frame, model)
         except FrameError as error:
             raise self._forged(str(error)) from None
 
@@ -341,13 +324,12 @@ class Runner:
     def _checked(self, frame: Frame, takes: int = 0) -> Frame:
         if _emptied(frame, takes).kind != "error":
             return frame
-        try:
-            report = read(frame, ErrorReport)
-        except FrameError as error:
-            raise self._forged(str(error)) from None
-        raise self._ended(failure_of(report, self.stage))
+        report = self._read("error", frame, ErrorReport)
+        raise self._attributed(failure_of(report, self.stage))
 
-    def _late(self, seconds: float) -> Exception:
+    def late(self, timeout_s: float | None = None) -> Exception:
+        """Return what to raise when no answer came within this time, or a call's."""
+        seconds = timeout_s or self.limits.call_timeout_s
         return self._failed("timeout", f"no answer within {seconds:g} s")
 
     def _forged(self, what: str) -> Exception:
@@ -364,9 +346,9 @@ class Runner:
         )
 
     def _failed(self, reason: FailedReason, message: str) -> Exception:
-        return self._ended(Failed(stage=self.stage, reason=reason, message=message))
+        return self._attributed(Failed(stage=self.stage, reason=reason, message=message))
 
-    def _ended(self, outcome: Failed) -> Exception:
+    def _attributed(self, outcome: Failed) -> Exception:
         """Return what to raise; it depends on where the runner failed, not on its message."""
         if self.entered:
             return EvaluationEnded(outcome, self.name, reused=self.reused)

@@ -24,9 +24,8 @@ from tilewright.evaluator.judge_client.gpu_messages import (
     QueueCall,
 )
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample, TimedAnswer
-from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
-from tilewright.evaluator.runners.messages import Result
+from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.scoring import bootstrap
 from tilewright.wire.frames import Fields, Tree
 

@@ -6,16 +6,15 @@ import time
 
 from tilewright.evaluator.judge_client.gpu_messages import SharedMemory
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.messages import Mapped, Result, Traced, read
+from tilewright.evaluator.runners.messages import Mapped, Result, Traced
 from tilewright.records import KernelTime
 from tilewright.wire import sync_page
-from tilewright.wire.frames import Fields, FrameError
+from tilewright.wire.frames import Fields
 
 __all__ = ["QUEUE_TIMEOUT_S", "GpuRunner"]
 
 QUEUE_TIMEOUT_S = 0.01
 """Seconds that a runner may take to queue a whole call before the launch gate opens anyway."""
-
 LIBRARIES = (
     *("at::", "cub::", "cublas", "cudnn", "cutlass", "nvjet", "gemm", "cufft", "Memcpy", "Memset"),
 )
@@ -40,8 +39,7 @@ class GpuRunner(Runner):
         self.inputs_bytes = shared.inputs
         fields = {**shared.fields(), "library": library, "tf32": tf32}
         frame = self.ask("map", fields, fds=(self.page.fd,) if first else ())
-        self._expect("mapped", frame)
-        return read(frame, Mapped).base
+        return self._read("mapped", frame, Mapped).base
 
     def arm(self, fields: Fields, sequence: int) -> None:
         """Ask for one gated call, without waiting for anything."""
@@ -65,8 +63,7 @@ class GpuRunner(Runner):
     def result(self) -> Result:
         """Return the runner's report of the call, once its device has finished it."""
         frame = self.receive(time.monotonic() + self.limits.call_timeout_s)
-        self._expect("result", frame)
-        return self._read_result(frame)
+        return self._read("result", frame, Result)
 
     def waited_call(self, fields: Fields, sequence: int) -> tuple[float, Result]:
         """Make one call as a Python caller would; return its seconds by the supervisor's clock.
@@ -86,16 +83,7 @@ class GpuRunner(Runner):
     def traced(self, fields: Fields, timeout_s: float) -> list[KernelTime]:
         """Return the kernels of one call, as the runner's own profiler reports them."""
         frame = self.ask("trace", fields, timeout_s=timeout_s)
-        self._expect("traced", frame)
-        try:
-            kernels = read(frame, Traced).kernels
-        except FrameError as error:
-            raise self._forged(str(error)) from None
         return [
             KernelTime(**item.model_dump(), library=any(mark in item.name for mark in LIBRARIES))
-            for item in kernels
+            for item in self._read("traced", frame, Traced).kernels
         ]
-
-    def late(self) -> Exception:
-        """Return what to raise for a call that does not end."""
-        return self._late(self.limits.call_timeout_s)

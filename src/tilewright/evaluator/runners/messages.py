@@ -1,4 +1,7 @@
-"""The schema of a runner's reports. Anything else is a protocol error of the candidate."""
+"""The schema of a runner's reports, and how one ends an evaluation.
+
+Anything else that a runner sends is a protocol error of the candidate.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,19 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from tilewright.records import Failed, Stage
+from tilewright.records import Failed, Outcome, Stage
 from tilewright.wire.frames import Fields, Frame, FrameError
 
-__all__ = ["Built", "ErrorReport", "OutputReport", "Result", "failure_of", "read", "read_weights"]
+__all__ = [
+    "Built",
+    "ErrorReport",
+    "EvaluationEnded",
+    "OutputReport",
+    "Result",
+    "failure_of",
+    "read",
+    "read_weights",
+]
 
 NAMES_BYTES = 512 << 10
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
@@ -19,6 +31,20 @@ WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
 Text = Annotated[str, Field(max_length=8192)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
 Address = Annotated[int, Field(ge=0, lt=1 << 57)]
+
+
+class EvaluationEnded(Exception):
+    """An evaluation is over; `outcome` says how. It is control flow, not an error of tilewright."""
+
+    def __init__(
+        self, outcome: Outcome, runner: str = "candidate", *, reused: bool = False
+    ) -> None:
+        super().__init__(outcome.verdict)
+        self.outcome = outcome
+        self.runner = runner
+        """The runner that ended it: a baseline's failure is not the candidate's."""
+        self.reused = reused
+        """Whether the runner served an earlier evaluation, which may explain the failure."""
 
 
 class SelfReported(BaseModel):

@@ -17,21 +17,21 @@ from tilewright.evaluator.judge_client.messages import (
     CheckOutputs,
     Forget,
     MapInputs,
+    ProblemLoaded,
     PublishInit,
     PublishSample,
 )
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import RunnerCache
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.gated_calls import measure_clock_excess
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
-from tilewright.evaluator.runners.messages import Result
+from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, Protection, Unjudged
-from tilewright.wire.frames import Fields, Tree
+from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
 
-__all__ = ["SLOTS", "Build", "LoadedProblem", "RunnerPool"]
+__all__ = ["SLOTS", "Build", "RunnerPool"]
 
 SLOTS = 3
 """Places in the input memory at which inputs arrive, used in turn or at random: a candidate cannot
@@ -46,17 +46,6 @@ class Build:
 
     loader: str
     artifacts: dict[str, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class LoadedProblem:
-    """The problem as the judge loaded it: the constructor's arguments, and its weights."""
-
-    init_tree: Tree = field(default_factory=dict)
-    init_bytes: int = 0
-    is_module: bool = False
-    has_weights: bool = False
-    """Whether new weights are loaded: modules under the protocol `strict`."""
 
 
 class RunnerPool:
@@ -75,7 +64,7 @@ class RunnerPool:
     def __init__(self, context: EvaluationContext, judge: JudgeClient) -> None:
         self.context = context
         self.judge = judge
-        self.problem = LoadedProblem()
+        self.problem = ProblemLoaded(init={}, init_bytes=0, is_module=False)
         self.runners: dict[str, Runner] = {}
         self.cached: RunnerCache[Runner] = RunnerCache()
         self.builds: dict[str, Build] = {}
@@ -117,8 +106,7 @@ class RunnerPool:
         self.judge.request(PublishInit(name))
         fields, body = self._load_fields(build or name, candidate, suppressed=suppressed)
         fields["compile"] = COMPILE_MODES.get(name)
-        frame = runner.load(fields, body)
-        runner.entries = runner.weight_entries(frame)
+        runner.load(fields, body)
         return runner
 
     def _load_fields(
@@ -135,7 +123,7 @@ class RunnerPool:
             "keywords": list(context.request.problem.keyword_args),
             "mode": context.request.problem.mode,
             "init_seed": context.seed("init") & 0x7FFFFFFF,
-            "init": self.problem.init_tree,
+            "init": self.problem.init,
             "files": [{"path": path, "size": len(data)} for path, data in parts],
             "artifacts": libraries,
             "suppressed": suppressed,
@@ -165,12 +153,12 @@ class RunnerPool:
 
     def reserve_inputs(self, runner: Runner, size: int) -> None:
         """Give a runner and the judge shared input memory of at least `size` bytes."""
+        if size <= runner.inputs_bytes:
+            return
         if isinstance(runner, GpuRunner):
             self._share(runner, size)
             return
         fds = runner.reserve_inputs(size)
-        if fds is None:
-            return
         try:
             self.judge.request(MapInputs(runner.name, runner.inputs_bytes, runner.base, fds))
         finally:
@@ -179,8 +167,6 @@ class RunnerPool:
 
     def _share(self, runner: GpuRunner, size: int) -> None:
         """Let the judge allocate device memory, and the runner map it."""
-        if size <= runner.inputs_bytes:
-            return
         first = not runner.inputs_bytes
         shared = self.judge.request(
             ShareMemory(runner.name, size, self.output_bytes, self.allocator_bytes)
@@ -218,11 +204,18 @@ class RunnerPool:
         base = slot * sample.slot_bytes
         return self.judge.request(CheckOutputs(sample.name, runner.name, base, outputs))
 
-    def release_to_cache(self, name: str) -> None:
-        """Move a runner to the cache under a name of its own, for a later use."""
-        runner = self.runners.pop(name)
-        self._rename(runner, f"{name}, process {runner.child.pid}")
-        self.cached.release(name, runner)
+    def release_to_cache(self, names: Iterable[str]) -> None:
+        """Cache those runners that later candidates can use, each under a name of its own.
+
+        On a GPU these are the processes of the problem's own reference.
+        """
+        if not self.context.host.device.is_gpu:
+            return
+        own = {item.name for item in self.context.request.baselines if item.candidate is None}
+        for name in [name for name in names if name in own and name in self.runners]:
+            runner = self.runners.pop(name)
+            self._rename(runner, f"{name}, process {runner.child.pid}")
+            self.cached.release(name, runner)
 
     def acquire_from_cache(self, name: str) -> bool:
         """Make a cached runner the runner `name`; tell whether there was one."""
@@ -251,8 +244,8 @@ class RunnerPool:
 
         On a GPU as many runners are forked at the same time as end.
         """
-        for name in self.cacheable(names) if keep else []:
-            self.release_to_cache(name)
+        if keep:
+            self.release_to_cache(names)
         ending = [name for name in names if name in self.runners]
         for name in ending:
             self.record_output(name)
@@ -268,17 +261,15 @@ class RunnerPool:
         if preforks:
             host.preforked.open_now()
 
-    def cacheable(self, names: Iterable[str]) -> list[str]:
-        """Return which runners later candidates can use: the problem's own reference on a GPU."""
-        if not self.context.host.device.is_gpu:
-            return []
-        own = {item.name for item in self.context.request.baselines if item.candidate is None}
-        return [name for name in names if name in own and name in self.runners]
-
     def record_output(self, name: str) -> None:
         """Keep what the candidate printed."""
         if name == "candidate":
             self.candidate_output = self.runners[name].child.printed.text()
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether new weights are loaded: modules under the protocol `strict`."""
+        return self.problem.is_module and self.context.request.protocol == "strict"
 
     def abandon(self) -> None:
         """End every runner at once; none of them is used again."""

@@ -6,9 +6,6 @@ import fcntl
 import mmap
 import os
 
-F_ADD_SEALS = 1033
-F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW = 1, 2, 4
-
 
 def sealed_memory(name: str, size: int) -> int:
     """Return the descriptor of `size` zero bytes whose size cannot change any more.
@@ -17,7 +14,8 @@ def sealed_memory(name: str, size: int) -> int:
     """
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
-    fcntl.fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
     return fd
 
 

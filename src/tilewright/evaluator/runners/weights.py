@@ -10,35 +10,26 @@ from tilewright.evaluator.judge_client.messages import (
 )
 from tilewright.evaluator.runners.pool import RunnerPool
 
-__all__ = ["apply_weights", "load_weights", "match_and_publish", "match_weights"]
+__all__ = ["load_weights", "match_and_publish"]
 
 
-def load_weights(pool: RunnerPool, names: list[str]) -> list[str]:
-    """Load new weights into the reference and the runners; return names that runners lack."""
-    if not pool.problem.has_weights:
-        return []
-    for name in names:
-        match_weights(pool, name)
-    return apply_weights(pool, names)
-
-
-def apply_weights(pool: RunnerPool, names: list[str]) -> list[str]:
-    """Load the new weights that all of `names` can hold; return the names of the others."""
-    applied = pool.judge.request(ApplyWeights(names))
+def load_weights(pool: RunnerPool, name: str) -> list[str]:
+    """Load the new weights that a runner can hold, also into the reference; return the others."""
+    _match_weights(pool, name)
+    applied = pool.judge.request(ApplyWeights([name]))
     pool.weights_bytes = applied.bytes
-    for name in names:
-        _publish_weights(pool, name)
+    _publish_weights(pool, name)
     return applied.lacking
 
 
 def match_and_publish(pool: RunnerPool, name: str) -> None:
     """Load the weights that are applied already into one more runner."""
-    if pool.problem.has_weights:
-        match_weights(pool, name)
+    if pool.has_weights:
+        _match_weights(pool, name)
         _publish_weights(pool, name)
 
 
-def match_weights(pool: RunnerPool, name: str) -> None:
+def _match_weights(pool: RunnerPool, name: str) -> None:
     """Let the judge find out which of a runner's weights are which of the reference's."""
     runner = pool.runners[name]
     seed = pool.context.seed("weights")

@@ -17,7 +17,7 @@ from tilewright.evaluator.pipeline import builds, prepare
 from tilewright.evaluator.pipeline.builds import libraries_of
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
-from tilewright.evaluator.runners.ended import EvaluationEnded
+from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import BuildPlan
 from tilewright.records import Candidate, Failed, Outcome, SourceFile, Unjudged

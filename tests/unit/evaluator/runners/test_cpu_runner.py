@@ -17,8 +17,13 @@ import pytest
 from tests.in_process_evaluator import InProcessEvaluator, ThreadChild
 from tilewright.evaluator.runners.cpu_accounting import cpu_before_release_s
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.ended import EvaluationEnded
-from tilewright.evaluator.runners.messages import Addresses, Mapped, OutputReport, read
+from tilewright.evaluator.runners.messages import (
+    Addresses,
+    EvaluationEnded,
+    Mapped,
+    OutputReport,
+    read,
+)
 from tilewright.records import Limits
 from tilewright.wire.frames import Channel, Frame, FrameError
 
@@ -46,7 +51,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
         child.wait_ready()
         runner = Runner("candidate", child, Limits(**limits), lambda: None, float("inf"), threads)
         runners.append(runner)
-        for fd in runner.reserve_inputs(4096) or ():
+        for fd in runner.reserve_inputs(4096):
             os.close(fd)
         parts = [{"path": "work.py", "size": len(source)}]
         runner.load({**LOAD, "files": parts}, source.encode())
@@ -190,7 +195,6 @@ def test_the_first_report_of_input_copy_and_memory_is_final():
         peer.send("mapped", {"base": input_copy}, fds=(memory,))
         os.close(memory)
         fds = runner.reserve_inputs(inputs)
-        assert fds is not None
         taken.append([os.readlink(f"/proc/self/fd/{fd}").split(" (")[0] for fd in fds])
         for fd in (*fds, *peer.receive().fds):
             os.close(fd)

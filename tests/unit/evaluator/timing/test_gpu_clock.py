@@ -11,7 +11,6 @@ import pytest
 from tests.scripted_judge import ScriptedJudge
 from tilewright.evaluator.judge_client.messages import REQUESTS, FinishTimed, PublishSample
 from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
-from tilewright.evaluator.runners.ended import EvaluationEnded
 from tilewright.evaluator.runners.gated_calls import (
     CALIBRATION_CALLS,
     KNOWN_KERNEL,
@@ -20,7 +19,7 @@ from tilewright.evaluator.runners.gated_calls import (
     measure_clock_excess,
 )
 from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S, GpuRunner
-from tilewright.evaluator.runners.messages import Result
+from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings
 from tilewright.evaluator.timing.clock import TimedCall
