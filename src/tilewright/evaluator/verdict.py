@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
 
 from tilewright._version import __version__
-from tilewright.checks.evidence import Check, Evidence, Observation
+from tilewright.checks.evidence import Check, Evidence
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.timing.calibration import Calibration
-from tilewright.evaluator.timing.case_timings import (
-    CaseTimes,
-    is_short,
-    untimed_cpu_excess_s,
-)
+from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
 from tilewright.evaluator.timing.speedup import (
     between_process_sigma,
     compare_official,
@@ -27,6 +22,7 @@ from tilewright.records import (
     Comparison,
     Correct,
     EvalReport,
+    EvalRequest,
     Finding,
     Label,
     Outcome,
@@ -35,6 +31,7 @@ from tilewright.records import (
 from tilewright.registry import catalogue, load
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
+from tilewright.wire.frames import Fields
 
 __all__ = ["build_report"]
 
@@ -53,26 +50,24 @@ def build_report(
     `checks` restricts which ones run, for the test that each of them catches something alone.
     """
     request, host = context.request, context.host
-    observed = _inspect(_evidence(context, observations), checks)
-    labels = (*observations.labels, *observed.labels)
-    denied = [label for label in labels if label.name in request.rules.deny_labels]
-    findings = (*observed.findings, *(_denied(label) for label in denied))
+    findings, labels = _inspect(_evidence(context, observations), checks)
+    labels = [*observations.labels, *labels]
+    findings += [_denied(label) for label in labels if label.name in request.rules.deny_labels]
     decisive = tuple(item for item in findings if item.weight == "decisive")
     if isinstance(outcome, Correct) and decisive:
         outcome = Rejected(findings=decisive)
     comparisons = _comparisons(context, observations.times, calibration)
-    summary: dict[str, Any] = {}
+    summary: Fields = {}
     if isinstance(outcome, Correct) and comparisons:
-        summary = _summary(observations.times, comparisons, calibration, request.baselines[0].name)
-        if request.protocol == "official" and request.problem.official_comparison != "allclose":
-            summary = _ratio_of_sums(comparisons, request.baselines[0].name)
+        chosen = [item for item in comparisons if item.baseline == request.baselines[0].name]
+        summary = _summary(request, observations.times, chosen, calibration) if chosen else {}
     return EvalReport(
         verdict=outcome.verdict,
         **summary,
         outcome=outcome,
-        findings=findings,
-        labels=labels,
-        comparisons=comparisons,
+        findings=tuple(findings),
+        labels=tuple(labels),
+        comparisons=tuple(comparisons),
         profile=observations.profile,
         work=tuple(observations.work),
         ceilings=observations.ceilings,
@@ -88,16 +83,17 @@ def build_report(
     )
 
 
-def _inspect(evidence: Evidence, names: tuple[str, ...] | None) -> Observation:
+def _inspect(
+    evidence: Evidence, names: tuple[str, ...] | None
+) -> tuple[list[Finding], list[Label]]:
     findings: list[Finding] = []
     labels: list[Label] = []
     for name, check in _checks().items():
-        if names is not None and name not in names:
-            continue
-        observation = check.inspect(evidence)
-        findings += observation.findings
-        labels += observation.labels
-    return Observation(tuple(findings), tuple(labels))
+        if names is None or name in names:
+            observation = check.inspect(evidence)
+            findings += observation.findings
+            labels += observation.labels
+    return findings, labels
 
 
 @cache
@@ -136,58 +132,56 @@ def _median(values: list[float]) -> float:
 
 def _comparisons(
     context: EvaluationContext, times: list[CaseTimes], calibration: Calibration
-) -> tuple[Comparison, ...]:
-    official = context.request.protocol == "official"
+) -> list[Comparison]:
     found = []
     for case in times:
         if case.wrong or not case.blocks:
             continue
         for name in list(case.total_s)[:-1]:
-            labels = [] if calibration.measured else ["uncalibrated"]
+            labels = () if calibration.measured else ("uncalibrated",)
             if is_short(case, name):
-                labels.append("short_call")
-            if official:
-                found.append(compare_official(case, name, tuple(labels)))
+                labels = (*labels, "short_call")
+            if context.request.protocol == "official":
+                found.append(compare_official(case, name, labels))
                 continue
-            sigma = between_process_sigma(case, name, calibration)
-            found.append(_label_width(compare_strict(case, name, sigma, tuple(labels))))
-    return tuple(found)
+            item = compare_strict(
+                case, name, between_process_sigma(case, name, calibration), labels
+            )
+            if intervals.is_noisy(_interval(item)):
+                item = item.model_copy(update={"labels": (*labels, "wide_interval")})
+            found.append(item)
+    return found
 
 
-def _label_width(item: Comparison) -> Comparison:
+def _interval(item: Comparison) -> intervals.Interval:
+    """Return the interval of a speed-up; a comparison without one has its estimate at both ends."""
     low, high = item.speedup_low, item.speedup_high
-    if low is None or high is None:
-        return item
-    if not intervals.is_noisy(intervals.Interval(item.speedup, low, high)):
-        return item
-    return item.model_copy(update={"labels": (*item.labels, "wide_interval")})
+    return intervals.Interval(item.speedup, low or item.speedup, high or item.speedup)
 
 
 def _summary(
+    request: EvalRequest,
     times: list[CaseTimes],
-    comparisons: tuple[Comparison, ...],
+    chosen: list[Comparison],
     calibration: Calibration,
-    baseline: str,
-) -> dict[str, Any]:
+) -> Fields:
     """Return the geometric mean over cases, with its interval unless the protocol has none.
 
     If one process replicate serves all cases, the process-to-process variation does not shrink
     with the number of cases. It is left out of those cases and added once, at its mean.
     """
-    chosen = [item for item in comparisons if item.baseline == baseline]
-    if not chosen:
-        return {}
-    mean = math.exp(sum(math.log(item.speedup) for item in chosen) / len(chosen))
+    if request.protocol == "official" and request.problem.official_comparison != "allclose":
+        # The rule of KernelBench-X and TritonBench: over cases, of sums.
+        reference = [item.baseline_timing.median_us for item in chosen]
+        return {"speedup": ratio_of_sums(reference, [item.candidate.median_us for item in chosen])}
     if any(item.speedup_low is None for item in chosen):
-        return {"speedup": mean}
-    within, sigmas = [], []
+        return {"speedup": math.exp(sum(math.log(item.speedup) for item in chosen) / len(chosen))}
+    within, sigmas, baseline = [], [], chosen[0].baseline
     for case in times:
         if case.blocks and not case.wrong:
             sigma = between_process_sigma(case, baseline, calibration)
             several = len(case.replicate_starts) > 1
-            alone = compare_strict(case, baseline, sigma if several else 0.0, ())
-            low, high = alone.speedup_low or alone.speedup, alone.speedup_high or alone.speedup
-            within.append(intervals.Interval(alone.speedup, low, high))
+            within.append(_interval(compare_strict(case, baseline, sigma if several else 0.0, ())))
             sigmas.append(0.0 if several else sigma)
     inner = intervals.geometric_mean_interval(within)
     between = 1.96 * sum(sigmas) / len(sigmas)
@@ -198,16 +192,6 @@ def _summary(
         "speedup_low": inner.estimate * math.exp(-below),
         "speedup_high": inner.estimate * math.exp(above),
     }
-
-
-def _ratio_of_sums(comparisons: tuple[Comparison, ...], baseline: str) -> dict[str, Any]:
-    """Return the speed-up by the rule of KernelBench-X and TritonBench: over cases, of sums."""
-    chosen = [item for item in comparisons if item.baseline == baseline]
-    if not chosen:
-        return {}
-    reference = [item.baseline_timing.median_us for item in chosen]
-    ratio = ratio_of_sums(reference, [item.candidate.median_us for item in chosen])
-    return {} if ratio is None else {"speedup": ratio}
 
 
 def _denied(label: Label) -> Finding:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tilewright.evaluator.devices.cores import Cores
 from tilewright.evaluator.devices.devices import CPU, Device
@@ -22,6 +25,22 @@ def device_key(cores: Cores, device: Device = CPU) -> str:
     if device.is_gpu:
         return f"{device.model} | driver {device.driver}"
     return f"{device.model} | {os.cpu_count()} cores | {cores.threads} timed"
+
+
+def read_by_device(path: Path) -> dict[str, Any]:
+    """Return what a JSON file holds, by device; nothing if it is missing or damaged."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def write_for_device(path: Path, device: str, value: object) -> None:
+    """Store the value of `device`; others in the file are kept."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {**read_by_device(path), device: value}
+    path.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def environment(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
+from contextlib import suppress
 
 from pydantic import ValidationError
 
-from tilewright.evaluator.devices.recorded_environment import device_key
+from tilewright.evaluator.devices.recorded_environment import (
+    device_key,
+    read_by_device,
+    write_for_device,
+)
 from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured, MeasureCeilings
@@ -15,7 +18,6 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.records import Ceilings, Work
 from tilewright.records.version1 import upgrade
-from tilewright.wire.frames import Fields
 
 __all__ = ["complete_ceilings", "known_ceilings", "record_workload"]
 
@@ -24,8 +26,9 @@ FILE = "ceilings.json"
 
 def known_ceilings(host: DeviceHost) -> Ceilings | None:
     """Return the ceilings of this device if an earlier evaluation measured them."""
-    with contextlib.suppress(KeyError, TypeError, ValidationError):
-        return Ceilings.model_validate(upgrade(Ceilings, _stored(host)[_key(host)]))
+    with suppress(KeyError, TypeError, ValidationError):
+        stored = read_by_device(host.home / FILE)[device_key(host.cores, host.device)]
+        return Ceilings.model_validate(upgrade(Ceilings, stored))
     return None
 
 
@@ -34,10 +37,11 @@ def complete_ceilings(session: EvaluationSession) -> None:
 
     This stage is the last one, so that no candidate waits for it.
     """
+    host = session.host
     if not session.on_gpu or session.observations.ceilings is not None:
         return
     with session.stage("ceilings") as details:
-        child = session.host.spawn("judge", session.request.limits)
+        child = host.spawn("judge", session.request.limits)
         try:
             child.wait_ready()
             judge = JudgeClient(session.context)
@@ -49,30 +53,13 @@ def complete_ceilings(session: EvaluationSession) -> None:
             # A device whose memory is full does not show what it can do.
             details.append(found.failed)
             return
-        measured = Ceilings(
+        session.observations.ceilings = measured = Ceilings(
             memory_bandwidth_bytes_per_s=found.bytes_per_s, flops_per_s=found.flops_per_s
         )
-        session.observations.ceilings = measured
-        _store(session.host, measured)
-
-
-def _store(host: DeviceHost, measured: Ceilings) -> None:
-    text = json.dumps({**_stored(host), _key(host): measured.model_dump()}, indent=1)
-    # On a full disk the next evaluation measures again.
-    with contextlib.suppress(OSError):
-        (host.home / FILE).write_text(text, encoding="utf-8")
-
-
-def _key(host: DeviceHost) -> str:
-    return device_key(host.cores, host.device)
-
-
-def _stored(host: DeviceHost) -> Fields:
-    try:
-        document = json.loads((host.home / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        # On a full disk the next evaluation measures again.
+        with suppress(OSError):
+            key = device_key(host.cores, host.device)
+            write_for_device(host.home / FILE, key, measured.model_dump())
 
 
 def record_workload(observations: Observations, case: str, found: CaseMeasured) -> None:

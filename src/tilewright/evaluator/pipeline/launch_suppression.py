@@ -13,7 +13,7 @@ from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.weights import match_and_publish
-from tilewright.evaluator.timing.clocks import clock_of
+from tilewright.evaluator.timing.clock import clock_of
 from tilewright.evaluator.timing.gpu_clock import profiled_call
 from tilewright.records import Case, Profile
 from tilewright.scoring import bootstrap

@@ -18,12 +18,13 @@ from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration, planned_replicates
 from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
+    TimedCall,
     shortest,
     undetectable_work_s,
 )
-from tilewright.evaluator.timing.clock import Clock, TimedCall
-from tilewright.evaluator.timing.clocks import clock_of
-from tilewright.evaluator.timing.gpu_clock import measure_call_latency
+from tilewright.evaluator.timing.clock import Clock, clock_of
+from tilewright.evaluator.timing.cpu_clock import HostClock
+from tilewright.evaluator.timing.gpu_clock import CudaEventClock, measure_call_latency
 from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
 from tilewright.evaluator.timing.speedup import (
     between_process_sigma,
@@ -105,7 +106,8 @@ def time_case(
     begun = time.monotonic()
     timer = CaseTimer.of(pool, calibration, case, names)
     times, on_gpu = timer.times, pool.context.host.device.is_gpu
-    timer.clock.reset_mode(pool, names)
+    if isinstance(timer.clock, CudaEventClock):
+        timer.clock.reset_mode(pool, names)
     steady_s = timer.make_ready()
     planned = planned_replicates(steady_s * 1e6, times.moved_bytes, on_gpu=on_gpu) if restart else 1
     if restart and on_gpu and has_prior_work(pool.runners["candidate"], planned):
@@ -204,7 +206,8 @@ class CaseTimer:
             runner = self.pool.runners[name]
             self.times.processes.setdefault(name, set()).add(runner.child.pid)
             runner.forbid_processes()
-        self.clock.choose_mode(self.pool, self.times, self.names, self.samples[0])
+        if isinstance(self.clock, CudaEventClock):
+            self.clock.choose_mode(self.pool, self.times, self.names, self.samples[0])
 
     def time_replicate(self, planned: int) -> None:
         """Time blocks in the present processes until their part of the interval is narrow."""
@@ -272,7 +275,8 @@ class CaseTimer:
             for half, order in enumerate((first, first[::-1]))
             for call in self._plan_half(order, half)
         ]
-        self.clock.prepare_block(self.pool, calls[0])
+        if isinstance(self.clock, HostClock):
+            self.clock.prepare_block(self.pool, calls[0])
         for call, after in zip(calls, [*calls[1:], None], strict=True):
             timed = self.clock.call(self.pool, times, call, after)
             self.pool.call_s += timed.total_s

@@ -2,17 +2,17 @@
 
 Two processes have different memory behind the same function. The time of a call that computes
 hardly depends on it. A call that streams over megabytes can differ by several percent from process
-to process. No number of calls in one process replicate shows that difference. On a GPU the
-difference has two parts. One is a time of half a microsecond, whatever the call. The other is a
-small share of the time of calls that are not long.
+to process, which no number of calls in one process shows. On a GPU the difference has two parts
+(`GPU_PARTS`): half a microsecond, and a small share of the time of calls that are not long.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+
+from tilewright.evaluator.devices.recorded_environment import read_by_device, write_for_device
 
 __all__ = [
     "CLASSES",
@@ -24,13 +24,13 @@ __all__ = [
     "GPU_SHORT_US",
     "Calibration",
     "class_of",
-    "default",
     "planned_replicates",
     "read_calibration",
     "share_left",
     "write_calibration",
 ]
 
+FILE = "calibration.json"
 CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 """Classes of calls; whatever streams is in the last, however long it takes."""
 GPU_PARTS = ("at 10 us", "up to 100 us")
@@ -43,9 +43,9 @@ GPU_SHARE_US = 100.0
 GPU_MIN_SIGMA = 0.001
 """Lower limit of sigma on a GPU, however long a call is."""
 GPU_SHORT_US = 20.0
-"""A call up to this takes several pairs of processes on a GPU."""
+"""A call up to this takes several process replicates on a GPU."""
 PLANNED_REPLICATES, GPU_REPLICATES = 4, 2
-"""Pairs of processes in which a call is timed whose processes differ by more than its blocks."""
+"""Process replicates of a call whose processes differ by more than its blocks."""
 STREAM_BYTES = 4 << 20
 STREAM_BYTES_PER_US = 8e3
 """A call streams when it moves this many bytes, at this rate or faster."""
@@ -114,18 +114,12 @@ GPU_DEFAULT = Calibration((0.035, 0.0085), measured=False, on_gpu=True)
 interval already contains the difference of two clocks."""
 
 
-def default(*, on_gpu: bool) -> Calibration:
-    """Return the calibration of a device that has not been measured."""
-    return GPU_DEFAULT if on_gpu else DEFAULT
-
-
 def read_calibration(home: Path, device: str, *, on_gpu: bool = False) -> Calibration:
     """Return the calibration of `device` in `home`, or the default."""
-    wide = default(on_gpu=on_gpu)
+    wide = GPU_DEFAULT if on_gpu else DEFAULT
     try:
-        document = json.loads((home / "calibration.json").read_text(encoding="utf-8"))
-        sigmas = tuple(float(value) for value in document[device])
-    except (OSError, ValueError, KeyError, TypeError):
+        sigmas = tuple(float(value) for value in read_by_device(home / FILE)[device])
+    except (ValueError, KeyError, TypeError):
         return wide
     if len(sigmas) != len(wide.classes) or not all(0 <= value < 1 for value in sigmas):
         return wide
@@ -134,13 +128,4 @@ def read_calibration(home: Path, device: str, *, on_gpu: bool = False) -> Calibr
 
 def write_calibration(home: Path, device: str, sigmas: tuple[float, ...]) -> None:
     """Store the calibration of `device`; others in the file are kept."""
-    path = home / "calibration.json"
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        document = None
-    if not isinstance(document, dict):
-        document = {}
-    document[device] = list(sigmas)
-    home.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
+    write_for_device(home / FILE, device, list(sigmas))

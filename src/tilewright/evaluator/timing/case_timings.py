@@ -1,16 +1,18 @@
-"""The timings of one case, and the time that counts for each call. Pure functions of data."""
+"""The timed calls of one case, and the time that counts for each. Pure functions of data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.evaluator.judge_client.messages import CallAnswer
+from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.messages import CallAnswer, PublishSample
 from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.scoring import bootstrap
 
 __all__ = [
     "CaseTimes",
     "GpuReadings",
+    "TimedCall",
     "charged_times",
     "clock_offset_s",
     "corrected_times",
@@ -95,6 +97,32 @@ class CaseTimes:
             self.checked += 1
             if answer.wrong:
                 self.wrong.append(answer.message)
+
+
+@dataclass(frozen=True)
+class TimedCall:
+    """One planned call of a block: of the runner `name`, on an input sample in a slot."""
+
+    name: str
+    sample: InputSampleInfo
+    slot: int
+    perturb: int | None
+    """Seed of a change of the inputs' values; `None`: they stay as they are."""
+    checked: bool
+    """Whether outputs are compared."""
+    last: bool
+    """Whether it is the last call on these values, after which outputs can be compared."""
+    late: int | None = None
+    """Seed that selects the part of the inputs which the runner gets only when it is ready."""
+
+    @property
+    def base(self) -> int:
+        """Return where the inputs begin in the input memory, in bytes."""
+        return self.slot * self.sample.slot_bytes
+
+    def published(self) -> PublishSample:
+        """Return what the judge needs to write the inputs of this call."""
+        return PublishSample(self.sample.name, self.name, self.base, self.perturb, self.late)
 
 
 def undetectable_work_s(times: CaseTimes) -> float:

@@ -14,8 +14,7 @@ from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, WriteDelayed
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.timing.case_timings import CaseTimes
-from tilewright.evaluator.timing.clock import TimedCall
+from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall
 
 __all__ = ["INSPECTED_SHARE", "INSPECTED_WINDOWS", "WINDOW_BYTES", "HostClock"]
 
@@ -32,28 +31,29 @@ class HostClock:
     """The supervisor's own clock, between flags of a page that it shares with the runner."""
 
     check_all_bytes = 4 << 20
+    """Outputs of a timed call up to this size are always compared; larger ones at random."""
     pairs = True
+    """Whether the calls of half a block get the same values, so that the outputs of the baseline
+    are what is expected of the candidate."""
 
     def prepare_block(self, pool: RunnerPool, call: TimedCall) -> None:
         """Write the inputs of the first call of a block."""
         pool.judge.request(call.published())
 
-    def reset_mode(self, pool: RunnerPool, names: list[str]) -> None:
-        """Do nothing: every case is timed in the same way."""
-
-    def choose_mode(
-        self, pool: RunnerPool, times: CaseTimes, names: list[str], sample: InputSampleInfo
-    ) -> None:
-        """Do nothing: a caller's time includes the launches."""
-
     def call(
         self, pool: RunnerPool, times: CaseTimes, call: TimedCall, after: TimedCall | None
     ) -> CallTiming:
-        """Make one call; while its runner is stopped, also write the inputs of the next one."""
+        """Make one call, have its outputs compared, and record what the judge saw.
+
+        While its runner is stopped, the judge also writes the inputs of the call `after`.
+        """
         runner, candidate = pool.runners[call.name], pool.runners["candidate"]
         # The candidate's processes as they were after its last call. New ones count below.
         before = candidate.child.tree.cpu_s()
-        delayed = partial(_write_delayed, pool, call, call.late) if call.late is not None else None
+        delayed = None
+        if call.late is not None:
+            message = WriteDelayed(call.sample.name, call.name, call.base, call.late)
+            delayed = lambda: pool.judge.request(message).written  # noqa: E731
         timed = runner.timed_call(
             call.sample.call_fields(call.slot), partial(_finish, pool, times, call, after), delayed
         )
@@ -72,15 +72,9 @@ class HostClock:
     def time_officially(
         self, pool: RunnerPool, runner: Runner, sample: InputSampleInfo
     ) -> CallTiming:
-        """Make one call on the inputs in the first slot."""
+        """Make one call on unchanged inputs, as KernelBench's published rules time it."""
         del pool
         return runner.timed_call(sample.call_fields(0))
-
-
-def _write_delayed(pool: RunnerPool, call: TimedCall, late: int) -> bool:
-    """Let the judge write the delayed part of the inputs; tell whether it could."""
-    message = WriteDelayed(call.sample.name, call.name, call.base, late)
-    return pool.judge.request(message).written
 
 
 def _finish(pool: RunnerPool, times: CaseTimes, call: TimedCall, after: TimedCall | None) -> None:

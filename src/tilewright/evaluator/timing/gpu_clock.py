@@ -14,8 +14,7 @@ from tilewright.evaluator.runners.gated_calls import GatedCall, gated_call
 from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S, GpuRunner
 from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.timing.case_timings import CaseTimes
-from tilewright.evaluator.timing.clock import TimedCall
+from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall
 from tilewright.scoring import bootstrap
 
 __all__ = ["CudaEventClock", "measure_call_latency", "profiled_call"]
@@ -68,9 +67,6 @@ class CudaEventClock:
     pairs = False
     # A kernel that a candidate left running may see a baseline's inputs, but they are never the
     # candidate's own.
-
-    def prepare_block(self, pool: RunnerPool, call: TimedCall) -> None:
-        """Do nothing: inputs are written behind each call's own gate."""
 
     def reset_mode(self, pool: RunnerPool, names: list[str]) -> None:
         """Set each runner to its default: launch gate closed first, all cores."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Literal
 
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import (
@@ -16,6 +15,7 @@ from tilewright.evaluator.timing.case_timings import (
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.process_replicates import replicates_interval
+from tilewright.wire.frames import Fields
 
 __all__ = [
     "between_process_sigma",
@@ -55,25 +55,16 @@ def between_process_sigma(times: CaseTimes, baseline: str, calibration: Calibrat
 
 
 def compare_official(times: CaseTimes, baseline: str, labels: tuple[str, ...]) -> Comparison:
-    """Return the comparison with one baseline by the published rule: a ratio of means.
-
-    The published rule has no interval.
-    """
+    """Return the comparison with one baseline by the published rule: means, no interval."""
     rows = _rows(times, baseline)
     means = [sum(times.total_s[n]) / len(times.total_s[n]) for n in (baseline, "candidate")]
     return Comparison(
-        case=times.case,
-        baseline=baseline,
-        candidate=_timing(times, "candidate", official=True),
-        baseline_timing=_timing(times, baseline, official=True),
+        **_measured(times, baseline, rows, official=True),
         speedup=means[0] / means[1],
         speedup_low=None,
         speedup_high=None,
-        blocks=len(rows),
-        moved_bytes=times.moved_bytes,
         conclusion="no interval",
         labels=labels,
-        raw_us=_rounded(rows),
     )
 
 
@@ -83,40 +74,45 @@ def compare_strict(
     """Return the comparison of the candidate with one baseline on a timed case.
 
     For short calls the lower end of the interval allows for undetectable work of the candidate.
-
-    Args:
-        times: at least one block.
-        baseline: a name among `times.total_s`.
-        sigma: standard deviation of the log ratio between processes, of the calibration.
-        labels: facts about the measurement.
+    `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
-    candidate = _timing(times, "candidate", official=False)
-    interval = estimated_interval(times, baseline, sigma)
+    interval = _interval(times, baseline, rows, sigma)
+    low, high = interval.low, interval.high
     if times.on_device:
         raw = _paired(times.total_s[baseline], times.total_s["candidate"])
         by_judge = _interval(times, baseline, raw, sigma)
-        low, high = min(interval.low, by_judge.low), max(interval.high, by_judge.high)
-        interval = intervals.Interval(interval.estimate, low, high)
+        low, high = min(low, by_judge.low), max(high, by_judge.high)
     elif is_short(times, baseline):
-        share = candidate.median_us / (candidate.median_us + undetectable_work_s(times) * 1e6)
-        interval = intervals.Interval(interval.estimate, interval.low * share, interval.high)
+        call_us = bootstrap.median(charged_times(times, "candidate")) * 1e6
+        low *= call_us / (call_us + undetectable_work_s(times) * 1e6)
+    interval = intervals.Interval(interval.estimate, low, high)
+    reported = times.gpu.self_reported_s
     return Comparison(
-        case=times.case,
-        baseline=baseline,
-        candidate=candidate,
-        baseline_timing=_timing(times, baseline, official=False),
+        **_measured(times, baseline, raw, official=False),
         speedup=interval.estimate,
         speedup_low=interval.low,
         speedup_high=interval.high,
-        blocks=len(rows),
-        moved_bytes=times.moved_bytes,
         conclusion=intervals.decide(interval),
         labels=labels,
         blocks_per_process=tuple(len(group) for group in _by_replicate(times, rows)),
-        raw_us=_rounded(raw),
-        self_reported_us=_self_reported_rows(times, baseline),
+        self_reported_us=_rounded(
+            _paired(reported.get(baseline, []), reported.get("candidate", []))
+        ),
     )
+
+
+def _measured(times: CaseTimes, baseline: str, raw: list[Row], *, official: bool) -> Fields:
+    """Return the fields of a comparison that no rule of comparison changes."""
+    return {
+        "case": times.case,
+        "baseline": baseline,
+        "candidate": _timing(times, "candidate", official=official),
+        "baseline_timing": _timing(times, baseline, official=official),
+        "blocks": len(raw),
+        "moved_bytes": times.moved_bytes,
+        "raw_us": _rounded(raw),
+    }
 
 
 def estimated_interval(times: CaseTimes, baseline: str, sigma: float) -> intervals.Interval:
@@ -158,30 +154,18 @@ def _rounded(rows: list[Row]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(round(value, 3) for value in row) for row in rows)
 
 
-def _self_reported_rows(times: CaseTimes, baseline: str) -> tuple[tuple[float, ...], ...]:
-    reported = times.gpu.self_reported_s
-    return _rounded(_paired(reported.get(baseline, []), reported.get("candidate", [])))
-
-
 def _timing(times: CaseTimes, name: str, *, official: bool) -> Timing:
     values = [value * 1e6 for value in charged_times(times, name)]
     low, high = bootstrap.bootstrap_median_interval(values)
     waited, batched = times.gpu.call_latency_s.get(name), times.gpu.back_to_back_s.get(name)
+    on_device = "cuda_events_candidate" if official else "cuda_events_trusted"
     return Timing(
         median_us=bootstrap.median(values),
         low_us=low,
         high_us=high,
         samples=len(values),
-        method=_method(times, official=official),
+        method=on_device if times.on_device else "host_clock",
         call_latency_us=bootstrap.median(waited) * 1e6 if waited else None,
         back_to_back_us=None if batched is None else batched * 1e6,
         peak_bytes=times.gpu.peak_bytes.get(name),
     )
-
-
-def _method(
-    times: CaseTimes, *, official: bool
-) -> Literal["host_clock", "cuda_events_trusted", "cuda_events_candidate"]:
-    if not times.on_device:
-        return "host_clock"
-    return "cuda_events_candidate" if official else "cuda_events_trusted"

@@ -21,8 +21,7 @@ from tilewright.evaluator.runners.gated_calls import (
 from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S, GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings
-from tilewright.evaluator.timing.clock import TimedCall
+from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings, TimedCall
 from tilewright.evaluator.timing.gpu_clock import (
     MIN_TIME_S,
     CudaEventClock,
