@@ -33,36 +33,35 @@ def curves(turns: Sequence[Turn], weak: Collection[str] = ()) -> list[dict[str, 
         if first.protocol != "strict" or turn.ask.problem not in weak:
             trajectories[key][turn.ask.turn] = score_of(first)
     length = max((max(found) + 1 for found in trajectories.values()), default=0)
-    rows = []
     bests = [_bests(found, length) for found in trajectories.values()]
+    rows = []
     for number in range(length):
-        now = [found.get(number) for found in trajectories.values()]
-        judged = [item for item in now if item is not None]
-        best = [found[number] for found in bests]
-        known = [item for item in best if item is not None]
+        now = [score for found in trajectories.values() if (score := found.get(number))]
+        best = [score for found in bests if (score := found[number])]
         rows.append(
             {
                 "turn": number + 1,
-                "judged": len(judged),
-                "correct": sum(item.ok for item in judged) / len(judged) if judged else None,
-                "fast_p": _fast(judged),
-                "best_correct": sum(item.ok for item in known) / len(known) if known else None,
-                "best_fast_p": _fast(known),
+                "judged": len(now),
+                "correct": _correct(now),
+                "fast_p": _fast(now),
+                "best_correct": _correct(best),
+                "best_fast_p": _fast(best),
             }
         )
     return rows
 
 
 def _bests(found: dict[int, Score | None], length: int) -> list[Score | None]:
-    """Return the best score up to each turn."""
-    best: Score | None = None
+    """Return the best score up to each turn; before a correct one, the last."""
     rows: list[Score | None] = []
     for number in range(length):
-        item = found.get(number)
-        if item is not None:
-            best = metrics.best_so_far([item] if best is None else [best, item])[-1] or item
-        rows.append(best)
+        known = [score for score in (*rows[-1:], found.get(number)) if score is not None]
+        rows.append(metrics.best_so_far(known)[-1] or known[-1] if known else None)
     return rows
+
+
+def _correct(scores: Sequence[Score]) -> float | None:
+    return sum(item.ok for item in scores) / len(scores) if scores else None
 
 
 def _fast(scores: Sequence[Score]) -> dict[str, float]:

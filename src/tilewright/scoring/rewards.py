@@ -14,7 +14,6 @@ from tilewright.records.events import EvalSummary
 
 __all__ = [
     "REWARDS",
-    "Reward",
     "measured",
     "paper",
     "released_code",
@@ -23,7 +22,6 @@ __all__ = [
     "without_checks",
 ]
 
-Reward = Callable[[EvalSummary], float | None]
 MAX_SPEEDUP = 3.0
 """Ratio: the cap of the speed-up in a reward (Dr. Kernel, arXiv 2602.05885, equation 1)."""
 RELEASED_WEIGHT = 0.5
@@ -35,11 +33,8 @@ def paper(judgement: EvalSummary) -> float | None:
 
     PR is the coverage, 0 if none was measured. An unused kernel is rejected, so C = 0.
     """
-    if judgement.verdict == "unjudged":
-        return None
-    if judgement.verdict != "correct":
-        return 0.0
-    return 1.0 + min(judgement.speedup or 0.0, MAX_SPEEDUP) + (judgement.coverage or 0.0)
+    speedup, coverage = judgement.speedup or 0.0, judgement.coverage or 0.0
+    return _if_correct(judgement, 1.0 + min(speedup, MAX_SPEEDUP) + coverage)
 
 
 def released_code(judgement: EvalSummary) -> float | None:
@@ -53,11 +48,7 @@ def tilewright(judgement: EvalSummary) -> float | None:
 
     Noise earns nothing: a fast measurement by chance has a wide interval.
     """
-    if judgement.verdict == "unjudged":
-        return None
-    if judgement.verdict != "correct":
-        return 0.0
-    return 1.0 + min(max(judgement.low or 0.0, 0.0), MAX_SPEEDUP)
+    return _if_correct(judgement, 1.0 + min(max(judgement.low or 0.0, 0.0), MAX_SPEEDUP))
 
 
 def speed(judgement: EvalSummary) -> float | None:
@@ -65,16 +56,17 @@ def speed(judgement: EvalSummary) -> float | None:
 
     A search that has reached a cap cannot tell candidates apart.
     """
+    return _if_correct(judgement, 1.0 + max(judgement.low or 0.0, 0.0))
+
+
+def _if_correct(judgement: EvalSummary, reward: float) -> float | None:
     if judgement.verdict == "unjudged":
         return None
-    return 1.0 + max(judgement.low or 0.0, 0.0) if judgement.verdict == "correct" else 0.0
+    return reward if judgement.verdict == "correct" else 0.0
 
 
-REWARDS: dict[str, Reward] = {
-    "speed": speed,
-    "tilewright": tilewright,
-    "paper": paper,
-    "released_code": released_code,
+REWARDS: dict[str, Callable[[EvalSummary], float | None]] = {
+    rule.__name__: rule for rule in (speed, tilewright, paper, released_code)
 }
 
 
@@ -101,8 +93,7 @@ def without_checks(judgement: EvalSummary) -> EvalSummary:
     """Return the judgement as if no check existed: a candidate rejected for a finding is correct.
 
     The evaluation itself ran with the sandbox and with all checks; only this view ignores their
-    findings. The outputs of a rejected candidate were correct before the rejection. Its speed-up
-    is the measured one, and its coverage stays unchanged.
+    findings. The outputs of a rejected candidate were correct before the rejection.
     """
     if judgement.verdict != "rejected":
         return judgement

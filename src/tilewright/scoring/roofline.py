@@ -57,16 +57,13 @@ def roofline_points(report: EvalReport) -> list[RooflinePoint]:
             continue
         least, limit = least_us(work, ceilings)
         seconds = item.candidate.median_us / 1e6
-        rates = {
-            "memory": ceilings.memory_bandwidth_bytes_per_s,
-            "compute": ceilings.flops_per_s[work.precision],
-        }
+        moved_per_s = ceilings.memory_bandwidth_bytes_per_s
         found.append(
             RooflinePoint(
                 case=work.case,
                 limit=limit,
                 least_us=least,
-                ceiling=rates[limit],
+                ceiling=moved_per_s if limit == "memory" else ceilings.flops_per_s[work.precision],
                 candidate_share=least / item.candidate.median_us,
                 reference_share=least / item.baseline_timing.median_us,
                 bytes_per_s=work.moved_bytes / seconds,

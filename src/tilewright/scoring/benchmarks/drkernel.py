@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
-from tilewright.records.events import EvalSummary, Turn
+from tilewright.records.events import Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.benchmarks.kernelbench_x import BENCHMARKS
 from tilewright.scoring.metrics import Score
@@ -22,8 +23,6 @@ __all__ = ["drkernel"]
 
 THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
 """Ratios: the thresholds p of the paper's tables."""
-UNUSED_KERNEL = "unused_kernel"
-WRONG = Score(ok=False)
 
 
 def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
@@ -32,37 +31,24 @@ def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
     `None` without any judgement by those rules. Unjudged turns do not count.
     """
     histories: dict[tuple[str, int], list[tuple[int, Score]]] = defaultdict(list)
-    others = tuple(BENCHMARKS)
     for turn in turns:
         # The paper did not score benchmarks with rules of their own.
-        elsewhere = turn.ask.problem.startswith(others)
+        elsewhere = turn.ask.problem.startswith(tuple(BENCHMARKS))
         for item in () if elsewhere else turn.judgements:
-            if item.protocol != "official" or item.tolerance is not None:
-                continue
-            score = _score(item)
-            if score is not None:
+            published = item.protocol == "official" and item.tolerance is None
+            if published and item.verdict != "unjudged":
+                right = item.verdict == "correct"
+                right = right and "unused_kernel" not in item.findings + item.labels
+                score = Score(right, item.speedup if right else None)
                 histories[turn.ask.problem, turn.ask.sample].append((turn.ask.turn, score))
     if not histories:
         return None
-    in_order = [[score for _, score in sorted(found, key=_turn)] for found in histories.values()]
+    in_order = [
+        [score for _, score in sorted(found, key=itemgetter(0))] for found in histories.values()
+    ]
     last = [scores[-1] for scores in in_order]
-    best = [_best(scores) for scores in in_order]
+    best = [metrics.best_so_far(scores)[-1] or scores[-1] for scores in in_order]
     return {"trajectories": len(last), "last": _numbers(last), "best": _numbers(best)}
-
-
-def _turn(pair: tuple[int, Score]) -> int:
-    return pair[0]
-
-
-def _score(item: EvalSummary) -> Score | None:
-    if item.verdict == "unjudged":
-        return None
-    right = item.verdict == "correct" and UNUSED_KERNEL not in item.findings + item.labels
-    return Score(right, item.speedup) if right else WRONG
-
-
-def _best(scores: Sequence[Score]) -> Score:
-    return metrics.best_so_far(scores)[-1] or scores[-1]
 
 
 def _numbers(scores: Sequence[Score]) -> dict[str, float | None]:

@@ -22,24 +22,12 @@ Pair = tuple[float, float]
 """Microseconds of reference and candidate, summed over sizes."""
 
 
-def _usual_kernelbenchx(pair: Pair) -> bool:
-    reference, candidate = pair
-    return candidate <= MAX_CANDIDATE_US and reference / candidate >= 0.01
-
-
-def _usual_tritonbench_g(pair: Pair) -> bool:
-    return pair[0] / pair[1] < 10
-
-
-def _usual_tritonbench_t(pair: Pair) -> bool:
-    return 0.1 < pair[0] / pair[1] < 10
-
-
 BENCHMARKS: dict[str, Callable[[Pair], bool]] = {
-    "kernelbenchx/": _usual_kernelbenchx,
-    "tritonbench/g/": _usual_tritonbench_g,
-    "tritonbench/t/": _usual_tritonbench_t,
+    "kernelbenchx/": lambda pair: pair[1] <= MAX_CANDIDATE_US and pair[0] / pair[1] >= 0.01,
+    "tritonbench/g/": lambda pair: pair[0] / pair[1] < 10,
+    "tritonbench/t/": lambda pair: 0.1 < pair[0] / pair[1] < 10,
 }
+"""Beginning of a problem's id, and whether the benchmark takes a pair as normal."""
 
 
 def call_and_execute(judged: Sequence[tuple[str, EvalSummary]]) -> dict[str, dict[str, Any]]:

@@ -51,9 +51,10 @@ def by_kernelgym(report: EvalReport) -> KernelGym:
         ConfigError: the report is of another protocol.
     """
     if report.request.protocol != "official":
-        raise ConfigError(f"KernelGYM's rules need an `official` report, not {_named(report)}")
-    outcome = report.outcome
-    match outcome:
+        raise ConfigError(
+            f"KernelGYM's rules need an `official` report, not one of `{report.request.protocol}`"
+        )
+    match report.outcome:
         case Correct() | Rejected():
             return _right(report)
         case Incorrect():
@@ -70,34 +71,25 @@ def by_kernelgym(report: EvalReport) -> KernelGym:
             return KernelGym(status="failed", compiled=False, code="UNJUDGED")
 
 
-def _named(report: EvalReport) -> str:
-    return f"one of `{report.request.protocol}`"
-
-
 def _right(report: EvalReport) -> KernelGym:
     """Return the result of a candidate whose outputs were within the tolerance."""
-    if report.request.candidate.language == "triton" and _launched_nothing(report):
+    launched_nothing = any(
+        item.code == "unused_kernel" and item.evidence.get("launches") == 0
+        for item in report.findings
+    )
+    if report.request.candidate.language == "triton" and launched_nothing:
         return KernelGym(correctness=True, unused_kernel=True)
     name = report.request.baselines[0].name if report.request.baselines else ""
     rows = [item for item in report.comparisons if item.baseline == name and item.raw_us]
     if not rows:
         return KernelGym(correctness=True)
-    reference = sum(_rounded(_mean([r[i] for r in c.raw_us for i in (0, 3)]) / 1e3) for c in rows)
-    kernel = sum(_rounded(_mean([r[i] for r in c.raw_us for i in (1, 2)]) / 1e3) for c in rows)
+    reference, kernel = (
+        sum(_rounded_ms([block[i] for block in item.raw_us for i in calls]) for item in rows)
+        for calls in ((0, 3), (1, 2))
+    )
     speedup = reference / kernel if reference > 0 and kernel > 0 else None
     return KernelGym(correctness=True, reference_ms=reference, kernel_ms=kernel, speedup=speedup)
 
 
-def _launched_nothing(report: EvalReport) -> bool:
-    return any(
-        item.code == "unused_kernel" and item.evidence.get("launches") == 0
-        for item in report.findings
-    )
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.3g}")
+def _rounded_ms(times_us: list[float]) -> float:
+    return float(f"{sum(times_us) / len(times_us) / 1e3:.3g}")
