@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "FastCount",
@@ -49,13 +49,13 @@ class Score:
     """Whether it broke a rule: right or not, it is no solution."""
 
 
-@dataclass(frozen=True, slots=True)
-class FastCount:
+class FastCount(NamedTuple):
     """The numbers of fast candidates, at one threshold."""
 
     faster: int
     at_least: int
     believed: int
+    """Candidates whose interval as a whole is above the threshold. Ours."""
 
 
 def fast_p(scores: Sequence[Score], p: float) -> float:
@@ -95,13 +95,9 @@ def fast_counts(scores: Sequence[Score], thresholds: Sequence[float]) -> list[Fa
     found = []
     for p in thresholds:
         untimed = len(right) - len(speeds) if p == 0 else 0
-        found.append(
-            FastCount(
-                faster=len(speeds) - bisect_right(speeds, p) + untimed,
-                at_least=len(speeds) - bisect_left(speeds, p) + untimed,
-                believed=len(lows) - bisect_right(lows, p),
-            )
-        )
+        faster, at_least = (len(speeds) - cut(speeds, p) for cut in (bisect_right, bisect_left))
+        believed = len(lows) - bisect_right(lows, p)
+        found.append(FastCount(faster + untimed, at_least + untimed, believed))
     return found
 
 
@@ -151,7 +147,7 @@ def _with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
     if right and all(item.speedup is None for item in right):
         return [[] for _ in groups]
     return [
-        [*(s.speedup for s in group if s.ok and s.speedup is not None)]
+        [s.speedup for s in group if s.ok and s.speedup is not None]
         + [0.0 for s in group if not s.ok]
         for group in groups
     ]
@@ -159,9 +155,9 @@ def _with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
 
 def geometric_mean(scores: Sequence[Score], *, above: float = 0.0) -> float | None:
     """Return the geometric mean of the speed-ups above `above`, of scores that are ok."""
-    values = [item.speedup for item in scores if item.ok and item.speedup is not None]
-    logs = [math.log(value) for value in values if value > above]
-    return math.exp(math.fsum(logs) / len(logs)) if logs else None
+    speeds = (item.speedup for item in scores if item.ok and item.speedup is not None)
+    mean = _mean([math.log(speed) for speed in speeds if speed > above])
+    return None if mean is None else math.exp(mean)
 
 
 def ratio_of_sums(reference: Sequence[float], candidate: Sequence[float | None]) -> float | None:
@@ -237,27 +233,23 @@ def _deviance(right: int, count: int) -> float:
     return -2.0 * math.fsum(part * math.log(part / count) for part in parts)
 
 
+_TAIL = (1.0 - 0.95) / 2
+
+
 @lru_cache(maxsize=8)
-def _resamples(count: int, resamples: int, seed: int) -> tuple[itemgetter[Any], ...]:
-    generator = random.Random(seed)
+def _resamples(count: int, resamples: int) -> tuple[itemgetter[Any], ...]:
+    # A fixed seed: the same groups give the same interval.
+    generator = random.Random(0)
     return tuple(itemgetter(*generator.choices(range(count), k=count)) for _ in range(resamples))
 
 
 def bootstrap_interval(
-    groups: Sequence[tuple[float, int]],
-    *,
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
+    groups: Sequence[tuple[float, int]], *, resamples: int = 1000
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of a mean over samples, by resampled problems.
+    """Return the 95 % percentile bootstrap interval of a mean over samples.
 
-    Args:
-        groups: for each problem the sum over its samples, and their number. Samples of one problem
-            are not independent, so this resamples problems, with replacement.
-        level: the share of data sets whose interval contains the true value.
-        resamples: the number of resamples.
-        seed: of the generator; the same seed gives the same interval.
+    Samples of one problem are not independent, so this resamples problems, with replacement.
+    `groups` has for each problem the sum over its samples, and their number.
 
     Raises:
         ValueError: there are no groups.
@@ -267,7 +259,6 @@ def bootstrap_interval(
     sums, counts = zip(*groups, strict=True)
     if len(groups) == 1:
         return sums[0] / counts[0], sums[0] / counts[0]
-    chosen = _resamples(len(groups), resamples, seed)
+    chosen = _resamples(len(groups), resamples)
     found = sorted(math.fsum(pick(sums)) / sum(pick(counts)) for pick in chosen)
-    tail = (1.0 - level) / 2
-    return found[int(tail * resamples)], found[min(int((1 - tail) * resamples), resamples - 1)]
+    return found[int(_TAIL * resamples)], found[min(int((1 - _TAIL) * resamples), resamples - 1)]

@@ -18,7 +18,7 @@ from tilewright.scoring.benchmarks.kernelbench_x import call_and_execute
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.protocol_differences import cause_of, kind_of
 
-__all__ = ["THRESHOLDS", "explained_by_run", "flips_of", "group_of", "score_of", "summary_of"]
+__all__ = ["THRESHOLDS", "explained_by_run", "group_of", "score_of", "summary_of"]
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 """Ratios: the thresholds of KernelBench and of Dr. Kernel."""
@@ -26,6 +26,8 @@ SAMPLES = (1, 2, 4, 8)
 """Numbers of samples k of pass@k and fast@k."""
 NO_ANSWER = Score(ok=False)
 Grouped = dict[str, list[Score]]
+Judged = Sequence[tuple[str, EvalSummary]]
+"""Judgements by one protocol, with the ids of their problems."""
 
 
 def score_of(item: EvalSummary) -> Score | None:
@@ -57,7 +59,7 @@ def summary_of(
     """
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
     last = _last_of_trajectories(turns)
-    flips = flips_of(turns)
+    flips = _flips(turns)
     return {
         "candidates": len(turns),
         "problems": len({turn.ask.problem for turn in turns}),
@@ -73,11 +75,9 @@ def _last_of_trajectories(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last judged turn of each trajectory; earlier turns are no independent samples."""
     last: dict[tuple[str, int], Turn] = {}
     for turn in turns:
-        if not turn.judgements:
-            continue
-        key = (turn.ask.problem, turn.ask.sample)
-        if key not in last or turn.ask.turn >= last[key].ask.turn:
-            last[key] = turn
+        if turn.judgements:
+            kept = last.setdefault(key := (turn.ask.problem, turn.ask.sample), turn)
+            last[key] = turn if turn.ask.turn >= kept.ask.turn else kept
     return list(last.values())
 
 
@@ -89,15 +89,10 @@ def _of_protocol(
     by_problem, lacking = _counted(everything, left_out, unanswered)
     judged = [pair for pair in everything if pair[0] not in left_out]
     groups = sorted({group_of(problem) for problem in by_problem} - {""})
+    kinds = [(item.verdict, kind_of(item)) for _, item in judged if item.verdict != "correct"]
     found = {
         "verdicts": dict(Counter(item.verdict for _, item in judged)),
-        "kinds": {
-            f"{verdict}: {kind}": count
-            for (verdict, kind), count in Counter(
-                (item.verdict, kind_of(item)) for _, item in judged if item.verdict != "correct"
-            ).items()
-            if kind
-        },
+        "kinds": dict(Counter(f"{verdict}: {kind}" for verdict, kind in kinds if kind)),
         "labels": dict(Counter(name for _, item in judged for name in item.labels)),
         "findings": dict(Counter(name for _, item in judged for name in item.findings)),
         "weak_left_out": len(left_out & {turn.ask.problem for turn in turns}.union(unanswered)),
@@ -109,11 +104,12 @@ def _of_protocol(
     if protocol == "official" and (published := call_and_execute(tasks)):
         found["published"] = published
     if len(groups) > 1:
-        parts = {name: _part(by_problem, name) for name in groups}
-        found["groups"] = {name: _numbers(part, resamples=200) for name, part in parts.items()}
+        found["groups"] = {
+            group: _numbers({p: s for p, s in by_problem.items() if group_of(p) == group}, 200)
+            for group in groups
+        }
         pairs = [(item.ok, group_of(p)) for p, scores in by_problem.items() for item in scores]
-        outcomes, names = zip(*pairs, strict=True)
-        found["explained_by_group"] = metrics.explained_deviance(outcomes, names)
+        found["explained_by_group"] = metrics.explained_deviance(*zip(*pairs, strict=True))
     return found
 
 
@@ -121,7 +117,7 @@ def _left_out(protocol: str, weak: Collection[str]) -> set[str]:
     return set(weak) if protocol == "strict" else set()
 
 
-def _judged_by(turns: Sequence[Turn], protocol: str) -> list[tuple[str, EvalSummary]]:
+def _judged_by(turns: Sequence[Turn], protocol: str) -> Judged:
     return [
         (turn.ask.problem, item)
         for turn in turns
@@ -131,7 +127,7 @@ def _judged_by(turns: Sequence[Turn], protocol: str) -> list[tuple[str, EvalSumm
 
 
 def _counted(
-    judged: Sequence[tuple[str, EvalSummary]], left_out: set[str], unanswered: Collection[str]
+    judged: Judged, left_out: set[str], unanswered: Collection[str]
 ) -> tuple[Grouped, list[str]]:
     """Return the scores that count, by problem, and the problems without a candidate."""
     everything: Grouped = {}
@@ -170,13 +166,8 @@ def explained_by_run(
             for score in scores
         ]
         if pairs:
-            outcomes, names = zip(*pairs, strict=True)
-            found[protocol] = metrics.explained_deviance(outcomes, names)
+            found[protocol] = metrics.explained_deviance(*zip(*pairs, strict=True))
     return found
-
-
-def _part(by_problem: Grouped, group: str) -> Grouped:
-    return {name: scores for name, scores in by_problem.items() if group_of(name) == group}
 
 
 def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
@@ -185,9 +176,11 @@ def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
     scores = [item for group in groups for item in group]
     if not scores:
         return {"judged": 0, "counted": 0}
-    samples = min(len(group) for group in groups)
+    samples = min(map(len, groups))
     sizes = [k for k in SAMPLES if k <= samples]
     correct, timed = sum(s.ok for s in scores), sum(s.speedup is not None for s in scores)
+    speeds = [[s.speedup for s in group if s.ok and s.speedup is not None] for group in groups]
+    logs = _ends([[math.log(speed) for speed in group] for group in speeds], resamples)
     # Without times the shares of fast candidates are unknown, not zero.
     untimed = bool(correct) and not timed
     return {
@@ -200,7 +193,7 @@ def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
         "geometric_mean_faster": metrics.geometric_mean(scores, above=1.0),
         "mean_with_zeros": metrics.mean_with_zeros(scores),
         "amsr": metrics.amsr(scores),
-        "geometric_mean_95": _logarithmic(groups, resamples),
+        "geometric_mean_95": logs and (math.exp(logs[0]), math.exp(logs[1])),
         "amsr_95": _ends(metrics.amsr_values(groups), resamples),
         "rejected": metrics.rejected_share(scores),
         "samples": samples,
@@ -216,16 +209,12 @@ def _numbers(by_problem: Grouped, resamples: int = 1000) -> dict[str, Any]:
     }
 
 
-def _logarithmic(groups: list[list[Score]], resamples: int) -> tuple[float, float] | None:
-    """Return the interval of the geometric mean over right candidates."""
-    speeds = [[s.speedup for s in group if s.ok and s.speedup is not None] for group in groups]
-    ends = _ends([[math.log(speed) for speed in group] for group in speeds], resamples)
-    return None if ends is None else (math.exp(ends[0]), math.exp(ends[1]))
-
-
 def _ends(values: list[list[float]], resamples: int) -> tuple[float, float] | None:
-    """Return the interval of a mean over samples, by problem; `None` for a single problem."""
-    sums = [(math.fsum(group), len(group)) for group in values if group]
+    return _interval([(math.fsum(group), len(group)) for group in values if group], resamples)
+
+
+def _interval(sums: Sequence[tuple[float, int]], resamples: int) -> tuple[float, float] | None:
+    # A single problem does not show how much problems differ.
     return metrics.bootstrap_interval(sums, resamples=resamples) if len(sums) > 1 else None
 
 
@@ -236,18 +225,13 @@ def _fast(groups: list[list[Score]], resamples: int) -> list[dict[str, float | N
     for place, p in enumerate(THRESHOLDS):
         row = [counts[place] for counts in counted]
         shares = [(float(c.faster), len(group)) for c, group in zip(row, groups, strict=True)]
-        # A single problem does not show how much problems differ.
-        ends = (
-            metrics.bootstrap_interval(shares, resamples=resamples)
-            if len(groups) > 1
-            else (None, None)
-        )
+        low, high = _interval(shares, resamples) or (None, None)
         found.append(
             {
                 "p": p,
                 "fast_p": sum(item.faster for item in row) / total,
-                "low": ends[0],
-                "high": ends[1],
+                "low": low,
+                "high": high,
                 "at_least": sum(item.at_least for item in row) / total,
                 "believed": sum(item.believed for item in row) / total,
             }
@@ -255,11 +239,10 @@ def _fast(groups: list[list[Score]], resamples: int) -> list[dict[str, float | N
     return found
 
 
-def flips_of(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return the turns on which two protocols disagree, with the cause and the negative reason.
+def _flips(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Return the turns on which two protocols disagree.
 
-    The cause is a defect of the published rules. `why` is the reason of the verdict that is not
-    `correct`.
+    The cause is a defect of the published rules, and `why` the reason of the negative verdict.
     """
     found: list[dict[str, Any]] = []
     for turn in turns:
