@@ -93,54 +93,34 @@ def _read_file(path: Path, known: _Names, answers: Answers) -> None:
             _read_rows(json_rows(path, answers.skipped), known, answers)
         except ProblemError as error:
             raise ConfigError(str(error)) from error
+    elif known.only is None:
+        raise ConfigError(
+            f"--candidates {path}: one file answers one problem, and there are "
+            f"{len(known.problems)}; give a folder with a file for each"
+        )
     else:
-        only = known.only()
-        if only is None:
-            raise ConfigError(
-                f"--candidates {path}: one file answers one problem, and there are "
-                f"{known.count}; give a folder with a file for each"
-            )
-        answers.add(only, 0, read_files(str(path)), str(path))
+        answers.add(known.only, 0, read_files(str(path)), str(path))
 
 
 def _reference(problem: Problem) -> SourceFile:
     """Return the reference as its own candidate."""
-    text = problem.source.text
-    if problem.kind == "module":
-        return SourceFile(path="candidate.py", text=f"{text}\n\nModelNew = Model\n")
-    return SourceFile(path="candidate.py", text=f"{text}\n\n{problem.entry} = reference\n")
+    name = "ModelNew = Model" if problem.kind == "module" else f"{problem.entry} = reference"
+    return SourceFile(path="candidate.py", text=f"{problem.source.text}\n\n{name}\n")
 
 
 class _Names:
     """The problems of a run by every name that files use for them."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        self._ids = [problem.id for problem in problems]
-        self._entries = {problem.id: problem.entry for problem in problems}
-        self._by_source = {problem.source.text.strip(): problem.id for problem in problems}
         self.problems = problems
+        self.only = problems[0].id if len(problems) == 1 else None
+        self.entries = {problem.id: problem.entry for problem in problems}
+        self.by_source = {problem.source.text.strip(): problem.id for problem in problems}
         self._by_name: dict[str, str] = {}
-        for identity in reversed(self._ids):
+        for identity in reversed(self.entries):
             # Also `GROUP/NAME` without the set, as in the files of KernelBench-X.
             names = identity.rpartition("/")[2], identity.partition("/")[2], identity
             self._by_name |= dict.fromkeys(filter(None, names), identity)
-
-    @property
-    def count(self) -> int:
-        """Return the number of problems."""
-        return len(self._ids)
-
-    def only(self) -> str | None:
-        """Return the problem if it is the only one."""
-        return self._ids[0] if len(self._ids) == 1 else None
-
-    def entry(self, problem: str) -> str:
-        """Return the name that a candidate for a problem exports."""
-        return self._entries[problem]
-
-    def of_reference(self, source: object) -> str | None:
-        """Return the id of the problem with this reference."""
-        return self._by_source.get(source.strip()) if isinstance(source, str) else None
 
     def find(self, name: str) -> str | None:
         """Return the id of the problem with this name."""
@@ -204,17 +184,15 @@ def _read_folder(path: Path, known: _Names, answers: Answers) -> None:
         found += 1
         if problem is None:
             answers.skipped.append(f"{item}: no problem of this run has this name")
-            continue
-        if not (item.is_file() or item.is_dir()):
+        elif not (item.is_file() or item.is_dir()):
             answers.skipped.append(f"{item}: neither a file nor a folder")
-            continue
-        if not item.resolve().is_relative_to(path.resolve()):
+        elif not item.resolve().is_relative_to(path.resolve()):
             answers.skipped.append(f"{item}: a link out of the folder; replace it by a copy")
-            continue
-        try:
-            answers.add(problem, sample, read_files(str(item)), str(item))
-        except ConfigError as error:
-            answers.skipped.append(str(error))
+        else:
+            try:
+                answers.add(problem, sample, read_files(str(item)), str(item))
+            except ConfigError as error:
+                answers.skipped.append(str(error))
     if not found:
         raise ConfigError(
             f"--candidates {path}: it has no candidate; name the files PROBLEM.py, "
@@ -226,9 +204,10 @@ def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answer
     counts: dict[str, int] = {}
     for where, row in named_predictions(rows, known.problems):
         named, reference = _named(row), row.get("original_python_code")
-        problem = known.of_reference(reference) or known.find(named or "")
+        problem = known.by_source.get(reference.strip()) if isinstance(reference, str) else None
+        problem = problem or known.find(named or "")
         if named is None and not reference:
-            problem = known.only()
+            problem = known.only
         if problem is None:
             name = "of its reference" if named is None else repr(named[:80])
             answers.skipped.append(f"{where}: no problem of this run has the name {name}")
@@ -242,7 +221,7 @@ def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answer
             continue
         counts[problem] = counts.get(problem, 0) + 1
         try:
-            files = _sources(row, known.entry(problem))
+            files = _sources(row, known.entries[problem])
         except ValueError as error:
             answers.skipped.append(f"{where}: {error}")
             continue
@@ -250,20 +229,14 @@ def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answer
 
 
 def _sources(row: dict[str, Any], entry: str) -> tuple[SourceFile, ...]:
-    """Return the source in a row: in a field, or in the last answer of a conversation.
-
-    An answer without code is an empty candidate, which fails. So a model does not score better by
-    an incomplete answer.
-
-    Raises:
-        ValueError: the row has none of the fields.
-    """
+    """Return the source in a row: in a field, or in the last answer of a conversation."""
+    # An answer without code is a candidate that fails, so an incomplete answer scores no better.
     code = next((row[name] for name in _CODE if isinstance(row.get(name), str)), None)
     if code is not None:
         return (SourceFile(path="candidate.py", text=code),)
-    said = row.get("messages")
-    if isinstance(said, list):
-        spoken = (item for item in said if isinstance(item, dict))
+    messages = row.get("messages")
+    if isinstance(messages, list):
+        spoken = (item for item in messages if isinstance(item, dict))
         answers = [item.get("content") for item in spoken if item.get("role") == "assistant"]
         return parse_reply(str(answers[-1]) if answers else "", entry).files or NOTHING
     if not any(name in row for name in _CODE):

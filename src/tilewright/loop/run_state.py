@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from tilewright.config import Config, LoopSection
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import RecordError, writing
 from tilewright.loop.budget import Budget
 from tilewright.loop.driver import Strategy, replay
 from tilewright.loop.rollout import RecordedHistory
@@ -44,6 +44,7 @@ PROBLEMS = "problems.jsonl"
 CANDIDATES = "candidates.jsonl"
 Sources = dict[Ask, tuple[SourceFile, ...]]
 AnyStrategy = TypeVar("AnyStrategy", bound=Strategy)
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,8 @@ def _begun(run: RunState[AnyStrategy]) -> RunState[AnyStrategy]:
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+    with writing(path), open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def resume(folder: Path) -> BenchRun:
@@ -172,15 +170,13 @@ def sources_of(folder: Path) -> Sources:
     Raises:
         RecordError: a line is damaged; the message names file and line.
     """
-    path, found = folder / CANDIDATES, Sources()
-    for number, line in enumerate(lines_of(path), start=1):
-        try:
-            row = json.loads(line)
-            files = tuple(SourceFile(**item) for item in row["files"])
-            found[Ask.model_validate(upgrade(Ask, row["ask"]))] = files
-        except (ValueError, KeyError, TypeError) as error:
-            raise RecordError(f"{path}:{number}: damaged: {error}") from error
-    return found
+
+    def source(line: str) -> tuple[Ask, tuple[SourceFile, ...]]:
+        row = json.loads(line)
+        files = tuple(SourceFile(**item) for item in row["files"])
+        return Ask.model_validate(upgrade(Ask, row["ask"])), files
+
+    return dict(_parsed(folder / CANDIDATES, source))
 
 
 def problems_of(folder: Path) -> list[Problem]:
@@ -189,12 +185,18 @@ def problems_of(folder: Path) -> list[Problem]:
     Raises:
         RecordError: a line is damaged; the message names file and line.
     """
-    path, found = folder / PROBLEMS, []
+    return _parsed(folder / PROBLEMS, Problem.from_json)
+
+
+def _parsed(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:
+    found = []
     for number, line in enumerate(lines_of(path), start=1):
         try:
-            found.append(Problem.from_json(line))
+            found.append(parse(line))
         except RecordError as error:
             raise RecordError(f"{path}:{number}: {error}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordError(f"{path}:{number}: damaged: {error}") from error
     return found
 
 
@@ -251,10 +253,8 @@ def best_of(turns: Sequence[Turn], score: Score) -> dict[str, Turn]:
     best: dict[str, tuple[tuple[float, float], Turn]] = {}
     for turn in turns:
         mark = score(turn)
-        if mark is None or not turn.judgements or turn.judgements[0].verdict != "correct":
-            continue
-        kept = best.get(turn.ask.problem)
-        rank = (mark, turn.judgements[0].low or 0.0)
-        if kept is None or rank > kept[0]:
-            best[turn.ask.problem] = (rank, turn)
+        if mark is not None and turn.judgements and turn.judgements[0].verdict == "correct":
+            rank = (mark, turn.judgements[0].low or 0.0)
+            kept = best.setdefault(turn.ask.problem, (rank, turn))
+            best[turn.ask.problem] = (rank, turn) if rank > kept[0] else kept
     return {problem: turn for problem, (_, turn) in best.items()}

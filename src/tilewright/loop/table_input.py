@@ -10,13 +10,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, NoReturn, Self
+from typing import IO, Any, Self
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, writing
 from tilewright.records.parquet import LeftOut, parquet_rows
 
-__all__ = ["ANY", "RowWriter", "arrow_type", "read_rows"]
+__all__ = ["ANY", "RowWriter", "read_rows"]
 
 Row = dict[str, Any]
 ANY = "any"
@@ -85,7 +84,6 @@ class RowWriter:
         self._path, self._shape, self._left_out = path, shape, left_out
         self._waiting: list[Row] = []
         self._table: Any = None
-        self._schema: Any = None
         self._place = _made(path)
         suffix = path.suffix or ".parquet"
         self._fresh = self._place / f"rows{suffix}"
@@ -103,72 +101,58 @@ class RowWriter:
         Raises:
             ConfigError: the disk is full.
         """
-        if self._text is not None:
-            try:
-                line = json.dumps(row, allow_nan=False)
-            except (TypeError, ValueError) as error:
-                self._left_out(f"{where or self.count}: {error}"[:MAX_ERROR])
-                return
-            try:
-                self._text.write(f"{line}\n")
-            except OSError as error:
-                self._fail(error)
-            self.count += 1
+        if self._text is None:
+            self._waiting.append(row)
+            if len(self._waiting) >= BATCH:
+                self._flush()
             return
-        self._waiting.append(row)
-        if len(self._waiting) >= BATCH:
-            self._flush()
+        try:
+            line = json.dumps(row, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            self._left_out(f"{where or self.count}: {error}"[:MAX_ERROR])
+            return
+        with writing(self._path):
+            self._text.write(f"{line}\n")
+        self.count += 1
 
     def _flush(self) -> None:
         import pyarrow
         from pyarrow import parquet
 
         rows, self._waiting = self._waiting, []
-        if self._schema is None:
-            self._schema = pyarrow.schema(
-                [(name, arrow_type(part, [r.get(name) for r in rows]))
-                 for name, part in self._shape.items()]
-            )  # fmt: skip
-            self._table = parquet.ParquetWriter(self._fresh, self._schema)
+        if self._table is None:
+            schema = pyarrow.schema(_fields(self._shape, rows))
+            self._table = parquet.ParquetWriter(self._fresh, schema)
         try:
-            table = pyarrow.Table.from_pylist(rows, self._schema)
+            table = pyarrow.Table.from_pylist(rows, self._table.schema)
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
-            table = pyarrow.Table.from_pylist([r for r in rows if self._fits(r)], self._schema)
-        try:
+            table = pyarrow.Table.from_pylist(
+                [r for r in rows if self._fits(r)], self._table.schema
+            )
+        with writing(self._path):
             self._table.write_table(table)
-        except OSError as error:
-            self._fail(error)
         self.count += table.num_rows
 
     def _fits(self, row: Row) -> bool:
         import pyarrow
 
         try:
-            pyarrow.Table.from_pylist([row], self._schema)
+            pyarrow.Table.from_pylist([row], self._table.schema)
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
             self._left_out(f"{row.get('id', '')}: does not fit: {error}"[:MAX_ERROR])
             return False
         return True
 
-    def _fail(self, error: OSError) -> NoReturn:
-        raise ConfigError(f"{self._path}: cannot be written: {error.strerror}") from error
-
     def __enter__(self) -> Self:
         """Return the writer."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Move the file to its place, or remove it after an error."""
         try:
             if kind is None:
-                self._finish()
-        except OSError as failure:
-            self._fail(failure)
+                with writing(self._path):
+                    self._finish()
         finally:
             if self._text is not None:
                 self._text.close()
@@ -190,20 +174,20 @@ class RowWriter:
         found.save_to_disk(str(self._path))
 
 
-def arrow_type(shape: Any, values: list[Any]) -> Any:  # noqa: ANN401 - a shape, a type of arrow
+def _fields(shape: Mapping[str, Any], rows: list[Row]) -> list[tuple[str, Any]]:
+    return [(name, _arrow_type(part, [r.get(name) for r in rows])) for name, part in shape.items()]
+
+
+def _arrow_type(shape: Any, values: list[Any]) -> Any:  # noqa: ANN401 - a shape, a type of arrow
     """Return the arrow type of a shape; the `values` decide the type of `ANY`."""
     import pyarrow
 
     if isinstance(shape, Mapping):
-        return pyarrow.struct(
-            [
-                (name, arrow_type(part, [v.get(name) for v in values if isinstance(v, dict)]))
-                for name, part in shape.items()
-            ]
-        )
+        rows = [value for value in values if isinstance(value, dict)]
+        return pyarrow.struct(_fields(shape, rows))
     if isinstance(shape, list):
         inner = [item for value in values if isinstance(value, list) for item in value]
-        return pyarrow.list_(arrow_type(shape[0], inner))
+        return pyarrow.list_(_arrow_type(shape[0], inner))
     if shape == ANY:
         kinds = {type(value) for value in values if value is not None}
         names = {bool: "bool", int: "int64", float: "double"}
@@ -213,11 +197,9 @@ def arrow_type(shape: Any, values: list[Any]) -> Any:  # noqa: ANN401 - a shape,
 
 def _made(path: Path) -> Path:
     """Return a new folder next to the target, from which a file can be moved in one step."""
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _need(package: str) -> None:

@@ -20,7 +20,6 @@ __all__ = ["Chat"]
 
 NO_KEY = "none"
 """The key for a server that needs none."""
-MILLION = 1e6
 RETRIED = (408, 409, 429)
 """HTTP codes below 500 after which a request is repeated."""
 REFUSED = (400, 413, 422)
@@ -42,9 +41,7 @@ class Chat:
             raise ConfigError(
                 "a model behind a server needs the package openai: pip install 'tilewright[model]'"
             ) from error
-        self.name = name
-        self._section = section
-        self._openai = openai
+        self.name, self._section, self._openai = name, section, openai
         key = environment((section.key_variable,)).get(section.key_variable, "")
         if not key and section.base_url is None:
             raise ConfigError(
@@ -60,8 +57,11 @@ class Chat:
             timeout=section.timeout_s,
             max_retries=0,
         )
-        self._room = threading.BoundedSemaphore(section.concurrency)
-        self._pace = Pace(section.requests_per_minute)
+        self._concurrency = threading.BoundedSemaphore(section.concurrency)
+        self._gap_s = 60.0 / section.requests_per_minute if section.requests_per_minute else 0.0
+        self._lock = threading.Lock()
+        self._next = 0.0
+        """The monotonic time of the next request: requests are spread evenly."""
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
         """Return the model's reply. A failed request is repeated after a delay that doubles.
@@ -72,9 +72,13 @@ class Chat:
         section, start, name = self._section, time.monotonic(), f"model {self.name}, {ask.id}"
 
         def attempt() -> Reply:
-            with self._room:
-                self._pace.wait()
-                return self._unless_over(lambda: self._asked(messages, ask), ask)
+            with self._concurrency:
+                with self._lock:
+                    now = time.monotonic()
+                    begin = max(self._next, now)
+                    self._next = begin + self._gap_s
+                time.sleep(begin - now)
+                return self._unless_over(lambda: self._requested(messages, ask), ask)
 
         def sleep(delay_s: float) -> None:
             if self._over.wait(delay_s):
@@ -87,7 +91,7 @@ class Chat:
         except self._openai.OpenAIError as error:
             refused = getattr(error, "status_code", None) in REFUSED
             kind = ReplyRefused if refused else PolicyError
-            raise kind(f"{name}: {self._said(error)}") from error
+            raise kind(f"{name}: {self._cause(error)}") from error
         except (json.JSONDecodeError, _Nonsense) as error:
             raise PolicyError(f"{name}: the server's answer cannot be read: {error}") from error
         return reply.model_copy(update={"seconds": time.monotonic() - start})
@@ -100,7 +104,7 @@ class Chat:
             return None
         status = getattr(error, "status_code", None)
         if status is None or status in RETRIED or status >= 500:
-            return _told_to_wait(error)
+            return _server_delay(error)
         return None
 
     def _unless_over(self, call: Callable[[], Reply], ask: Ask) -> Reply:
@@ -121,10 +125,9 @@ class Chat:
                 if future.done():
                     raise
                 if self._over.is_set():
-                    said = f"model {self.name}, {ask.id}: the run ends"
-                    raise PolicyError(said) from error
+                    raise PolicyError(f"model {self.name}, {ask.id}: the run ends") from error
 
-    def _asked(self, messages: Sequence[Message], ask: Ask) -> Reply:
+    def _requested(self, messages: Sequence[Message], ask: Ask) -> Reply:
         section = self._section
         options: dict[str, Any] = {"max_tokens": section.max_tokens}
         for name in ("temperature", "top_p"):
@@ -133,12 +136,9 @@ class Chat:
         if section.seed is not None:
             # Samples of one prompt must differ, and a run must be repeatable.
             options["seed"] = section.seed + 1000 * ask.sample + ask.turn
-        said: list[Any] = [{"role": item.role, "content": item.text} for item in messages]
+        sent: list[Any] = [{"role": item.role, "content": item.text} for item in messages]
         answer = self._client.chat.completions.create(
-            model=self.name,
-            messages=said,
-            extra_body=dict(section.extra_body) or None,
-            **options,
+            model=self.name, messages=sent, extra_body=dict(section.extra_body) or None, **options
         )
         try:
             return self._reply(answer, messages)
@@ -151,76 +151,53 @@ class Chat:
             raise _Nonsense(f"no choice in {str(answer)[:200]!r}")
         message, usage = choices[0].message, getattr(answer, "usage", None)
         text = message.content or ""
-        reasoning = _text_of(message, "reasoning_content") or _text_of(message, "reasoning")
+        given = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+        reasoning = next((item for item in given if item and isinstance(item, str)), "")
         prompt = getattr(usage, "prompt_tokens", None)
         written = getattr(usage, "completion_tokens", None)
         if prompt is None:
             prompt = estimated_tokens(messages)
         if written is None:
             written = estimated_tokens([Message(role="assistant", text=text + reasoning)])
-        section = self._section
-        usd = prompt * section.usd_per_million_in + written * section.usd_per_million_out
         return Reply(
             text=text,
             reasoning=reasoning,
             model=str(getattr(answer, "model", "") or self.name),
             prompt_tokens=prompt,
             reply_tokens=written,
-            usd=usd / MILLION,
+            usd=self._usd(prompt, written),
             finish=str(choices[0].finish_reason or ""),
         )
 
     def max_cost(self, prompt_tokens: int) -> Usage:
         """Return the cost of a reply of `model.max_tokens`."""
-        section = self._section
-        usd = prompt_tokens * section.usd_per_million_in
-        usd += section.max_tokens * section.usd_per_million_out
-        return Usage(tokens=prompt_tokens + section.max_tokens, usd=usd / MILLION)
+        most = self._section.max_tokens
+        return Usage(tokens=prompt_tokens + most, usd=self._usd(prompt_tokens, most))
+
+    def _usd(self, prompt_tokens: int, reply_tokens: int) -> float:
+        prompt_usd = prompt_tokens * self._section.usd_per_million_in
+        return (prompt_usd + reply_tokens * self._section.usd_per_million_out) / 1e6
 
     def close(self) -> None:
         """Stop waiting for answers, and close the connections."""
         self._over.set()
         self._client.close()
 
-    def _said(self, error: Exception) -> str:
+    def _cause(self, error: Exception) -> str:
         """Return the error in words, without the key, which a server may repeat."""
         status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-        said = body.get("message", "") if isinstance(body, dict) else ""
-        cause = f"{type(error).__name__}: {error}" if status is None else f"HTTP {status} {said}"
+        text = body.get("message", "") if isinstance(body, dict) else ""
+        cause = f"{type(error).__name__}: {error}" if status is None else f"HTTP {status} {text}"
         if self._key != NO_KEY:
             cause = cause.replace(self._key, "[the key]")
         return " ".join(cause.split())[:300]
-
-
-class Pace:
-    """Spreads requests evenly. Lifetime: one policy."""
-
-    def __init__(self, per_minute: float | None) -> None:
-        self._gap_s = 60.0 / per_minute if per_minute else 0.0
-        self._lock = threading.Lock()
-        self._next = 0.0
-
-    def wait(self) -> None:
-        """Return when the next request may be made."""
-        if not self._gap_s:
-            return
-        with self._lock:
-            now = time.monotonic()
-            mine = max(self._next, now)
-            self._next = mine + self._gap_s
-        time.sleep(mine - now)
 
 
 class _Nonsense(Exception):
     """An answer that does not follow the protocol."""
 
 
-def _text_of(message: Any, name: str) -> str:  # noqa: ANN401 - their type
-    value = getattr(message, name, None)
-    return value if isinstance(value, str) else ""
-
-
-def _told_to_wait(error: Exception) -> float:
+def _server_delay(error: Exception) -> float:
     """Return the seconds of the header `retry-after`, or 0."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     try:

@@ -45,9 +45,7 @@ class Heard:
     def __call__(self, tokens: Any, scores: Any) -> Any:  # noqa: ANN401 - tensors
         """Keep the last sampled token; return `scores` unchanged.
 
-        Args:
-            tokens: (batch, so far), int64.
-            scores: (batch, vocabulary), logits of the next token.
+        `tokens` is (batch, so far), int64; `scores` is (batch, vocabulary), the next logits.
         """
         self._note(tokens)
         self._before = (scores.float() / self._temperature).log_softmax(-1)
@@ -120,24 +118,18 @@ class Local:
         with self._lock:
             self._closed = True
             while not self._waiting.empty():
-                waiting = self._waiting.get()
-                if waiting is not None:
+                if waiting := self._waiting.get():
                     waiting[2].set_exception(PolicyError(f"model {self.name}: the run ends"))
             self._waiting.put(None)
         self._thread.join()
 
     def _serve(self) -> None:
-        while True:
-            first = self._waiting.get()
-            if first is None:
-                return
+        while first := self._waiting.get():
             batch = [first]
-            while len(batch) < self._section.concurrency:
-                try:
-                    more = self._waiting.get_nowait()
-                except queue.Empty:
-                    break
+            while len(batch) < self._section.concurrency and not self._waiting.empty():
+                more = self._waiting.get()
                 if more is None:
+                    # The thread ends after this batch.
                     self._waiting.put(None)
                     break
                 batch.append(more)
