@@ -64,24 +64,26 @@ def _fitted(blocks: Sequence[str], most: int) -> str:
 
 def _ours(seen: Seen) -> list[str]:
     """Return the verdict, then its explanation, then advice: the most important block first."""
-    said, report = seen.judgement, seen.report
-    if said.verdict == "unjudged":
+    judgement, report = seen.judgement, seen.report
+    if judgement.verdict == "unjudged":
         return ["This answer could not be judged, which is not its fault."]
     if report is None:
-        return [f"Verdict: failed. {said.reason}"]
+        return [f"Verdict: failed. {judgement.reason}"]
     match report.outcome:
         case Failed() as failed:
             what = f"Verdict: failed ({failed.reason}, while it was in {failed.stage})."
             return [f"{what}\n{failed.message}", _printed(report)]
         case Incorrect() as wrong:
             what = f"Verdict: incorrect ({wrong.kind}). First wrong: {wrong.case}."
-            return [f"{what}\n{wrong.message}", _right_cases(report), _printed(report)]
+            right = dict.fromkeys(item.case for item in report.cases if item.result == "pass")
+            so_far = f"Right so far: {', '.join(right)}." if right else ""
+            return [f"{what}\n{wrong.message}", so_far, _printed(report)]
         case Rejected() as rejected:
             found = "\n".join(f"- {item.summary}" for item in rejected.findings)
             return [f"Verdict: rejected. It did not do the work that it was asked for:\n{found}"]
-        case _:
-            pass
-    return [_speed(report), _cases(report), _labels(report), "\n".join(advice(report))]
+    lines = [f"- {item.name}: {item.detail}" for item in report.labels]
+    labels = "Noted:\n" + "\n".join(lines) if lines else ""
+    return [_speed(report), _cases(report), labels, "\n".join(advice(report))]
 
 
 def _speed(report: EvalReport) -> str:
@@ -95,23 +97,11 @@ def _speed(report: EvalReport) -> str:
 def _cases(report: EvalReport) -> str:
     lines = []
     for item in report.comparisons:
-        mine, theirs = (
-            short_time(item.candidate.median_us),
-            short_time(item.baseline_timing.median_us),
-        )
+        times = (item.candidate.median_us, item.baseline_timing.median_us)
+        candidate, baseline = map(short_time, times)
         text = speed_text(item.speedup, item.speedup_low, item.speedup_high)
-        lines.append(f"- {item.case}: {mine}, {item.baseline} {theirs}: {text}")
+        lines.append(f"- {item.case}: {candidate}, {item.baseline} {baseline}: {text}")
     return "\n".join(lines)
-
-
-def _right_cases(report: EvalReport) -> str:
-    right = list(dict.fromkeys(item.case for item in report.cases if item.result == "pass"))
-    return f"Right so far: {', '.join(right)}." if right else ""
-
-
-def _labels(report: EvalReport) -> str:
-    lines = [f"- {item.name}: {item.detail}" for item in report.labels]
-    return "Noted:\n" + "\n".join(lines) if lines else ""
 
 
 def _printed(report: EvalReport) -> str:
@@ -120,15 +110,15 @@ def _printed(report: EvalReport) -> str:
 
 
 def _paper(seen: Seen) -> list[str]:
-    said, report = seen.judgement, seen.report
-    if said.verdict == "correct" and (said.speedup or 0.0) > 1.0:
-        profile = report.profile if report is not None else None
-        covered = "" if profile is None else f" {profile.coverage:.0%} of it is your kernels."
-        return [f"Correct, and {said.speedup:.2f}x as fast as the reference.{covered}"]
-    if said.verdict == "correct":
-        speed = f"{said.speedup:.2f}x" if said.speedup else "not measured"
+    speedup, report = seen.judgement.speedup, seen.report
+    if seen.judgement.verdict != "correct":
+        return [f"There was an error.\n{_message(seen)}"]
+    if speedup is None or speedup <= 1.0:
+        speed = f"{speedup:.2f}x" if speedup else "not measured"
         return [f"Correct, but not faster than the reference ({speed})."]
-    return [f"There was an error.\n{_message(seen)}"]
+    profile = report.profile if report is not None else None
+    covered = "" if profile is None else f" {profile.coverage:.0%} of it is your kernels."
+    return [f"Correct, and {speedup:.2f}x as fast as the reference.{covered}"]
 
 
 def _message(seen: Seen) -> str:
@@ -137,25 +127,24 @@ def _message(seen: Seen) -> str:
 
 
 def _released_code(seen: Seen) -> list[str]:
-    said, report = seen.judgement, seen.report
+    judgement, report = seen.judgement, seen.report
     first = report.comparisons[0] if report is not None and report.comparisons else None
     profile = report.profile if report is not None else None
-    built = said.verdict in ("correct", "incorrect", "rejected")
     fields = {
-        "status": "failed" if said.verdict in ("failed", "unjudged") else "completed",
-        "compiled": built,
-        "correctness": said.verdict == "correct",
-        "decoy_kernel": said.verdict == "rejected",
+        "status": "failed" if judgement.verdict in ("failed", "unjudged") else "completed",
+        "compiled": judgement.verdict in ("correct", "incorrect", "rejected"),
+        "correctness": judgement.verdict == "correct",
+        "decoy_kernel": judgement.verdict == "rejected",
         "reference_runtime": round(first.baseline_timing.median_us / 1e3, 6) if first else None,
         "kernel_runtime": round(first.candidate.median_us / 1e3, 6) if first else None,
-        "speedup": said.speedup or 0.0,
+        "speedup": judgement.speedup or 0.0,
         "metadata": {
             "hardware": report.environment.device_name if report is not None else "",
             "num_custom_kernels": profile.launches if profile else None,
-            "time_coverage": said.coverage,
+            "time_coverage": judgement.coverage,
         },
         # Redacted before it is quoted: a quoted line break would hide the start of a path.
-        "error_message": redacted(_message(seen)) if said.verdict != "correct" else "",
+        "error_message": redacted(_message(seen)) if judgement.verdict != "correct" else "",
         "reward": seen.reward,
     }
     return [f"This is the server's answer:\n\n{json.dumps(fields, indent=2)}"]

@@ -54,7 +54,7 @@ def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:
     described = [p for p in problems if words and words in _joined(p.description)]
     # One description may be the beginning of another one.
     exact = [problem for problem in described if _joined(problem.description) == words]
-    bare = [p for p in problems if not p.description and name in (p.entry, _tail(p.id))]
+    bare = [p for p in problems if not p.description and name in (p.entry, p.id.rpartition("/")[2])]
     return _only(exact or described or bare) or name or words[:60]
 
 
@@ -85,10 +85,6 @@ def _bare(text: str) -> str:
 
 def _joined(text: str) -> str:
     return text.replace("\n", "").strip()
-
-
-def _tail(identity: str) -> str:
-    return identity.rpartition("/")[2]
 
 
 def _only(problems: list[Problem]) -> str | None:

@@ -47,10 +47,8 @@ class RolloutWorker:
         problems: Mapping[str, Problem],
         turns: Mapping[str, Turn],
     ) -> None:
-        self._environment = environment
-        self._policy = policy
-        self._problems = problems
-        self._turns = turns
+        self._environment, self._policy = environment, policy
+        self._problems, self._turns = problems, turns
 
     def play(self, ask: Ask) -> Turn:
         """Return the turn of a request.
@@ -106,9 +104,7 @@ class BudgetGuard:
         eval_timeout_s: float,
         wall_s: float | None = None,
     ) -> None:
-        self._budget = budget
-        self._most = most
-        self._turn_s = eval_timeout_s
+        self._budget, self._most, self._turn_s = budget, most, eval_timeout_s
         self._reserved: dict[str, Usage] = {}
         self._until = None if wall_s is None else time.monotonic() + wall_s
         self.spent = usage_of(finished)
@@ -120,15 +116,12 @@ class BudgetGuard:
         if self._until is not None and time.monotonic() >= self._until:
             self.lacking = "wall_s"
             return False
-        most = self._most(ask)
-        judged = 0.0 if ask.role == "say" else self._turn_s
-        most = most.model_copy(update={"device_s": judged})
-        total = sum(self._reserved.values(), self.spent) + most
-        self.lacking = self._budget.exceeded(total)
-        if self.lacking:
-            return False
-        self._reserved[ask.id] = most
-        return True
+        judged_s = 0.0 if ask.role == "say" else self._turn_s
+        most = self._most(ask).model_copy(update={"device_s": judged_s})
+        self.lacking = self._budget.exceeded(sum(self._reserved.values(), self.spent) + most)
+        if not self.lacking:
+            self._reserved[ask.id] = most
+        return not self.lacking
 
     def commit(self, turn: Turn) -> None:
         """Replace the reservation of a turn by its usage."""

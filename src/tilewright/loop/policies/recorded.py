@@ -15,15 +15,10 @@ from tilewright.loop.policies.base import Message, digest_of
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, Reply, TurnFinished
 
-__all__ = ["BUNDLED", "Recorded", "bundled"]
+__all__ = ["BUNDLED", "Recorded"]
 
-BUNDLED = "bundled"
-"""The name of the recording that comes with tilewright, after `recorded:`."""
-
-
-def bundled() -> Path:
-    """Return the run that comes with tilewright: RMS normalisation, from wrong to fast."""
-    return Path(__file__).parent.parent / "recordings" / "rmsnorm"
+BUNDLED = Path(__file__).parent.parent / "recordings" / "rmsnorm"
+"""The run that comes with tilewright: RMS normalisation, from wrong to fast."""
 
 
 class Recorded:
@@ -37,13 +32,11 @@ class Recorded:
         self, folder: Path, *, strict: bool = False, warn: Callable[[str], None] = lambda _: None
     ) -> None:
         self.name = f"recorded:{folder}"
-        self._strict = strict
-        self._warn = warn
+        self._strict, self._warn, self._warned = strict, warn, False
         self._replies: dict[tuple[str, int, int], tuple[str, Reply]] = {}
         for event in read_events(folder):
             if isinstance(event, TurnFinished) and event.turn.reply is not None:
                 self._replies[_key(event.turn.ask)] = (event.turn.prompt, event.turn.reply)
-        self._warned = False
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
         """Return the recorded reply of this turn.
@@ -59,14 +52,12 @@ class Recorded:
             )
         prompt, reply = found
         if prompt and prompt != digest_of(messages):
-            said = f"{self.name}: {ask.id} was recorded for another prompt"
+            text = f"{self.name}: {ask.id} was recorded for another prompt"
             if self._strict:
-                raise PolicyError(
-                    f"{said}; leave out --strict-recording to use the recording anyway"
-                )
+                raise PolicyError(f"{text}; leave out --strict-recording to use it anyway")
             if not self._warned:
                 self._warned = True
-                self._warn(f"{said} (prompts hold measured numbers); its reply is used")
+                self._warn(f"{text} (prompts hold measured numbers); its reply is used")
         return reply
 
     def max_cost(self, prompt_tokens: int) -> Usage:  # noqa: ARG002 - every policy gets it
