@@ -21,7 +21,7 @@ from tilewright.cli.render_bench import turns_table
 from tilewright.cli.run_output import fresh_run, save
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.loop.policies.recorded import BUNDLED
+from tilewright.loop.policies.recorded import BUNDLED_RUN
 from tilewright.problems.loader import BUNDLED
 from tilewright.records import Unjudged
 from tilewright.records.event_log import read_events
@@ -90,7 +90,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 def _show_recording() -> None:
     """Show a recorded optimisation. Nothing of it is evaluated now."""
-    events = list(read_events(BUNDLED))
+    events = list(read_events(BUNDLED_RUN))
     begun = events[0]
     assert isinstance(begun, RunStarted)
     click.echo(f"\nA recorded optimisation of {begun.problems}: {begun.name}.")

@@ -11,7 +11,6 @@ distribution (Maritz and Jarrett, JASA 73, 1978; Efron, Annals of Statistics 7, 
   P(m-th = i) is on i = j. These n (n + 1) / 2 means lie close together. So an end is the mean at
   which the distribution crosses the percentile, or the middle of both neighbours of an exact hit.
 
-Every function depends on its arguments alone: no random numbers, no clock, no numpy.
 tests/unit/scoring/test_scipy_agreement.py compares the interval with the one of scipy.
 """
 
@@ -30,13 +29,9 @@ _NEGLIGIBLE = 1e-12
 def bootstrap_median_interval(values: Iterable[float], level: float = 0.95) -> tuple[float, float]:
     """Return the percentile bootstrap interval of the median, without any resampling.
 
-    Ties do not change the rules above, and negated values negate the interval. The interval always
-    contains the median. It cannot reach beyond the values. So intervals of fewer than six values
-    cover 95 % less often than claimed, and the interval of a single value has no width.
-
-    Args:
-        values: at least one finite number; independent blocks, in any order.
-        level: the share of samples whose interval contains the true median, between 0 and 1.
+    The interval always contains the median. It cannot reach beyond the values. So intervals of
+    fewer than six values cover 95 % less often than claimed, and that of one value has no width.
+    `level` is the share of samples whose interval contains the true median.
 
     Raises:
         ValueError: there are no values, one is not finite, or `level` is outside 0..1.
@@ -47,7 +42,11 @@ def bootstrap_median_interval(values: Iterable[float], level: float = 0.95) -> t
     if len(ordered) % 2:
         low, high = _odd_percentile(ordered, tail), _odd_percentile(ordered, 1.0 - tail)
     else:
-        low, high = _even_percentiles(ordered, tail)
+        outcomes = sorted(
+            (_mean(ordered[i], ordered[j]), chance)
+            for i, j, chance in _median_outcomes(len(ordered))
+        )
+        low, high = _crossing(outcomes, tail), _crossing(outcomes[::-1], tail)
     centre = _middle(ordered)
     return min(low, centre), max(high, centre)
 
@@ -93,15 +92,8 @@ def _odd_percentile(ordered: Sequence[float], q: float) -> float:
     return last
 
 
-def _even_percentiles(ordered: Sequence[float], tail: float) -> tuple[float, float]:
-    """Invert the distribution of the mean of the two middle values, from both ends."""
-    outcomes = sorted(
-        (_mean(ordered[i], ordered[j]), chance) for i, j, chance in _median_outcomes(len(ordered))
-    )
-    return _crossing(outcomes, tail), _crossing(outcomes[::-1], tail)
-
-
 def _crossing(outcomes: Sequence[tuple[float, float]], tail: float) -> float:
+    """Return where the distribution of the mean of the two middle values crosses `tail`."""
     # A tail is at most one half, so the outcomes never run out.
     number, reached = 0, outcomes[0][1]
     while reached < tail and not math.isclose(reached, tail, rel_tol=1e-9):
@@ -117,8 +109,7 @@ def _median_outcomes(n: int) -> tuple[tuple[int, int, float], ...]:
     """Return `(i, j, chance)`: a resample's median is the mean of values i and j (from 0)."""
     half = n // 2
     if n % 2:
-        steps = _rank_chances(n, half + 1)
-        return tuple((i - 1, i - 1, chance) for i, chance in steps)
+        return tuple((i - 1, i - 1, chance) for i, chance in _rank_chances(n, half + 1))
     log_ways = math.lgamma(n + 1) - 2.0 * math.lgamma(half + 1)
     outcomes: list[tuple[int, int, float]] = []
     for i, chance in _rank_chances(n, half):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.records import EvalReport, Profile
+from tilewright.records import EvalReport
 from tilewright.scoring.report_text import engineering, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
@@ -25,14 +25,30 @@ def advice(report: EvalReport) -> list[str]:
     """Return sentences, the longest case first; none without known ceilings."""
     found = sorted(roofline_points(report), key=lambda item: -item.comparison.candidate.median_us)
     sentences = [sentence for item in found for sentence in _of_case(item)]
-    if report.profile is not None:
-        sentences += _of_profile(report.profile)
-    return sentences + _of_device(report)
+    profile = report.profile
+    if profile is not None and profile.coverage < MIN_OWN_COVERAGE:
+        sentences.append(
+            f"{profile.case}: {1 - profile.coverage:.0%} of the device time is not in its own "
+            f"{profile.launches} launches a call. Libraries do the rest; the labels name them."
+        )
+    noted = report.environment.host.get("after timing")
+    reasons = noted.get("reasons") if isinstance(noted, dict) else None
+    texts = map(str, reasons if isinstance(reasons, list) else [])
+    if held := [item for item in texts if item.startswith(THROTTLE_REASONS)]:
+        sentences.append(f"The device was held back while it was timed: {', '.join(held)}.")
+    return sentences
 
 
 def _of_case(point: RooflinePoint) -> list[str]:
-    found = [_limit(point), *_memory(point)]
+    found = [_limit(point)]
     candidate = point.comparison.candidate
+    extra = (candidate.peak_bytes or 0) - point.work.output_bytes
+    if extra > MAX_EXTRA_SHARE * point.work.moved_bytes:
+        cost = f", at least {short_time(2 * extra / point.ceiling * 1e6)}"
+        found.append(
+            f"{point.case}: a call allocates {engineering(extra, 'B')} beyond its outputs. A fused "
+            f"kernel does not write and read them again{cost if point.limit == 'memory' else ''}."
+        )
     device_us, latency_us = candidate.median_us, candidate.call_latency_us
     if latency_us and latency_us > MIN_LAUNCH_BOUND_RATIO * device_us:
         found.append(
@@ -67,36 +83,3 @@ def _limit(point: RooflinePoint) -> str:
     if share >= MAX_IMPROVABLE_SHARE:
         return f"{text} Little is left to win."
     return f"{text} At that speed it would be {1 / share:.2g}x faster."
-
-
-def _memory(point: RooflinePoint) -> list[str]:
-    """Return a sentence on memory that a call allocates beyond its outputs."""
-    peak = point.comparison.candidate.peak_bytes
-    if peak is None:
-        return []
-    extra = peak - point.work.output_bytes
-    if extra <= MAX_EXTRA_SHARE * point.work.moved_bytes:
-        return []
-    least = point.least_us if point.limit == "memory" else None
-    cost = f", at least {short_time(2 * extra / point.ceiling * 1e6)}" if least else ""
-    return [
-        f"{point.case}: a call allocates {engineering(extra, 'B')} beyond its outputs. A "
-        f"fused kernel does not write and read them again{cost}."
-    ]
-
-
-def _of_profile(profile: Profile) -> list[str]:
-    if profile.coverage >= MIN_OWN_COVERAGE:
-        return []
-    return [
-        f"{profile.case}: {1 - profile.coverage:.0%} of the device time is not in its own "
-        f"{profile.launches} launches a call. Libraries do the rest; the labels name them."
-    ]
-
-
-def _of_device(report: EvalReport) -> list[str]:
-    noted = report.environment.host.get("after timing")
-    reasons = noted.get("reasons") if isinstance(noted, dict) else None
-    texts = [str(item) for item in reasons] if isinstance(reasons, list) else []
-    held = [item for item in texts if item.startswith(THROTTLE_REASONS)]
-    return [f"The device was held back while it was timed: {', '.join(held)}."] if held else []

@@ -9,8 +9,7 @@
 * The interval of a proportion p = k / n is (Wilson, JASA 22, 1927)
   `[p + z^2/2n -+ z sqrt(p (1 - p)/n + z^2/4n^2)] / (1 + z^2/n)`.
 
-Every function depends on its arguments alone: no random numbers, no clock, no numpy. Times are in
-microseconds, ratios have no unit, and `log` is the natural logarithm.
+Times are in microseconds, ratios have no unit, and `log` is the natural logarithm.
 tests/unit/scoring/test_scipy_agreement.py compares the quantiles and intervals with those of scipy.
 """
 
@@ -38,13 +37,10 @@ __all__ = [
 ]
 
 Decision = Literal["faster", "slower", "no measurable difference"]
-
 NOISY_HALF_WIDTH = 0.05
 """Ratio, without unit: the ends of a noisy interval differ by (1 + this)^2 or more."""
-
 STRETCH = 1.5
 """Factor by which `decide` widens a noisy interval: 1.5 x 1.96 is about three standard errors."""
-
 _MAX_LOG = 700.0
 """Natural logarithm: exp of a larger log ratio (about 709) does not fit a float."""
 
@@ -71,15 +67,11 @@ def paired_log_ratios(blocks: Sequence[Sequence[float]]) -> tuple[float, ...]:
         raise ValueError("paired_log_ratios: no blocks were given")
     ratios = []
     for number, block in enumerate(blocks):
+        where = f"paired_log_ratios: block {number}"
         if len(block) != 4:
-            raise ValueError(
-                f"paired_log_ratios: block {number} has {len(block)} times, expected 4"
-            )
+            raise ValueError(f"{where} has {len(block)} times, expected 4")
         if not all(0.0 < time_us < math.inf for time_us in block):
-            raise ValueError(
-                f"paired_log_ratios: block {number} has a time that is not above zero and "
-                f"finite: {tuple(block)}"
-            )
+            raise ValueError(f"{where} has a time not above zero or not finite: {tuple(block)}")
         first, second, third, fourth = (math.log(time_us) for time_us in block)
         ratios.append(0.5 * ((first + fourth) - (second + third)))
     return tuple(ratios)
@@ -93,9 +85,9 @@ def combine(half_width_within: float, between: float) -> float:
     Raises:
         ValueError: one of them is negative or not finite.
     """
-    for name, width in (("half_width_within", half_width_within), ("between", between)):
+    for width in (half_width_within, between):
         if not 0.0 <= width < math.inf:
-            raise ValueError(f"combine: {name} is {width!r}, expected finite and not negative")
+            raise ValueError(f"combine: {width!r} is no half-width")
     return math.hypot(half_width_within, between)
 
 
@@ -106,12 +98,8 @@ def speedup_interval(
 
     Blocks of one process replicate share the memory placement of its processes, so their own
     scatter understates the error. `between_process_sigma` is the standard deviation of the log
-    ratio from one process replicate to the next. It is added to both half-widths in quadrature.
-
-    Args:
-        log_ratios: of `paired_log_ratios`, one a block.
-        between_process_sigma: without unit, as 0.01 for 1 %; 0 if there is no such error.
-        level: the share of measurements whose interval contains the true speed-up.
+    ratio from one process replicate to the next, 0.01 for 1 %. It is added to both half-widths in
+    quadrature.
 
     Raises:
         ValueError: there are no ratios, a number is not finite or out of range, or the result

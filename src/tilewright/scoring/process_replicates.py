@@ -49,8 +49,8 @@ def replicates_interval(
 ) -> Interval:
     """Return the geometric mean of process replicates, with its 95 % interval.
 
-    For one replicate this is `speedup_interval`. Several show themselves how far they scatter. So
-    few values estimate that badly, which is why the calibrated variance moderates it.
+    For one replicate this is `speedup_interval`. A few replicates estimate their own scatter badly,
+    so the calibrated variance moderates it.
 
     Args:
         groups: log ratios of blocks, one sequence for each process replicate; at most ten.

@@ -33,11 +33,9 @@ def _ratio(value: float, scale: float) -> str:
 
 def reason_of(report: EvalReport) -> str:
     """Return the reason of the verdict in one line."""
-    outcome = report.outcome
-    match outcome:
+    match outcome := report.outcome:
         case Correct():
-            names = dict.fromkeys(label.name for label in report.labels)
-            return ", ".join(names)
+            return ", ".join(dict.fromkeys(label.name for label in report.labels))
         case Incorrect():
             return cut(f"{outcome.kind} ({outcome.case}): {outcome.message}")
         case Failed():

@@ -9,7 +9,7 @@ from tilewright.config import ModelSection
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.chat import Chat
 from tilewright.loop.policies.local_model import Local
-from tilewright.loop.policies.recorded import BUNDLED, Recorded
+from tilewright.loop.policies.recorded import BUNDLED_RUN, Recorded
 from tilewright.loop.policies.scripted import load_script
 
 __all__ = ["choose_policy"]
@@ -35,7 +35,7 @@ def choose_policy(
     """
     kind, _, rest = name.partition(":")
     if kind == "recorded" and rest:
-        folder = BUNDLED if rest == "bundled" else Path(rest)
+        folder = BUNDLED_RUN if rest == "bundled" else Path(rest)
         return Recorded(folder, strict=strict_recording, warn=warn)
     if kind == "scripted" and rest:
         return load_script(Path(rest))
