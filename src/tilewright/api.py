@@ -6,9 +6,13 @@ does all the work. It starts with the first evaluation and ends with the calling
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
-from collections.abc import Callable, Sequence
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +22,8 @@ from tilewright.config import load as load_config
 from tilewright.evaluator.devices.cores import plan_cores
 from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.devices.recorded_environment import environment
-from tilewright.executors._async import in_thread
-from tilewright.executors.factory import Executor, open_executor
+from tilewright.executors.base import Executor, Progress, ignore_progress
+from tilewright.executors.factory import open_executor
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
 from tilewright.records.report_cache import lookup, remember, work_key
@@ -27,7 +31,6 @@ from tilewright.registry import selected_checks
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request"]
 
-Progress = Callable[[str, dict[str, Any]], None]
 _executors: dict[tuple[str, Path], Executor] = {}
 
 
@@ -61,14 +64,12 @@ def evaluate(
         InfrastructureError: an internal error occurred twice.
     """
     settings = config or load_config()
-    if protocol is not None or baselines is not None:
-        changes: dict[str, Any] = {}
-        if protocol is not None:
-            changes["protocol"] = protocol
-        if baselines is not None:
-            changes["baselines"] = tuple(baselines)
-        section = settings.eval.model_validate({**settings.eval.model_dump(), **changes})
-        settings = settings.model_copy(update={"eval": section})
+    section = settings.eval.model_dump()
+    if protocol is not None:
+        section["protocol"] = protocol
+    if baselines is not None:
+        section["baselines"] = tuple(baselines)
+    settings = settings.model_copy(update={"eval": settings.eval.model_validate(section)})
     request = build_request(candidate, problem, settings, language=language, entry=entry)
     return evaluate_request(request, settings, progress)
 
@@ -79,7 +80,19 @@ async def evaluate_async(
     **options: Any,  # noqa: ANN401 - those of `evaluate`
 ) -> EvalReport:
     """Judge a candidate without blocking the event loop. The arguments are those of `evaluate`."""
-    return await in_thread(lambda: evaluate(candidate, problem, **options))
+    # `asyncio.to_thread` shares a pool of cpu_count + 4 threads: with 2 cores it would run 30
+    # waiting calls 6 at a time. A cancelled await does not end the call.
+    report: Future[EvalReport] = Future()
+    report.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            report.set_result(evaluate(candidate, problem, **options))
+        except BaseException as error:  # noqa: BLE001 - raised again in the event loop
+            report.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(report)
 
 
 def evaluate_request(
@@ -94,39 +107,18 @@ def evaluate_request(
     key = None
     # A server has a store of its own.
     if settings.eval.reuse and settings.executor == LOCAL:
-        key = work_key(
-            request, environment(plan_cores_here(), find_device(request.device)), __version__
-        )
+        cores = plan_cores(list(os.sched_getaffinity(0)))
+        key = work_key(request, environment(cores, find_device(request.device)), __version__)
         found = lookup(settings.home, key)
         if found is not None:
             return found
     checks = selected_checks(settings.plugins)
-    report = _executor(settings).evaluate(request, progress or _silent, checks=checks)
+    report = _executor(settings).evaluate(request, progress or ignore_progress, checks=checks)
     if key is not None:
         with contextlib.suppress(OSError):
             # The verdict is valid although the disk is full.
             remember(settings.home, key, report)
     return report
-
-
-def plan_cores_here() -> Any:  # noqa: ANN401 - Cores
-    """Return the assignment of this machine's cores."""
-    import os
-
-    return plan_cores(list(os.sched_getaffinity(0)))
-
-
-def device_here(settings: Config) -> Any:  # noqa: ANN401 - Device
-    """Return the device of these settings.
-
-    Raises:
-        InfrastructureError: this machine has no device of that name.
-    """
-    return find_device(settings.eval.device)
-
-
-def _silent(event: str, fields: dict[str, Any]) -> None:
-    """Ignore progress."""
 
 
 def _executor(settings: Config) -> Executor:

@@ -18,24 +18,13 @@ from typing import Any
 
 from tilewright.errors import PluginError, boundary
 
-__all__ = [
-    "KINDS",
-    "OWN_PACKAGE",
-    "RENAMED",
-    "Plugin",
-    "catalogue",
-    "load",
-    "renamed_uses",
-    "selected_checks",
-]
-
 KINDS = ("checks", "languages", "problem_sets", "strategies", "worlds")
 OWN_PACKAGE = "tilewright"
 RENAMED: dict[str, Any] = json.loads(
     Path(__file__).with_name("renamed_plugins.json").read_text(encoding="utf-8")
 )
-"""Old and new names: of the `modules` and `classes` that plug-ins import, and for each kind of
-plug-in of the `attributes` that it reads and the `methods` that it defines."""
+"""Old names and new ones. Plug-ins import `modules` and `classes`; a kind of plug-in reads
+`attributes` and defines `methods`."""
 _EXTRAS = {"ninja": "cpp", "numpy": "judge", "torch": "judge", "triton": "triton"}
 
 

@@ -234,7 +234,7 @@ def test_a_dead_supervisor_is_an_infrastructure_error_and_replaced(settings):
 
     with pytest.raises(InfrastructureError, match="the supervisor was lost"):
         executor.evaluate(asked)
-    assert asyncio.run(executor.evaluate_async(asked)).verdict == "correct"
+    assert executor.evaluate(asked).verdict == "correct"
 
 
 def test_an_exception_of_the_callback_leaves_a_usable_executor(tmp_path):
@@ -257,7 +257,7 @@ def test_several_workers_judge_at_once(tmp_path):
     with LocalExecutor(tmp_path, workers=2) as executor, ThreadPoolExecutor(3) as pool:
         reports = list(pool.map(executor.evaluate, [request(RIGHT)] * 3))
         assert [report.verdict for report in reports] == ["correct"] * 3
-        assert len({item.pid for item in executor._all} - {None}) == 2
+        assert len({item.pid for item in executor.supervisors} - {None}) == 2
 
 
 def test_an_executor_without_workers_is_refused(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import asdict
 from typing import Any
 
@@ -19,6 +20,8 @@ from tilewright.cli.self_comparison import Sample, Scatter, samples_of, self_req
 from tilewright.cli.system_checks import Item, cluster_items, layer_items, tool_items
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
+from tilewright.evaluator.devices.cores import plan_cores
+from tilewright.evaluator.devices.devices import find_device
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import Calibration, read_calibration, write_calibration
 from tilewright.executors.factory import is_cluster
@@ -158,7 +161,8 @@ def noise_item(scatter: Scatter | None) -> Item:
 
 
 def _key(settings: Config) -> str:
-    return device_key(api.plan_cores_here(), api.device_here(settings))
+    cores = plan_cores(list(os.sched_getaffinity(0)))
+    return device_key(cores, find_device(settings.eval.device))
 
 
 def _read(settings: Config) -> Calibration:

@@ -16,17 +16,6 @@ from tilewright.config.renamed import RENAMED_SETTINGS, Renaming
 from tilewright.config.schema import Config, Section
 from tilewright.errors import ConfigError
 
-__all__ = [
-    "HOME_VARIABLE",
-    "PLUGINS_VARIABLE",
-    "Leaf",
-    "dump",
-    "environment",
-    "leaves",
-    "load",
-    "load_around",
-]
-
 HOME_VARIABLE = "TILEWRIGHT_HOME"
 PLUGINS_VARIABLE = "TILEWRIGHT_PLUGINS"
 Tree = TypeVar("Tree", bound=Section)

@@ -14,8 +14,6 @@ from typing import Any
 
 from tilewright.errors import ConfigError
 
-__all__ = ["RENAMED_SETTINGS", "RENAMED_TRAINING", "Renaming"]
-
 _TABLE = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 RENAMED_SETTINGS: Mapping[str, str] = _TABLE["settings"]
 """Settings of every verb but `train`."""

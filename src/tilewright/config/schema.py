@@ -9,16 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tilewright.records import Limits, Protocol, Rules, TimingPlan
 
-__all__ = [
-    "Config",
-    "EvalSection",
-    "LoopSection",
-    "ModelSection",
-    "RewardSection",
-    "Section",
-    "ServeSection",
-]
-
 LOCAL = "local"
 RAY = "ray"
 

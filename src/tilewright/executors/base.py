@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tilewright import errors
 from tilewright.executors.scheduling import WorkerLoad, assign, remembered
 from tilewright.records import EvalReport, EvalRequest
 
-__all__ = ["Executor", "Progress", "Ticket", "WorkerPool", "failure", "ignore_progress"]
-
 Progress = Callable[[str, dict[str, Any]], None]
 """Receives each event of an evaluation and its fields."""
-_ERRORS = {
-    kind.__name__: kind
-    for kind in (
-        *(errors.ConfigError, errors.PluginError, errors.ProblemError, errors.RecordError),
-        *(errors.InfrastructureError, errors.PolicyError, errors.ReplyRefused, errors.TooLarge),
-    )
-}
 
 
 def ignore_progress(event: str, fields: dict[str, Any]) -> None:
@@ -33,7 +23,12 @@ def ignore_progress(event: str, fields: dict[str, Any]) -> None:
 
 def failure(fields: dict[str, Any]) -> errors.TilewrightError:
     """Return the error that another process of tilewright has described."""
-    return _ERRORS.get(fields["type"], errors.InfrastructureError)(fields["message"])
+    known = {
+        name: kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.TilewrightError)
+    }
+    return known.get(fields["type"], errors.InfrastructureError)(fields["message"])
 
 
 class Executor(Protocol):
@@ -61,14 +56,11 @@ class Executor(Protocol):
 
     def __enter__(self) -> Self:
         """Return the executor itself."""
+        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close."""
+        self.close()
 
 
 class _Worker(Protocol):
@@ -88,7 +80,7 @@ class Ticket(Generic[Worker]):
     worker: Worker | None = None
 
 
-class WorkerPool(ABC, Generic[Worker]):
+class WorkerPool(Executor, Generic[Worker]):
     """Gives each request a worker by `scheduling.assign`. Safe to use from several threads."""
 
     def __init__(self) -> None:
@@ -102,10 +94,6 @@ class WorkerPool(ABC, Generic[Worker]):
 
         Called with the lock held.
         """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Wait until running evaluations have finished, and end the workers."""
 
     @contextmanager
     def _acquired(
@@ -170,11 +158,3 @@ class WorkerPool(ABC, Generic[Worker]):
         """Let no waiting request begin; called with the lock held."""
         self._closed = True
         self._changed.notify_all()
-
-    def __enter__(self) -> Self:
-        """Return the executor itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()

@@ -15,16 +15,13 @@ from tilewright.executors.remote import (
     Patience,
     RemoteExecutor,
     Steps,
-    awaitable,
-    blocking,
+    both,
 )
 from tilewright.records import EvalReport, EvalRequest
 
 if TYPE_CHECKING:
     import httpx
     from httpx_sse import ServerSentEvent
-
-__all__ = ["Client", "TaskEvent"]
 
 OPEN = ("queued", "running")
 MAX_BATCH_TASKS, MAX_BATCH_BYTES = 100, 3 << 20
@@ -50,6 +47,10 @@ class Client(RemoteExecutor):
 
     Every method repeats its request while the server is away, as `RemoteExecutor` does. A method
     that ends in `_async` does the same without blocking the event loop; any number may run at once.
+
+    Raises:
+        ConfigError: of every method: the server refuses the request, or you have no such task.
+        InfrastructureError: of every method: the server does not answer for `patience_s` seconds.
     """
 
     def _submit(
@@ -63,10 +64,9 @@ class Client(RemoteExecutor):
         """Submit a candidate, and return the task's key once the server has stored it.
 
         Raises:
-            ConfigError: the server refuses it, or you use the name for another request.
-            InfrastructureError: the server does not answer.
+            ConfigError: you use the name for another request.
         """
-        body = _submission(request, priority, name, deadline_s)
+        body = _submission(request, priority, name=name, deadline_s=deadline_s)
         task = yield from self._asked("POST", "/v1/tasks", body)
         return str(task["key"])
 
@@ -77,24 +77,23 @@ class Client(RemoteExecutor):
 
         Raises:
             ConfigError: the server refuses one; it has accepted those before.
-            InfrastructureError: the server does not answer.
         """
         keys: list[str] = []
         bodies, size = list[dict[str, Any]](), 0
         for request in requests:
             body = _submission(request, priority)
             more = len(json.dumps(body))
-            if bodies and (len(bodies) == MAX_BATCH_TASKS or size + more > MAX_BATCH_BYTES):
+            if len(bodies) == MAX_BATCH_TASKS or size + more > MAX_BATCH_BYTES:
                 keys += yield from self._batch(bodies)
                 bodies, size = [], 0
             bodies.append(body)
             size += more
-        if bodies:
-            keys += yield from self._batch(bodies)
-        return keys
+        return keys + (yield from self._batch(bodies))
 
     def _batch(self, bodies: list[dict[str, Any]]) -> Steps[list[str]]:
         """Submit a batch, in halves where the server takes less at once."""
+        if not bodies:
+            return []
         try:
             rows = yield from self._asked("POST", "/v1/tasks/batch", bodies)
             return [str(row["key"]) for row in rows]
@@ -106,12 +105,7 @@ class Client(RemoteExecutor):
         return first + (yield from self._batch(bodies[half:]))
 
     def _task(self, key: str, wait_s: float = 0.0) -> Steps[dict[str, Any]]:
-        """Return a task once it has ended, or as it is after `wait_s` seconds.
-
-        Raises:
-            ConfigError: you have no such task.
-            InfrastructureError: the server does not answer.
-        """
+        """Return a task once it has ended, or as it is after `wait_s` seconds."""
         until = time.monotonic() + wait_s
         while True:
             left = max(until - time.monotonic(), 0.0)
@@ -125,45 +119,29 @@ class Client(RemoteExecutor):
 
         Raises:
             ProblemError: the problem cannot be used.
-            ConfigError: you have no such task.
-            InfrastructureError: the server does not answer, could not judge the candidate, or
-                the task was cancelled.
+            InfrastructureError: the server could not judge it, or the task was cancelled.
         """
         return (yield from self._report_of((yield from self._task(key, float("inf")))))
 
     def _cancel(self, key: str) -> Steps[None]:
-        """Cancel a task, by its key or your name for it.
-
-        Raises:
-            ConfigError: you have no such task.
-            InfrastructureError: the server does not answer.
-        """
+        """Cancel a task, by its key or your name for it."""
         yield from self._asked("DELETE", _path(key))
 
     def _queue(self) -> Steps[dict[str, Any]]:
-        """Return the number of queued and running tasks.
+        """Return the number of queued and running tasks."""
+        return (yield from self._asked("GET", "/v1/queue"))  # type: ignore[no-any-return] # JSON
 
-        Raises:
-            InfrastructureError: the server does not answer.
-        """
-        found: dict[str, Any] = yield from self._asked("GET", "/v1/queue")
-        return found
-
-    submit, submit_async = blocking(_submit), awaitable(_submit)
-    submit_many, submit_many_async = blocking(_submit_many), awaitable(_submit_many)
-    task, task_async = blocking(_task), awaitable(_task)
-    report, report_async = blocking(_report), awaitable(_report)
-    cancel, cancel_async = blocking(_cancel), awaitable(_cancel)
-    queue, queue_async = blocking(_queue), awaitable(_queue)
+    submit, submit_async = both(_submit)
+    submit_many, submit_many_async = both(_submit_many)
+    task, task_async = both(_task)
+    report, report_async = both(_report)
+    cancel, cancel_async = both(_cancel)
+    queue, queue_async = both(_queue)
 
     def events(self, key: str, after: str = "") -> Iterator[TaskEvent]:
         """Yield the events of a task after a place, until the task has ended.
 
         The client opens a lost connection again, and goes on after the last event.
-
-        Raises:
-            ConfigError: you have no such task.
-            InfrastructureError: the server does not answer for `patience_s` seconds.
         """
         from httpx_sse import connect_sse
 
@@ -226,11 +204,7 @@ class _Stream:
         return {"last-event-id": self._after} if self._after else {}
 
     def opened(self, response: httpx.Response) -> None:
-        """Note that a connection is open.
-
-        Raises:
-            HTTPStatusError: the server refuses it.
-        """
+        """Note that a connection is open, unless the server refuses it."""
         response.raise_for_status()
         self._is_open = True
 
@@ -253,15 +227,5 @@ def _path(key: str) -> str:
     return f"/v1/tasks/{quote(key, safe='')}"
 
 
-def _submission(
-    request: EvalRequest,
-    priority: str,
-    name: str | None = None,
-    deadline_s: float | None = None,
-) -> dict[str, Any]:
-    return {
-        "request": request.model_dump(mode="json"),
-        "name": name,
-        "priority": priority,
-        "deadline_s": deadline_s,
-    }
+def _submission(request: EvalRequest, priority: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {"request": request.model_dump(mode="json"), "priority": priority, **more}

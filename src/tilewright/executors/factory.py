@@ -86,11 +86,7 @@ def device_model(settings: Config, name: str) -> str:
 
 
 def cached_cluster(settings: Config) -> RayExecutor:
-    """Return the executor of a cluster; `open_executor` hands the same one out later.
-
-    Raises:
-        ConfigError: the address is invalid, or the cluster cannot be reached.
-    """
+    """Return the executor of a cluster; `open_executor` hands the same one out later."""
     key = _lease_key(settings)
     if key not in _leased:
         _leased[key] = open_cluster(settings)
@@ -98,11 +94,10 @@ def cached_cluster(settings: Config) -> RayExecutor:
     return _leased[key]
 
 
+def _give_back(key: str) -> None:
+    if (kept := _leased.pop(key, None)) is not None:
+        kept.close()
+
+
 def _lease_key(settings: Config) -> str:
     return f"{settings.executor} {settings.eval.device} {settings.home}"
-
-
-def _give_back(key: str) -> None:
-    kept = _leased.pop(key, None)
-    if kept is not None:
-        kept.close()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,6 @@ from tilewright.executors.base import Progress, WorkerPool, failure, ignore_prog
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.problem_lint import Health
 from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, FrameError
-
-__all__ = ["LocalExecutor", "share_cores"]
 
 START_S = 60.0
 """Seconds within which a supervisor must answer after its start."""
@@ -57,9 +53,10 @@ class LocalExecutor(WorkerPool["Supervisor"]):
             raise errors.ConfigError(f"an executor needs at least one worker, not {workers}")
         super().__init__()
         parts = zip(devices, share_cores(devices), strict=True)
-        places = [Slot(name, cores or part) for name, part in parts] or [Slot()]
+        places: list[tuple[str | None, tuple[int, ...]]]
+        places = [(name, cores or part) for name, part in parts] or [(None, ())]
         count = max(workers, len(places))
-        self._all = tuple(Supervisor(home, places[n % len(places)]) for n in range(count))
+        self.supervisors = [Supervisor(home, *places[n % len(places)]) for n in range(count)]
 
     def evaluate(
         self,
@@ -69,13 +66,10 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         checks: tuple[str, ...] | None = None,
         idle: Callable[[], None] | None = None,
     ) -> EvalReport:
-        """Judge one candidate and return the report.
+        """Judge one candidate, as `Executor.evaluate`.
 
         `idle` is called at intervals, also while the request waits; what it raises ends the
         evaluation.
-
-        Raises:
-            TilewrightError: the problem cannot be used, or tilewright itself failed.
         """
         with self._acquired(_problem_of(request), POLL_S, idle) as supervisor:
             return supervisor.evaluate(request, progress, checks, idle)
@@ -89,21 +83,16 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         with self._acquired(_problem_of(request), POLL_S) as supervisor:
             return supervisor.lint(request, progress)
 
-    async def evaluate_async(
-        self, request: EvalRequest, progress: Progress = ignore_progress
-    ) -> EvalReport:
-        """Judge one candidate without blocking the event loop."""
-        return await asyncio.to_thread(self.evaluate, request, progress)
-
     def _candidates(self) -> tuple[Sequence[Supervisor], Sequence[int], Set[str]]:
         """Return the idle supervisors of unused devices, else all idle ones, longest idle first.
 
         An unused device is worth more than a cached judge, so no request waits for a judge then.
         """
-        running = [item for item in self._all if item.load]
-        idle = sorted((item for item in self._all if not item.load), key=lambda item: item.idle_at)
-        used = {item.place.device for item in running}
-        free = [item for item in idle if item.place.device not in used]
+        running = [item for item in self.supervisors if item.load]
+        idle = [item for item in self.supervisors if not item.load]
+        idle.sort(key=lambda item: item.idle_at)
+        used = {item.device for item in running}
+        free = [item for item in idle if item.device not in used]
         busy = set() if free else {name for item in running for name in item.cached}
         chosen = free or idle
         return chosen, [0] * len(chosen), busy
@@ -114,35 +103,25 @@ class LocalExecutor(WorkerPool["Supervisor"]):
     @property
     def pid(self) -> int | None:
         """Return the first supervisor's process id, or `None` before its first evaluation."""
-        return self._all[0].pid
+        return self.supervisors[0].pid
 
     def close(self) -> None:
         """Wait until running evaluations have finished, and end the supervisors."""
         with self._changed:
-            self._changed.wait_for(lambda: not any(item.load for item in self._all))
-            for supervisor in self._all:
+            self._changed.wait_for(lambda: not any(item.load for item in self.supervisors))
+            for supervisor in self.supervisors:
                 supervisor.stop()
 
     def kill(self) -> None:
         """End the supervisors and their evaluations, whose callers get an error."""
         with self._changed:
             self._kill()
-        for supervisor in self._all:
+        for supervisor in self.supervisors:
             supervisor.abort()
 
 
 def _problem_of(request: EvalRequest) -> str:
     return f"{request.device} {request.problem.digest()}"
-
-
-@dataclass(frozen=True)
-class Slot:
-    """The device and the cores of a supervisor."""
-
-    device: str | None = None
-    """`None`: the device that a request names."""
-    cores: tuple[int, ...] = ()
-    """Cores that the supervisor and its children may use; empty: all."""
 
 
 def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
@@ -155,11 +134,18 @@ def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
 
 
 class Supervisor:
-    """One supervisor process, started with its first request. It judges one request at a time."""
+    """One supervisor process, started with its first request. It judges one request at a time.
 
-    def __init__(self, home: Path, place: Slot) -> None:
+    Args:
+        home: folder of caches and calibration.
+        device: where it judges; `None`: on the device that a request names.
+        cores: cores that it and its children may use; empty: all.
+    """
+
+    def __init__(self, home: Path, device: str | None, cores: tuple[int, ...]) -> None:
         self._home = home
-        self.place = place
+        self.device = device
+        self._cores = cores
         self.load = 0
         self.idle_at = 0.0
         """When it finished its last request, by the monotonic clock."""
@@ -196,8 +182,23 @@ class Supervisor:
         progress: Progress,
         idle: Callable[[], None] | None,
     ) -> bytes:
+        if self.device is not None:
+            request = request.model_copy(update={"device": self.device})
         try:
-            return self._exchange(kind, fields, request, progress, idle)
+            channel = self._channel or self._start()
+            channel.send(kind, fields, request.to_json().encode())
+            while True:
+                frame = channel.receive(None, idle)
+                if frame.kind == "event":
+                    progress(frame.fields.pop("event"), frame.fields)
+                elif frame.kind == "broken":
+                    # The supervisor ends with its own error; the next request starts another.
+                    self.stop()
+                    raise errors.InfrastructureError(frame.fields["message"])
+                elif frame.kind == "failed":
+                    raise failure(frame.fields)
+                else:
+                    return frame.body
         except (ChannelClosed, DeadlineExceeded, FrameError) as error:
             self.stop()
             raise errors.InfrastructureError(f"the supervisor was lost: {error}") from error
@@ -206,32 +207,6 @@ class Supervisor:
             if not isinstance(error, errors.TilewrightError):
                 self.stop()
             raise
-
-    def _exchange(
-        self,
-        kind: str,
-        fields: dict[str, Any],
-        request: EvalRequest,
-        progress: Progress,
-        idle: Callable[[], None] | None,
-    ) -> bytes:
-        channel = self._channel or self._start()
-        if self.place.device is not None:
-            request = request.model_copy(update={"device": self.place.device})
-        channel.send(kind, fields, request.to_json().encode())
-        while True:
-            frame = channel.receive(None, idle)
-            if frame.kind == "event":
-                event = frame.fields.pop("event")
-                progress(event, frame.fields)
-            elif frame.kind == "broken":
-                # The supervisor ends with its own error; the next request starts another.
-                self.stop()
-                raise errors.InfrastructureError(frame.fields["message"])
-            elif frame.kind == "failed":
-                raise failure(frame.fields)
-            else:
-                return frame.body
 
     def _start(self) -> Channel:
         ours, theirs = socket.socketpair()
@@ -244,8 +219,8 @@ class Supervisor:
         # -P: a candidate in the current folder may be named like a module.
         command = [sys.executable, "-P", "-m", "tilewright.evaluator.server"]
         command += ["--channel", str(theirs.fileno()), "--home", str(self._home)]
-        if self.place.cores:
-            command += ["--cores", ",".join(map(str, self.place.cores))]
+        if self._cores:
+            command += ["--cores", ",".join(map(str, self._cores))]
         self._process = subprocess.Popen(
             command,
             pass_fds=(theirs.fileno(),),
@@ -261,8 +236,7 @@ class Supervisor:
 
     def abort(self) -> None:
         """Kill the process and its children; a caller that waits for it gets an error."""
-        process = self._process
-        if process is not None:
+        if (process := self._process) is not None:
             process.kill()
 
     def stop(self) -> None:

@@ -14,18 +14,6 @@ from urllib.parse import urlsplit
 from tilewright.errors import ConfigError
 from tilewright.executors.local import MIN_CORES_PER_DEVICE
 
-__all__ = [
-    "answer",
-    "ask",
-    "connect",
-    "disconnect",
-    "kill",
-    "lost_errors",
-    "nodes",
-    "nodes_line",
-    "stream",
-]
-
 CONNECT_S = 5.0
 """Seconds within which an address must accept a connection."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"

@@ -21,8 +21,6 @@ from tilewright.executors import ray_api
 from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
 from tilewright.records import EvalReport, EvalRequest
 
-__all__ = ["MAX_LOSSES", "RayExecutor", "reject_reason"]
-
 MAX_LOSSES = 3
 """Times that a request starts again after its actor or node was lost."""
 WORKERS_PER_DEVICE = {"cpu": 1, "cuda": 2}

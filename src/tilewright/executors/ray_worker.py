@@ -22,8 +22,6 @@ from tilewright.evaluator.devices.devices import find_device, gpu_names
 from tilewright.executors.local import LocalExecutor, share_cores
 from tilewright.records import EvalRequest
 
-__all__ = ["DeviceWorker", "describe_device"]
-
 Message = tuple[str, dict[str, Any]]
 HEARTBEAT_S = 0.5
 """Seconds without an event after which the actor sends `still`."""
@@ -107,26 +105,20 @@ class DeviceWorker:
             except BaseException as error:  # noqa: BLE001 - the caller gets it
                 messages.put(("broken", {"message": f"{type(error).__name__}: {error}"}))
 
-        thread = threading.Thread(target=judge, daemon=True)
-        thread.start()
-        yield from _until_over(messages)
+        threading.Thread(target=judge, daemon=True).start()
+        kind = "still"
+        while kind in ("event", "still"):
+            try:
+                kind, fields = messages.get(timeout=HEARTBEAT_S)
+            except queue.Empty:
+                # A heartbeat lets the caller drop the evaluation.
+                kind, fields = "still", {}
+            yield kind, fields
         self._dropped.discard(number)
 
     def drop(self, number: int) -> None:
         """End an evaluation at its next step."""
         self._dropped.add(number)
-
-
-def _until_over(messages: queue.SimpleQueue[Message]) -> Iterator[Message]:
-    while True:
-        try:
-            item = messages.get(timeout=HEARTBEAT_S)
-        except queue.Empty:
-            # A heartbeat lets the caller drop the evaluation.
-            item = ("still", {})
-        yield item
-        if item[0] not in ("event", "still"):
-            return
 
 
 def _cores(device: str) -> tuple[int, ...]:

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
-from tilewright.executors.base import Progress, ignore_progress
+from tilewright.executors.base import Executor, Progress, ignore_progress
 from tilewright.executors.retrying import Backoff
 from tilewright.records import EvalReport, EvalRequest
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import ssl
 
     import httpx
-
-__all__ = ["Patience", "RemoteExecutor", "Steps", "awaitable", "blocking"]
 
 MAX_WAIT_S = 30.0
 """Seconds that one request waits at the server for the end of a task."""
@@ -79,38 +77,26 @@ class Patience:
         return time.monotonic() > self._until
 
 
-def blocking(
+def both(
     steps: Callable[Concatenate[Any, Options], Steps[Answer]],
-) -> Callable[Concatenate[Any, Options], Answer]:
-    """Return a method that takes the steps of an operation and returns its result."""
+) -> tuple[
+    Callable[Concatenate[Any, Options], Answer],
+    Callable[Concatenate[Any, Options], Coroutine[Any, Any, Answer]],
+]:
+    """Return two methods that take the steps of an operation: one that blocks, one to await."""
 
     @wraps(steps)
-    def call(self: Any, /, *given: Options.args, **more: Options.kwargs) -> Answer:  # noqa: ANN401 - the method's
-        found: Answer = self._run(steps(self, *given, **more))
-        return found
-
-    return call
-
-
-def awaitable(
-    steps: Callable[Concatenate[Any, Options], Steps[Answer]],
-) -> Callable[Concatenate[Any, Options], Coroutine[Any, Any, Answer]]:
-    """Return a method that takes the steps of an operation without blocking the event loop."""
+    def call(self: Any, /, *given: Options.args, **more: Options.kwargs) -> Any:  # noqa: ANN401 - the method's
+        return self._run(steps(self, *given, **more))
 
     @wraps(steps)
-    async def call(
-        self: Any,  # noqa: ANN401 - the method's
-        /,
-        *given: Options.args,
-        **more: Options.kwargs,
-    ) -> Answer:
-        found: Answer = await self._run_async(steps(self, *given, **more))
-        return found
+    async def call_async(self: Any, /, *given: Options.args, **more: Options.kwargs) -> Any:  # noqa: ANN401 - the method's
+        return await self._run_async(steps(self, *given, **more))
 
-    return call
+    return call, call_async
 
 
-class RemoteExecutor:
+class RemoteExecutor(Executor):
     """A client of `tilewright serve`. It holds no connection between two calls.
 
     The server names a task by its content, so a request that is sent twice is one task. The client
@@ -178,14 +164,10 @@ class RemoteExecutor:
             f"{self._url}: the server forgot the task {MAX_SUBMISSIONS} times"
         )
 
-    evaluate, evaluate_async = blocking(_evaluate), awaitable(_evaluate)
+    evaluate, evaluate_async = both(_evaluate)
 
     def device_model(self) -> str:
-        """Return the model of the server's devices.
-
-        Raises:
-            InfrastructureError: the server does not answer.
-        """
+        """Return the model of the server's devices."""
         return str(self._run(self._asked("GET", "/v1/health"))["device"])
 
     def close(self) -> None:
@@ -194,13 +176,6 @@ class RemoteExecutor:
     def kill(self) -> None:
         """End all waits; their callers get an error, and the server goes on with the tasks."""
         self._over.set()
-
-    def __enter__(self) -> Self:
-        """Return the executor itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
 
     def _report_of(self, task: dict[str, Any]) -> Steps[EvalReport]:
         """Return the report of an ended task, or raise the error that it ended with."""
@@ -213,12 +188,7 @@ class RemoteExecutor:
         raise errors.InfrastructureError(f"{self._url}: {reason}")
 
     def _asked(self, method: str, path: str, body: object = None) -> Steps[Any]:
-        """Return the JSON answer to a request, which is repeated while the server is away.
-
-        Raises:
-            ConfigError: the server refuses the request.
-            InfrastructureError: the server does not answer in time, or waiting was cancelled.
-        """
+        """Return the JSON answer to a request, which is repeated while the server is away."""
         patience = Patience(self._patience_s)
         backoff = Backoff(FIRST_DELAY_S, max_delay_s=MAX_DELAY_S)
         while True:
@@ -235,11 +205,7 @@ class RemoteExecutor:
             yield delay_s
 
     def _retry_after(self, error: Exception, patience: Patience) -> float:
-        """Return the least delay in seconds before the next attempt.
-
-        Raises:
-            TilewrightError: the error is final.
-        """
+        """Return the least delay in seconds before the next attempt, or raise a final error."""
         if isinstance(error, self._httpx.HTTPStatusError):
             response = error.response
             if response.status_code == 429:
@@ -280,37 +246,37 @@ class RemoteExecutor:
 
     def _run(self, steps: Steps[Answer]) -> Answer:
         """Take the steps of an operation, and return its result."""
+        answer: Any = None
         with self._httpx.Client(**self._options()) as client:
-            answer: Any = None
-            while True:
-                try:
+            try:
+                while True:
                     step = steps.send(answer)
-                except StopIteration as done:
-                    return done.value  # type: ignore[no-any-return] # typed by Steps
-                try:
-                    if isinstance(step, _Call):
-                        answer = client.send(_built(client, step))
-                    else:
-                        self._over.wait(step)
-                except self._httpx.HTTPError as error:
-                    answer = error
+                    try:
+                        if isinstance(step, _Call):
+                            answer = client.send(_built(client, step))
+                        else:
+                            self._over.wait(step)
+                    except self._httpx.HTTPError as error:
+                        answer = error
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return] # typed by Steps
 
     async def _run_async(self, steps: Steps[Answer]) -> Answer:
         """Take the steps of an operation without blocking the event loop."""
+        answer: Any = None
         async with self._httpx.AsyncClient(**self._options()) as client:
-            answer: Any = None
-            while True:
-                try:
+            try:
+                while True:
                     step = steps.send(answer)
-                except StopIteration as done:
-                    return done.value  # type: ignore[no-any-return] # typed by Steps
-                try:
-                    if isinstance(step, _Call):
-                        answer = await client.send(_built(client, step))
-                    else:
-                        await self._sleep(step)
-                except self._httpx.HTTPError as error:
-                    answer = error
+                    try:
+                        if isinstance(step, _Call):
+                            answer = await client.send(_built(client, step))
+                        else:
+                            await self._sleep(step)
+                    except self._httpx.HTTPError as error:
+                        answer = error
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return] # typed by Steps
 
     async def _sleep(self, delay_s: float) -> None:
         until = time.monotonic() + delay_s
@@ -319,11 +285,7 @@ class RemoteExecutor:
 
 
 def _client_library(url: str) -> Any:  # noqa: ANN401 - a module
-    """Return the module `httpx`, once it accepts the address.
-
-    Raises:
-        ConfigError: the extra is not installed, or the address is invalid.
-    """
+    """Return the module `httpx`, once it accepts the address."""
     try:
         import httpx
         import httpx_sse  # noqa: F401 - of the same extra

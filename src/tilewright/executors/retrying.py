@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["Backoff", "retry"]
-
 Answer = TypeVar("Answer")
 
 

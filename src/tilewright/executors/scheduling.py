@@ -9,16 +9,6 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-__all__ = [
-    "MAX_CACHED_PROBLEMS",
-    "MAX_SKIPS",
-    "WorkerLoad",
-    "assign",
-    "choose_worker",
-    "next_request",
-    "remembered",
-]
-
 MAX_SKIPS = 16
 """Requests that may start before an older one; then the older one starts first.
 

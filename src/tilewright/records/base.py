@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from tilewright.errors import RecordError
 from tilewright.records.version1 import upgrade
 
-SCHEMA_VERSION: Final = 2
-
 __all__ = ["SCHEMA_VERSION", "JsonValue", "Record", "digest_text", "is_text"]
+
+SCHEMA_VERSION: Final = 2
 
 
 def is_text(value: str) -> bool:

@@ -9,8 +9,6 @@ from pydantic import Field, field_validator
 from tilewright.records.base import Record
 from tilewright.records.problem import SourceFile
 
-__all__ = ["Baseline", "Candidate", "collide"]
-
 
 def collide(one: str, other: str) -> bool:
     """Tell whether two paths are equal, or one would have to be a folder of the other."""

@@ -16,16 +16,6 @@ from tilewright.records.events import EVENT, Event, RequestsIssued, RunStarted, 
 from tilewright.records.file_lock import try_lock
 from tilewright.records.version1 import VALUES, upgrade
 
-__all__ = [
-    "EVENTS",
-    "EventLog",
-    "current_line",
-    "length_of",
-    "parse_event",
-    "read_events",
-    "turns_of",
-]
-
 EVENTS = "events.jsonl"
 _OLD_KINDS = {
     old: record

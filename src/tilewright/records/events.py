@@ -10,20 +10,6 @@ from tilewright.records.base import SCHEMA_VERSION, Record
 from tilewright.records.outcome import Verdict
 from tilewright.records.request import Protocol
 
-__all__ = [
-    "EVENT",
-    "Ask",
-    "EvalSummary",
-    "Event",
-    "Reply",
-    "RequestsIssued",
-    "Role",
-    "RunStarted",
-    "Stepped",
-    "Turn",
-    "TurnFinished",
-]
-
 Role = Literal["propose", "measure", "say"]
 """`propose`: write a candidate, which is judged. `measure`: judge the parent's candidate once more.
 `say`: answer the instruction in words for the strategy; nothing is judged."""

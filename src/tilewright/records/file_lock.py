@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any
 
-__all__ = ["lock", "lock_when_free", "try_lock"]
-
 
 def try_lock(file: IO[Any]) -> bool:
     """Lock an open file and return true, or return false if another process has locked it."""

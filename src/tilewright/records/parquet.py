@@ -9,8 +9,6 @@ from typing import Any
 
 from tilewright.errors import ConfigError, RecordError
 
-__all__ = ["LeftOut", "parquet_rows"]
-
 LeftOut = Callable[[str], None]
 """Called with each skipped line, row or range of rows, and the reason."""
 BATCH = 256

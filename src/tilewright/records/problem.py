@@ -9,8 +9,6 @@ from pydantic import Field, field_validator
 
 from tilewright.records.base import Record
 
-__all__ = ["Case", "Problem", "SourceFile"]
-
 LONGEST_NAME, LONGEST_PATH = 200, 400
 Scalar = bool | int | float | str
 _SAFE_PATH = re.compile(r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)*$")

@@ -8,8 +8,6 @@ from tilewright.records.base import Record
 from tilewright.records.problem import Problem
 from tilewright.records.request import Protocol
 
-__all__ = ["CaseHealth", "Health", "is_weak", "memory_of", "published_name"]
-
 
 class CaseHealth(Record):
     """One case, and the degenerate answers that pass by published and by strict rules."""

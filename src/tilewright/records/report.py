@@ -10,20 +10,6 @@ from tilewright.records.base import SCHEMA_VERSION, JsonValue, Record
 from tilewright.records.outcome import Correct, Finding, Label, Outcome, Verdict
 from tilewright.records.request import EvalRequest
 
-__all__ = [
-    "CaseResult",
-    "Ceilings",
-    "Comparison",
-    "EvalReport",
-    "KernelTime",
-    "Profile",
-    "Protection",
-    "ReportEnvironment",
-    "StageRecord",
-    "Timing",
-    "Work",
-]
-
 
 class Timing(Record):
     """The time of one call of the candidate or a baseline, with its 95 % interval."""

@@ -10,8 +10,6 @@ from tilewright.records.base import digest_text
 from tilewright.records.report import EvalReport, ReportEnvironment
 from tilewright.records.request import EvalRequest
 
-__all__ = ["lookup", "remember", "work_key"]
-
 
 def work_key(request: EvalRequest, environment: ReportEnvironment, version: str) -> str:
     """Return the key of a request: a digest of its content, the environment and the version.

@@ -10,8 +10,6 @@ from tilewright.records.base import Record
 from tilewright.records.candidate import Baseline, Candidate
 from tilewright.records.problem import Problem
 
-__all__ = ["EvalRequest", "Limits", "Protocol", "Rules", "TimingPlan"]
-
 Protocol = Literal["strict", "official"]
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records.report import EvalReport
 
-__all__ = ["REPORT", "create_run", "read_report", "write_report"]
-
 REPORT = "report.json"
 
 

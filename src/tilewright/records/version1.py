@@ -9,8 +9,6 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-__all__ = ["FIELDS", "VALUES", "upgrade"]
-
 _TABLE: Final = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 FIELDS: Final[dict[str, dict[str, str]]] = _TABLE["fields"]
 """Class of a record: the name of a field in version 1, and its name now."""

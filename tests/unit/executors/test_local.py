@@ -147,7 +147,7 @@ def test_an_idle_device_is_preferred_to_one_that_knows_the_problem(tmp_path, mon
     both = threading.Barrier(2, timeout=10)
 
     def judged(self, request, *_):
-        devices.append(self.place.device)
+        devices.append(self.device)
         if len(devices) > 1:
             both.wait()
         return reports.correct().model_copy(update={"request": request})
