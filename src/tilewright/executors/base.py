@@ -63,12 +63,7 @@ class Executor(Protocol):
         self.close()
 
 
-class _Worker(Protocol):
-    load: int
-    cached: list[str]
-
-
-Worker = TypeVar("Worker", bound=_Worker)
+Worker = TypeVar("Worker", bound=WorkerLoad)
 
 
 @dataclass(eq=False)
@@ -89,8 +84,8 @@ class WorkerPool(Executor, Generic[Worker]):
         self._closed = False
 
     @abstractmethod
-    def _candidates(self) -> tuple[Sequence[Worker], Sequence[int], Set[str]]:
-        """Return workers that can take a request, their loads, and problems worth waiting for.
+    def _candidates(self) -> tuple[Sequence[Worker], Set[str]]:
+        """Return the workers that can take a request, and the problems that are worth waiting for.
 
         Called with the lock held.
         """
@@ -138,11 +133,9 @@ class WorkerPool(Executor, Generic[Worker]):
     def _dispatch(self) -> None:
         """Give workers to waiting requests; called with the lock held."""
         while self._waiting:
-            workers, loads, busy = self._candidates()
-            if not workers:
-                break
-            rows = [WorkerLoad(n, item.cached) for n, item in zip(loads, workers, strict=True)]
-            chosen = assign([(item.problem, item.skips) for item in self._waiting], rows, busy)
+            workers, busy = self._candidates()
+            waiting = [(item.problem, item.skips) for item in self._waiting]
+            chosen = assign(waiting, workers, busy) if workers else None
             if chosen is None:
                 break
             index, number = chosen

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright import errors
 from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
+from tilewright.executors.scheduling import WorkerLoad
 from tilewright.records import EvalReport, EvalRequest
 from tilewright.records.problem_lint import Health
 from tilewright.wire.frames import Channel, ChannelClosed, DeadlineExceeded, FrameError
@@ -83,7 +84,7 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         with self._acquired(_problem_of(request), POLL_S) as supervisor:
             return supervisor.lint(request, progress)
 
-    def _candidates(self) -> tuple[Sequence[Supervisor], Sequence[int], Set[str]]:
+    def _candidates(self) -> tuple[Sequence[Supervisor], Set[str]]:
         """Return the idle supervisors of unused devices, else all idle ones, longest idle first.
 
         An unused device is worth more than a cached judge, so no request waits for a judge then.
@@ -94,8 +95,7 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         used = {item.device for item in running}
         free = [item for item in idle if item.device not in used]
         busy = set() if free else {name for item in running for name in item.cached}
-        chosen = free or idle
-        return chosen, [0] * len(chosen), busy
+        return free or idle, busy
 
     def _released(self, worker: Supervisor) -> None:
         worker.idle_at = time.monotonic()
@@ -133,7 +133,7 @@ def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
     return [tuple(cores[n * each : (n + 1) * each]) for n in range(len(devices))]
 
 
-class Supervisor:
+class Supervisor(WorkerLoad):
     """One supervisor process, started with its first request. It judges one request at a time.
 
     Args:
@@ -143,14 +143,12 @@ class Supervisor:
     """
 
     def __init__(self, home: Path, device: str | None, cores: tuple[int, ...]) -> None:
+        super().__init__()
         self._home = home
         self.device = device
         self._cores = cores
-        self.load = 0
         self.idle_at = 0.0
         """When it finished its last request, by the monotonic clock."""
-        self.cached: list[str] = []
-        """Device and digest of the problems that it judged last, the latest last."""
         self._channel: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
 

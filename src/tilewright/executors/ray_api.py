@@ -60,12 +60,9 @@ def connect(address: str | None) -> bool:
 
 
 def _check_address(address: str) -> None:
-    """Return if a Ray node listens at HOST:PORT or ray://HOST:PORT.
+    """Raise an error unless a Ray node listens at HOST:PORT or ray://HOST:PORT.
 
     Ray itself would retry for minutes without a message.
-
-    Raises:
-        ConfigError: no Ray node listens there, or the address is invalid.
     """
     named = f"executor ray:{address}".replace("ray:ray:", "ray:")
     try:
@@ -107,13 +104,14 @@ def lost_errors() -> tuple[type[Exception], ...]:
 def ask(device: str, workers: int, accelerator: str | None) -> Any:  # noqa: ANN401 - Ray's
     """Request an actor with a lease; Ray starts it once a device is free."""
     ray = _ray()
-    lease: dict[str, Any] = (
-        {"num_gpus": 1} if device == "cuda" else {"num_cpus": MIN_CORES_PER_DEVICE}
+    lease = {"num_gpus": 1} if device == "cuda" else {"num_cpus": MIN_CORES_PER_DEVICE}
+    made = ray.remote(_actor_class()).options(
+        # Two more calls than evaluations: `about`, and `drop`.
+        max_concurrency=workers + 2,
+        max_restarts=0,
+        accelerator_type=accelerator,
+        **lease,
     )
-    if accelerator is not None:
-        lease["accelerator_type"] = accelerator
-    # Two more calls than evaluations: `about`, and `drop`.
-    made = ray.remote(_actor_class()).options(max_concurrency=workers + 2, max_restarts=0, **lease)
     return made.remote([os.getcwd(), os.path.dirname(os.path.realpath(sys.argv[0]))])
 
 
@@ -198,13 +196,3 @@ def nodes() -> list[dict[str, Any]]:
         for item in _ray().nodes()
         if item["Alive"]
     ]
-
-
-def nodes_line() -> str:
-    """Return the nodes and their resources in one line."""
-    rows = [
-        f"{item['host']} ({item['address']}) has {item['resources'].get('CPU', 0):g} CPUs and "
-        f"{item['resources'].get('GPU', 0):g} GPUs"
-        for item in nodes()
-    ]
-    return "; ".join(rows) or "it has no node"

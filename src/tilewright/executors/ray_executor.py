@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tilewright import errors
 from tilewright._version import __version__
 from tilewright.executors import ray_api
 from tilewright.executors.base import Progress, WorkerPool, failure, ignore_progress
+from tilewright.executors.scheduling import WorkerLoad
 from tilewright.records import EvalReport, EvalRequest
 
 MAX_LOSSES = 3
@@ -35,14 +36,12 @@ REFUSED_WAIT_S = 15.0
 """Seconds that a request waits for a usable device after other devices were refused."""
 
 
-@dataclass(eq=False)
-class _DeviceActor:
+@dataclass(eq=False, kw_only=True)
+class _DeviceActor(WorkerLoad):
     """A live actor that holds the lease of one device."""
 
     actor: Any
     about: dict[str, Any]
-    load: int = 0
-    cached: list[str] = field(default_factory=list)
 
     @property
     def where(self) -> str:
@@ -173,10 +172,7 @@ class RayExecutor(WorkerPool[_DeviceActor]):
     def _while_waiting(
         self, progress: Progress, idle: Callable[[], None] | None
     ) -> Callable[[], None]:
-        """Return the call for each poll of a request that waits for a device.
-
-        That call raises `ConfigError` or `InfrastructureError` once no device is to be expected.
-        """
+        """Return the call for each poll of a request; it raises once no device can be expected."""
         alone_since = reported = time.monotonic()
 
         def on_poll() -> None:
@@ -200,9 +196,8 @@ class RayExecutor(WorkerPool[_DeviceActor]):
 
         return on_poll
 
-    def _candidates(self) -> tuple[Sequence[_DeviceActor], Sequence[int], Set[str]]:
-        free = [member for member in self._members if member.load < self._workers]
-        return free, [member.load for member in free], frozenset()
+    def _candidates(self) -> tuple[Sequence[_DeviceActor], Set[str]]:
+        return [member for member in self._members if member.load < self._workers], frozenset()
 
     def _forget(self, member: _DeviceActor) -> None:
         with self._changed:
@@ -237,7 +232,7 @@ class RayExecutor(WorkerPool[_DeviceActor]):
                 else:
                     self.refused.pop(name, None)
                     self._model = about["model"]
-                    self._members.append(_DeviceActor(actor, about))
+                    self._members.append(_DeviceActor(actor=actor, about=about))
                 self._dispatch()
 
     def _introduced(self, actor: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Ray's
@@ -250,17 +245,12 @@ class RayExecutor(WorkerPool[_DeviceActor]):
         return None
 
     def device_model(self) -> str:
-        """Return the model of the devices, once one is leased.
-
-        Raises:
-            ConfigError: no device may be used.
-            InfrastructureError: no device was leased in time.
-        """
+        """Return the model of the devices once one is leased, or raise as `evaluate`."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._members or self.refused or self._closed, DEVICE_WAIT_S
             )
-            if not self._members and self.refused:
+            if self.refused:
                 # A usable device may follow a refused one.
                 self._changed.wait_for(lambda: self._members or self._closed, REFUSED_WAIT_S)
             if self._members:
@@ -300,10 +290,7 @@ class RayExecutor(WorkerPool[_DeviceActor]):
 def reject_reason(about: Mapping[str, str], version: str, model: str | None) -> str:
     """Return why a leased device may not be used; empty: it may be used.
 
-    Args:
-        about: the description that its actor sent.
-        version: the version of tilewright here.
-        model: the model of the devices in use, if there are any.
+    `about` is the description that its actor sent, `model` that of the devices in use.
     """
     if about["trouble"]:
         return about["trouble"]
@@ -321,7 +308,13 @@ def reject_reason(about: Mapping[str, str], version: str, model: str | None) -> 
 
 
 def _none_free(waited_s: float) -> str:
-    return f"no free device in the cluster within {waited_s:g} s: {ray_api.nodes_line()}"
+    rows = [
+        f"{item['host']} ({item['address']}) has {item['resources'].get('CPU', 0):g} CPUs and "
+        f"{item['resources'].get('GPU', 0):g} GPUs"
+        for item in ray_api.nodes()
+    ]
+    nodes = "; ".join(rows) or "it has no node"
+    return f"no free device in the cluster within {waited_s:g} s: {nodes}"
 
 
 def _explained(refused: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 MAX_SKIPS = 16
 """Requests that may start before an older one; then the older one starts first.
@@ -18,14 +18,14 @@ MAX_CACHED_PROBLEMS = 8
 """Problems that a worker counts as cached: a supervisor keeps as many judges on a GPU."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class WorkerLoad:
-    """A worker that can take one more request."""
+    """The load of a worker, which executors extend."""
 
-    load: int
+    load: int = 0
     """Requests that it has already."""
-    cached: Sequence[str]
-    """Problems whose judge it keeps."""
+    cached: list[str] = field(default_factory=list)
+    """Problems whose judge it keeps, the latest last."""
 
 
 def next_request(
