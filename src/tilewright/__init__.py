@@ -20,20 +20,12 @@ __all__ = [
     "evaluate_async",
 ]
 
-_HOMES = {
-    "Candidate": "tilewright.records",
-    "EvalReport": "tilewright.records",
-    "EvalRequest": "tilewright.records",
-    "Problem": "tilewright.records",
-    "evaluate": "tilewright.api",
-    "evaluate_async": "tilewright.api",
-}
-
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
     """Import a public name on first use, so that `import tilewright` stays light."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    home = "tilewright.api" if name.startswith("evaluate") else "tilewright.records"
+    return getattr(importlib.import_module(home), name)

@@ -1,16 +1,6 @@
-"""The exceptions of tilewright: its own failures and mistakes of the user, never of a candidate.
+"""The exceptions of tilewright: its own failures and mistakes of the user.
 
-```text
-TilewrightError
-  ConfigError         a setting, flag or file that you can correct      exit 2
-  PluginError         a plug-in is missing, broken or named twice       exit 2
-  ProblemError        the problem itself cannot be used                 exit 3
-  InfrastructureError tilewright itself failed; try the work again      exit 4
-  PolicyError         the model endpoint failed                         exit 5
-  RecordError         a record cannot be read, or is of a newer version exit 6
-```
-
-The behaviour of a candidate, however bad, is an outcome and never one of these.
+The behaviour of a candidate, however bad, is an outcome and never an exception.
 """
 
 from __future__ import annotations

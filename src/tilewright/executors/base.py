@@ -94,11 +94,7 @@ class WorkerPool(Executor, Generic[Worker]):
     def _acquired(
         self, problem: str, poll_s: float, on_poll: Callable[[], None] | None = None
     ) -> Iterator[Worker]:
-        """Yield a worker for a problem; `on_poll` is called while none is free, and may raise.
-
-        Raises:
-            InfrastructureError: the executor was closed.
-        """
+        """Yield a worker for a problem; `on_poll` is called while none is free, and may raise."""
         ticket: Ticket[Worker] = Ticket(problem)
         with self._changed:
             self._waiting.append(ticket)

@@ -113,15 +113,13 @@ class RayExecutor(WorkerPool[_DeviceActor]):
         checks: tuple[str, ...] | None = None,
         idle: Callable[[], None] | None = None,
     ) -> EvalReport:
-        """Judge one candidate and return the report.
+        """Judge one candidate, as `Executor.evaluate`.
 
         A request whose actor is lost starts again on another device, at most `MAX_LOSSES` times.
         `idle` is called at intervals; what it raises ends the evaluation.
 
         Raises:
-            ProblemError: the problem cannot be used.
             ConfigError: no device of the cluster may be used; the message says why.
-            InfrastructureError: tilewright itself failed, or the actor was lost too often.
         """
         lost: list[str] = []
         while len(lost) <= MAX_LOSSES:

@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 Answer = TypeVar("Answer")
 
 
+@dataclass
 class Backoff:
-    """Delays between the attempts of one call. Lifetime: the call.
+    """Delays between the attempts of one call. Lifetime: the call."""
 
-    Args:
-        delay_s: seconds after the first failed attempt; each later delay is twice as long.
-        attempts: attempts in total; `None`: without limit.
-        max_delay_s: upper limit of a delay.
-    """
-
-    def __init__(
-        self, delay_s: float, *, attempts: int | None = None, max_delay_s: float = math.inf
-    ) -> None:
-        self.failed = 0
-        """Attempts that have failed."""
-        self._delay_s = delay_s
-        self._attempts = attempts
-        self._max_delay_s = max_delay_s
+    delay_s: float
+    """Seconds after the next failed attempt; each later delay is twice as long."""
+    attempts: float = math.inf
+    """Attempts in total."""
+    max_delay_s: float = math.inf
+    failed: int = 0
+    """Attempts that have failed."""
 
     def next_delay(self, at_least_s: float = 0.0) -> float | None:
         """Return the seconds to wait after a failed attempt, or `None` after the last attempt.
@@ -36,11 +31,11 @@ class Backoff:
         `at_least_s` is a delay that a server asks for; later delays double from there.
         """
         self.failed += 1
-        if self._attempts is not None and self.failed >= self._attempts:
+        if self.failed >= self.attempts:
             return None
-        delay_s = max(self._delay_s, at_least_s)
-        self._delay_s = 2 * delay_s
-        return min(delay_s, self._max_delay_s)
+        delay_s = max(self.delay_s, at_least_s)
+        self.delay_s = 2 * delay_s
+        return min(delay_s, self.max_delay_s)
 
 
 def retry(

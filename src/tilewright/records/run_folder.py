@@ -65,13 +65,11 @@ def read_report(path: Path) -> EvalReport:
     file = path / REPORT if path.is_dir() else path
     try:
         text = file.read_text(encoding="utf-8")
+        json.loads(text)
+        return EvalReport.from_json(text)
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{file}: no report can be read here: {error}") from error
-    try:
-        json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{file}: damaged: {error}") from error
-    try:
-        return EvalReport.from_json(text)
     except RecordError as error:
         raise RecordError(f"{file}: {error}") from error
