@@ -73,7 +73,9 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         evaluation.
         """
         with self._acquired(_problem_of(request), POLL_S, idle) as supervisor:
-            return supervisor.evaluate(request, progress, checks, idle)
+            fields = {"checks": None if checks is None else list(checks)}
+            answer = supervisor.call("evaluate", fields, request, progress, idle)
+            return EvalReport.from_json(answer)
 
     def lint(self, request: EvalRequest, progress: Progress = ignore_progress) -> Health:
         """Find answers that pass on a request's problem and do no work.
@@ -82,7 +84,7 @@ class LocalExecutor(WorkerPool["Supervisor"]):
             TilewrightError: tilewright itself failed.
         """
         with self._acquired(_problem_of(request), POLL_S) as supervisor:
-            return supervisor.lint(request, progress)
+            return Health.from_json(supervisor.call("lint", {}, request, progress))
 
     def _candidates(self) -> tuple[Sequence[Supervisor], Set[str]]:
         """Return the idle supervisors of unused devices, else all idle ones, longest idle first.
@@ -157,29 +159,19 @@ class Supervisor(WorkerLoad):
         """Return its process id, or `None` before the first evaluation."""
         return None if self._process is None else self._process.pid
 
-    def evaluate(
-        self,
-        request: EvalRequest,
-        progress: Progress,
-        checks: tuple[str, ...] | None,
-        idle: Callable[[], None] | None,
-    ) -> EvalReport:
-        """Judge one candidate, as `LocalExecutor.evaluate`."""
-        fields = {"checks": None if checks is None else list(checks)}
-        return EvalReport.from_json(self._call("evaluate", fields, request, progress, idle))
-
-    def lint(self, request: EvalRequest, progress: Progress) -> Health:
-        """Examine a problem, as `LocalExecutor.lint`."""
-        return Health.from_json(self._call("lint", {}, request, progress, None))
-
-    def _call(
+    def call(
         self,
         kind: str,
         fields: dict[str, Any],
         request: EvalRequest,
         progress: Progress,
-        idle: Callable[[], None] | None,
+        idle: Callable[[], None] | None = None,
     ) -> bytes:
+        """Send a request, and return the result once the process has sent it.
+
+        Raises:
+            TilewrightError: the process was lost, or answers with an error.
+        """
         if self.device is not None:
             request = request.model_copy(update={"device": self.device})
         try:

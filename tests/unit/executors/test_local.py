@@ -146,13 +146,13 @@ def test_an_idle_device_is_preferred_to_one_that_knows_the_problem(tmp_path, mon
     devices = []
     both = threading.Barrier(2, timeout=10)
 
-    def judged(self, request, *_):
+    def judged(self, _kind, _fields, request, *_):
         devices.append(self.device)
         if len(devices) > 1:
             both.wait()
-        return reports.correct().model_copy(update={"request": request})
+        return reports.correct().model_copy(update={"request": request}).to_json().encode()
 
-    monkeypatch.setattr(Supervisor, "evaluate", judged)
+    monkeypatch.setattr(Supervisor, "call", judged)
     with LocalExecutor(tmp_path, devices=("cuda:0", "cuda:1")) as local:
         local.evaluate(reports.request())
         threads = [threading.Thread(target=local.evaluate, args=(reports.request(),))
