@@ -54,7 +54,7 @@ def read_ladders(path: Path) -> list[Ladder]:
             Ladder(
                 parse_problem(row["problem"], row["name"], row["name"], "climb"),
                 tuple(f"# rung {place}\n{rung['source']}" for place, rung in enumerate(rungs)),
-                tuple(EvalSummary.model_validate(rung["judgement"]) for rung in rungs),
+                tuple(EvalSummary.from_json(json.dumps(rung["judgement"])) for rung in rungs),
             )
         )
     return found

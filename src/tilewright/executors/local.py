@@ -182,7 +182,7 @@ class Supervisor(WorkerLoad):
                 if frame.kind == "event":
                     progress(frame.fields.pop("event"), frame.fields)
                 elif frame.kind == "broken":
-                    # The supervisor ends with its own error; the next request starts another.
+                    # The supervisor ends after an internal error; the next request starts another.
                     self.stop()
                     raise errors.InfrastructureError(frame.fields["message"])
                 elif frame.kind == "failed":

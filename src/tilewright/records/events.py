@@ -49,14 +49,14 @@ class EvalSummary(Record):
     """Median time of the first baseline, summed over cases."""
     candidate_us: float | None = Field(default=None, gt=0)
     """Median time of the candidate, summed over cases."""
-    light: float | None = Field(default=None, ge=0)
+    roofline_fraction: float | None = Field(default=None, ge=0)
     """Roofline fraction of the case that takes longest."""
     coverage: float | None = Field(default=None, ge=0, le=1)
     """Share of the device time in the candidate's own kernels."""
     unchecked: float | None = Field(default=None, gt=0)
     """The speed-up of a rejected candidate whose outputs were correct, for views without checks. No
     verdict depends on it."""
-    unchecked_low: float | None = Field(default=None, gt=0)
+    unchecked_speedup_low: float | None = Field(default=None, gt=0)
     """The lower end of the interval of `unchecked`."""
     findings: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()

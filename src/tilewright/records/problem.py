@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from tilewright.records.base import Record
 
-LONGEST_NAME, LONGEST_PATH = 200, 400
+MAX_NAME_CHARS, MAX_PATH_CHARS = 200, 400
 Scalar = bool | int | float | str
 _SAFE_PATH = re.compile(r"^[A-Za-z0-9_.\-]+(/[A-Za-z0-9_.\-]+)*$")
 
@@ -31,7 +31,7 @@ class SourceFile(Record):
     def _path_is_relative(cls, value: str) -> str:
         if not _SAFE_PATH.match(value) or ".." in value.split("/"):
             raise ValueError(f"{value!r} is not a plain relative path")
-        if max(map(len, value.split("/"))) > LONGEST_NAME or len(value) > LONGEST_PATH:
+        if max(map(len, value.split("/"))) > MAX_NAME_CHARS or len(value) > MAX_PATH_CHARS:
             raise ValueError(f"{value[:60]!r}... is longer than a file name may be")
         return value
 

@@ -54,7 +54,7 @@ def _lines(gathered: Gathered) -> Iterator[tuple[Any, ...]]:
                     item.speedup,
                     item.low,
                     item.high,
-                    item.light,
+                    item.roofline_fraction,
                     item.seconds,
                     _plain(item.reason) if item.reason else "",
                     _plain("; ".join(item.labels)) if item.labels else "",

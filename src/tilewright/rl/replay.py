@@ -111,7 +111,7 @@ def _unchecked(judgement: EvalSummary, folder: Path) -> EvalSummary:
     """Return a judgement as if no check existed; in an old log only the report has its speed-up."""
     if judgement.verdict == "rejected" and judgement.unchecked is None and judgement.report:
         made = summary_of_report(read_report(folder / judgement.report), "", 0.0)
-        changes = {"unchecked": made.unchecked, "unchecked_low": made.unchecked_low}
+        changes = {"unchecked": made.unchecked, "unchecked_speedup_low": made.unchecked_speedup_low}
         judgement = judgement.model_copy(update=changes)
     return without_checks(judgement)
 

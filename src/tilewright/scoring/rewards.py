@@ -101,7 +101,7 @@ def without_checks(judgement: EvalSummary) -> EvalSummary:
         update={
             "verdict": "correct",
             "speedup": judgement.unchecked,
-            "low": judgement.unchecked_low,
+            "low": judgement.unchecked_speedup_low,
             "high": None,
         }
     )

@@ -87,7 +87,7 @@ def test_a_record_is_frozen_and_refuses_unknown_fields():
         lambda: Rejected(findings=()),
         lambda: Incorrect(kind="values", case="x", message="m", error_over_tolerance=0.0),
         lambda: Incorrect(kind="odd", case="x", message="m"),  # type: ignore[arg-type]
-        lambda: Failed(stage="load", reason="bad luck", message="m"),  # type: ignore[arg-type]
+        lambda: Failed(stage="load", reason="bad weather", message="m"),  # type: ignore[arg-type]
         lambda: Failed(stage="lunch", reason="unexpected_exit", message="m"),  # type: ignore[arg-type]
         lambda: Correct(verdict="incorrect"),  # type: ignore[arg-type]
         lambda: TIMING.model_validate({**TIMING.model_dump(), "median_us": 0.0}),

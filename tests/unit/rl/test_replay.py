@@ -32,7 +32,7 @@ def said(verdict="correct", **fields):
 FAST = said(speedup=2.0, low=1.5, high=2.5, coverage=0.9)
 LAZY = said(speedup=1.0, low=0.9, high=1.1, coverage=0.34)
 WRONG = said("incorrect")
-UNUSED = said("rejected", unchecked=9.0, unchecked_low=8.0, coverage=0.0)
+UNUSED = said("rejected", unchecked=9.0, unchecked_speedup_low=8.0, coverage=0.0)
 LOST = said("unjudged")
 
 
@@ -161,7 +161,7 @@ def test_an_older_log_takes_the_measured_speedup_from_its_reports(tmp_path):
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for line in lines:
         for item in line.get("turn", {}).get("judgements", ()):
-            item["unchecked"] = item["unchecked_low"] = None
+            item["unchecked"] = item["unchecked_speedup_low"] = None
     log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     (batch,) = read_batches(tmp_path, checks=False)
     assert replay(batch, PAPER).turns.rewards.values[0, 0] == pytest.approx(1 + (2.01) ** 0.5)
