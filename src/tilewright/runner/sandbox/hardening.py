@@ -90,11 +90,8 @@ def volunteer_for_oom() -> str:
 
 def _write(path: str, text: str) -> str:
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, text.encode())
-        finally:
-            os.close(fd)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
     except OSError as error:
         return f"{path}: {error.strerror}"
     return ""
@@ -103,7 +100,7 @@ def _write(path: str, text: str) -> str:
 def kill_children() -> None:
     """Kill all descendants of the caller, a subreaper; return when none is left.
 
-    The end of a PID namespace does this reliably. Here a process that forks fast enough can escape.
+    The end of a PID namespace is reliable; here a process that forks fast enough can escape.
     """
     while True:
         try:
@@ -135,13 +132,13 @@ def map_self(uid: int, gid: int) -> str:
         _write("/proc/self/uid_map", f"{uid} {uid} 1"),
         _write("/proc/self/gid_map", f"{gid} {gid} 1"),
     )
-    return "; ".join(problem for problem in problems if problem)
+    return "; ".join(filter(None, problems))
 
 
 def become(uid: int) -> str:
-    """Become `uid` in the group of the same number alone, without capabilities.
+    """Become `uid`, in the group of this number alone, without capabilities, in all threads.
 
-    This holds for all threads. If it is impossible, only the calling thread loses its capabilities.
+    If it is impossible, only the calling thread loses its capabilities.
     """
     try:
         reason = _cannot_become(uid)
@@ -198,10 +195,7 @@ def replace_environment(variables: dict[str, str]) -> str:
 
 
 def _wipe(start: int, end: int, kept: set[str]) -> None:
-    """Zero the variables that the process was started with, except those in `kept`.
-
-    Libraries may hold pointers to the values in `kept`, so these bytes stay.
-    """
+    """Zero the variables of the process's start but those in `kept`, which libraries point to."""
     here = start
     for entry in ctypes.string_at(start, end - start).split(b"\0"):
         if os.fsdecode(entry) not in kept:

@@ -36,14 +36,6 @@ _FAILED = 70
 _OFF = "switched off"
 
 
-def guarded(step: Callable[[], str]) -> str:
-    """Return what `step` returns, or the reason for which the kernel refused it."""
-    try:
-        return step()
-    except OSError as error:
-        return str(error)
-
-
 def become(confinement: Confinement) -> str:
     """Become the other uid, and still die with the parent; return "" or why not."""
     parent = os.getppid()
@@ -76,12 +68,15 @@ class Sandbox:
                 os.close(caller)
             hardening.reset_signals()
             os.setsid()
-            self._prepare(status_fd, ids)
+            self.prepare(status_fd, ids)
             # Before the fork, so that the payload can at no moment read this process.
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
             here = os.getpid()
             for _ in range(self.confinement.skipped_pids):
-                _use_up_pid()
+                unused = os.fork()
+                if unused == 0:
+                    os._exit(0)
+                os.waitpid(unused, 0)
             payload = os.fork()
             if payload == 0:
                 if status_fd >= 0:
@@ -93,12 +88,15 @@ class Sandbox:
 
     def _apply(self, layer: str, step: Callable[[], str]) -> None:
         if layer in self.confinement.layers:
-            self.applied[layer] = guarded(step)
+            try:
+                self.applied[layer] = step()
+            except OSError as error:
+                self.applied[layer] = str(error)
 
     def _has(self, flag: int) -> bool:
         return self.flags & flag == flag
 
-    def _prepare(self, status_fd: int, ids: tuple[int, int]) -> None:
+    def prepare(self, status_fd: int, ids: tuple[int, int]) -> None:
         """Apply the layers that the payload inherits, or could not apply itself."""
         policy = self.confinement
         unmapped = hardening.map_self(*ids) if self._has(syscalls.CLONE_NEWUSER) else ""
@@ -124,15 +122,7 @@ class Sandbox:
     def _build_view(self) -> str:
         if not self._has(syscalls.CLONE_NEWNS):
             return self.refusal
-        policy = self.confinement
-        mounts.build(
-            mounts.View(
-                policy.read_only,
-                policy.devices,
-                policy.writable_tmp_bytes,
-                own_proc=self._has(syscalls.CLONE_NEWPID),
-            )
-        )
+        mounts.build(self.confinement, self._has(syscalls.CLONE_NEWPID))
         return ""
 
     def _wait_for(self, payload: int, status_fd: int) -> None:
@@ -156,14 +146,15 @@ class Sandbox:
         try:
             hardening.die_with(init)
             os.setsid()
-            self._give_up()
+            self.give_up()
             code = self.main(dict(self.applied))
         except SystemExit as request:
             _finalise(request)
         finally:
             _end(code)
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Apply the layers that the payload applies to itself, before any foreign code."""
         policy = self.confinement
         os.chdir("/tmp" if self.applied["mount_namespace"] == "" else "/")
         self._apply("environment", lambda: hardening.replace_environment(policy.environment))
@@ -172,10 +163,10 @@ class Sandbox:
         self._apply("landlock", lambda: landlock.restrict(self._rules()))
         self._apply("separate_uid", lambda: become(policy))
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
-        if self.applied["rlimits"] != _OFF and not self._counts_own_processes():
-            self.applied["rlimits"] = "; ".join(
-                filter(None, (self.applied["rlimits"], self.pid_max_missing))
-            )
+        # RLIMIT_NPROC does not apply to root.
+        own_user = self._has(syscalls.CLONE_NEWUSER) or self.applied["separate_uid"] == ""
+        if self.applied["rlimits"] != _OFF and not own_user:
+            self._note_limits(self.pid_max_missing)
         self._apply("seccomp", seccomp.install)
         self._apply("process_creation_guard", seccomp.can_listen)
 
@@ -194,17 +185,14 @@ class Sandbox:
         # With a uid of the host, the limit would count other processes of that user.
         if os.geteuid() == 0 or self._has(syscalls.CLONE_NEWUSER):
             limits[resource.RLIMIT_NPROC] = policy.processes
-        reasons = (self.applied["rlimits"], hardening.limit(limits))
-        self.applied["rlimits"] = "; ".join(filter(None, reasons))
+        self._note_limits(hardening.limit(limits))
 
-    def _counts_own_processes(self) -> bool:
-        """Tell whether RLIMIT_NPROC applies: root is exempt from it."""
-        return self._has(syscalls.CLONE_NEWUSER) or self.applied["separate_uid"] == ""
+    def _note_limits(self, reason: str) -> None:
+        self.applied["rlimits"] = "; ".join(filter(None, (self.applied["rlimits"], reason)))
 
     def _rules(self) -> list[tuple[str, int]]:
         """Return the paths that Landlock allows, with their rights."""
         policy = self.confinement
-        viewed = self.applied["mount_namespace"] == ""
         rules = [(path, landlock.READ_AND_RUN) for path in policy.read_only]
         rules += [(path, landlock.READ) for path in ("/proc", *mounts.DEVICES)]
         # The CUDA driver writes the names of its threads there, and does not start without it.
@@ -212,16 +200,9 @@ class Sandbox:
         rules.append(("/dev/null", landlock.WRITE))
         rules += [(path, landlock.DEVICE) for path in policy.devices]
         rules += [(path, landlock.WRITE) for path in mounts.WRITABLE]
-        if viewed:
+        if self.applied["mount_namespace"] == "":
             rules.append(("/", landlock.READ_DIR))
         return rules
-
-
-def _use_up_pid() -> None:
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
 
 
 def _see_own_processes() -> str:

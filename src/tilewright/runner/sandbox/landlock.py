@@ -39,11 +39,7 @@ _FS_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
 
 
 def version() -> int:
-    """Return the version of the kernel's Landlock interface.
-
-    Raises:
-        OSError: the kernel has none, or it is switched off.
-    """
+    """Return the version of the kernel's Landlock interface; without one this raises OSError."""
     return syscalls.syscall("landlock_create_ruleset", 0, 0, _CREATE_VERSION)
 
 
@@ -51,10 +47,8 @@ def restrict(rules: Iterable[tuple[str, int]]) -> str:
     """Confine the calling thread, and what it forks, to `rules`: paths and their rights.
 
     Where the kernel can, this forbids TCP, and signals and abstract sockets out of the sandbox. A
-    path that does not exist grants nothing. Returns "", or what this kernel cannot restrict.
-
-    Raises:
-        OSError: nothing is restricted.
+    path that does not exist grants nothing. Returns "", or what this kernel cannot restrict. After
+    an OSError nothing is restricted.
     """
     known = version()
     file_rights = (1 << _FS_BITS.get(known, 16)) - 1
@@ -71,7 +65,7 @@ def restrict(rules: Iterable[tuple[str, int]]) -> str:
         syscalls.syscall("landlock_restrict_self", ruleset, 0)
     finally:
         os.close(ruleset)
-    return _missing(known)
+    return missing(known)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
@@ -91,11 +85,8 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         os.close(fd)
 
 
-def _missing(known: int) -> str:
+def missing(known: int) -> str:
     """Return a text with what version `known` does not restrict; empty: nothing."""
-    gaps = [
-        what
-        for since, what in ((3, "truncation"), (4, "TCP"), (5, "device controls"), (6, "signals"))
-        if known < since
-    ]
+    since = {"truncation": 3, "TCP": 4, "device controls": 5, "signals": 6}
+    gaps = [what for what, first in since.items() if known < first]
     return f"partial: version {known} does not restrict {', '.join(gaps)}" if gaps else ""

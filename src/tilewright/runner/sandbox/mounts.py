@@ -12,6 +12,7 @@ import stat
 from dataclasses import dataclass
 
 from tilewright.runner.sandbox import syscalls
+from tilewright.runner.sandbox.policy import Confinement
 from tilewright.runner.sandbox.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -37,20 +38,6 @@ _PROC_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", 
 
 
 @dataclass(frozen=True)
-class View:
-    """The paths that the process may see, all absolute. A path that the host lacks is left out.
-
-    A symbolic link stays a link, so its target must be listed too.
-    """
-
-    read_only: tuple[str, ...]
-    devices: tuple[str, ...]
-    tmpfs_bytes: int
-    own_proc: bool
-    """Whether the process has a PID namespace of its own, so that it can mount a new /proc."""
-
-
-@dataclass(frozen=True)
 class _Source:
     """A host path, opened before the stage covers it."""
 
@@ -60,22 +47,21 @@ class _Source:
     flags: int
 
 
-def build(view: View) -> None:
-    """Make `view` the root of the caller, whose mount namespace must be its own.
+def build(policy: Confinement, own_pids: bool) -> None:
+    """Make the paths of `policy` the root of the caller, whose mount namespace must be its own.
 
     The working directory is then "/". The root, every path of `read_only`, and the machine's
-    settings in /proc are read-only.
-
-    Raises:
-        OSError: the caller still sees the host.
+    settings in /proc are read-only. /proc is new if the PID namespace is the caller's own. A path
+    that the host lacks is left out. After an OSError the caller still sees the host.
     """
     sources: list[_Source] = []
     try:
-        _collect(view, sources)
+        _collect(policy, sources)
         leave_host()
         syscalls.mount("tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=755")
         try:
-            _fill(view, sources)
+            _fill(policy, sources)
+            _mount_proc(own_pids)
             os.chdir(STAGE)
             syscalls.pivot_root(".", ".")
         except OSError:
@@ -96,15 +82,15 @@ def leave_host() -> None:
     syscalls.mount("", "/", "", MS_REC | MS_PRIVATE)
 
 
-def _collect(view: View, sources: list[_Source]) -> None:
+def _collect(policy: Confinement, sources: list[_Source]) -> None:
     """Append an open source for each path of the view, parents before children."""
     seen: set[str] = set()
-    for path in sorted({os.path.normpath(path) for path in view.read_only}):
+    for path in sorted({os.path.normpath(path) for path in policy.read_only}):
         if any(path == done or path.startswith(done + "/") for done in seen):
             continue
         if _append(sources, path, MS_RDONLY | MS_NOSUID | MS_NODEV):
             seen.add(path)
-    for path in (*DEVICES, *view.devices):
+    for path in (*DEVICES, *policy.devices):
         _append(sources, path, MS_NOSUID | MS_NOEXEC)
 
 
@@ -120,19 +106,18 @@ def _append(sources: list[_Source], path: str, flags: int) -> bool:
     return True
 
 
-def _fill(view: View, sources: list[_Source]) -> None:
+def _fill(policy: Confinement, sources: list[_Source]) -> None:
     """Populate the tmpfs at `STAGE`."""
     replaced = {source.target for source in sources}
     for path in WRITABLE:
         os.makedirs(STAGE + path, exist_ok=True)
         if path not in replaced:
-            options = f"size={view.tmpfs_bytes},nr_inodes={_INODES},mode=1777"
+            options = f"size={policy.writable_tmp_bytes},nr_inodes={_INODES},mode=1777"
             syscalls.mount("tmpfs", STAGE + path, "tmpfs", MS_NOSUID | MS_NODEV, options)
     for link, goal in _LINKS:
         os.symlink(goal, STAGE + link)
     for source in sources:
         _bind(source)
-    _mount_proc(view.own_proc)
 
 
 def _bind(source: _Source) -> None:

@@ -100,9 +100,9 @@ def payload(bait: Bait, confinement: Confinement, results: int) -> Main:
         signal.alarm(_TIME_LIMIT_S)
         found = {}
         for layer in ISOLATION_LAYERS:
-            got_through = _ATTACKS[layer](bait, confinement) if layer in _ATTACKS else ""
-            reasons = (applied[layer], f"got through: {got_through}" if got_through else "")
-            found[layer] = "; ".join(reason for reason in reasons if reason)
+            got_through = ATTACKS[layer](bait, confinement) if layer in ATTACKS else ""
+            reasons = (applied[layer], got_through and f"got through: {got_through}")
+            found[layer] = "; ".join(filter(None, reasons))
         os.write(results, json.dumps(found).encode() + b"\n")
         os.close(results)
         if os.fork() == 0:
@@ -117,13 +117,11 @@ def payload(bait: Bait, confinement: Confinement, results: int) -> Main:
 
 def collect(results: int) -> dict[str, str]:
     """Return the texts that the payload wrote; after a broken-off payload no layer counts."""
-    text = b""
-    while not text.endswith(b"\n"):
-        chunk = os.read(results, 65536)
-        if not chunk:
-            return dict.fromkeys(ISOLATION_LAYERS, "the self-test broke off")
-        text += chunk
-    found = json.loads(text)
+    with open(results, "rb", closefd=False) as file:
+        line = file.readline()
+    if not line.endswith(b"\n"):
+        return dict.fromkeys(ISOLATION_LAYERS, "the self-test broke off")
+    found = json.loads(line)
     return {layer: str(found[layer]) for layer in ISOLATION_LAYERS}
 
 
@@ -131,8 +129,7 @@ def survivor(alive: int) -> str:
     """Return a text if a process of the sandbox outlived it and holds the other end of `alive`."""
     waiting = select.poll()
     waiting.register(alive, select.POLLIN)
-    ended = waiting.poll(500)
-    return "" if ended else "; got through: a daemon outlived the sandbox"
+    return "" if waiting.poll(500) else "; got through: a daemon outlived the sandbox"
 
 
 def _namespaces(bait: Bait, _: Confinement) -> str:
@@ -185,46 +182,41 @@ def _limits(_: Bait, confinement: Confinement) -> str:
     with suppress(OSError), tempfile.TemporaryFile(dir="/tmp") as file:
         os.ftruncate(file.fileno(), confinement.file_bytes + 1)
         found.append("a larger file than allowed")
-    if _opened(confinement.descriptors + 1) > confinement.descriptors:
+    more = confinement.descriptors + 1
+    if _count(more, lambda: os.open("/dev/null", os.O_RDONLY), os.close) == more:
         found.append("more descriptors than allowed")
-    if _forked(confinement.processes) >= confinement.processes:
+    # Without a private uid pid_max is the only limit, and it allows the reserved ids.
+    more = confinement.processes + (hardening.RESERVED_PIDS if os.getuid() == 0 else 0)
+    if _count(more, _fork_sleeper, _kill) == more:
         found.append("more processes than allowed")
     return ", ".join(found)
 
 
-def _opened(wanted: int) -> int:
-    """Return how many descriptors the process can open, at most `wanted`."""
-    fds: list[int] = []
+def _count(most: int, make: Callable[[], int], undo: Callable[[int], object]) -> int:
+    """Return how often `make` succeeds, at most `most` times, and undo all of it."""
+    made: list[int] = []
     try:
-        while len(fds) < wanted:
-            fds.append(os.open("/dev/null", os.O_RDONLY))
+        while len(made) < most:
+            made.append(make())
     except OSError:
         pass
     finally:
-        for fd in fds:
-            os.close(fd)
-    return len(fds)
+        for each in made:
+            undo(each)
+    return len(made)
 
 
-def _forked(allowed: int) -> int:
-    """Return how many children the process can fork; stop soon above `allowed`."""
-    children: list[int] = []
-    # Without a private uid pid_max is the only limit, and it allows the reserved ids.
-    most = allowed + (hardening.RESERVED_PIDS if os.getuid() == 0 else 0)
-    try:
-        while len(children) < most:
-            child = os.fork()
-            if child == 0:
-                signal.pause()
-                os._exit(0)
-            children.append(child)
-    except OSError:
-        pass
-    finally:
-        for child in children:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-    return len(children) - (most - allowed)
+def _fork_sleeper() -> int:
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    return child
+
+
+def _kill(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def _environment(_: Bait, confinement: Confinement) -> str:
@@ -262,11 +254,8 @@ def _landlock(_: Bait, __: Confinement) -> str:
             os.unlink(path)
 
 
-def _seccomp(_: Bait, __: Confinement) -> str:
-    return _in_child(_forbidden_calls)
-
-
-def _forbidden_calls() -> str:
+def forbidden_calls() -> str:
+    """Return the names of the system calls that this process may make but should not."""
     found = []
     for name, call in _CALLS.items():
         ctypes.set_errno(0)
@@ -280,24 +269,14 @@ def _forbidden_calls() -> str:
     return ", ".join(found)
 
 
-def _inet_socket() -> int:
-    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
-    return 0
-
-
-def _set_affinity() -> int:
-    os.sched_setaffinity(0, os.sched_getaffinity(0))
-    return 0
-
-
 def _raw(number: int) -> Callable[[], int]:
     zeros = (ctypes.c_long(0), ctypes.c_long(0))
     return lambda: int(_libc.syscall(ctypes.c_long(number), *zeros))
 
 
 _CALLS: dict[str, Callable[[], int]] = {
-    "socket(AF_INET)": _inet_socket,
-    "sched_setaffinity": _set_affinity,
+    "socket(AF_INET)": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).detach(),
+    "sched_setaffinity": lambda: int(_libc.sched_setaffinity(0, 0, None)),
     "personality": lambda: int(_libc.personality(ctypes.c_ulong(0xFFFFFFFF))),
     "ptrace": lambda: int(_libc.ptrace(_PTRACE_TRACEME, 0, None, None)),
     "unshare": lambda: int(_libc.unshare(_CLONE_NEWUSER)),
@@ -308,9 +287,8 @@ _CALLS: dict[str, Callable[[], int]] = {
 
 def _process_creation_guard(_: Bait, confinement: Confinement) -> str:
     """Start a process while a listener refuses every process."""
-    return _in_child(
-        _fork_unasked if "process_creation_guard" not in confinement.layers else _fork_refused
-    )
+    guarded = "process_creation_guard" in confinement.layers
+    return _in_child(_fork_refused if guarded else _fork_unasked)
 
 
 def _fork_unasked() -> str:
@@ -355,7 +333,7 @@ def _in_child(attack: Callable[[], str]) -> str:
     return text
 
 
-_ATTACKS: dict[str, Callable[[Bait, Confinement], str]] = {
+ATTACKS: dict[str, Callable[[Bait, Confinement], str]] = {
     "ipc_uts_cgroup_namespaces": _namespaces,
     "network": _network,
     "mount_namespace": _mount_view,
@@ -365,6 +343,6 @@ _ATTACKS: dict[str, Callable[[Bait, Confinement], str]] = {
     "environment": _environment,
     "separate_uid": _other_uid,
     "landlock": _landlock,
-    "seccomp": _seccomp,
+    "seccomp": lambda *_: _in_child(forbidden_calls),
     "process_creation_guard": _process_creation_guard,
 }

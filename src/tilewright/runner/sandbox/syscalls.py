@@ -14,13 +14,14 @@ import re
 import select
 import signal
 import struct
+from contextlib import suppress
 
 # A PyDLL keeps the interpreter's lock over the call, so parent and child of a raw clone hold it.
 _libc = ctypes.PyDLL(None, use_errno=True)
 
 MACHINE = platform.machine()
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(MACHINE)
-_NUMBERS = {
+NUMBERS = {
     "clone": (56, 220),
     "pivot_root": (155, 41),
     "capset": (126, 91),
@@ -64,8 +65,11 @@ _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 
 
-def _raise(code: int, what: str) -> None:
-    raise OSError(code, f"{what}: {os.strerror(code)}")
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
 
 
 def syscall(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
@@ -73,17 +77,13 @@ def syscall(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) ->
     if _COLUMN is None:
         raise OSError(errno.ENOSYS, f"{name}: no system call numbers for {MACHINE}")
     values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    result = int(_libc.syscall(ctypes.c_long(_NUMBERS[name][_COLUMN]), *values))
-    if result < 0:
-        _raise(ctypes.get_errno(), name)
-    return result
+    return _checked(_libc.syscall(ctypes.c_long(NUMBERS[name][_COLUMN]), *values), name)
 
 
 def clone(flags: int) -> int:
-    """Fork into new namespaces; the child's id in the caller, 0 in the child.
+    """Fork into new namespaces; return the child's id in the caller, 0 in the child.
 
-    Neither Python's nor glibc's fork handlers run, so the child may not start threads. Processes
-    that it forks with `os.fork` may.
+    No fork handler of Python or glibc runs, so the child may not start threads. What it forks may.
     """
     return syscall("clone", flags | signal.SIGCHLD, 0, 0, 0, 0)
 
@@ -91,24 +91,19 @@ def clone(flags: int) -> int:
 def prctl(option: int, *arguments: int) -> int:
     """Return the answer of prctl to `option`."""
     padded = [*arguments, 0, 0, 0, 0][:4]
-    result = int(_libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)))
-    if result < 0:
-        _raise(ctypes.get_errno(), f"prctl {option}")
-    return result
+    return _checked(_libc.prctl(option, *map(ctypes.c_ulong, padded)), f"prctl {option}")
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Attach `source` at `target`."""
     encoded = [os.fsencode(text) for text in (source, target, kind)]
     data = os.fsencode(options) if options else None
-    if _libc.mount(*encoded, ctypes.c_ulong(flags), data) != 0:
-        _raise(ctypes.get_errno(), f"mount {target}")
+    _checked(_libc.mount(*encoded, ctypes.c_ulong(flags), data), f"mount {target}")
 
 
 def unmount(target: str) -> None:
     """Detach the mount at `target`, and all mounts below it."""
-    if _libc.umount2(os.fsencode(target), MNT_DETACH) != 0:
-        _raise(ctypes.get_errno(), f"unmount {target}")
+    _checked(_libc.umount2(os.fsencode(target), MNT_DETACH), f"unmount {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
@@ -177,11 +172,9 @@ def has_ended(pidfd: int) -> bool:
 
 def empty_bounding_set() -> None:
     """Empty the calling thread's bounding set, if it may: no exec can then add capabilities."""
-    for number in range(64):
-        try:
+    with suppress(OSError):
+        for number in range(64):
             prctl(PR_CAPBSET_DROP, number)
-        except OSError:
-            return
 
 
 def drop_capabilities() -> None:
@@ -196,9 +189,8 @@ def forget_variables() -> None:
 
 
 def exit_interpreter(code: int) -> None:
-    """End the process as the interpreter itself does, from whatever frame this is called.
+    """End the process as the interpreter does: with exit handlers, flushed streams, destructors.
 
-    Exit handlers run, standard streams are flushed, modules are torn down, C destructors run. It
-    never returns, and no frame above sees an exception.
+    It never returns, and no frame above sees an exception.
     """
     ctypes.pythonapi.Py_Exit(ctypes.c_int(code))

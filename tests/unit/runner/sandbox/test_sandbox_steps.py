@@ -219,15 +219,15 @@ def test_landlock_allows_what_its_rules_state(tmp_path):
 
 
 def test_features_missing_in_an_old_landlock_are_named():
-    assert "TCP" in landlock._missing(3)
-    assert landlock._missing(6) == ""
+    assert "TCP" in landlock.missing(3)
+    assert landlock.missing(6) == ""
 
 
 def test_seccomp_refuses_what_a_kernel_never_needs():
     def step() -> tuple[str, str]:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         reason = seccomp.install()
-        return reason, selftests._forbidden_calls()
+        return reason, selftests.forbidden_calls()
 
     assert in_fork(step) == ("", "")
 
@@ -235,7 +235,7 @@ def test_seccomp_refuses_what_a_kernel_never_needs():
 def test_files_are_closed_on_a_kernel_without_close_range(monkeypatch):
     def step() -> str:
         fd = os.open("/dev/null", os.O_RDONLY)
-        monkeypatch.setitem(syscalls._NUMBERS, "close_range", (9999, 9999))
+        monkeypatch.setitem(syscalls.NUMBERS, "close_range", (9999, 9999))
         syscalls.close_all_but({n for n in range(400) if n != fd})
         return refusal(lambda: os.fstat(fd))
 
@@ -247,7 +247,7 @@ def test_mount_flags_are_set_on_a_kernel_without_mount_setattr(monkeypatch, tmp_
         assert ctypes.CDLL(None).unshare(syscalls.CLONE_NEWNS) == 0
         syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
         syscalls.mount("none", str(tmp_path), "tmpfs", 0)
-        monkeypatch.setitem(syscalls._NUMBERS, "mount_setattr", (9999, 9999))
+        monkeypatch.setitem(syscalls.NUMBERS, "mount_setattr", (9999, 9999))
         before = refusal(lambda: (tmp_path / "one").write_text("x"))
         syscalls.restrict_mount(str(tmp_path), syscalls.MS_RDONLY, recursive=True)
         return before, refusal(lambda: (tmp_path / "two").write_text("x"))
@@ -271,7 +271,7 @@ def test_every_attack_succeeds_without_layers():
 
     found = in_fork(step)
     open_layers = {layer for layer, text in found.items() if "got through" in text}
-    assert open_layers == {*selftests._ATTACKS}
+    assert open_layers == {*selftests.ATTACKS}
 
 
 def test_an_aborted_self_test_reports_that_no_layer_holds():
@@ -298,8 +298,8 @@ def test_the_payload_drops_the_privileges_that_its_layers_name():
         box = init.Sandbox(WHOLE, lambda _: 0, 0, "no namespaces here")
         pipes = tuple(int(n) for n in os.listdir("/proc/self/fd") if _is_pipe(int(n)))
         box.confinement = replace(WHOLE, keep_fds=pipes)
-        box._prepare(-1, (0, 0))
-        box._give_up()
+        box.prepare(-1, (0, 0))
+        box.give_up()
         return box.applied
 
     applied = in_fork(step)
