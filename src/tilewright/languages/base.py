@@ -68,11 +68,7 @@ class Language(Protocol):
 
 
 def python_plan(candidate: Candidate, language: str) -> BuildPlan:
-    """Plan a candidate whose first file is Python: an extension if it builds one, else nothing.
-
-    Raises:
-        ConfigError: the first file is not Python.
-    """
+    """Plan a candidate whose first file is Python: an extension if it builds one, else nothing."""
     first = candidate.files[0]
     if not is_python(first):
         raise ConfigError(f"{first.path}: a {language} candidate starts with a .py file")
@@ -84,11 +80,7 @@ def python_plan(candidate: Candidate, language: str) -> BuildPlan:
 def native_plan(
     candidate: Candidate, language: str, suffixes: tuple[str, ...], command: tuple[str, ...]
 ) -> BuildPlan:
-    """Plan a candidate in a compiled language: its own file by the C ABI, or a Python file.
-
-    Raises:
-        ConfigError: the first file is neither Python nor of this language.
-    """
+    """Plan a candidate in a compiled language: its own file by the C ABI, or a Python file."""
     first = candidate.files[0]
     if is_python(first):
         return python_plan(candidate, language)

@@ -20,11 +20,9 @@ class Torch:
     loader: str = "python"
 
     def matches(self, files: Sequence[SourceFile]) -> bool:
-        """Tell whether the first file is Python."""
         return is_python(files[0])
 
     def plan(self, candidate: Candidate) -> BuildPlan:
-        """Return the plan of an extension, or of no build."""
         return python_plan(candidate, self.name)
 
 
@@ -67,7 +65,6 @@ class Cpp:
         )
 
     def plan(self, candidate: Candidate) -> BuildPlan:
-        """Return the plan of a C ABI library or of an extension."""
         return native_plan(candidate, self.name, self.suffixes[:-1], self.command)
 
 

@@ -1,6 +1,6 @@
-"""Facts about a candidate's source, read without running it. Evidence, never a verdict.
+"""Facts about a candidate's source, read without running it.
 
-A source is easily obfuscated, so no fact here rejects a candidate: checks compare these facts with
+A source is easily obfuscated, so no fact rejects a candidate: checks compare facts with
 measurements. Obfuscation (names assembled from pieces, encoded text) is a fact of its own.
 """
 

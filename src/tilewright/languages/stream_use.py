@@ -14,10 +14,10 @@ MARKS = (
 
 
 def names_streams(files: Iterable[SourceFile]) -> bool:
-    """Tell whether any of `files` has a keyword of several streams.
+    """Tell whether any of `files` has a keyword of several streams, anywhere in its text.
 
-    This matches keywords anywhere in the text. A false positive only gets the driver's default
-    number of queues. A candidate that hides its use of streams only slows itself down.
+    A false positive only gets the driver's default number of queues. A candidate that hides its use
+    of streams only slows itself down.
     """
     texts = (file.text.lower() for file in files)
     return any(mark in text for text in texts for mark in MARKS)

@@ -103,7 +103,6 @@ class Module:
 
 
 def is_python(file: SourceFile) -> bool:
-    """Tell whether the file is Python, by its name."""
     return file.path.endswith(".py")
 
 
@@ -179,7 +178,6 @@ def star_imports(module: Module) -> tuple[str, ...]:
 
 
 def calls(module: Module) -> Iterator[ast.Call]:
-    """Yield every call of the file."""
     return (node for node in module.nodes if isinstance(node, ast.Call))
 
 

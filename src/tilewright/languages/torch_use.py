@@ -82,7 +82,6 @@ class _Reader:
         return name if name in METHOD_OPS else None
 
     def first_operator(self, body: Sequence[ast.stmt]) -> str | None:
-        """Return the first operator called anywhere in the statements."""
         return next(filter(None, map(self.operator, _nodes_of(body))), None)
 
 

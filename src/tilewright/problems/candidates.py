@@ -57,11 +57,7 @@ def make_candidate(
     entry: str | None = None,
     allow_imports: tuple[str, ...] = (),
 ) -> Candidate | tuple[Candidate, Failed]:
-    """Return the candidate in `files`, and a failure too if its Python does not parse.
-
-    Raises:
-        ConfigError: no language fits, or the entry point is missing.
-    """
+    """Return the candidate in `files`, and a failure too if its Python does not parse."""
     expected = entry or problem.entry
     files = main_first(files, expected)
     name = found = detect(files, language)

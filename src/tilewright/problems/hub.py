@@ -9,12 +9,7 @@ from tilewright.problems.sets.base import Hub
 
 
 def fetch(hub: Hub, revision: str, folder: Path) -> str:
-    """Copy the parquet files of a dataset into `folder`; return revision and commit as one name.
-
-    Raises:
-        ConfigError: the package `huggingface_hub` is not installed.
-        ProblemError: the Hub cannot be reached, or has no such dataset or revision.
-    """
+    """Copy the parquet files of a dataset into `folder`; return revision and commit as one name."""
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import RevisionNotFoundError

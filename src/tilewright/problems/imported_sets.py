@@ -82,11 +82,8 @@ def imported(home: Path) -> list[tuple[str, str, int]]:
 def find_problems(address: str, home: Path, left_out: LeftOut = lambda _: None) -> list[Problem]:
     """Return the problems at an address: a path, a bundled one, or those of an imported set.
 
-    `left_out` gets a text for each line, row or file at a path that is no problem.
-
-    Raises:
-        ConfigError: the path is parquet, and pyarrow is missing.
-        ProblemError: there is none; the message says what there is, or how to import it.
+    `left_out` gets a text for each line, row or file at a path that is no problem. Where there is
+    no problem at all, a ProblemError says what there is, or how to import it.
     """
     # `os.path` answers False for names that no file can have; `Path` would raise.
     path, is_file = Path(address), os.path.isfile(address)

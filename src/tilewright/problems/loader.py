@@ -21,7 +21,6 @@ _LITERALS = ("CASES", "VARY", "GRADS", "DONATES", "PRECISION", "MODE", "ENTRY", 
 
 
 def bundled_names() -> list[str]:
-    """Return the names of the bundled problems, sorted."""
     return sorted(path.parent.name for path in BUNDLED.glob("*/problem.py"))
 
 
@@ -57,11 +56,7 @@ def read_problem(path: Path, *, group: str = "") -> Problem:
 
 
 def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
-    """Return the problem in `text`; `stem` is the entry's name where the text gives none.
-
-    Raises:
-        ProblemError: it does not parse, a literal is not one, or required names are missing.
-    """
+    """Return the problem in `text`; `stem` is the entry's name where the text gives none."""
     try:
         tree = parse_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -28,12 +28,7 @@ def build_request(
     allow_imports: Sequence[str] = (),
     seed: str | None = None,
 ) -> EvalRequest:
-    """Return the request for these arguments; a broken candidate still gives one.
-
-    Raises:
-        ConfigError: a path, a language, an entry point or the name of a baseline is wrong.
-        ProblemError: the problem cannot be read.
-    """
+    """Return the request for these arguments; a broken candidate still gives one."""
     target = find_one(str(problem), settings.home) if isinstance(problem, str | Path) else problem
     imports = tuple(str(Path(path).resolve()) for path in allow_imports)
     for path in imports:

@@ -1,6 +1,5 @@
 """Code of the untrusted processes: runners, builds and precompilation, and the forkserver.
 
-The forkserver alone runs no foreign code. This package imports the standard library, torch, triton
-and `tilewright.wire`, since each import is attack surface and start-up time. The rest of tilewright
-imports nothing from here: it starts these processes and exchanges frames with them.
+This package imports the standard library, torch, triton and `tilewright.wire`, since each import
+is attack surface and start-up time. The rest of tilewright imports nothing from here.
 """

@@ -1,9 +1,7 @@
 """The build process: it compiles a candidate's native code in the sandbox, before a device lease.
 
-This process runs foreign code and dies after one answer. It compiles a C ABI source directly. For
-an extension it imports the candidate's module, which calls torch's own `load_inline` or `load`.
-The answer holds the shared libraries as bytes. They are as untrusted as the source: only a runner
-of the same candidate loads them.
+This process runs foreign code and dies after one answer: the shared libraries, as untrusted as
+the source. For an extension it imports the candidate's module, which calls torch's own builder.
 """
 
 from __future__ import annotations

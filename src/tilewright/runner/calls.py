@@ -1,9 +1,8 @@
 """One call of the candidate: arguments from the arena, the call, and where its outputs lie.
 
-The runner process runs this code together with the candidate. The names that a call uses are bound
-before the candidate is loaded, so that an honest program which patches torch changes nothing here.
-A hostile one can change anything, and gains nothing: the judge compares bytes that it reads out of
-this process itself.
+The runner process runs this code together with the candidate, which can change it. It gains
+nothing: the judge reads the bytes out of this process itself. The names that a call uses are bound
+before the candidate is loaded, so that an honest patch of torch changes nothing here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The compile process: it compiles a candidate's Triton kernels without a device.
+"""The compile process: it compiles a candidate's Triton kernels in the sandbox without a device.
 
-This process runs foreign code in the sandbox, before a device lease, and dies after one answer. It
-calls the candidate on torch's fake tensors, which have a shape and no values, and compiles each
-launch instead of making it. A candidate that reads values or addresses cannot run like that; the
-runner compiles its kernels at their first launch. The answer is Triton's cache, as untrusted as
-the source.
+It calls the candidate on torch's fake tensors, which have a shape and no values, and compiles each
+launch instead of making it. A candidate that reads values cannot run like that; the runner
+compiles its kernels at their first launch. The answer is Triton's cache, untrusted like the source.
 """
 
 from __future__ import annotations
@@ -83,7 +81,6 @@ class FakeBlock(Block):
         super().__init__(0, UNLIMITED_BYTES)
 
     def elements(self, dtype: torch.dtype, count: int, offset: int) -> torch.Tensor:  # noqa: ARG002
-        """Return `count` elements without values."""
         return torch.empty(count, dtype=dtype, device="cuda")
 
 

@@ -1,9 +1,7 @@
 """The forkserver process: it imports torch and triton once, and forks every other process.
 
-It forks judges, runners and build processes, one for each frame of its supervisor, and dies with
-the supervisor. It runs no foreign code, so a fork starts from a trusted state. It owns nothing
-but its channel. It has a single thread and runs no torch operation: a matmul here would hang every
-forked child.
+It runs no foreign code, so a fork starts from a trusted state. It dies with its supervisor. It
+has a single thread and runs no torch operation: a matmul here would hang every forked child.
 """
 
 from __future__ import annotations

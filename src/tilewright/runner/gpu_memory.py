@@ -1,10 +1,8 @@
 """A runner's memory on a GPU: blocks that the judge owns, with an allocation pool inside one.
 
-The runner process runs this code together with the candidate, which can change it and can write
-all of the mapped memory. The judge owns the input block and the work block. The work block holds
-a page of stream semaphores, a reserve for outputs that lie elsewhere, and a pool. Calls allocate
-in the pool, so that the judge reads most outputs in place. Times and sizes from here are
-self-reported.
+The candidate can change this code and write all of the mapped memory. The work block holds a page
+of stream semaphores, a reserve for outputs that lie elsewhere, and a pool. Calls allocate in the
+pool, so that the judge reads most outputs in place. Times and sizes from here are self-reported.
 """
 
 from __future__ import annotations
@@ -96,14 +94,12 @@ class GpuCallMemory(CallMemory[Block]):
         _hook_empty_cache(self)
 
     def private_copy(self) -> Block:
-        """Return private memory with the arena's values, for a module to keep."""
         size = len(self.inputs)
         private = Block.private(size)
         private.elements(torch.uint8, size, 0).copy_(self.inputs.elements(torch.uint8, size, 0))
         return private
 
     def to_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Move a module's weights to the device."""
         return function.to("cuda") if isinstance(function, torch.nn.Module) else function
 
     def known_kernel(self, *_: object) -> None:
@@ -171,7 +167,6 @@ class GpuCallMemory(CallMemory[Block]):
     def untimed(
         self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
     ) -> calls.Answer:
-        """Call; return the output, its leaves as the judge can read them, and its structure."""
         answer = self._called(function, call, watch)
         _synchronize()
         return answer
@@ -179,10 +174,7 @@ class GpuCallMemory(CallMemory[Block]):
     def timed(
         self, function: Callable[..., Any], fields: dict[str, Any]
     ) -> tuple[calls.PreparedCall, list[Any], str, float | None]:
-        """Queue a call behind the judge's launch gate, report that, and wait for its end.
-
-        The time, in microseconds, comes from this process's own events and is self-reported.
-        """
+        """Queue a call behind the judge's launch gate, report that, and wait for its end."""
         page = self.sync_page
         call = calls.prepare(fields, self.inputs)
         sequence, (begin, end) = fields["sequence"], self._events
@@ -209,10 +201,7 @@ class GpuCallMemory(CallMemory[Block]):
     def waited(
         self, function: Callable[..., Any], fields: dict[str, Any]
     ) -> tuple[calls.PreparedCall, list[Any], str, int]:
-        """Call when released, wait for the device, and raise the done flag.
-
-        The last part of the answer is self-reported: the bytes that the call allocated at its peak.
-        """
+        """Call when released, wait for the device, raise the done flag; return the peak bytes."""
         page = self.sync_page
         call = calls.prepare(fields, self.inputs)
         held = _allocated()
@@ -280,7 +269,6 @@ class GpuRunnerProcess(runner_main.RunnerProcess):
         super().__init__(channel, self.device)
 
     def begin(self, frame: Frame) -> None:  # noqa: ARG002 - every handler gets one
-        """Open the device."""
         self.device.begin()
         self.channel.send("device_open")
 

@@ -1,8 +1,7 @@
 """A runner's memory on the host: the input arena, its private copy, and the sync page.
 
-The runner process runs this code together with the candidate, which can change any of it. The
-supervisor and the judge own the arena and the page; this process owns the copy and the outputs.
-The judge reads outputs out of this process while the supervisor keeps it stopped.
+The candidate can change this code. The supervisor and the judge own the arena and the page. The
+judge reads outputs out of this process while the supervisor keeps it stopped.
 """
 
 from __future__ import annotations
@@ -46,14 +45,12 @@ class CallMemory(ABC, Generic[AnyArena]):
 
     @property
     def inputs(self) -> AnyArena:
-        """Return the input arena."""
         if self.arena is None:
             raise RuntimeError("no input arena is mapped")
         return self.arena
 
     @property
     def sync_page(self) -> memoryview:
-        """Return the sync page, in units of 8 bytes."""
         if self.page is None:
             raise RuntimeError("no sync page is mapped")
         return self.page
@@ -91,7 +88,7 @@ class InputCopy:
     """Private memory like the input arena, on huge pages, where timed calls read their inputs.
 
     No other core has just written these pages, and every runner places them alike. The address is
-    fixed before a candidate is loaded, so that the supervisor knows where to look.
+    fixed before a candidate is loaded, so the supervisor knows where to look.
     """
 
     RESERVED_BYTES = 1 << 36
@@ -130,8 +127,8 @@ class HostCallMemory(CallMemory[mmap.mmap]):
     def map(self, frame: Frame) -> tuple[dict[str, Any], tuple[int, ...]]:
         """Map a new input arena and, the first time, the sync page; return the answer.
 
-        The first answer holds descriptors of this process's memory, for the judge. They are opened
-        before the candidate is there, and need no privilege.
+        The first answer holds descriptors of this process's memory for the judge, opened before the
+        candidate is there.
         """
         fields = frame.fields
         self.arena = mmap.mmap(frame.fds[0], fields["inputs"])
@@ -143,7 +140,6 @@ class HostCallMemory(CallMemory[mmap.mmap]):
         return {"base": self.input_copy.address}, memory
 
     def private_copy(self) -> mmap.mmap:
-        """Return private memory with the arena's values, for a module to keep."""
         private = mmap.mmap(-1, len(self.inputs))
         private.write(memoryview(self.inputs))
         return private
@@ -151,7 +147,6 @@ class HostCallMemory(CallMemory[mmap.mmap]):
     def untimed(
         self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
     ) -> calls.Answer:
-        """Call; return the output, its leaves as the judge can read them, and its structure."""
         with watch:
             output = calls.run(function, call)
         return output, *calls.deliver(output)

@@ -1,9 +1,8 @@
 """The launch counter: counts or suppresses the candidate's own kernel launches, never by name.
 
-The runner process runs this code together with the candidate, which can change it. So its counts
-are self-reported: the verdict needs launch suppression in a fresh runner to agree with them. Every
-launch of a `@triton.jit` function passes one method of Triton, which this module replaces before
-the candidate is loaded. The loaders wrap C ABI kernels and extensions.
+The candidate can change this code, so its counts are self-reported: launch suppression in a fresh
+runner has to agree with them. Every launch of a `@triton.jit` function passes one method of Triton,
+which this module replaces; the loaders wrap C ABI kernels and extensions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The untrusted runner process: it loads one implementation, answers calls, and ends.
 
-Nothing that this process sends is believed. It receives inputs one call at a time, and the judge
-reads the outputs out of its memory. Everything else in its answers is self-reported: descriptions
-of outputs, launch counts, operator counts, times. The process holds no reference, expected value,
-input seed, tolerance or number of trials. It owns the loaded implementation and its private memory.
+Nothing that this process sends is believed: the judge reads the outputs out of its memory, and the
+rest of its answers is self-reported. It receives inputs one call at a time. It holds no reference,
+expected value, input seed, tolerance or number of trials.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ class RunnerProcess:
         """Dtype and shape of each output, which a C ABI kernel needs before its call."""
 
     def map(self, frame: Frame) -> None:
-        """Map the memory that the judge shares."""
         answer, fds = self.memory.map(frame)
         self.channel.send("mapped", answer, fds=fds)
         for fd in (*frame.fds, *fds):
@@ -176,9 +174,8 @@ class RunnerProcess:
     def exit(self, frame: Frame) -> None:  # noqa: ARG002
         """Tear the implementation down as the end of a program would, send `bye`, and end.
 
-        This clears its modules, runs its destructors and exit handlers, and walks the heap, so that
-        corrupted memory shows now. Our own libraries are not finalised: that takes longer than most
-        evaluations and shows nothing of the implementation.
+        This runs its destructors and exit handlers and walks the heap, so that corrupted memory is
+        seen now. It finalises no library of ours: that takes longer than most evaluations.
         """
         self.function = None
         for name in [name for name, module in sys.modules.items() if _is_candidates(module)]:
@@ -261,10 +258,7 @@ def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - sys.modules may hold 
 
 
 def _install_spawn_guard(applied: dict[str, str]) -> tuple[int, ...]:
-    """Return the listener of the process-creation guard; note in `applied` why there is none.
-
-    The kernel enforces the other isolation layers alone. For this one the supervisor must answer.
-    """
+    """Return the listener of the process-creation guard; note in `applied` why there is none."""
     if applied.get("process_creation_guard") == "":
         try:
             return (seccomp.listen(),)

@@ -29,7 +29,6 @@ class OperatorCounts(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401
-        """Count `func`, then run it."""
         name = f"{func.namespace}::{func._opname}"
         if name in self.counts or len(self.counts) < MAX_NAMES:
             self.counts[name] = self.counts.get(name, 0) + 1

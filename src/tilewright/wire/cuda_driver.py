@@ -1,9 +1,8 @@
 """Device memory that the judge and a runner share, and semaphores that order their streams.
 
-The judge allocates a block and exports a raw IPC handle; the runner opens it. A semaphore is a
-32-bit number in a shared block. One process has its stream write the number, and the stream of the
-other process waits for it. So no host is in the timed path, and no event is shared. The runner can
-write all of a block that it has opened: the judge believes no content of it.
+The judge allocates a block and exports a raw IPC handle. The runner opens it and can write all of
+it, so the judge believes no content. A semaphore is a 32-bit number in a shared block: the stream
+of one process writes it, and the stream of the other waits. So no host is in the timed path.
 """
 
 from __future__ import annotations
@@ -44,11 +43,6 @@ class Driver:
         self._library = ctypes.CDLL("libcuda.so.1")
 
     def call(self, name: str, *values: Any) -> None:  # noqa: ANN401 - ctypes values
-        """Call the driver.
-
-        Raises:
-            RuntimeError: the driver reports an error; the message has its name.
-        """
         code = getattr(self._library, name)(*values)
         if code:
             text = ctypes.c_char_p()
@@ -63,7 +57,6 @@ class Driver:
         return Block(pointer.value, size)
 
     def free(self, block: Block) -> None:
-        """Give a block back to the device."""
         self.call("cuMemFree_v2", ctypes.c_uint64(block.address))
 
     def export(self, block: Block) -> str:
@@ -108,7 +101,6 @@ class Block:
         return cls(owner.data_ptr(), size, owner)
 
     def __len__(self) -> int:
-        """Return the size in bytes."""
         return self.size
 
     def elements(self, dtype: torch.dtype, count: int, offset: int) -> torch.Tensor:

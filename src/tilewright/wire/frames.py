@@ -4,8 +4,7 @@
     header    a JSON object; `kind` names the message, `body` is the number of bytes that follow
     body      raw bytes
 
-Every process of an evaluation uses this codec, and trusts no byte that it receives: anything that
-is not exactly this format raises `FrameError`. The receiver checks the meaning of the fields.
+No process trusts what it receives: bytes that are not exactly this format raise `FrameError`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 Fields = dict[str, Any]
@@ -30,6 +29,7 @@ MAX_BODY_BYTES = 1 << 26
 """Bytes of a body: 64 MiB holds the libraries of a large extension."""
 MAX_FDS = 8
 """Descriptors of a frame; the largest message of ours has three."""
+_FDS_BYTES = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
 _LENGTH = struct.Struct(">I")
 
 
@@ -52,15 +52,11 @@ class Frame:
     kind: str
     fields: dict[str, Any]
     body: bytes = b""
-    fds: tuple[int, ...] = field(default=())
+    fds: tuple[int, ...] = ()
 
 
 def encode(kind: str, fields: dict[str, Any], body: bytes = b"") -> bytes:
-    """Return the bytes of a frame.
-
-    Raises:
-        FrameError: the header is larger than `MAX_HEADER_BYTES`, or not plain finite JSON.
-    """
+    """Return the bytes of a frame, or raise FrameError: the header is too large or not JSON."""
     header = {**fields, "kind": kind, "body": len(body)}
     try:
         text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
@@ -72,11 +68,7 @@ def encode(kind: str, fields: dict[str, Any], body: bytes = b"") -> bytes:
 
 
 def decode_header(text: bytes) -> tuple[str, int, dict[str, Any]]:
-    """Return kind, body length and remaining fields of a header.
-
-    Raises:
-        FrameError: not a JSON object, no `kind`, or a `body` outside 0..`MAX_BODY_BYTES`.
-    """
+    """Return kind, body length and remaining fields of a header, or raise FrameError."""
     try:
         header = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -103,14 +95,16 @@ class Channel:
         self._fds: list[int] = []
 
     def fileno(self) -> int:
-        """Return the socket's descriptor, for polling."""
         return self._sock.fileno()
 
     def close(self) -> None:
         """Close the socket and every descriptor received but not taken."""
         self._sock.close()
-        _close_all(self._fds)
-        self._fds = []
+        self._close_received()
+
+    def _close_received(self) -> None:
+        while self._fds:
+            os.close(self._fds.pop())
 
     def send(
         self,
@@ -120,12 +114,7 @@ class Channel:
         fds: Sequence[int] = (),
         timeout_s: float = 30.0,
     ) -> None:
-        """Send a frame; descriptors travel with its first byte.
-
-        Raises:
-            ChannelClosed: the peer has closed the channel.
-            DeadlineExceeded: the peer does not read.
-        """
+        """Send a frame; descriptors travel with its first byte."""
         data = memoryview(encode(kind, fields or {}, body))
         self._sock.settimeout(timeout_s)
         try:
@@ -143,11 +132,7 @@ class Channel:
     ) -> Frame:
         """Return the next frame; `deadline` is on `time.monotonic`, in seconds.
 
-        The channel calls `idle` every 50 ms while nothing arrives. An exception from it ends the
-        wait.
-
-        Raises:
-            FrameError, ChannelClosed, DeadlineExceeded
+        The channel calls `idle` every 50 ms while nothing arrives; its exceptions end the wait.
         """
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline, idle))
         if not 2 <= length <= MAX_HEADER_BYTES:
@@ -160,21 +145,12 @@ class Channel:
     def _exactly(self, size: int, deadline: float | None, idle: Callable[[], None] | None) -> bytes:
         chunks: list[bytes] = []
         while size:
-            chunk = self._some(min(size, 1 << 20), deadline, idle)
-            chunks.append(chunk)
-            size -= len(chunk)
-        return b"".join(chunks)
-
-    def _some(self, size: int, deadline: float | None, idle: Callable[[], None] | None) -> bytes:
-        while True:
             wait = 3600.0 if deadline is None else deadline - time.monotonic()
             if wait <= 0:
                 raise DeadlineExceeded("no complete frame in time")
             self._sock.settimeout(min(wait, 0.05) if idle else wait)
             try:
-                data, ancillary, _, _ = self._sock.recvmsg(
-                    size, socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
-                )
+                data, ancillary, _, _ = self._sock.recvmsg(min(size, 1 << 20), _FDS_BYTES)
             except TimeoutError:
                 if idle:
                     idle()
@@ -184,7 +160,9 @@ class Channel:
             self._take(ancillary)
             if not data:
                 raise ChannelClosed("the peer closed the channel")
-            return data
+            chunks.append(data)
+            size -= len(data)
+        return b"".join(chunks)
 
     def _take(self, ancillary: list[tuple[int, int, bytes]]) -> None:
         for level, kind, data in ancillary:
@@ -193,11 +171,5 @@ class Channel:
                 fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
                 self._fds.extend(fds)
         if len(self._fds) > MAX_FDS:
-            _close_all(self._fds)
-            self._fds = []
+            self._close_received()
             raise FrameError("too many descriptors")
-
-
-def _close_all(fds: Sequence[int]) -> None:
-    for fd in fds:
-        os.close(fd)

@@ -1,7 +1,6 @@
 """Answers to seccomp user notifications: may a runner's process start another process?
 
-The supervisor answers while a runner is timed; a self-test of the sandbox answers for itself. The
-kernel vouches for the notification, so nothing in it comes from the untrusted process.
+The kernel vouches for a notification: nothing in it comes from the untrusted process.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ _FLAG_CONTINUE = 1
 def answer(listener: int, refused: Callable[[], bool]) -> None:
     """Wait for one notification; let the call proceed, or fail it with EPERM if `refused()`.
 
-    Raises:
-        OSError: the notifying process has ended, or no process with this filter is left.
+    It raises OSError once the notifying process, or every process with this filter, has ended.
     """
     notification = bytearray(_NOTIFICATION_BYTES)
     fcntl.ioctl(listener, _IOCTL_NOTIF_RECV, notification, True)

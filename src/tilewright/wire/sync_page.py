@@ -1,8 +1,7 @@
 """Layout of the sync page: shared memory that starts a timed call and reports its end.
 
-The supervisor and a runner both map the page. The runner can write any value to any place at any
-time, so the supervisor reads each flag as a claim. Places count units of 8 bytes. Each of the three
-flags has its own cache line: a process that polls one flag does not slow a write to another.
+The runner can write any value to any place at any time, so the supervisor reads each flag as a
+claim. Places count units of 8 bytes; each flag has its own cache line, for quick writes.
 """
 
 from __future__ import annotations

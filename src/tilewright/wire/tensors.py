@@ -46,7 +46,6 @@ def span(shape: list[int] | torch.Size, stride: list[int] | tuple[int, ...]) -> 
 
 
 def align(offset: int) -> int:
-    """Return the next multiple of `ALIGNMENT`."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
@@ -64,8 +63,7 @@ def elements(arena: Arena, dtype: torch.dtype, count: int, offset: int = 0) -> t
 def view(arena: Arena, item: dict[str, Any], base: int) -> torch.Tensor:
     """Return the tensor that `item` describes, as a view of the arena at `base` bytes.
 
-    Raises:
-        LayoutError: it does not lie inside the arena, or the dtype is unknown.
+    A tensor outside the arena, or of an unknown dtype, raises LayoutError.
     """
     dtype = DTYPES.get(item["dtype"])
     if dtype is None:
@@ -89,11 +87,7 @@ class Layout:
         self.items: list[tuple[dict[str, Any], torch.Tensor]] = []
 
     def describe(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 - a tree of anything
-        """Return the JSON tree of `value`, reserving memory for each of its tensors.
-
-        Raises:
-            LayoutError: no runner can be given a value of this kind.
-        """
+        """Return the JSON tree of `value`, reserving memory for each of its tensors."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if isinstance(value, list | tuple):

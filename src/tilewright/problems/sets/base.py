@@ -101,10 +101,7 @@ def read_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, A
 def json_rows(path: Path, skipped: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the objects of a JSON array or of JSON lines, each with where it stands.
 
-    Each damaged line adds a message to `skipped`.
-
-    Raises:
-        ProblemError: the file cannot be read.
+    Each damaged line adds a message to `skipped`; a file that cannot be read raises ProblemError.
     """
     try:
         data = path.read_bytes().removeprefix(BOM_UTF8)

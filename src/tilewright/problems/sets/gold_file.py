@@ -1,9 +1,8 @@
 """Gold files of KernelBench-X and TritonBench: an implementation, a line of 146 `#`, its tests.
 
-The tests call the wrapper on inputs that they make. A problem made of such a file runs them and
-records each call of the wrapper. A recorded call is a case, with its arguments as inputs. The judge
-alone runs the tests, so the importer counts the calls by the text. It leaves out operators that
-take keywords of any name.
+The tests call the wrapper on inputs that they make. The problem runs them and records each call:
+its arguments are the inputs of one case. The judge alone runs the tests, so the importer counts
+the calls by the text.
 """
 
 from __future__ import annotations
@@ -119,9 +118,6 @@ def problem_of(
         printed: whether the benchmark compares printed text, as TritonBench does. If the tests
             print nothing, any candidate that ends passes.
         companions: modules of the benchmark that its tests may import.
-
-    Raises:
-        ProblemError: it does not parse, or does not have the form of a gold file.
     """
     gold, tests = split_gold(text, where)
     implementation, tree = _parsed(gold, where), _parsed(tests, where)

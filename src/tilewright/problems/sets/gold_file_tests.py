@@ -172,7 +172,6 @@ class _Counting:
         return replace(self, literals=others)
 
     def rounds(self, loops: Sequence[ast.comprehension]) -> float:
-        """Return how often the element of a comprehension is made."""
         return _product(*(self.length(loop.iter) for loop in loops))
 
     def length(self, node: ast.expr) -> float:
@@ -207,7 +206,6 @@ class _Counting:
         return math.inf
 
     def number(self, node: ast.expr) -> int | None:
-        """Return the integer that an expression is, where that stands in the file."""
         if isinstance(node, ast.Name) and node.id in self.literals:
             return self._without(node.id).number(self.literals[node.id])
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "len" and node.args:

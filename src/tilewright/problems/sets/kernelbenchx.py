@@ -1,8 +1,7 @@
 """KernelBench-X (arXiv 2605.04956): 176 operators in 15 categories, specified in words.
 
 In a clone `data/kernelbenchx_v1.json` lists the tasks, and `data/kernelbenchx/CATEGORY/NAME.py` are
-their gold files. The records alone describe the tasks, without inputs to judge on. Tests generate
-inputs with `utils/data_utils.py`, which the importer copies into each problem that imports it.
+their gold files. Tests generate inputs with `utils/data_utils.py`, which the importer copies.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """TritonBench (arXiv 2502.14752): 184 real kernels (G) and 166 operators of torch (T).
 
-A clone has the gold files in `data/TritonBench_G_v1` and `data/TritonBench_T_v1`. The optional file
-`TritonBench_T_v1.jsonl` describes the operators of T. Predictions identify an operator by that
-description.
+The optional `TritonBench_T_v1.jsonl` describes the operators of T; predictions name an operator
+by that description.
 """
 
 from __future__ import annotations

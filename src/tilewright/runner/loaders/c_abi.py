@@ -60,7 +60,7 @@ def load(
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
     """Return a function of tensors that calls `entry` of the library at `path`.
 
-    The caller shares `outputs`, and replaces its items (`dtype`, `shape`) at each size.
+    The caller replaces the items of `outputs` (`dtype`, `shape`) at each size.
     """
     function = getattr(ctypes.CDLL(path), entry)
     function.restype = ctypes.c_int

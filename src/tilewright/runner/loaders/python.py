@@ -60,10 +60,9 @@ def by_name(function: Callable[..., Any], names: Sequence[str]) -> Callable[...,
 
 
 def install_extensions(artifacts: dict[str, str], launches: Launches) -> None:
-    """Make `load_inline` and `load` answer with the prebuilt libraries in `artifacts`.
+    """Make `load_inline` and `load` answer with the libraries at the paths in `artifacts`, by name.
 
-    `artifacts` maps an extension's name to the path of its shared library. A missing name raises in
-    the candidate, as a failed build would.
+    A missing name raises in the candidate, as a failed build would.
     """
 
     def prebuilt(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
@@ -120,7 +119,6 @@ class OperatorProxy(ExtensionProxy):
         self._call = own_function(operator, launches)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Call the operator through the counter."""
         return self._call(*args, **kwargs)
 
     def _counted(self, value: Callable[..., Any]) -> Callable[..., Any]:

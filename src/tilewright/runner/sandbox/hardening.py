@@ -57,7 +57,6 @@ def keep_only(fds: Iterable[int]) -> str:
 
 
 def pin(cores: tuple[int, ...] | None) -> str:
-    """Run on `cores` only."""
     if not cores:
         return "no cores were named"
     try:
@@ -70,7 +69,7 @@ def pin(cores: tuple[int, ...] | None) -> str:
 def limit_pids(processes: int, *, own_namespace: bool) -> str:
     """Limit the processes of the caller's PID namespace, root's included.
 
-    The kernel reserves the first 300 ids, so up to that many more processes may exist at first.
+    Up to the reserved ids, that many more processes may exist at first.
     """
     if not own_namespace:
         return "pid_max: no PID namespace"

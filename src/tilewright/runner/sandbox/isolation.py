@@ -1,25 +1,14 @@
 """The sandbox around a judge, a runner or a build process: one call forks a confined process.
 
-The forkserver calls `fork_confined`, which makes two processes:
+`fork_confined` makes two processes. The init is trusted code and PID 1 of new namespaces: it builds
+the mount view, forks the payload, and waits. When the payload ends, the init writes its wait status
+to a pipe and exits, and the kernel kills every process that is left. The payload gives up the rest
+(limits, capabilities, uid, Landlock, seccomp) and runs the caller's function. Nothing that it sends
+from then on may be trusted.
 
-- the init: trusted code, PID 1 of new namespaces. It builds the mount view, forks the payload,
-  keeps no descriptor but the status pipe, and waits for children. When the payload ends, the init
-  writes the payload's wait status to that pipe and exits. The kernel then kills every process that
-  is left in the namespace, before the caller can wait for the init. The init dies with the
-  forkserver.
-- the payload: it gives up the rest (limits, capabilities, uid, Landlock, seccomp) and then runs
-  the caller's function. Nothing that it sends from then on may be trusted.
-
-If this machine lacks a layer, the sandbox leaves it out, reports the reason, and applies the other
-layers. The supervisor reads the reasons before it sends foreign code, and decides whether to go on.
-
-The caller must have one thread. The payload ends in one of two ways:
-
-- The function returns a code, and the process ends at once (`os._exit`).
-- The function raises `SystemExit`, and the interpreter is finalised there, with exit handlers and
-  destructors, as at the end of a program. Exit handlers of the forkserver run too.
-
-In both cases no frame of the forkserver runs again in the child, nor does its `finally` clause.
+The sandbox leaves out a layer that this machine lacks, and reports the reason; the supervisor
+decides whether to go on. If the function returns a code, the process ends at once (`os._exit`).
+If it raises `SystemExit`, exit handlers and destructors run first, those of the forkserver too.
 """
 
 from __future__ import annotations
@@ -35,16 +24,12 @@ __all__ = ["Confinement", "Main", "fork_confined", "probe"]
 
 
 def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> int:
-    """Run `main` in a sandbox; return the id of its init.
+    """Run `main` in a sandbox of this process of one thread; return the id of the sandbox's init.
 
     `main` gets a text for each of `ISOLATION_LAYERS`: "" for an active layer, else the reason. A
     reason that begins with "partial: " names the parts that an active layer lacks here. When the
     payload has ended, the init writes its wait status to `status_fd` in four bytes, little-endian
     and signed. The pipe ends without them if the payload never started or the init was killed.
-
-    Raises:
-        OSError: nothing was forked.
-        RuntimeError: the caller has more than one thread, and the child would hang.
     """
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
@@ -64,10 +49,7 @@ def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> 
 
 
 def _clone(confinement: Confinement) -> tuple[int, int, str]:
-    """Fork the init into as many of the required namespaces as the kernel grants.
-
-    Returns its id (0 in the init), the namespaces, and the reason why others are missing.
-    """
+    """Fork the init; return its id (0 in the init), its namespaces, and why others are missing."""
     wanted = 0
     for layer in confinement.layers & init.NAMESPACES.keys():
         wanted |= init.NAMESPACES[layer]
@@ -87,13 +69,9 @@ def _clone(confinement: Confinement) -> tuple[int, int, str]:
 def probe(confinement: Confinement) -> dict[str, str]:
     """Attack a sandbox of `confinement` from inside; return "" for each layer that held.
 
-    For another layer the text says what is missing, and which attack got through. The attack on
-    the limit of processes starts at most 16. All of it takes a tenth of a second, or some seconds
-    where root keeps its uid. Meanwhile the caller has a further environment variable, listens on a
-    local port and keeps a temporary folder.
-
-    Raises:
-        OSError: nothing was forked.
+    For another layer the text says what is missing, and which attack got through. All of it takes a
+    tenth of a second, or some seconds where root keeps its uid. Meanwhile the caller has a further
+    environment variable, listens on a local port and keeps a temporary folder.
     """
     with selftests.bait() as bait:
         tried = selftests.adapt(confinement, bait)

@@ -128,11 +128,7 @@ def _unless_equal(value: int, *then: bytes) -> list[bytes]:
 
 
 def program(machine: str) -> bytes:
-    """Return the filter for `machine` as an array of BPF instructions.
-
-    Raises:
-        OSError: the machine is neither x86-64 nor aarch64.
-    """
+    """Return the deny-list for `machine` as an array of BPF instructions."""
     if machine not in ("x86_64", "aarch64"):
         raise OSError(errno.ENOSYS, f"no seccomp filter for {machine}")
     column = 0 if machine == "x86_64" else 1
@@ -200,11 +196,7 @@ def asking_program(machine: str) -> bytes:
 
 
 def can_listen() -> str:
-    """Return "" if the kernel has listeners for filters (Linux 5.0).
-
-    Raises:
-        OSError: it cannot.
-    """
+    """Return "" if the kernel has listeners for filters (Linux 5.0); else this raises OSError."""
     action = ctypes.create_string_buffer(struct.pack("=I", _ASK), 4)
     syscalls.syscall("seccomp", _GET_ACTION_AVAILABLE, 0, action)
     return ""
@@ -213,11 +205,8 @@ def can_listen() -> str:
 def listen() -> int:
     """Install the guard; return the descriptor whose holder must allow each new process.
 
-    The guard covers all threads and all processes that they start. A process that forks waits for
-    the answer.
-
-    Raises:
-        OSError: the kernel knows no such filter (before 5.7), or refuses it.
+    It covers all threads and all processes that they start. A process that forks waits for the
+    answer. A kernel before 5.7 raises OSError.
     """
     header, _keep = _header(asking_program(syscalls.MACHINE))
     flags = _FLAG_LISTENER | _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_SPEC_ALLOW
@@ -235,9 +224,6 @@ def install() -> str:
     """Install the deny-list on all threads of the process, for good.
 
     `PR_SET_NO_NEW_PRIVS` must be set. Returns "", or why threads are without it.
-
-    Raises:
-        OSError: the kernel refuses every way to install it.
     """
     header, _keep = _header(program(syscalls.MACHINE))
     for flags in (_FLAG_TSYNC | _FLAG_SPEC_ALLOW, _FLAG_TSYNC):

@@ -73,7 +73,6 @@ def _checked(result: int, what: str) -> int:
 
 
 def syscall(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
-    """Return the kernel's answer to the call `name`."""
     if _COLUMN is None:
         raise OSError(errno.ENOSYS, f"{name}: no system call numbers for {MACHINE}")
     values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
@@ -83,19 +82,18 @@ def syscall(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) ->
 def clone(flags: int) -> int:
     """Fork into new namespaces; return the child's id in the caller, 0 in the child.
 
-    No fork handler of Python or glibc runs, so the child may not start threads. What it forks may.
+    No fork handler of Python or glibc runs, so the child may not start threads. Its own children
+    may, if it forks them with `os.fork`.
     """
     return syscall("clone", flags | signal.SIGCHLD, 0, 0, 0, 0)
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Return the answer of prctl to `option`."""
     padded = [*arguments, 0, 0, 0, 0][:4]
     return _checked(_libc.prctl(option, *map(ctypes.c_ulong, padded)), f"prctl {option}")
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """Attach `source` at `target`."""
     encoded = [os.fsencode(text) for text in (source, target, kind)]
     data = os.fsencode(options) if options else None
     _checked(_libc.mount(*encoded, ctypes.c_ulong(flags), data), f"mount {target}")
@@ -164,7 +162,6 @@ def open_self() -> int:
 
 
 def has_ended(pidfd: int) -> bool:
-    """Tell whether the process of `pidfd` has ended."""
     waiting = select.poll()
     waiting.register(pidfd, select.POLLIN)
     return bool(waiting.poll(0))
@@ -178,7 +175,6 @@ def empty_bounding_set() -> None:
 
 
 def drop_capabilities() -> None:
-    """Leave the calling thread without any capability."""
     version_3 = struct.pack("=Ii", 0x20080522, 0)
     syscall("capset", version_3, bytes(24))
 
