@@ -75,7 +75,12 @@ class AnswerEvaluator:
         found = _kept(path, request)
         if found is None:
             try:
-                found = self._judged(request)
+                found = retry(
+                    lambda: self._attempt(request),
+                    Backoff(self._retry_delay_s, attempts=RETRIES + 1),
+                    lambda error: 0.0 if isinstance(error, InfrastructureError) else None,
+                    self._over.wait,
+                )
             except (ProblemError, InfrastructureError) as error:
                 if self._over.is_set():
                     # The run ends; the next invocation evaluates again.
@@ -91,17 +96,10 @@ class AnswerEvaluator:
         name = path.relative_to(self._folder).as_posix()
         return summary_of_report(found, name, seconds), found
 
-    def _judged(self, request: EvalRequest) -> EvalReport:
-        def attempt() -> EvalReport:
-            if self._over.is_set():
-                raise InfrastructureError("the run ends")
-            return self._evaluate(request)
-
-        def retry_after(error: Exception) -> float | None:
-            return 0.0 if isinstance(error, InfrastructureError) else None
-
-        backoff = Backoff(self._retry_delay_s, attempts=RETRIES + 1)
-        return retry(attempt, backoff, retry_after, self._over.wait)
+    def _attempt(self, request: EvalRequest) -> EvalReport:
+        if self._over.is_set():
+            raise InfrastructureError("the run ends")
+        return self._evaluate(request)
 
 
 def _kept(path: Path, request: EvalRequest) -> EvalReport | None:

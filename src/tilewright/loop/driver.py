@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tilewright.errors import RecordError
 from tilewright.records.event_log import EventLog
-from tilewright.records.events import Ask, RequestsIssued, RunStarted, Stepped, Turn, TurnFinished
+from tilewright.records.events import Ask, Event, RequestsIssued, Turn, TurnFinished
 
 __all__ = ["Play", "Strategy", "drive", "replay"]
 
@@ -28,9 +28,7 @@ class Strategy(Protocol):
         """Take in the result of a request."""
 
 
-def replay(
-    strategy: Strategy, events: Iterable[RunStarted | RequestsIssued | TurnFinished | Stepped]
-) -> list[Ask]:
+def replay(strategy: Strategy, events: Iterable[Event]) -> list[Ask]:
     """Bring a new strategy to the end of a log; return the requests without a result.
 
     Raises:

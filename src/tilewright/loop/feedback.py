@@ -81,6 +81,8 @@ def _ours(seen: Seen) -> list[str]:
         case Rejected() as rejected:
             found = "\n".join(f"- {item.summary}" for item in rejected.findings)
             return [f"Verdict: rejected. It did not do the work that it was asked for:\n{found}"]
+        case _:
+            pass
     lines = [f"- {item.name}: {item.detail}" for item in report.labels]
     labels = "Noted:\n" + "\n".join(lines) if lines else ""
     return [_speed(report), _cases(report), labels, "\n".join(advice(report))]

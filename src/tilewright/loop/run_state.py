@@ -1,4 +1,8 @@
-"""The state of a run: how it begins, what its folder holds, and how it is resumed."""
+"""The state of a run: how it begins, what its folder holds, and how it is resumed.
+
+A folder that cannot be written raises `ConfigError`. Files that are missing or damaged raise
+`RecordError`, whose message names file and line.
+"""
 
 from __future__ import annotations
 
@@ -72,11 +76,7 @@ SearchRun = RunState[RecordedHistory]
 
 
 def begin(folder: Path, begun: RunStarted, problems: list[Problem], sources: Sources) -> BenchRun:
-    """Write the problems, the candidates and the first event into the folder of a run.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-    """
+    """Write the problems, the candidates and the first event into the folder of a run."""
     rows = (
         {"ask": ask.model_dump(), "files": [item.model_dump() for item in files]}
         for ask, files in sources.items()
@@ -91,7 +91,7 @@ def begin_session(
     """Write the problems and the first event into the folder of a run.
 
     Raises:
-        ConfigError: the folder cannot be written, or an option of the strategy is wrong.
+        ConfigError: also, an option of the strategy is wrong.
     """
     history = RecordedHistory(_strategy(problems, settings))
     return _begun(RunState(folder, begun, list(problems), history))
@@ -114,9 +114,6 @@ def resume(folder: Path) -> BenchRun:
 
     A turn without a report stayed unjudged because of an internal error or of its problem. It
     waits to be judged again.
-
-    Raises:
-        RecordError: it is no run, or its files are damaged; the message names file and line.
     """
     sources = Sources()
 
@@ -135,7 +132,7 @@ def resume_session(folder: Path, settings: Config) -> SearchRun:
     """Return a run of `begin_session` as far as its log goes, with the settings that it has.
 
     Raises:
-        RecordError: it is no run, it is damaged, or its strategy would issue other requests now.
+        RecordError: also, its strategy would issue other requests now.
     """
     return _resumed(folder, lambda: RecordedHistory(_strategy(problems_of(folder), settings)))
 
@@ -165,11 +162,7 @@ def is_unjudged(turn: Turn) -> bool:
 
 
 def sources_of(folder: Path) -> Sources:
-    """Return the candidates of a run.
-
-    Raises:
-        RecordError: a line is damaged; the message names file and line.
-    """
+    """Return the candidates of a run."""
 
     def source(line: str) -> tuple[Ask, tuple[SourceFile, ...]]:
         row = json.loads(line)
@@ -180,11 +173,7 @@ def sources_of(folder: Path) -> Sources:
 
 
 def problems_of(folder: Path) -> list[Problem]:
-    """Return the problems of a run.
-
-    Raises:
-        RecordError: a line is damaged; the message names file and line.
-    """
+    """Return the problems of a run."""
     return _parsed(folder / PROBLEMS, Problem.from_json)
 
 
@@ -201,11 +190,7 @@ def _parsed(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a file of a run.
-
-    Raises:
-        RecordError: it cannot be read.
-    """
+    """Return the lines of a file of a run."""
     try:
         # `splitlines` also splits at characters that JSON strings may contain.
         return [line for line in path.read_text(encoding="utf-8").split("\n") if line]

@@ -11,6 +11,7 @@ distribution (Maritz and Jarrett, JASA 73, 1978; Efron, Annals of Statistics 7, 
   P(m-th = i) is on i = j. These n (n + 1) / 2 means lie close together. So an end is the mean at
   which the distribution crosses the percentile, or the middle of both neighbours of an exact hit.
 
+Values that are missing or not finite raise `ValueError`, and so does a level outside 0..1.
 tests/unit/scoring/test_scipy_agreement.py compares the interval with the one of scipy.
 """
 
@@ -32,9 +33,6 @@ def bootstrap_median_interval(values: Iterable[float], level: float = 0.95) -> t
     The interval always contains the median. It cannot reach beyond the values. So intervals of
     fewer than six values cover 95 % less often than claimed, and that of one value has no width.
     `level` is the share of samples whose interval contains the true median.
-
-    Raises:
-        ValueError: there are no values, one is not finite, or `level` is outside 0..1.
     """
     ordered = _ordered(values, "bootstrap_median_interval")
     check_level("bootstrap_median_interval", level)
@@ -52,20 +50,12 @@ def bootstrap_median_interval(values: Iterable[float], level: float = 0.95) -> t
 
 
 def median(values: Iterable[float]) -> float:
-    """Return the middle value, or the mean of the two middle ones.
-
-    Raises:
-        ValueError: there are no values, or one is not finite.
-    """
+    """Return the middle value, or the mean of the two middle ones."""
     return _middle(_ordered(values, "median"))
 
 
 def quantile(values: Iterable[float], q: float) -> float:
-    """Return the `q`-quantile by linear interpolation (type 7 of Hyndman and Fan 1996).
-
-    Raises:
-        ValueError: there are no values, one is not finite, or `q` is outside 0..1.
-    """
+    """Return the `q`-quantile by linear interpolation (type 7 of Hyndman and Fan 1996)."""
     ordered = _ordered(values, "quantile")
     if not 0.0 <= q <= 1.0:
         raise ValueError(f"quantile: q is {q!r}, expected between 0 and 1")

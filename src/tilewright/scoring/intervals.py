@@ -9,6 +9,7 @@
 * The interval of a proportion p = k / n is (Wilson, JASA 22, 1927)
   `[p + z^2/2n -+ z sqrt(p (1 - p)/n + z^2/4n^2)] / (1 + z^2/n)`.
 
+Arguments that define no number raise `ValueError`, and so does a result that does not fit a float.
 Times are in microseconds, ratios have no unit, and `log` is the natural logarithm.
 tests/unit/scoring/test_scipy_agreement.py compares the quantiles and intervals with those of scipy.
 """
@@ -59,9 +60,6 @@ def paired_log_ratios(blocks: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
     A block is `(reference, candidate, candidate, reference)` in microseconds. The geometric mean of
     both calls of an implementation cancels a drift that is linear in time, to first order.
-
-    Raises:
-        ValueError: there are no blocks, a block is not four long, or a time is not positive.
     """
     if not blocks:
         raise ValueError("paired_log_ratios: no blocks were given")
@@ -81,9 +79,6 @@ def combine(half_width_within: float, between: float) -> float:
     """Return the half-width of two independent errors together, added in quadrature.
 
     Both must be half-widths at the same level and in the same unit.
-
-    Raises:
-        ValueError: one of them is negative or not finite.
     """
     for width in (half_width_within, between):
         if not 0.0 <= width < math.inf:
@@ -100,10 +95,6 @@ def speedup_interval(
     scatter understates the error. `between_process_sigma` is the standard deviation of the log
     ratio from one process replicate to the next, 0.01 for 1 %. It is added to both half-widths in
     quadrature.
-
-    Raises:
-        ValueError: there are no ratios, a number is not finite or out of range, or the result
-            does not fit a float.
     """
     ratios = tuple(log_ratios)
     centre = median(ratios)
@@ -139,9 +130,6 @@ def geometric_mean_interval(intervals: Sequence[Interval]) -> Interval:
     This takes the errors of the cases as independent. An error that all cases share (one process
     replicate for all) does not shrink with their number. Leave it out of the cases' intervals, and
     add it with `combine` afterwards.
-
-    Raises:
-        ValueError: there are no intervals, or one is not `0 < low <= estimate <= high`.
     """
     if not intervals:
         raise ValueError("geometric_mean_interval: no intervals were given")
@@ -156,12 +144,7 @@ def geometric_mean_interval(intervals: Sequence[Interval]) -> Interval:
 
 
 def proportion_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
-    """Return the share `successes / trials` with its score interval (Wilson 1927).
-
-    Raises:
-        ValueError: there are no trials, `successes` is not in 0..trials, or `level` is not
-            between 0 and 1.
-    """
+    """Return the share `successes / trials` with its score interval (Wilson 1927)."""
     if trials < 1:
         raise ValueError("proportion_interval: no trials were given")
     if not 0 <= successes <= trials:
@@ -177,11 +160,7 @@ def proportion_interval(successes: int, trials: int, level: float = 0.95) -> Int
 
 
 def from_logs(centre: float, below: float, above: float) -> Interval:
-    """Return the interval of a log ratio with these half-widths below and above it.
-
-    Raises:
-        ValueError: it does not fit a float.
-    """
+    """Return the interval of a log ratio with these half-widths below and above it."""
     if centre - below < -_MAX_LOG or centre + above > _MAX_LOG:
         raise ValueError(f"a log ratio of {centre:.3g} -{below:.3g} +{above:.3g} is no speed-up")
     return Interval(math.exp(centre), math.exp(centre - below), math.exp(centre + above))

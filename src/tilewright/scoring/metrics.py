@@ -2,6 +2,7 @@
 
 A published name keeps its published definition; a stricter metric has a name of its own. A
 candidate without a verdict (`unjudged`) has no `Score`; the caller reports how many it left out.
+Arguments that define no number, such as no scores at all, raise `ValueError`.
 """
 
 from __future__ import annotations
@@ -62,28 +63,17 @@ def fast_p(scores: Sequence[Score], p: float) -> float:
     """Return the share of all that are ok and faster than `p`, strictly (KernelBench, 1.2.4).
 
     A candidate that is ok and was not timed counts at `p` = 0 alone.
-
-    Raises:
-        ValueError: there are no scores.
     """
     return fast_counts(scores, [p])[0].faster / _number(scores)
 
 
 def fast_p_at_least(scores: Sequence[Score], p: float) -> float:
-    """Return the share of all that are ok and at least `p` times as fast (Dr. Kernel, 2.10).
-
-    Raises:
-        ValueError: there are no scores.
-    """
+    """Return the share of all that are ok and at least `p` times as fast (Dr. Kernel, 2.10)."""
     return fast_counts(scores, [p])[0].at_least / _number(scores)
 
 
 def fast_p_believed(scores: Sequence[Score], p: float) -> float:
-    """Return the share of all that are ok and have an interval above `p` as a whole. Ours.
-
-    Raises:
-        ValueError: there are no scores.
-    """
+    """Return the share of all that are ok and have an interval above `p` as a whole. Ours."""
     return fast_counts(scores, [p])[0].believed / _number(scores)
 
 
@@ -108,11 +98,7 @@ def _number(scores: Sequence[Score]) -> int:
 
 
 def rejected_share(scores: Sequence[Score]) -> float:
-    """Return the share of all that broke a rule (the hacking ratio of Dr. Kernel, figure 8).
-
-    Raises:
-        ValueError: there are no scores.
-    """
+    """Return the share of all that broke a rule (the hacking ratio of Dr. Kernel, figure 8)."""
     return sum(item.rejected for item in scores) / _number(scores)
 
 
@@ -165,9 +151,6 @@ def ratio_of_sums(reference: Sequence[float], candidate: Sequence[float | None])
 
     Both hold one time for each size, in the same order. A candidate that fails on one size has no
     speed-up; the published scripts leave such sizes out, which is their defect K5.
-
-    Raises:
-        ValueError: the sequences differ in length, or are empty.
     """
     if len(reference) != len(candidate) or not reference:
         raise ValueError(f"{len(reference)} times of the reference, {len(candidate)} of it")
@@ -179,9 +162,6 @@ def pass_at_k(samples: int, right: int, k: int) -> float:
     """Return the chance that one of `k` of the `samples` is right (Chen et al. 2021).
 
     The unbiased estimator 1 - C(n - c, k) / C(n, k).
-
-    Raises:
-        ValueError: `k` is not within 1..samples, or `right` not within 0..samples.
     """
     if not 1 <= k <= samples or not 0 <= right <= samples:
         raise ValueError(f"pass@{k} of {right} right among {samples}")
@@ -189,11 +169,7 @@ def pass_at_k(samples: int, right: int, k: int) -> float:
 
 
 def fast_at_k(scores: Sequence[Score], p: float, k: int) -> float:
-    """Return the chance that one of `k` samples of a problem is ok and faster than `p`.
-
-    Raises:
-        ValueError: there are fewer than `k` samples.
-    """
+    """Return the chance that one of `k` samples of a problem is ok and faster than `p`."""
     return pass_at_k(len(scores), fast_counts(scores, [p])[0].faster, k)
 
 
@@ -213,9 +189,6 @@ def explained_deviance(outcomes: Sequence[bool], groups: Sequence[str]) -> float
 
     1 - D(groups) / D(none) of a logistic model with one categorical factor, whose fit is the mean
     of each group; 0 if all outcomes are alike.
-
-    Raises:
-        ValueError: the sequences differ in length.
     """
     pairs = Counter(zip(groups, outcomes, strict=True))
     total = _deviance(sum(outcomes), len(outcomes))
@@ -250,9 +223,6 @@ def bootstrap_interval(
 
     Samples of one problem are not independent, so this resamples problems, with replacement.
     `groups` has for each problem the sum over its samples, and their number.
-
-    Raises:
-        ValueError: there are no groups.
     """
     if not groups:
         raise ValueError("an interval of no problems")

@@ -56,9 +56,6 @@ def replicates_interval(
         groups: log ratios of blocks, one sequence for each process replicate; at most ten.
         between_process_sigma: of the calibration, without unit.
         apart: the number of independent replicates that these count for, if some share a process.
-
-    Raises:
-        ValueError: as `speedup_interval`, or there are no replicates, or too many.
     """
     if len(groups) == 1:
         return speedup_interval(groups[0], between_process_sigma)
@@ -71,11 +68,7 @@ def interval_of_centres(
     between_process_sigma: float,
     apart: float | None = None,
 ) -> Interval:
-    """Return the interval of two to ten replicates, from the log ratio and variance of each.
-
-    Raises:
-        ValueError: there are too few replicates, or too many.
-    """
+    """Return the interval of two to ten replicates, from the log ratio and variance of each."""
     count = len(centres)
     if not 2 <= count <= MAX_REPLICATES:
         raise ValueError(f"{count} process replicates, expected 1 to {MAX_REPLICATES}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from tilewright.errors import PolicyError, boundary
@@ -52,12 +52,7 @@ def load_script(path: Path) -> Scripted:
         PolicyError: it cannot be loaded or defines no such function.
     """
     with boundary(PolicyError, f"policy {path}"):
-        spec = spec_from_file_location("tilewright_policy", path)
-        if spec is None or spec.loader is None or not path.is_file():
-            raise FileNotFoundError(path)
-        module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-    write = getattr(module, "answer", None)
+        write = runpy.run_path(str(path), run_name="tilewright_policy").get("answer")
     if not callable(write):
         raise PolicyError(f"policy {path}: it defines no function answer(messages, ask)")
     return Scripted(write, f"scripted:{path.name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -29,15 +29,8 @@ class Plan(Record):
     """Options of this strategy. It refuses unknown names."""
 
 
-class Factory(Protocol):
-    """Makes a strategy."""
-
-    def __call__(self, plan: Plan, score: Score) -> Strategy:
-        """Return a new strategy.
-
-        Raises:
-            ConfigError: an option is unknown or out of range.
-        """
+Factory = Callable[[Plan, Score], Strategy]
+"""Makes a strategy. It raises `ConfigError` if an option is unknown or out of range."""
 
 
 class Options(BaseModel):
