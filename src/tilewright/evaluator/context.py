@@ -13,8 +13,6 @@ from tilewright.languages.stream_use import names_streams
 from tilewright.records import EvalRequest
 from tilewright.wire.frames import Fields
 
-__all__ = ["COMPILE_MODES", "Emit", "EvaluationContext"]
-
 COMPILE_MODES = {"compile": "default", "max-autotune": "max-autotune"}
 """Baselines that torch compiles, with the mode of `torch.compile`."""
 Emit = Callable[[str, Fields], None]

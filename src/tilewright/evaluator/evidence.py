@@ -17,8 +17,6 @@ from tilewright.records import (
 )
 from tilewright.wire.frames import Fields
 
-__all__ = ["CorrectnessObservations", "Observations"]
-
 
 @dataclass
 class CorrectnessObservations:

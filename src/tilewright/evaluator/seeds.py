@@ -6,8 +6,6 @@ import hashlib
 import random
 import secrets
 
-__all__ = ["derive", "generator", "random_root"]
-
 
 def random_root() -> str:
     """Return a fresh secret root seed, 32 hexadecimal digits."""

@@ -12,7 +12,6 @@ import select
 import socket
 import traceback
 from pathlib import Path
-from typing import Any
 
 from tilewright.errors import TilewrightError
 from tilewright.evaluator.devices.devices import find_device
@@ -20,9 +19,7 @@ from tilewright.evaluator.pipeline.problem_lint import lint
 from tilewright.evaluator.pipeline.run import evaluate
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.records import EvalRequest
-from tilewright.wire.frames import Channel, ChannelClosed
-
-__all__ = ["main"]
+from tilewright.wire.frames import Channel, ChannelClosed, Fields
 
 
 class ClientGone(Exception):
@@ -39,50 +36,36 @@ def main(argv: list[str] | None = None) -> None:
     if options.cores:
         os.sched_setaffinity(0, [int(core) for core in options.cores.split(",")])
     sock = socket.socket(fileno=options.channel)
-    hosts = HostRegistry(options.home)
+    hosts: dict[str, DeviceHost] = {}
     try:
-        _serve(hosts, sock)
+        _serve(hosts, options.home, sock)
     except (ChannelClosed, ClientGone):
         pass
     finally:
-        hosts.close()
+        for host in hosts.values():
+            host.close()
         sock.close()
 
 
-class HostRegistry:
-    """One host a device, each from its first use on. Lifetime: the supervisor process."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._available = list(os.sched_getaffinity(0))
-        self._hosts: dict[str, DeviceHost] = {}
-
-    def of(self, name: str) -> DeviceHost:
-        """Return the host of a device.
-
-        Raises:
-            InfrastructureError: it is not on this machine.
-        """
-        device = find_device(name)
-        if device.name not in self._hosts:
-            self._hosts[device.name] = DeviceHost(self._home, device, available=self._available)
-        return self._hosts[device.name]
-
-    def close(self) -> None:
-        """End every host's processes."""
-        for host in self._hosts.values():
-            host.close()
+def _host_of(
+    name: str, hosts: dict[str, DeviceHost], home: Path, available: list[int]
+) -> DeviceHost:
+    device = find_device(name)
+    if device.name not in hosts:
+        hosts[device.name] = DeviceHost(home, device, available=available)
+    return hosts[device.name]
 
 
-def _serve(hosts: HostRegistry, sock: socket.socket) -> None:
-    channel = Channel(sock)
+def _serve(hosts: dict[str, DeviceHost], home: Path, sock: socket.socket) -> None:
+    """Answer each request on the host of its device, which exists from its first use on."""
+    channel, available = Channel(sock), list(os.sched_getaffinity(0))
     channel.send("up", {"pid": os.getpid()})
 
-    def emit(event: str, fields: dict[str, Any]) -> None:
+    def emit(event: str, fields: Fields) -> None:
         channel.send("event", {"event": event, **fields})
 
     def watch() -> None:
-        """Notice a client that has gone, in the middle of whatever is being waited for."""
+        """Raise if the client has gone."""
         if select.select([sock], [], [], 0)[0] and sock.recv(1, socket.MSG_PEEK) == b"":
             raise ClientGone
 
@@ -91,7 +74,7 @@ def _serve(hosts: HostRegistry, sock: socket.socket) -> None:
         try:
             request = EvalRequest.from_json(frame.body)
             checks = frame.fields.get("checks")
-            host = hosts.of(request.device)
+            host = _host_of(request.device, hosts, home, available)
             if frame.kind == "lint":
                 channel.send("health", {}, lint(host, request, emit, watch).to_json().encode())
                 continue
@@ -99,8 +82,7 @@ def _serve(hosts: HostRegistry, sock: socket.socket) -> None:
                 host, request, emit, watch, checks=None if checks is None else tuple(checks)
             )
         except TilewrightError as error:
-            fields = {"type": type(error).__name__, "message": str(error)[:4000]}
-            channel.send("failed", fields)
+            channel.send("failed", {"type": type(error).__name__, "message": str(error)[:4000]})
         except ClientGone:
             raise
         except Exception as error:

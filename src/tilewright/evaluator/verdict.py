@@ -33,8 +33,6 @@ from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
 from tilewright.wire.frames import Fields
 
-__all__ = ["build_report"]
-
 
 def build_report(
     context: EvaluationContext,

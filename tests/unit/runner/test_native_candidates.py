@@ -13,7 +13,7 @@ import torch
 from tests.process_roles import Role
 from tests.runner_role import RunnerRole
 from tests.unit.runner.test_main import value
-from tilewright.evaluator.pipeline.prepare import HEADER
+from tilewright.evaluator.devices.toolchain import HEADER
 from tilewright.evaluator.runners.messages import Built, ErrorReport, Result, read
 from tilewright.runner import build_main
 from tilewright.runner.launch_counter import Launches

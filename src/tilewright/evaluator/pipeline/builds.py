@@ -14,8 +14,6 @@ from tilewright.evaluator.runners.messages import Built, ErrorReport, Evaluation
 from tilewright.records import Candidate, Failed, FailedReason
 from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Frame, FrameError
 
-__all__ = ["exchange", "libraries_of", "prune", "read_cache", "write_cache"]
-
 MAX_CACHE_BYTES = 4 << 30
 LEFT_SHARE = 0.75
 """The share of `MAX_CACHE_BYTES` that pruning leaves, so that not every build prunes."""
@@ -25,11 +23,7 @@ INDEX = "index.json"
 def exchange(
     session: EvaluationSession, role: str, candidate: Candidate, fields: Fields
 ) -> dict[str, bytes]:
-    """Give a candidate to a fresh builder or compiler, and return what it made.
-
-    Raises:
-        EvaluationEnded: it failed or took longer than `build_s`, or a required layer is not active.
-    """
+    """Give a candidate to a fresh builder or compiler, and return what it made."""
     limits, watch = session.request.limits, session.context.watch
     child = session.host.spawn(role, limits, candidate.allow_imports)
     try:

@@ -19,8 +19,6 @@ from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.records import Ceilings, Work
 from tilewright.records.version1 import upgrade
 
-__all__ = ["complete_ceilings", "known_ceilings", "record_workload"]
-
 FILE = "ceilings.json"
 
 

@@ -13,11 +13,8 @@ from tilewright.evaluator.pipeline.prepare import keep_call_shapes
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import SLOTS
-from tilewright.evaluator.runners.weights import load_weights
 from tilewright.records import Case, CaseResult, Incorrect, Problem, Unjudged
 from tilewright.wire.names import INPUT_VARIATIONS
-
-__all__ = ["check_correctness", "hidden_cases", "passes_with_initial_weights"]
 
 FRESH_RUNNER = "candidate-again"
 """Name of the process in which the candidate is called once more, with other weights."""
@@ -36,11 +33,7 @@ variations of each case are always made: a candidate that is slow at first must 
 
 
 def check_correctness(session: EvaluationSession) -> None:
-    """Call the candidate on every planned input sample, and record what it shows.
-
-    Raises:
-        EvaluationEnded: an output is wrong, or the candidate failed.
-    """
+    """Call the candidate on every planned input sample, and record what it shows."""
     with session.stage("correctness"):
         runner, problem = session.runners.runners["candidate"], session.request.problem
         official = session.request.protocol == "official"
@@ -223,7 +216,7 @@ def _passes_in_fresh_runner(session: EvaluationSession, *, resampled: bool) -> b
     try:
         runner = pool.start(FRESH_RUNNER, session.request.candidate, build="candidate")
         if resampled:
-            load_weights(pool, FRESH_RUNNER)
+            pool.load_weights(FRESH_RUNNER)
         runner.stage = "correctness"
         sample = session.judge.sample(session.request.problem.cases[0], "nominal")
         result = pool.call(runner, sample, 0)

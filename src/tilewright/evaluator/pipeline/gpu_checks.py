@@ -12,17 +12,6 @@ from tilewright.evaluator.timing.case_timings import CaseTimes, corrected_times
 from tilewright.records import Label
 from tilewright.scoring import bootstrap
 
-__all__ = [
-    "check_interference",
-    "check_other_programs",
-    "clock_labels",
-    "output_capacity",
-    "probe",
-    "refuse_quarantined",
-    "size_memory",
-    "slowdown_share",
-]
-
 OUTPUT_GRAIN_BYTES = 512
 """Outputs take multiples of this: the alignment of torch's allocator on a GPU."""
 ALLOCATOR_FACTOR = 1.25
@@ -43,11 +32,7 @@ MAX_FAILED_PROBES = 2
 
 
 def refuse_quarantined(host: DeviceHost) -> None:
-    """Refuse a device that failed twice to compute a known result.
-
-    Raises:
-        InfrastructureError: it did.
-    """
+    """Refuse a device that failed twice to compute a known result."""
     if host.bad_probes >= MAX_FAILED_PROBES:
         raise InfrastructureError(
             f"unjudged: {host.device.name} ({host.device.uuid}) is quarantined: it failed twice to "
@@ -69,11 +54,7 @@ def check_other_programs(session: EvaluationSession) -> None:
 
 
 def probe(session: EvaluationSession) -> None:
-    """Check that the device still computes, after a candidate that failed on it.
-
-    Raises:
-        InfrastructureError: it does not; the evaluation is repeated with a new judge.
-    """
+    """Check that the device still computes, after a candidate that failed on it."""
     host = session.host
     host.bad_probes += 1
     if not session.judge.request(Probe(), PROBE_TIMEOUT_S).right:

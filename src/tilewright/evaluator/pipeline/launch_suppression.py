@@ -12,13 +12,10 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded
-from tilewright.evaluator.runners.weights import match_and_publish
-from tilewright.evaluator.timing.clock import clock_of
+from tilewright.evaluator.timing.blocks import clock_of
 from tilewright.evaluator.timing.gpu_clock import profiled_call
 from tilewright.records import Case, Profile
 from tilewright.scoring import bootstrap
-
-__all__ = ["SUPPRESSED", "measure_own_work", "trace_kernels"]
 
 SUPPRESSED = "candidate-suppressed"
 """Name of the runner whose launches do nothing from the start."""
@@ -130,7 +127,7 @@ def _suppress_in_fresh_runner(session: EvaluationSession, case: Case) -> Suppres
     try:
         runner = pool.start(SUPPRESSED, candidate, build="candidate", suppressed=True)
         runner.stage = "launch_suppression"
-        match_and_publish(pool, SUPPRESSED)
+        pool.match_and_publish(SUPPRESSED)
         return _call_without_launches(session, runner, case)
     except EvaluationEnded:
         return SuppressedRun(None)

@@ -27,8 +27,6 @@ from tilewright.registry import load
 from tilewright.wire.frames import MAX_BODY_BYTES, Fields
 from tilewright.wire.names import COMPILED_BY_TRITON
 
-__all__ = ["build", "build_key", "keep_call_shapes", "precompile_all", "prepare"]
-
 MAX_ARTIFACT_BYTES = MAX_BODY_BYTES // 2
 """Most bytes of compiled kernels: a load frame must also carry the candidate's sources."""
 MAX_CALL_SHAPES = 256
@@ -36,12 +34,7 @@ MAX_CALL_SHAPES = 256
 
 
 def prepare(session: EvaluationSession) -> None:
-    """Build the candidate and the baselines that are no problem's reference.
-
-    Raises:
-        EvaluationEnded: the candidate's build failed, or cannot be done on this machine.
-        ProblemError: a baseline's build failed.
-    """
+    """Build the candidate and the baselines that are no problem's reference."""
     request = session.request
     if session.on_gpu and request.candidate.language == "triton" and request.timing.enabled:
         session.host.compilers.begin()
@@ -66,11 +59,7 @@ def _for_each_candidate(
 
 
 def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildPlan:
-    """Plan and build an implementation; `session.runners.builds[name]` has its libraries then.
-
-    Raises:
-        EvaluationEnded: the build failed, took too long, or cannot be done on this machine.
-    """
+    """Plan and build an implementation; `session.runners.builds[name]` has its libraries then."""
     for file in candidate.files:
         parsed = parse_module(file.path, file.text) if is_python(file) else None
         if isinstance(parsed, Unparseable):

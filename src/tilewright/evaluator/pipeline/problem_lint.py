@@ -8,7 +8,7 @@ from tilewright.errors import ProblemError
 from tilewright.evaluator.context import Emit, EvaluationContext
 from tilewright.evaluator.judge_client.messages import ComparisonRule, LintCase
 from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
-from tilewright.evaluator.pipeline.acquire import connect_judge
+from tilewright.evaluator.pipeline.lifecycle import connect_judge
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.forkserver_client import ChildLost
 from tilewright.evaluator.processes.host import DeviceHost
@@ -17,8 +17,6 @@ from tilewright.records import EvalRequest
 from tilewright.records.problem_lint import CaseHealth, Health, published_name
 from tilewright.wire.names import INPUT_VARIATIONS
 
-__all__ = ["TOLERANCES", "lint"]
-
 TOLERANCES = (1e-4, 1e-2)
 """Those that KernelBench published for single and for half precision."""
 LINT_S = 600.0
@@ -26,14 +24,13 @@ LINT_S = 600.0
 
 
 def lint(host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[], None]) -> Health:
-    """Find out which degenerate answers pass on a problem; the request's candidate is not used.
-
-    Raises:
-        InfrastructureError: tilewright itself failed.
-    """
+    """Find out which degenerate answers pass on a problem; the request's candidate is not used."""
     problem = request.problem
     about = {"problem": problem.id, "problem_digest": problem.digest(), "device": host.device.model}
-    variations = [name for name in INPUT_VARIATIONS if name == "nominal" or _allowed(request, name)]
+    allowed = problem.input_variations
+    variations = [
+        name for name in INPUT_VARIATIONS if name == "nominal" or allowed is None or name in allowed
+    ]
     rules: dict[str, ComparisonRule] = {
         f"{tolerance:g}": {"name": "allclose", "tolerance": tolerance} for tolerance in TOLERANCES
     }
@@ -56,8 +53,3 @@ def lint(host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[],
         finally:
             session.abandon()
     return Health(**about, cases=tuple(cases))
-
-
-def _allowed(request: EvalRequest, name: str) -> bool:
-    allowed = request.problem.input_variations
-    return allowed is None or name in allowed

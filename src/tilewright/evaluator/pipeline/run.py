@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import Emit, EvaluationContext
-from tilewright.evaluator.pipeline.acquire import acquire_device, load_candidate, start_judge
 from tilewright.evaluator.pipeline.ceilings import complete_ceilings
 from tilewright.evaluator.pipeline.correctness import (
     check_correctness,
@@ -14,9 +13,14 @@ from tilewright.evaluator.pipeline.correctness import (
 )
 from tilewright.evaluator.pipeline.gpu_checks import refuse_quarantined
 from tilewright.evaluator.pipeline.launch_suppression import measure_own_work, trace_kernels
+from tilewright.evaluator.pipeline.lifecycle import (
+    acquire_device,
+    load_candidate,
+    shut_down,
+    start_judge,
+)
 from tilewright.evaluator.pipeline.prepare import prepare
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.pipeline.shutdown import shut_down
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.runners.messages import EvaluationEnded
@@ -32,15 +36,14 @@ from tilewright.records import (
     Rejected,
 )
 
-__all__ = ["STAGES", "evaluate"]
-
 MAX_ATTEMPTS = 2
 """Evaluations until a failure of tilewright itself is raised: a lost process rarely recurs."""
 TIME_BASED_CODES = {"untimed_work", "baseline_interference"}
 """Finding codes that rest on times alone, which a busy machine changes."""
 
 Stage = Callable[[EvaluationSession], None]
-"""A part of the evaluation. It raises `EvaluationEnded` if no later part is needed."""
+"""A part of the evaluation. It raises `EvaluationEnded` if no later part is needed, and
+`ProblemError` if the problem or a baseline fails."""
 
 STAGES: tuple[Stage, ...] = (
     prepare,
@@ -66,12 +69,7 @@ def evaluate(
 ) -> EvalReport:
     """Evaluate one candidate; repeat it after an internal failure, and once if in doubt.
 
-    Args:
-        host: the device's processes, cores and lease.
-        request: the candidate, its problem, and the rules.
-        emit: reports progress.
-        watch: is called while the supervisor waits; it raises if the client has gone.
-        checks: names of the checks to run; `None`: all.
+    `checks` names the checks to run; `None`: all. `EvaluationContext` explains the others.
 
     Raises:
         ProblemError: the problem cannot be used.

@@ -21,8 +21,6 @@ from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.calibration import read_calibration
 from tilewright.records import EvalRequest, Label, StageRecord
 
-__all__ = ["EvaluationSession"]
-
 
 class EvaluationSession:
     """The state of one evaluation. Lifetime: its `with` block.
@@ -115,19 +113,22 @@ class EvaluationSession:
     ) -> None:
         """End or keep every process, then release the lease."""
         with self._lease:
-            try:
-                if kind is None:
+            if kind is not None:
+                self.abandon()
+            else:
+                try:
                     with self.stage("cleanup"):
                         self._close()
-            except BaseException:
-                kind = BaseException
-                raise
-            finally:
-                if kind is not None:
+                except BaseException:
                     self.abandon()
+                    raise
         self.observations.isolation = self.runners.isolation
         self.observations.candidate_output = self.runners.candidate_output
-        self._record_overhead()
+        # The wall time outside the calls of candidate and baselines.
+        wall_s, call_s = time.monotonic() - self._started, self.runners.call_s
+        own_s = max(wall_s - call_s - self._waited_s, 0.0)
+        detail = f"{own_s:.4f} s outside {call_s:.4f} s of calls"
+        self.observations.stages.append(StageRecord(name="total", wall_s=wall_s, detail=detail))
 
     def _close(self) -> None:
         """End every runner but cached baselines; keep the judge for the next candidate."""
@@ -156,10 +157,3 @@ class EvaluationSession:
         child = self.judge.disconnect()
         if child is not None:
             child.kill()
-
-    def _record_overhead(self) -> None:
-        """Record the wall time outside the calls of candidate and baselines."""
-        wall_s, call_s = time.monotonic() - self._started, self.runners.call_s
-        own_s = max(wall_s - call_s - self._waited_s, 0.0)
-        detail = f"{own_s:.4f} s outside {call_s:.4f} s of calls"
-        self.observations.stages.append(StageRecord(name="total", wall_s=wall_s, detail=detail))

@@ -17,16 +17,9 @@ from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.case_timings import CaseTimes
 from tilewright.records import Case, Incorrect
 
-__all__ = ["time_candidate"]
-
 
 def time_candidate(session: EvaluationSession) -> None:
-    """Time every case, unless the request or the machine does not allow it.
-
-    Raises:
-        EvaluationEnded: the candidate failed, or an output of a timed call is wrong.
-        ProblemError: a baseline failed.
-    """
+    """Time every case, unless the request or the machine does not allow it."""
     if not _may_time(session):
         return
     with session.stage("timing"):

@@ -14,27 +14,21 @@ from tilewright.errors import InfrastructureError, ProblemError, TilewrightError
 from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import RunnerPool
-from tilewright.evaluator.runners.weights import match_and_publish
 from tilewright.records import Candidate, Failed
-
-__all__ = [
-    "attribute_to_baseline",
-    "baseline_failed",
-    "replace_runners",
-    "start_baselines",
-]
 
 
 def start_baselines(pool: RunnerPool, *, fresh: bool = False) -> None:
     """Start a runner for each baseline that has none, or take a cached one unless `fresh`."""
+    problem = pool.context.request.problem
+    entry = "Model" if problem.kind == "module" else "reference"
+    reference = Candidate(language="torch", files=(problem.source,), entry=entry)
     for baseline in pool.context.request.baselines:
         if baseline.name in pool.runners:
             continue
-        candidate = baseline.candidate or _reference_candidate(pool.context)
         with attribute_to_baseline(pool.context, baseline.name):
             if fresh or not pool.acquire_from_cache(baseline.name):
-                pool.start(baseline.name, candidate)
-            match_and_publish(pool, baseline.name)
+                pool.start(baseline.name, baseline.candidate or reference)
+            pool.match_and_publish(baseline.name)
 
 
 def replace_runners(pool: RunnerPool, *, fresh: bool) -> None:
@@ -49,7 +43,7 @@ def replace_runners(pool: RunnerPool, *, fresh: bool) -> None:
     pool.stop_or_cache(sorted(leaving), keep=not fresh)
     start_baselines(pool, fresh=fresh)
     pool.start("candidate", pool.context.request.candidate)
-    match_and_publish(pool, "candidate")
+    pool.match_and_publish("candidate")
 
 
 @contextmanager
@@ -75,10 +69,3 @@ def baseline_failed(
     message = getattr(outcome, "message", "")
     kind = InfrastructureError if ours else ProblemError
     return kind(f"baseline {name!r} {outcome.verdict}: {message}")
-
-
-def _reference_candidate(context: EvaluationContext) -> Candidate:
-    """Return the problem's own reference as something that a runner can load."""
-    problem = context.request.problem
-    entry = "Model" if problem.kind == "module" else "reference"
-    return Candidate(language="torch", files=(problem.source,), entry=entry)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["RELEASE_SLACK_S", "CpuReadings", "cpu_before_release_s", "untimed_cpu_s"]
-
 RELEASE_SLACK_S = 3e-4
 """Seconds that a resumed runner may take until it waits for its release. A longer time counts as
 part of the call, because other threads of the runner may work in it."""

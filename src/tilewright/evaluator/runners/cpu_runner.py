@@ -208,9 +208,6 @@ class Runner:
         `write_delayed`, if given, runs while the ready runner is stopped. When the runner reports
         completion the supervisor stops it, and `snapshot` runs before it may go on. So a runner
         that reports too early is stopped with unfinished outputs.
-
-        Raises:
-            EvaluationEnded: the candidate failed, hung, or ran while it was stopped.
         """
         self._sequence += 1
         sequence, flags = self._sequence, self.page.flags
@@ -260,11 +257,7 @@ class Runner:
         return used, resumed
 
     def forbid_processes(self) -> None:
-        """Refuse new processes of this runner, and end those that it started.
-
-        Raises:
-            EvaluationEnded: they do not end in time.
-        """
+        """Refuse new processes of this runner, and end those that it started."""
         if not self.child.forbid_processes():
             limit = f"{NO_PROCESSES_TIMEOUT_S:g} s"
             message = f"its other processes were not gone {limit} after they were killed"

@@ -29,8 +29,6 @@ from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.scoring import bootstrap
 from tilewright.wire.frames import Fields, Tree
 
-__all__ = ["KNOWN_KERNEL", "GatedCall", "gated_call", "measure_clock_excess"]
-
 CALIBRATION_CALLS = 15
 SETTLING_CALLS = 3
 """Calls of a known kernel whose median is the clock's excess, and calls before them that do not
@@ -58,6 +56,11 @@ class GatedCall:
     """Whether the gate opened before the call was queued whole."""
     answer: TimedAnswer
 
+    @property
+    def reported_s(self) -> float:
+        """Return the seconds of the call by the runner's own events."""
+        return (self.result.self_reported_us or 0.0) / 1e6
+
 
 def gated_call(
     judge: JudgeClient,
@@ -79,9 +82,6 @@ def gated_call(
         finish: what the judge does once the call has ended; its sample is the call's.
         keep: copy the outputs, for a comparison.
         queued: with `False` the gate is open from the start, so launches are in the interval.
-
-    Raises:
-        EvaluationEnded: the runner failed, or its call does not end.
     """
     limit = runner.limits.call_timeout_s
     sequence = next(judge.context.host.sequences)
@@ -129,5 +129,5 @@ def measure_clock_excess(judge: JudgeClient, runner: GpuRunner) -> float:
     excess = []
     for _ in range(SETTLING_CALLS + CALIBRATION_CALLS):
         call = gated_call(judge, runner, KNOWN_KERNEL)
-        excess.append(call.seconds - (call.result.self_reported_us or 0.0) / 1e6)
+        excess.append(call.seconds - call.reported_s)
     return bootstrap.median(excess[SETTLING_CALLS:])

@@ -11,8 +11,6 @@ from tilewright.records import KernelTime
 from tilewright.wire import sync_page
 from tilewright.wire.frames import Fields
 
-__all__ = ["QUEUE_TIMEOUT_S", "GpuRunner"]
-
 QUEUE_TIMEOUT_S = 0.01
 """Seconds that a runner may take to queue a whole call before the launch gate opens anyway."""
 LIBRARIES = (

@@ -13,17 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from tilewright.records import Failed, Outcome, Stage
 from tilewright.wire.frames import Fields, Frame, FrameError
 
-__all__ = [
-    "Built",
-    "ErrorReport",
-    "EvaluationEnded",
-    "OutputReport",
-    "Result",
-    "failure_of",
-    "read",
-    "read_weights",
-]
-
 NAMES_BYTES = 512 << 10
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
 MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
@@ -34,7 +23,11 @@ Address = Annotated[int, Field(ge=0, lt=1 << 57)]
 
 
 class EvaluationEnded(Exception):
-    """An evaluation is over; `outcome` says how. It is control flow, not an error of tilewright."""
+    """An evaluation is over; `outcome` says how. It is control flow, not an error of tilewright.
+
+    Whatever starts, calls or awaits a runner or a builder raises it if that process crashes, hangs,
+    reports an exception or breaks the protocol, or if a required isolation layer is not active.
+    """
 
     def __init__(
         self, outcome: Outcome, runner: str = "candidate", *, reused: bool = False

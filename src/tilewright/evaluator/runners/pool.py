@@ -13,13 +13,17 @@ from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import MemoryMapped, RenameRunner, ShareMemory
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import (
+    ApplyWeights,
     CallAnswer,
     CheckOutputs,
     Forget,
     MapInputs,
+    MatchWeights,
+    PlanWeights,
     ProblemLoaded,
     PublishInit,
     PublishSample,
+    PublishWeights,
 )
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import RunnerCache
@@ -30,8 +34,6 @@ from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, Protection, Unjudged
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
-
-__all__ = ["SLOTS", "Build", "RunnerPool"]
 
 SLOTS = 3
 """Places in the input memory at which inputs arrive, used in turn or at random: a candidate cannot
@@ -83,9 +85,6 @@ class RunnerPool:
 
         `build` names the build to load, if it is not that of `name`. With `suppressed` the
         candidate's own launches do nothing.
-
-        Raises:
-            EvaluationEnded: the candidate failed to load, or a required layer is not active.
         """
         host, limits = self.context.host, self.context.request.limits
         child = host.spawn(
@@ -133,11 +132,7 @@ class RunnerPool:
         return fields, b"".join(data for _, data in parts)
 
     def record_isolation(self, child: Child) -> None:
-        """Record the isolation layers of a child.
-
-        Raises:
-            EvaluationEnded: a layer that the request requires is not active.
-        """
+        """Record the isolation layers of a child."""
         self.isolation = tuple(
             Protection(name=layer, active=not reason, detail=reason)
             for layer, reason in child.applied.items()
@@ -184,11 +179,7 @@ class RunnerPool:
     def call(
         self, runner: Runner, sample: InputSampleInfo, slot: int, *, count_operators: bool = False
     ) -> Result:
-        """Publish an input sample and let a runner compute on it.
-
-        Raises:
-            EvaluationEnded: the candidate failed.
-        """
+        """Publish an input sample and let a runner compute on it."""
         self.reserve_inputs(runner, SLOTS * sample.slot_bytes)
         self.publish(runner, sample, slot)
         start = time.monotonic()
@@ -203,6 +194,35 @@ class RunnerPool:
         outputs = [item.described() for item in result.outputs]
         base = slot * sample.slot_bytes
         return self.judge.request(CheckOutputs(sample.name, runner.name, base, outputs))
+
+    def load_weights(self, name: str) -> list[str]:
+        """Load new weights into a runner and the reference; return names that the runner lacks."""
+        self._match_weights(name)
+        applied = self.judge.request(ApplyWeights([name]))
+        self.weights_bytes = applied.bytes
+        self._publish_weights(name)
+        return applied.lacking
+
+    def match_and_publish(self, name: str) -> None:
+        """Load the weights that are applied already into one more runner."""
+        if self.has_weights:
+            self._match_weights(name)
+            self._publish_weights(name)
+
+    def _match_weights(self, name: str) -> None:
+        """Let the judge find out which of a runner's weights are which of the reference's."""
+        runner, seed = self.runners[name], self.context.seed("weights")
+        plan = self.judge.request(PlanWeights(name, seed, runner.entries))
+        if plan.need:
+            places = runner.read_weights(plan.need)
+            self.judge.request(MatchWeights(name, plan.need, places))
+
+    def _publish_weights(self, name: str) -> None:
+        runner = self.runners[name]
+        self.reserve_inputs(runner, self.weights_bytes)
+        tree = self.judge.request(PublishWeights(name)).tree
+        timeout_s = self.context.request.limits.load_s
+        runner.ask("weights", {"tree": tree, "base": 0}, timeout_s=timeout_s)
 
     def release_to_cache(self, names: Iterable[str]) -> None:
         """Cache those runners that later candidates can use, each under a name of its own.

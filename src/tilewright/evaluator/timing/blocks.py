@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+from tilewright.evaluator.devices.devices import Device
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
@@ -22,7 +23,6 @@ from tilewright.evaluator.timing.case_timings import (
     shortest,
     undetectable_work_s,
 )
-from tilewright.evaluator.timing.clock import Clock, clock_of
 from tilewright.evaluator.timing.cpu_clock import HostClock
 from tilewright.evaluator.timing.gpu_clock import CudaEventClock, measure_call_latency
 from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
@@ -33,16 +33,6 @@ from tilewright.evaluator.timing.speedup import (
 )
 from tilewright.records import Case
 from tilewright.scoring import bootstrap
-
-__all__ = [
-    "MAX_REPLICATE_FACTOR",
-    "WIDE_HALF_WIDTH",
-    "Restart",
-    "has_prior_work",
-    "time_case",
-    "time_case_official",
-    "time_uncontended",
-]
 
 BASE_SAMPLES = 3
 """Input samples whose perturbed values the timed calls get."""
@@ -80,6 +70,9 @@ MIN_BLOCKS_AT_LIMIT = 6
 """Blocks that are timed even if they take longer than the plan allows."""
 
 
+Clock = HostClock | CudaEventClock
+
+
 class Restart(Protocol):
     """Replaces all runners by other processes, for one more replicate."""
 
@@ -99,9 +92,6 @@ def time_case(
     A call whose time varies more between processes than within one is timed in several process
     replicates (`planned_replicates`), each with a part of the blocks. More replicates follow if
     these disagree or may be noise; `restart` starts other processes for a replicate.
-
-    Raises:
-        EvaluationEnded: a runner crashed, hung or raised.
     """
     begun = time.monotonic()
     timer = CaseTimer.of(pool, calibration, case, names)
@@ -141,6 +131,11 @@ def has_prior_work(runner: Runner, planned: int) -> bool:
     in them (ADR 42).
     """
     return runner.profiled or (planned > 1 and runner.judged)
+
+
+def clock_of(device: Device) -> Clock:
+    """Return the clock of a device."""
+    return CudaEventClock() if device.is_gpu else HostClock()
 
 
 @dataclass(frozen=True)
@@ -223,7 +218,7 @@ class CaseTimer:
             times.blocks += 1
             made = times.blocks - first
             late = time.monotonic() - start > plan.max_s / planned
-            if late and made >= MIN_BLOCKS_AT_LIMIT:
+            if times.wrong or (late and made >= MIN_BLOCKS_AT_LIMIT):
                 break
             if made >= soonest and (
                 made % CHECK_EVERY_BLOCKS == 0 or (made == soonest and planned == 1)
@@ -234,8 +229,6 @@ class CaseTimer:
                     widths = [half_width(times, name) for name in self.names[:-1]]
                     if max(widths) <= max(target, sought):
                         break
-            if times.wrong:
-                break
 
     def needs_replicate(self, planned: int, took_s: float) -> bool:
         """Tell whether one more replicate is to be timed; the last one took `took_s` seconds.
@@ -288,23 +281,16 @@ class CaseTimer:
         choices = self.pool.context.choices("timed", self.times.case, self.times.blocks, half)
         sample, slot = choices.choice(self.samples), choices.randrange(self.slots)
         perturbs = [choices.getrandbits(32) for _ in order]
-        layout = sample.layout
+        layout, last = sample.layout, len(order) - 1
         small = layout.output_bytes <= clock.check_all_bytes
         checked = small or choices.random() < CHECKED_SHARE
         delayed = clock.pairs and layout.size >= DELAYED_INPUT_MIN_BYTES
         late = choices.getrandbits(32) if delayed else None
-        return [
-            TimedCall(
-                name,
-                sample,
-                slot,
-                None if place and clock.pairs else perturbs[place],
-                checked,
-                place == len(order) - 1,
-                late,
-            )
-            for place, name in enumerate(order)
-        ]
+        calls = []
+        for place, name in enumerate(order):
+            perturb = None if place and clock.pairs else perturbs[place]
+            calls.append(TimedCall(name, sample, slot, perturb, checked, place == last, late))
+        return calls
 
     def _record(self, call: TimedCall, timed: CallTiming) -> None:
         times = self.times
@@ -314,8 +300,7 @@ class CaseTimer:
             times.launches.append(timed.result.launches)
             found = [{"dtype": item.dtype, "shape": item.shape} for item in timed.result.outputs]
             if found != call.sample.layout.outputs:
-                expected = call.sample.layout.outputs
-                times.wrong.append(f"expected {expected}, got {found}"[:300])
+                times.wrong.append(f"expected {call.sample.layout.outputs}, got {found}"[:300])
 
 
 def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTimes:
@@ -348,11 +333,7 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
 
 
 def time_uncontended(pool: RunnerPool, case: Case, name: str) -> float:
-    """Return the median seconds of a runner's calls while no candidate is alive.
-
-    Raises:
-        EvaluationEnded: the runner failed.
-    """
+    """Return the median seconds of a runner's calls while no candidate is alive."""
     sample = pool.judge.sample(case, "nominal", 100, timed=True)
     clock, runner = clock_of(pool.context.host.device), pool.runners[name]
     pool.reserve_inputs(runner, sample.slot_bytes)

@@ -14,22 +14,6 @@ from pathlib import Path
 
 from tilewright.evaluator.devices.recorded_environment import read_by_device, write_for_device
 
-__all__ = [
-    "CLASSES",
-    "DEFAULT",
-    "GPU_AT_US",
-    "GPU_DEFAULT",
-    "GPU_MIN_SIGMA",
-    "GPU_PARTS",
-    "GPU_SHORT_US",
-    "Calibration",
-    "class_of",
-    "planned_replicates",
-    "read_calibration",
-    "share_left",
-    "write_calibration",
-]
-
 FILE = "calibration.json"
 CLASSES = ("up to 0.1 ms", "up to 1 ms", "over 1 ms", "streaming")
 """Classes of calls; whatever streams is in the last, however long it takes."""

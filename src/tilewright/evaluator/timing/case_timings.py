@@ -9,19 +9,6 @@ from tilewright.evaluator.judge_client.messages import CallAnswer, PublishSample
 from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.scoring import bootstrap
 
-__all__ = [
-    "CaseTimes",
-    "GpuReadings",
-    "TimedCall",
-    "charged_times",
-    "clock_offset_s",
-    "corrected_times",
-    "is_short",
-    "shortest",
-    "undetectable_work_s",
-    "untimed_cpu_excess_s",
-]
-
 UNDETECTABLE_FLOOR_S = 1e-5
 """Seconds of CPU work outside a call that are never charged: the resolution of the clocks."""
 UNDETECTABLE_SHARE = 0.05

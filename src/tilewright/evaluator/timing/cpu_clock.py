@@ -16,8 +16,6 @@ from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall
 
-__all__ = ["INSPECTED_SHARE", "INSPECTED_WINDOWS", "WINDOW_BYTES", "HostClock"]
-
 INSPECTED_SHARE = 0.25
 """Share of the candidate's timed calls after which its copy of the inputs is inspected. Each
 inspection delays the next call; a candidate that changes inputs does so in more than one call."""
@@ -50,10 +48,7 @@ class HostClock:
         runner, candidate = pool.runners[call.name], pool.runners["candidate"]
         # The candidate's processes as they were after its last call. New ones count below.
         before = candidate.child.tree.cpu_s()
-        delayed = None
-        if call.late is not None:
-            message = WriteDelayed(call.sample.name, call.name, call.base, call.late)
-            delayed = lambda: pool.judge.request(message).written  # noqa: E731
+        delayed = partial(_write_delayed, pool, call, call.late) if call.late is not None else None
         timed = runner.timed_call(
             call.sample.call_fields(call.slot), partial(_finish, pool, times, call, after), delayed
         )
@@ -75,6 +70,10 @@ class HostClock:
         """Make one call on unchanged inputs, as KernelBench's published rules time it."""
         del pool
         return runner.timed_call(sample.call_fields(0))
+
+
+def _write_delayed(pool: RunnerPool, call: TimedCall, late: int) -> bool:
+    return pool.judge.request(WriteDelayed(call.sample.name, call.name, call.base, late)).written
 
 
 def _finish(pool: RunnerPool, times: CaseTimes, call: TimedCall, after: TimedCall | None) -> None:

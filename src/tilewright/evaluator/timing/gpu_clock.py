@@ -17,8 +17,6 @@ from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall
 from tilewright.scoring import bootstrap
 
-__all__ = ["CudaEventClock", "measure_call_latency", "profiled_call"]
-
 LATENCY_CALLS = 10
 """Calls whose median is the latency that a Python caller sees."""
 BATCH_CALLS = 16
@@ -39,11 +37,7 @@ def profiled_call(pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo) 
 def measure_call_latency(
     pool: RunnerPool, times: CaseTimes, names: list[str], sample: InputSampleInfo
 ) -> None:
-    """Record for each runner the latency of a call, its peak memory, and back-to-back calls.
-
-    Raises:
-        EvaluationEnded: a runner failed.
-    """
+    """Record for each runner the latency of a call, its peak memory, and back-to-back calls."""
     sequences = pool.context.host.sequences
     for name in names:
         runner = _on_device(pool.runners[name])
@@ -118,8 +112,7 @@ class CudaEventClock:
             # Processes that the candidate started meanwhile count too.
             other.refresh()
             times.disturbed.append((other.cpu_s() - used) / max(made.seconds, MIN_TIME_S))
-        reported = times.gpu.self_reported_s.setdefault(call.name, [])
-        reported.append((made.result.self_reported_us or 0.0) / 1e6)
+        times.gpu.self_reported_s.setdefault(call.name, []).append(made.reported_s)
         if own:
             times.record_answer(made.answer, own=True, compared=checked)
             times.gpu.early += made.early
@@ -141,8 +134,7 @@ class CudaEventClock:
         """Make one call between two events of the runner's own, as the published rules do."""
         fields = sample.call_fields(0)
         made = gated_call(pool.judge, _on_device(runner), fields, queued=False)
-        reported_s = (made.result.self_reported_us or 0.0) / 1e6
-        return CallTiming(max(reported_s, MIN_TIME_S), 0.0, made.result)
+        return CallTiming(max(made.reported_s, MIN_TIME_S), 0.0, made.result)
 
 
 def _launches_are_long(pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo) -> bool:

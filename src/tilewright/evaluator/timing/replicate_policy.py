@@ -14,8 +14,6 @@ from tilewright.evaluator.timing.speedup import estimated_interval
 from tilewright.scoring import intervals
 from tilewright.scoring.process_replicates import MAX_REPLICATES
 
-__all__ = ["DEFAULT_POLICY", "ReplicatePolicy"]
-
 
 @dataclass(frozen=True)
 class ReplicatePolicy:

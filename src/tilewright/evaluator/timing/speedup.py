@@ -17,15 +17,6 @@ from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.process_replicates import replicates_interval
 from tilewright.wire.frames import Fields
 
-__all__ = [
-    "between_process_sigma",
-    "compare_official",
-    "compare_strict",
-    "estimated_interval",
-    "half_width",
-    "replicates_half_width",
-]
-
 Row = tuple[float, float, float, float]
 """A block: baseline, candidate, candidate, baseline, in microseconds."""
 

@@ -1,15 +1,23 @@
-"""Stages device_wait, start_judge and load: the lease, the judge, and the candidate's runner."""
+"""The processes of an evaluation: the lease, the judge, and start and end of the candidate."""
 
 from __future__ import annotations
+
+import os
 
 from tilewright.evaluator.devices.devices import FEW_QUEUES
 from tilewright.evaluator.judge_client.messages import LoadProblem
 from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
-from tilewright.evaluator.pipeline.gpu_checks import check_other_programs, probe, size_memory
+from tilewright.evaluator.pipeline.gpu_checks import (
+    check_interference,
+    check_other_programs,
+    probe,
+    size_memory,
+)
+from tilewright.evaluator.pipeline.launch_suppression import SUPPRESSED
 from tilewright.evaluator.pipeline.session import EvaluationSession
-from tilewright.evaluator.runners.weights import load_weights
-
-__all__ = ["acquire_device", "load_candidate", "start_judge"]
+from tilewright.evaluator.runners.baselines import attribute_to_baseline
+from tilewright.evaluator.runners.messages import EvaluationEnded
+from tilewright.records import Failed
 
 
 def acquire_device(session: EvaluationSession) -> None:
@@ -20,12 +28,7 @@ def acquire_device(session: EvaluationSession) -> None:
 
 
 def start_judge(session: EvaluationSession) -> None:
-    """Start a judge with the problem, or take the idle judge of the same problem.
-
-    Raises:
-        ProblemError: the problem's own code failed.
-        InfrastructureError: the device does not compute correctly.
-    """
+    """Start a judge with the problem, or take the idle judge of the same problem."""
     with session.stage("start_judge"):
         connect_judge(session)
 
@@ -63,15 +66,38 @@ def connect_judge(session: EvaluationSession) -> None:
 
 
 def load_candidate(session: EvaluationSession) -> None:
-    """Start the candidate's runner, and load new weights under the protocol `strict`.
-
-    Raises:
-        EvaluationEnded: the candidate failed to load.
-    """
+    """Start the candidate's runner, and load new weights under the protocol `strict`."""
     with session.stage("load"):
         if session.on_gpu:
             queues = None if session.context.several_streams else FEW_QUEUES
             session.observations.conditions["runners"] = {"queues": queues}
         session.runners.start("candidate", session.request.candidate)
         if session.runners.has_weights:
-            session.observations.lacking_weights = load_weights(session.runners, "candidate")
+            session.observations.lacking_weights = session.runners.load_weights("candidate")
+
+
+def shut_down(session: EvaluationSession) -> None:
+    """Let the candidate's process end; a death by a signal there is memory corruption."""
+    with session.stage("shutdown"):
+        pool, exit_s = session.runners, session.request.limits.exit_s
+        runner = pool.runners.get("candidate")
+        status: int | None = 0
+        if runner is not None:
+            runner.stage = "shutdown"
+            status = runner.end(exit_s)
+        if session.on_gpu and session.observations.times:
+            if runner is not None:
+                pool.record_output("candidate")
+            for name in ("candidate", SUPPRESSED):
+                pool.stop(name)
+            with attribute_to_baseline(session.context, session.request.baselines[0].name):
+                check_interference(session)
+        if runner is None:
+            detail = "its process was lost when it was called without its own launches"
+            session.add_label("exit_unverified", detail)
+        if status is None:
+            session.add_label("exit_timeout", f"its process did not end within {exit_s:g} s")
+        elif os.WIFSIGNALED(status):
+            message = f"its process died of signal {os.WTERMSIG(status)} while it ended"
+            outcome = Failed(stage="shutdown", reason="memory_corruption", message=message)
+            raise EvaluationEnded(outcome)
