@@ -26,7 +26,7 @@ from tilewright.executors.base import Executor, Progress, ignore_progress
 from tilewright.executors.factory import open_executor
 from tilewright.problems.requests import build_request
 from tilewright.records import Candidate, EvalReport, EvalRequest, Problem
-from tilewright.records.report_cache import lookup, remember, work_key
+from tilewright.records.run_folder import lookup, remember, work_key
 from tilewright.registry import selected_checks
 
 __all__ = ["build_request", "evaluate", "evaluate_async", "evaluate_request"]

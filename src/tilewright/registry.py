@@ -36,8 +36,12 @@ class Plugin:
     name: str
     package: str
     version: str
-    value: str
-    """`module:attribute`."""
+    entry: importlib.metadata.EntryPoint
+
+    def __str__(self) -> str:
+        """Return its name and origin, for messages."""
+        origin = f"{self.entry.value}, from {self.package} {self.version}"
+        return f"{self.kind}/{self.name} ({origin})"
 
 
 def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str, Plugin]:
@@ -49,7 +53,23 @@ def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str
     Raises:
         PluginError: there is no such kind, or two plug-ins share one name.
     """
-    return {name: plugin for name, (plugin, _) in _scan(kind, packages).items()}
+    if kind not in KINDS:
+        raise PluginError(f"no kind of plug-in is called {kind!r}; kinds: {', '.join(KINDS)}")
+    admitted = None if packages is None else {OWN_PACKAGE, *map(_normalise, packages)}
+    found: dict[str, Plugin] = {}
+    for entry in importlib.metadata.entry_points(group=f"tilewright.{kind}"):
+        dist = entry.dist
+        package, version = (dist.name, dist.version) if dist is not None else ("unknown",) * 2
+        plugin = Plugin(kind, entry.name, package, version, entry)
+        if admitted is not None and _normalise(package) not in admitted:
+            continue
+        other = found.setdefault(entry.name, plugin)
+        if other != plugin:
+            raise PluginError(
+                f"two plug-ins share one name: {other} and {plugin}; "
+                "uninstall one of the packages, or name the ones you want in the setting `plugins`"
+            )
+    return dict(sorted(found.items()))
 
 
 def selected_checks(packages: Collection[str] | None) -> tuple[str, ...] | None:
@@ -64,26 +84,26 @@ def load(kind: str, name: str, *, packages: Collection[str] | None = None) -> An
         PluginError: it is unknown, not admitted, named twice, written for names that have changed,
             or cannot be imported.
     """
-    found = _scan(kind, packages)
+    found = catalogue(kind, packages=packages)
     if name not in found:
         installed = ", ".join(found) or "none"
         hint = ""
-        if name in _scan(kind, None):
+        if name in catalogue(kind):
             hint = f"; {name!r} is installed, but the setting `plugins` does not admit its package"
         raise PluginError(f"no plug-in {name!r} among {kind}; installed: {installed}{hint}")
-    plugin, entry = found[name]
-    with boundary(PluginError, f"cannot import {_where(plugin)}"):
+    plugin = found[name]
+    with boundary(PluginError, f"cannot import {plugin}"):
         try:
-            thing = entry.load()
+            thing = plugin.entry.load()
         except ImportError as error:
             extra = _EXTRAS.get((error.name or "").partition(".")[0])
             hint = f"pip install 'tilewright[{extra}]'" if extra else _new_import(error)
             if not hint:
                 raise
-            raise PluginError(f"cannot import {_where(plugin)}: {error}; {hint}") from error
-    old = renamed_uses(kind, sys.modules[entry.module]) if plugin.package != OWN_PACKAGE else []
-    if old:
-        raise PluginError(f"{_where(plugin)} uses old names: {', '.join(old)}; update the plug-in")
+            raise PluginError(f"cannot import {plugin}: {error}; {hint}") from error
+    is_own = plugin.package == OWN_PACKAGE
+    if not is_own and (old := renamed_uses(kind, sys.modules[plugin.entry.module])):
+        raise PluginError(f"{plugin} uses old names: {', '.join(old)}; update the plug-in")
     return thing
 
 
@@ -119,33 +139,6 @@ def _new_import(error: ImportError) -> str:
         if f"'{old}'" in error.msg or (old == error.name and old in RENAMED["modules"]):
             return f"{old} is now {new}"
     return ""
-
-
-def _scan(
-    kind: str, packages: Collection[str] | None
-) -> dict[str, tuple[Plugin, importlib.metadata.EntryPoint]]:
-    if kind not in KINDS:
-        raise PluginError(f"no kind of plug-in is called {kind!r}; kinds: {', '.join(KINDS)}")
-    admitted = None if packages is None else {_normalise(name) for name in packages}
-    found: dict[str, tuple[Plugin, importlib.metadata.EntryPoint]] = {}
-    for entry in importlib.metadata.entry_points(group=f"tilewright.{kind}"):
-        dist = entry.dist
-        package, version = (dist.name, dist.version) if dist is not None else ("unknown",) * 2
-        plugin = Plugin(kind, entry.name, package, version, entry.value)
-        if admitted is not None and _normalise(package) not in {OWN_PACKAGE, *admitted}:
-            continue
-        other = found.get(entry.name)
-        if other is not None and other[0] != plugin:
-            raise PluginError(
-                f"two plug-ins share one name: {_where(other[0])} and {_where(plugin)}; "
-                "uninstall one of the packages, or name the ones you want in the setting `plugins`"
-            )
-        found[entry.name] = (plugin, entry)
-    return dict(sorted(found.items()))
-
-
-def _where(plugin: Plugin) -> str:
-    return f"{plugin.kind}/{plugin.name} ({plugin.value}, from {plugin.package} {plugin.version})"
 
 
 def _normalise(package: str) -> str:

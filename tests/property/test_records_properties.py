@@ -35,7 +35,7 @@ from tilewright.records import (
     TimingPlan,
     Unjudged,
 )
-from tilewright.records.candidate import collide
+from tilewright.records.request import collide
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NAME = st.from_regex(r"[A-Za-z0-9_]{1,8}(\.py)?", fullmatch=True)

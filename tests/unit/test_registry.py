@@ -45,7 +45,7 @@ def test_listing_imports_nothing(install):
     assert list(found) == sorted(found)
     plugin = found["zeta"]
     assert (plugin.kind, plugin.package, plugin.version) == ("checks", "fake-pack", "1.2")
-    assert plugin.value == "tw_zeta:THING"
+    assert plugin.entry.value == "tw_zeta:THING"
     assert "tw_zeta" not in sys.modules
 
 

@@ -212,7 +212,7 @@ HOUSEKEEPING = (
         ),
     ),
     *planted(
-        "records/report_cache.py",
+        "records/run_folder.py",
         UNIT + "records/test_run_folder.py",
         (
             "unjudged results are cached",

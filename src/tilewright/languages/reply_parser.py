@@ -15,7 +15,7 @@ from tilewright.languages.cpp_lexer import looks_native
 from tilewright.languages.detect import exports, main_first
 from tilewright.languages.syntax import is_python, parse_modules
 from tilewright.records import SourceFile
-from tilewright.records.candidate import collide
+from tilewright.records.request import collide
 
 _SUFFIX_OF_TAG = {
     "python": ".py", "python3": ".py", "py": ".py", "py3": ".py", "triton": ".py",

@@ -1,7 +1,6 @@
 """Records that tilewright stores: immutable, with exact JSON round trips, and without torch."""
 
 from tilewright.records.base import SCHEMA_VERSION, JsonValue, Record, digest_text
-from tilewright.records.candidate import Baseline, Candidate
 from tilewright.records.outcome import (
     Correct,
     Failed,
@@ -29,7 +28,15 @@ from tilewright.records.report import (
     Timing,
     Work,
 )
-from tilewright.records.request import EvalRequest, Limits, Protocol, Rules, TimingPlan
+from tilewright.records.request import (
+    Baseline,
+    Candidate,
+    EvalRequest,
+    Limits,
+    Protocol,
+    Rules,
+    TimingPlan,
+)
 
 __all__ = [
     "SCHEMA_VERSION",

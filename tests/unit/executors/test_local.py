@@ -97,10 +97,10 @@ def test_the_lease_holder_lets_all_preforked_children_open_together():
             return True
 
         def ask_to_begin(self) -> None:
-            steps.append("told")
+            steps.append("requested")
 
         def begin(self) -> None:
-            steps.append("begun")
+            steps.append("opened")
             self.begun = True
 
     def fork(*_: object) -> Any:
@@ -109,13 +109,13 @@ def test_the_lease_holder_lets_all_preforked_children_open_together():
     pool = PreforkPool(fork, None)
     pool.fill(Limits(), {"runner": 2}, opened=False)
     pool.open_now()
-    assert steps == ["told", "told", "begun", "begun"]
+    assert steps == ["requested", "requested", "opened", "opened"]
     first = pool.take("runner", Limits())
     assert first is not None
     assert first.begun
     pool.fill(Limits(), {"runner": 2}, opened=False)
     pool.open_now()
-    assert steps[4:] == ["told", "begun"]
+    assert steps[4:] == ["requested", "opened"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,14 @@ import pytest
 from tests.unit.records.test_validation import CANDIDATE, REQUEST, report
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records import ReportEnvironment, SourceFile, Unjudged
-from tilewright.records.report_cache import lookup, remember, work_key
-from tilewright.records.run_folder import create_run, read_report, write_report
+from tilewright.records.run_folder import (
+    create_run,
+    lookup,
+    read_report,
+    remember,
+    work_key,
+    write_report,
+)
 
 HERE = ReportEnvironment(device="cpu", device_name="x", host={"cores": 2}, versions={"torch": "2"})
 KEY = "ab" * 32
