@@ -12,14 +12,14 @@ import click
 from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli import options
-from tilewright.cli.lint import known_health
+from tilewright.cli.lint import lint_results
 from tilewright.cli.optimize import MODEL_OPTIONS, asks_a_model, opened
 from tilewright.cli.options import load_settings, number, one_model, option, ready_to_judge
 from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show_result
 from tilewright.cli.render_bench import bench_view, turn_text
-from tilewright.cli.run_output import check_resumed, resume_hint, resumed_run
+from tilewright.cli.run_output import check_resumed, resumed_run, run_progress
 from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.loop.answer_evaluator import open_evaluator
@@ -30,16 +30,17 @@ from tilewright.loop.rollout_environment import judged
 from tilewright.loop.run_search import SearchResult, play
 from tilewright.loop.run_state import BenchRun, begin, is_unjudged, resume
 from tilewright.problems.imported_sets import find_problems
-from tilewright.records import Problem, Protocol
+from tilewright.records import Protocol
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn
-from tilewright.records.problem_lint import is_weak
 from tilewright.records.run_folder import create_run
 from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.summary import summary_of
 
 PROTOCOLS = ("strict", "official")
+FIXED = ("problems", "candidates", "protocols", "language", "device", "out", "file")
+"""Options that a resumed run may not be given."""
 
 
 @click.command("bench")
@@ -73,13 +74,17 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """
     if given["model"] or asks_a_model(given["resumed"]):
         return _of_model(given)
-    run, settings = _resumed(given) if given["resumed"] else _begun(given)
+    if given["resumed"]:
+        folder, settings = resumed_run(given, FIXED)
+        run = resume(folder)
+        check_resumed(folder, run.begun, one_model(settings))
+    else:
+        run, settings = _begun(given)
     start, count = time.monotonic(), 0
     before, total = len(run.finished), len(run.sources)
     with (
         EventLog(run.folder, run.log_bytes) as log,
-        Progress("bench", verbose=given["verbose"]) as progress,
-        resume_hint(progress, "bench", run.folder),
+        run_progress("bench", run.folder, verbose=given["verbose"]) as progress,
     ):
         progress.reached(before, total)
         for count, turn in enumerate(_turns(run, settings, log, given, progress), start=1):
@@ -107,22 +112,18 @@ def _of_model(given: dict[str, Any]) -> int:
             "--model writes its own candidates, under one protocol: leave out --candidates, and "
             "give --set eval.protocol=official instead of --protocol"
         )
-    run, settings, policy = opened({**given, "problem": given["problems"]}, "bench", _health)
+    run, settings, policy = opened({**given, "problem": given["problems"]}, "bench")
     ended, turns = SearchResult(), list(run.finished)
     with (
-        Progress("bench", verbose=given["verbose"]) as progress,
         closing(policy),
-        resume_hint(progress, "bench", run.folder),
+        run_progress("bench", run.folder, verbose=given["verbose"]) as progress,
         closing(play(run, settings, policy, progress, ended)) as played,
     ):
         for turn in islice(played, given["max_candidates"]):
             turns.append(turn)
             progress.note(turn_text(turn))
-    summary = {
-        **summary_of(turns, run.begun.unsound_problems),
-        "curves": curves(turns, run.begun.unsound_problems),
-        "spent": usage_of(turns).model_dump(),
-    }
+    weak, spent = run.begun.unsound_problems, usage_of(turns).model_dump()
+    summary = {**summary_of(turns, weak), "curves": curves(turns, weak), "spent": spent}
     show_result(given["as_json"], {"run": str(run.folder), **summary}, bench_view(summary))
     if ended.lacking:
         print_line(f"the budget of {ended.lacking} is used up")
@@ -156,31 +157,10 @@ def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
         language=given["language"],
         evaluator=__version__,
         device=model,
-        **_health(problems, settings, model),
+        **lint_results(problems, settings, model),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin(folder, begun, problems, answers.sources), settings
-
-
-def _health(problems: list[Problem], settings: Config, model: str) -> dict[str, Any]:
-    """Return the problems that the linter found unsound, and how many were never linted."""
-    found = {problem.id: known_health(settings.home, problem, model) for problem in problems}
-    unseen = sum(health is None for health in found.values())
-    if unseen:
-        print_line(
-            f"{unseen} of {len(problems)} problems were never linted: tilewright problems lint"
-        )
-    passing = {name: is_weak(h, "strict") for name, h in found.items() if h is not None}
-    weak = {name: answers for name, answers in passing.items() if answers}
-    return {"unsound_problems": weak, "problems_not_linted": unseen}
-
-
-def _resumed(given: dict[str, Any]) -> tuple[BenchRun, Config]:
-    fixed = ("problems", "candidates", "protocols", "language", "device", "out", "file")
-    folder, settings = resumed_run(given, fixed)
-    run = resume(folder)
-    check_resumed(folder, run.begun, one_model(settings))
-    return run, settings
 
 
 def _turns(

@@ -111,9 +111,15 @@ def _read(path: Path) -> Health | None:
         return None
 
 
-def known_health(home: Path, problem: Problem, model: str) -> Health | None:
-    """Return the linter's result for a problem on this kind of device, if there is one."""
-    return _read(_path(home, problem, model))
+def lint_results(problems: list[Problem], settings: Config, model: str) -> dict[str, Any]:
+    """Return the problems that the linter found unsound, and how many were never linted."""
+    found = {problem.id: _read(_path(settings.home, problem, model)) for problem in problems}
+    passing = {name: is_weak(h, "strict") for name, h in found.items() if h is not None}
+    unseen = len(found) - len(passing)
+    if unseen:
+        print_line(f"{unseen} of {len(found)} problems were never linted: tilewright problems lint")
+    weak = {name: answers for name, answers in passing.items() if answers}
+    return {"unsound_problems": weak, "problems_not_linted": unseen}
 
 
 def _weak(problem: Problem, health: Health) -> dict[str, list[str]]:

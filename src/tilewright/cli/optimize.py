@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ import click
 from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli import options
+from tilewright.cli.lint import lint_results
 from tilewright.cli.options import group, load_settings, one_model, option, setting, switch
 from tilewright.cli.output import print_line
-from tilewright.cli.progress import Progress
 from tilewright.cli.render import reason
 from tilewright.cli.render_bench import turn_text
-from tilewright.cli.run_output import check_resumed, check_unchanged, resume_hint, resumed_run
+from tilewright.cli.run_output import check_resumed, check_unchanged, resumed_run, run_progress
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.languages.python_template import require_templates
@@ -36,13 +36,11 @@ from tilewright.loop.run_state import (
 )
 from tilewright.loop.strategies.base import Score
 from tilewright.problems.imported_sets import find_problems
-from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, read_events
 from tilewright.records.events import RequestsIssued, RunStarted, Turn
 from tilewright.records.run_folder import create_run
 from tilewright.scoring.report_text import speed_text
 
-Health = Callable[[list[Problem], Config, str], dict[str, Any]]
 MAY_CHANGE = (
     *("home", "runs", "executor", "loop.max_", "loop.max_concurrency", "model.base_url"),
     *("model.key_variable", "model.timeout_s", "model.retries", "model.retry_delay_s"),
@@ -52,14 +50,13 @@ MAY_CHANGE = (
 """Settings that a resumed run may change, by the beginning of their path."""
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
 """Options that a resumed run may not be given."""
+SHOWN = ("verdict", "speedup", "speedup_low", "speedup_high")
+"""Numbers of the best candidate's second measurement."""
 
 
+MODEL_HELP = "Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py."
 MODEL_OPTIONS = group(
-    option(
-        "--model",
-        "NAME",
-        "Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py.",
-    ),
+    option("--model", "NAME", MODEL_HELP),
     setting("--base-url", "model.base_url", "URL of the model server.", metavar="URL"),
     setting("--strategy", "loop.strategy", "Search strategy.", metavar="NAME"),
     setting("--turns", "loop.turns", "Turns of each trajectory.", type=int),
@@ -95,9 +92,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     run, settings, policy = opened(given, "optimize")
     ended, score, turns = SearchResult(), score_of(settings.loop), list(run.finished)
     with (
-        Progress("optimize", verbose=given["verbose"]) as progress,
         closing(policy),
-        resume_hint(progress, "optimize", run.folder),
+        run_progress("optimize", run.folder, verbose=given["verbose"]) as progress,
     ):
         for turn in play(run, settings, policy, progress, ended):
             turns.append(turn)
@@ -113,9 +109,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     return 0 if any(report.verdict == "correct" for _, report in measured.values()) else 1
 
 
-def opened(
-    given: dict[str, Any], kind: str, health: Health = lambda *_: {}
-) -> tuple[SearchRun, Config, Policy]:
+def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]:
     """Return a run, new or resumed, its settings and its policy."""
     if given["resumed"]:
         return _resumed(given)
@@ -133,7 +127,7 @@ def opened(
         language=settings.loop.language,
         evaluator=__version__,
         device=model,
-        **health(problems, settings, model),
+        **(lint_results(problems, settings, model) if kind == "bench" else {}),
     )
     folder = create_run(settings.runs, config.dump(settings))
     return begin_session(folder, begun, problems, settings), settings, policy
@@ -198,11 +192,8 @@ def _document(
     best = {
         name: {
             "file": path,
-            "verdict": report.verdict,
             "reason": None if report.verdict == "correct" else reason(report),
-            "speedup": report.speedup,
-            "speedup_low": report.speedup_low,
-            "speedup_high": report.speedup_high,
+            **{key: getattr(report, key) for key in SHOWN},
         }
         for name, (path, report) in measured.items()
     }

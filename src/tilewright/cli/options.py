@@ -48,7 +48,7 @@ def setting(flag: str, path: str, help: str, *names: str, **extra: Any) -> Decor
     return click.option(flag, *names, **{"cls": SettingOption, **extra}, setting=path, help=help)
 
 
-def option(flag: str, metavar: str, help: str, *names: str, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
+def option(flag: str, metavar: str | None, help: str, *names: str, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
     """Return a decorator that adds an option with a value."""
     return click.option(flag, *names, metavar=metavar, help=help, **extra)
 

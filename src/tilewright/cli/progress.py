@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -25,25 +24,21 @@ FIRST_LINE_S = 2.0
 """Seconds until the first line without a terminal. A shorter command prints no progress."""
 SPEED_PERIOD_S = 86_400.0
 """Seconds over which the remaining time is estimated. One evaluation may take minutes."""
+SHOWN = {
+    "stage": "{stage}",
+    "sample": "correctness: {case}, {variation}",
+    "timing": "timing: {case}",
+    "waiting": "{message}",
+    "retry": "evaluating again: {because}",
+}
+"""The events that are shown, and their words."""
 LOUD = ("waiting", "retry")
 """Events that are written without `verbose`, because the user may have to act."""
 
 
 def describe(event: str, fields: dict[str, Any]) -> str:
     """Return an event of the evaluator in a few words, or an empty text if it is not shown."""
-    match event:
-        case "stage":
-            return str(fields["stage"])
-        case "sample":
-            return f"correctness: {fields['case']}, {fields['variation']}"
-        case "timing":
-            return f"timing: {fields['case']}"
-        case "waiting":
-            return str(fields["message"])
-        case "retry":
-            return f"evaluating again: {fields['because']}"
-        case _:
-            return ""
+    return SHOWN.get(event, "").format_map(fields)
 
 
 class Progress:
@@ -81,12 +76,7 @@ class Progress:
             self._ticker.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the line from the terminal."""
         self._over.set()
         self._rich.stop()
@@ -143,9 +133,8 @@ class Progress:
             parts.append(f"{task.completed:.0f} of {task.total:.0f}")
             left_s = task.time_remaining
             if left_s:
-                parts.append(
-                    f"{left_s / 60:.0f} min left" if left_s > 90 else f"{left_s:.0f} s left"
-                )
+                shown = f"{left_s / 60:.0f} min" if left_s > 90 else f"{left_s:.0f} s"
+                parts.append(f"{shown} left")
         line = ", ".join([*parts, task.description])
         self.note(f"{line}; {time.monotonic() - self._start:.1f} s so far")
 

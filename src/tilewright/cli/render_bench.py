@@ -66,11 +66,10 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
 
 
 def _published(found: dict[str, Any]) -> RenderableType:
-    made = table(
-        "benchmark", "tasks", "call accuracy", "execute accuracy", "speed-up of all", "of tasks"
-    )
+    accuracies = ("call accuracy", "execute accuracy")
+    made = table("benchmark", "tasks", *accuracies, "speed-up of all", "of tasks")
     for name, item in found.items():
-        shares = (f"{item[key]:.1%}" for key in ("call_accuracy", "execute_accuracy"))
+        shares = (f"{item[key.replace(' ', '_')]:.1%}" for key in accuracies)
         speeds = (_number(item[key]) for key in ("speedup_global", "speedup_per_task"))
         made.add_row(name, str(item["tasks"]), *shares, *speeds)
     return made
@@ -117,10 +116,15 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     ]
     fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "lower bound > p")
     for item in numbers["fast_p"]:
-        ends = item["low"], item["high"]
-        interval = "" if None in ends else "[{:.1%}, {:.1%}]".format(*ends)
-        shares = (f"{item[name]:.1%}" for name in ("at_least", "believed"))
-        fast.add_row(f"{item['p']:g}", f"{item['fast_p']:.1%}", interval, *shares)
+        low, high = item["low"], item["high"]
+        interval = "" if low is None else f"[{low:.1%}, {high:.1%}]"
+        shares = (
+            _share(item["fast_p"]),
+            interval,
+            _share(item["at_least"]),
+            _share(item["believed"]),
+        )
+        fast.add_row(f"{item['p']:g}", *shares)
     groups = ["", _groups(numbers["groups"])] if "groups" in numbers else []
     return Group(facts(rows), "", fast, *groups)
 

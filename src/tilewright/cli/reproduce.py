@@ -7,7 +7,7 @@ variations, weights and comparison. torch is not imported here.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,7 @@ from tilewright.evaluator.seeds import derive, generator
 from tilewright.languages.base import BuildPlan
 from tilewright.languages.python_template import render_python
 from tilewright.languages.syntax import parse_tree
-from tilewright.records import (
-    Case,
-    CaseResult,
-    Correct,
-    EvalReport,
-    Failed,
-    Incorrect,
-    Unjudged,
-)
+from tilewright.records import Case, CaseResult, Correct, EvalReport, Failed, Incorrect, Unjudged
 from tilewright.registry import load
 from tilewright.wire.names import INPUT_VARIATIONS
 
@@ -36,6 +28,11 @@ Scalar = bool | int | float | str
 PACKAGE = Path(__file__).parent.parent
 TEMPLATE = Path(__file__).with_suffix(".py.j2")
 HEADER = PACKAGE / "runner" / "loaders" / "tilewright.h"
+JUDGE_FILES = (
+    *("wire/names.py", "evaluator/seeds.py", "evaluator/judge/variations.py"),
+    *("evaluator/judge/comparison.py", "evaluator/judge/official_comparison.py"),
+    "evaluator/judge/weights.py",
+)
 MAX_REPEATS = 64
 """Most repetitions of one input variation; the judge makes fewer."""
 
@@ -56,7 +53,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReproductionPlan:
     """The calls of the script: recorded ones, then timed calls of (case, params, blocks)."""
 
     calls: list[Call]
@@ -71,17 +68,20 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
     if isinstance(report.outcome, Correct):
         return "", "the candidate is correct"
     if report.request.device != "cpu":
-        return (
-            "",
-            "a GPU made the inputs: `tilewright eval --from-report` repeats the evaluation there",
-        )
+        again = "`tilewright eval --from-report` repeats the evaluation there"
+        return "", f"a GPU made the inputs: {again}"
     plan = plan_of(report)
     if plan.failing is None and not plan.timed and not isinstance(report.outcome, Failed):
-        return "", _why_none(report)
-    build: BuildPlan = load("languages", report.request.candidate.language).plan(
-        report.request.candidate
-    )
-    language = report.request.candidate.language
+        if isinstance(report.outcome, Unjudged):
+            return "", "nothing was judged"
+        return "", "every compared output was correct; the findings above decided the verdict"
+    candidate = report.request.candidate
+    language, build = candidate.language, load("languages", candidate.language).plan(candidate)
+    judge_files = [*JUDGE_FILES]
+    if build.loader == "c_abi" or language == "triton":
+        judge_files.append("runner/launch_counter.py")
+    if build.loader == "c_abi":
+        judge_files.append("runner/loaders/c_abi.py")
     script = render_python(
         TEMPLATE,
         needs={"triton": ", triton", "cpp": " and g++"}.get(language, ""),
@@ -90,27 +90,19 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
         header=HEADER.read_text(encoding="ascii") if build.loader == "c_abi" else "",
         calls=[vars(call) for call in plan.calls],
         problem=report.request.problem.source.text,
-        files={file.path: file.text for file in report.request.candidate.files},
-        judge_files={path: inlined(path) for path in _judge_files(report, build)},
+        files={file.path: file.text for file in candidate.files},
+        judge_files={path: inlined(path) for path in judge_files},
     )
     return script, ""
 
 
-def _why_none(report: EvalReport) -> str:
-    if isinstance(report.outcome, Unjudged):
-        return "nothing was judged"
-    return "every compared output was correct; the findings above decided the verdict"
-
-
 def failing_case(report: EvalReport) -> CaseResult | None:
     """Return the first input sample with a wrong output or overwritten inputs."""
-    for item in report.cases:
-        if item.result == "fail" or item.detail.startswith("overwrote"):
-            return item
-    return None
+    wrong = (i for i in report.cases if i.result == "fail" or i.detail.startswith("overwrote"))
+    return next(wrong, None)
 
 
-def plan_of(report: EvalReport) -> Plan:
+def plan_of(report: EvalReport) -> ReproductionPlan:
     """Return the calls up to the failing one.
 
     A candidate that failed without an answer has no recorded input sample for its last call. The
@@ -118,19 +110,23 @@ def plan_of(report: EvalReport) -> Plan:
     """
     failed, slots = failing_case(report), Slots(report.seed)
     calls = []
-    cases = {case.name: case for case in (*report.request.problem.cases, *_hidden(report))}
+    problem, hidden = report.request.problem, list[Case]()
+    if report.request.protocol != "official":
+        # The secret sizes, sampled again with the seed in the report.
+        hidden = hidden_cases(problem, generator(report.seed, "sizes"))
+    cases = {case.name: case for case in (*problem.cases, *hidden)}
     for item in report.cases:
         if item.result == "skipped" or item.case not in cases or not item.seed:
             continue
         calls.append(_call(report, slots, cases[item.case], item.input_variation, int(item.seed)))
         if item is failed:
-            return Plan(calls, len(calls) - 1, [], len(calls) - 1)
+            return ReproductionPlan(calls, len(calls) - 1, [], len(calls) - 1)
     timed = _timed(report)
     if timed:
-        return Plan(calls, None, timed, len(calls))
+        return ReproductionPlan(calls, None, timed, len(calls))
     if isinstance(report.outcome, Failed) and report.outcome.stage == "correctness":
         calls += _planned(report, slots, list(cases.values()))
-    return Plan(calls, None, [], 0)
+    return ReproductionPlan(calls, None, [], 0)
 
 
 def _timed(report: EvalReport) -> list[tuple[str, dict[str, Scalar], int]]:
@@ -141,9 +137,8 @@ def _timed(report: EvalReport) -> list[tuple[str, dict[str, Scalar], int]]:
     if not (wrong or failed) or report.request.protocol == "official":
         return []
     blocks = {item.case: item.blocks for item in report.comparisons}
-    found = []
+    found, most = [], report.request.timing.max_blocks
     for case in report.request.problem.cases:
-        most = report.request.timing.max_blocks
         found.append((case.name, dict(case.params), blocks.get(case.name, most)))
         if case.name not in blocks:
             break
@@ -170,14 +165,8 @@ class Slots:
 def _call(report: EvalReport, slots: Slots, case: Case, variation: str, seed: int) -> Call:
     """Return a call. Its seed determines its repetition."""
     root = report.seed
-    repeat = next(
-        (
-            number
-            for number in range(MAX_REPEATS)
-            if derive(root, "inputs", case.name, variation, number) == seed
-        ),
-        0,
-    )
+    seeds = [derive(root, "inputs", case.name, variation, each) for each in range(MAX_REPEATS)]
+    repeat = seeds.index(seed) if seed in seeds else 0
     return Call(
         case=case.name,
         params=dict(case.params),
@@ -203,14 +192,7 @@ def _planned(report: EvalReport, slots: Slots, cases: list[Case]) -> Iterator[Ca
             yield _call(report, slots, case, variation, seed)
 
 
-def _hidden(report: EvalReport) -> list[Case]:
-    """Return the secret sizes, sampled again with the seed in the report."""
-    if report.request.protocol == "official":
-        return []
-    return hidden_cases(report.request.problem, generator(report.seed, "sizes"))
-
-
-def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> dict[str, Any]:
+def _constants(report: EvalReport, build: BuildPlan, plan: ReproductionPlan) -> dict[str, Any]:
     request = report.request
     problem, strict = request.problem, request.protocol == "strict"
     timed = report.environment.host.get("timed_cores")
@@ -240,36 +222,17 @@ def _constants(report: EvalReport, build: BuildPlan, plan: Plan) -> dict[str, An
     }
 
 
-def _judge_files(report: EvalReport, build: BuildPlan) -> Iterator[str]:
-    yield "wire/names.py"
-    yield "evaluator/seeds.py"
-    yield "evaluator/judge/variations.py"
-    yield "evaluator/judge/comparison.py"
-    yield "evaluator/judge/official_comparison.py"
-    yield "evaluator/judge/weights.py"
-    if build.loader == "c_abi" or report.request.candidate.language == "triton":
-        yield "runner/launch_counter.py"
-    if build.loader == "c_abi":
-        yield "runner/loaders/c_abi.py"
-
-
 def inlined(path: str) -> str:
     """Return a file of ours without its module docstring and its imports of our modules."""
     text = (PACKAGE / path).read_text(encoding="ascii")
-    tree = parse_tree(text)
-    dropped: set[int] = set()
-    for number, node in enumerate(tree.body):
-        if (number == 0 and isinstance(node, ast.Expr)) or _is_ours(node):
-            dropped |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = text.splitlines(keepends=True)
-    return "".join(_kept(lines, dropped)).strip() + "\n"
-
-
-def _kept(lines: Iterable[str], dropped: set[int]) -> Iterator[str]:
-    return (line for number, line in enumerate(lines, start=1) if number not in dropped)
+    for number, node in reversed(list(enumerate(parse_tree(text).body))):
+        if (number == 0 and isinstance(node, ast.Expr)) or _is_ours(node):
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "".join(lines).strip() + "\n"
 
 
 def _is_ours(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
-        return node.module == "__future__" or (node.module or "").startswith("tilewright")
+        return (node.module or "").startswith(("__future__", "tilewright"))
     return isinstance(node, ast.Import) and [alias.name for alias in node.names] == ["torch"]

@@ -47,23 +47,23 @@ def resumed_run(given: Mapping[str, Any], fixed: Iterable[str]) -> tuple[Path, C
 
 
 @contextmanager
-def resume_hint(progress: Progress, verb: str, folder: Path) -> Iterator[None]:
-    """Print the command that resumes a run if the run ends early."""
-    try:
-        yield
-    except BaseException:
-        progress.note(f"to resume: tilewright {verb} --resume {folder}")
-        raise
+def run_progress(verb: str, folder: Path, *, verbose: bool = False) -> Iterator[Progress]:
+    """Show the progress of a run. If the run ends early, print the command that resumes it."""
+    with Progress(verb, verbose=verbose) as progress:
+        try:
+            yield progress
+        except BaseException:
+            progress.note(f"to resume: tilewright {verb} --resume {folder}")
+            raise
 
 
 def check_resumed(folder: Path, begun: RunStarted, model: str) -> None:
     """Refuse a run of another device or version, whose results could not be compared."""
-    then_and_now = {"device": (begun.device, model), "version": (begun.evaluator, __version__)}
-    for name, (then, now) in then_and_now.items():
+    pairs = ("device", begun.device, model), ("version", begun.evaluator, __version__)
+    for name, then, now in pairs:
         if then != now:
-            raise ConfigError(
-                f"{folder} began with {name} {then!r}, and this is {now!r}; start a new run"
-            )
+            text = f"{folder} began with {name} {then!r}, and this is {now!r}; start a new run"
+            raise ConfigError(text)
 
 
 def check_unchanged(

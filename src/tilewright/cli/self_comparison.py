@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any
 
 from tilewright.config import Config
-from tilewright.evaluator.timing.calibration import (
-    DEFAULT,
-    GPU_AT_US,
-    GPU_DEFAULT,
-    GPU_MIN_SIGMA,
-    GPU_SHORT_US,
-    class_of,
-    share_left,
-)
+from tilewright.evaluator.timing import calibration
 from tilewright.problems.loader import find_problem
 from tilewright.records import Candidate, Comparison, EvalReport, EvalRequest
 from tilewright.scoring import bootstrap, intervals
@@ -29,7 +20,6 @@ LEVEL = 0.95
 """Share of A/A intervals that must contain 1."""
 MIN_SAMPLES = 6
 """Fewest samples of a class. A class with fewer keeps the default sigma."""
-Progress = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -64,50 +54,40 @@ def self_request(name: str, settings: Config, cases: Sequence[str] = ()) -> Eval
     """
     problem = find_problem(name)
     kept = tuple(case for case in problem.cases if not cases or case.name in cases)
-    problem = problem.model_copy(
-        update={"cases": kept, "size_ranges": {}, "input_variations": ("nominal",)}
-    )
+    update = {"cases": kept, "size_ranges": {}, "input_variations": ("nominal",)}
     entry = "Model" if problem.kind == "module" else "reference"
-    section = settings.eval
     return EvalRequest(
-        problem=problem,
+        problem=problem.model_copy(update=update),
         candidate=Candidate(language="torch", files=(problem.source,), entry=entry),
-        timing=section.timing,
-        limits=section.limits,
-        device=section.device,
+        **{name: getattr(settings.eval, name) for name in ("timing", "limits", "device")},
     )
 
 
 def samples_of(report: EvalReport) -> list[Sample]:
     """Return one sample for each process replicate of each timed case."""
-    return [
-        _sample(report, item, slice(start, stop))
-        for item in report.comparisons
-        if item.raw_us
-        for start, stop in pairwise(
-            [0, *accumulate(item.blocks_per_process or (len(item.raw_us),))]
-        )
-    ]
+    found = []
+    for item in report.comparisons:
+        ends = accumulate(item.blocks_per_process or (len(item.raw_us),))
+        slices = [slice(*pair) for pair in pairwise([0, *ends])] if item.raw_us else []
+        found += [_sample(report, item, blocks) for blocks in slices]
+    return found
 
 
-def _sample(report: EvalReport, item: Comparison, pair: slice) -> Sample:
-    ratios = intervals.paired_log_ratios(item.raw_us[pair])
+def _sample(report: EvalReport, item: Comparison, blocks: slice) -> Sample:
+    ratios = intervals.paired_log_ratios(item.raw_us[blocks])
     low, high = bootstrap.bootstrap_median_interval(ratios)
     return Sample(
         problem=report.request.problem.id,
         case=item.case,
         call_us=item.baseline_timing.median_us,
         moved_bytes=item.moved_bytes,
-        log_ratio=_nearest(bootstrap.median(ratios), item.self_reported_us[pair]),
+        log_ratio=_nearest(bootstrap.median(ratios), item.self_reported_us[blocks]),
         within=(high - low) / (2 * NORMAL_95),
     )
 
 
 def _nearest(judged: float, said: Sequence[Sequence[float]]) -> float:
-    """Return the log ratio that the interval of a comparison must cover.
-
-    On a GPU the interval covers the judge's times and the times of the runners' own events.
-    """
+    """Return the log ratio to cover: on a GPU, that of the judge or of the runners' own events."""
     if not said:
         return judged
     refined = bootstrap.median(intervals.paired_log_ratios(said))
@@ -138,10 +118,12 @@ def calibrated(
     """
     if on_gpu:
         return _calibrated_on_gpu(samples)
-    chosen: list[list[Sample]] = [[] for _ in DEFAULT.sigmas]
+    chosen: list[list[Sample]] = [[] for _ in calibration.DEFAULT.sigmas]
     for item in samples:
-        chosen[class_of(item.call_us, item.moved_bytes)].append(item)
-    sigmas = [_sigma_or(wide, own) for wide, own in zip(DEFAULT.sigmas, chosen, strict=True)]
+        chosen[calibration.class_of(item.call_us, item.moved_bytes)].append(item)
+    sigmas = [
+        _sigma_or(wide, own) for wide, own in zip(calibration.DEFAULT.sigmas, chosen, strict=True)
+    ]
     return tuple(sigmas), tuple(len(own) for own in chosen)
 
 
@@ -154,18 +136,20 @@ def _calibrated_on_gpu(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tu
     short = [
         replace(item, log_ratio=item.log_ratio * scale, within=item.within * scale)
         for item in samples
-        if item.call_us <= GPU_SHORT_US
-        for scale in [item.call_us / GPU_AT_US]
+        if item.call_us <= calibration.GPU_SHORT_US
+        for scale in [item.call_us / calibration.GPU_AT_US]
     ]
-    first = _sigma_or(GPU_DEFAULT.sigmas[0], short)
+    first = _sigma_or(calibration.GPU_DEFAULT.sigmas[0], short)
     others = [
         replace(item, log_ratio=item.log_ratio / left, within=math.hypot(*known) / left)
         for item in samples
-        if item.call_us > GPU_SHORT_US
-        for left in [share_left(item.call_us)]
-        for known in [(item.within, first * GPU_AT_US / item.call_us, GPU_MIN_SIGMA)]
+        if item.call_us > calibration.GPU_SHORT_US
+        for left in [calibration.share_left(item.call_us)]
+        for known in [
+            (item.within, first * calibration.GPU_AT_US / item.call_us, calibration.GPU_MIN_SIGMA)
+        ]
     ]
-    return (first, _sigma_or(GPU_DEFAULT.sigmas[1], others)), (len(short), len(others))
+    return (first, _sigma_or(calibration.GPU_DEFAULT.sigmas[1], others)), (len(short), len(others))
 
 
 def _sigma_or(wide: float, samples: Sequence[Sample]) -> float:

@@ -25,12 +25,11 @@ Judges = LocalExecutor | RayExecutor
 Count = int | Callable[[], int]
 Event = Callable[[str, dict[str, Any]], None]
 Evaluate = Callable[[EvalRequest, Event], EvalReport]
+HOST_HELP = "Address at which the server listens."
 
 
 @click.group("serve", invoke_without_command=True)
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address at which the server listens."
-)
+@option("--host", None, HOST_HELP, default="127.0.0.1", show_default=True)
 @number("--port", "Port of the server; 0: any free port.", 0, 65535, 8477)
 @number("--workers", options.WORKERS_HELP, 1, 64, 2)
 @click.option(
@@ -65,7 +64,9 @@ def command(context: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - t
     queued tasks.
     """
     if context.invoked_subcommand is not None:
-        _refuse_options(context, given)
+        # A sub-command would ignore the options of the server.
+        if ParameterSource.COMMANDLINE in map(context.get_parameter_source, given):
+            raise ConfigError("serve token: give its options after the sub-command, none before")
         return 0
     executor = _executor_of(given["where"], given["ray_address"])
     settings = load_settings(given, {"executor": ("--executor", executor)})
@@ -95,9 +96,8 @@ def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict
         from tilewright.serve.server_process import bind, hold, listen
         from tilewright.serve.service import Service
     except ImportError as error:
-        raise ConfigError(
-            f"the server needs {error.name}: pip install 'tilewright[serve]'"
-        ) from error
+        text = f"the server needs {error.name}: pip install 'tilewright[serve]'"
+        raise ConfigError(text) from error
     with hold(home, print_line), bind(host, port) as bound:
         model, executor, running, workers = _opened(settings, given["workers"])
         evaluate = _watched(executor)
@@ -156,8 +156,7 @@ def token() -> None:
 @options.SETTINGS
 def create_token(client: str, scopes: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
     """Print a new token for CLIENT. It replaces an earlier one of that name."""
-    home = _token_home(given)
-    click.echo(auth.make_token(home, client, scopes or ("submit", "read")))
+    click.echo(auth.make_token(_token_home(given), client, scopes or ("submit", "read")))
     return 0
 
 
@@ -167,11 +166,8 @@ def create_token(client: str, scopes: tuple[str, ...], **given: Any) -> int:  # 
 def list_tokens(as_json: bool, **given: Any) -> int:  # noqa: ANN401 - the options
     """Print the clients that have a token, and the scopes of each."""
     found = auth.listed_tokens(_token_home(given))
-    if as_json:
-        click.echo(json.dumps(found))
-        return 0
-    for client, scopes in found.items():
-        click.echo(f"{client}  {', '.join(scopes)}")
+    lines = [f"{client}  {', '.join(scopes)}\n" for client, scopes in found.items()]
+    click.echo(f"{json.dumps(found)}\n" if as_json else "".join(lines), nl=False)
     return 0
 
 
@@ -183,13 +179,6 @@ def revoke(client: str, **given: Any) -> int:  # noqa: ANN401 - the options
     auth.revoke_token(_token_home(given), client)
     print_line(f"{client}: the token is revoked; a running server refuses it at once")
     return 0
-
-
-def _refuse_options(context: click.Context, given: dict[str, Any]) -> None:
-    """Refuse options of the server where a sub-command would ignore them."""
-    for name in given:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise ConfigError("serve token: give its options after the sub-command, none before")
 
 
 def _token_home(given: dict[str, Any]) -> Path:

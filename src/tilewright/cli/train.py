@@ -14,8 +14,7 @@ from tilewright import config
 from tilewright._version import __version__
 from tilewright.cli.options import JSON, RESUME, group, option, overrides, ready_to_judge
 from tilewright.cli.output import print_line
-from tilewright.cli.progress import Progress
-from tilewright.cli.run_output import check_unchanged, resume_hint
+from tilewright.cli.run_output import check_unchanged, run_progress
 from tilewright.cli.train_replay import command as replay
 from tilewright.errors import ConfigError
 from tilewright.records.event_log import EVENTS, EventLog, read_events
@@ -36,8 +35,6 @@ def command() -> None:
 
 
 command.add_command(replay)
-
-
 OPTIONS = group(
     click.argument("file", required=False, metavar="CONFIG"),
     JSON,
@@ -58,7 +55,7 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
     `local:RUN/model`.
     """
     settings, folder = _opened(given)
-    engine = _engine("sft")
+    engine = importlib.import_module(f"{ENGINE}.sft")
     if not (folder / EVENTS).exists():
         begun = RunStarted(
             kind="train",
@@ -70,7 +67,7 @@ def sft(**given: Any) -> int:  # noqa: ANN401 - the options above
         )
         with EventLog(folder) as log:
             log.append(begun)
-    with Progress("train sft") as progress, resume_hint(progress, "train sft", folder):
+    with run_progress("train sft", folder) as progress:
         document = engine.train_sft(settings, folder, progress.note)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
@@ -88,17 +85,15 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
     sample and no evaluation.
     """
     settings, folder = _opened(given)
-    engine = _engine("reinforce")
+    engine = importlib.import_module(f"{ENGINE}.reinforce")
     if settings.world == EVALUATOR:
         ready_to_judge(settings.settings)
-    with Progress("train rl") as progress, resume_hint(progress, "train rl", folder):
+    with run_progress("train rl", folder) as progress:
         document = engine.train_rl(settings, folder, progress.note, progress)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))
-    print_line(
-        f"model {document['model']}, as a policy: local:{document['model']}; "
-        f"next: tilewright view {folder}"
-    )
+    model = document["model"]
+    print_line(f"model {model}, as a policy: local:{model}; next: tilewright view {folder}")
     return 0
 
 
@@ -110,8 +105,7 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
     if not given["resumed"]:
         if not given["file"]:
             raise ConfigError("train needs a CONFIG, or --resume RUN")
-        settings = load_training(Path(given["file"]), changes)
-        _installed(settings)
+        settings = _installed(load_training(Path(given["file"]), changes))
         return settings, create_run(settings.settings.runs, config.dump(settings))
     if given["file"] or given["out"]:
         raise ConfigError("--resume keeps the settings of the run; leave out CONFIG and --out")
@@ -120,18 +114,15 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
     before = load_training(folder / "run.yaml", recorded=True)
     settings = load_training(folder / "run.yaml", changes, recorded=True)
     check_unchanged(folder, before, settings, MAY_CHANGE)
-    _installed(settings)
-    return settings, folder
+    return _installed(settings), folder
 
 
-def _installed(settings: TrainConfig) -> None:
+def _installed(settings: TrainConfig) -> TrainConfig:
+    """Return the settings of a training whose packages are installed."""
     log = settings.health.log
     if log != "none" and importlib.util.find_spec(log) is None:
         raise ConfigError(f"health.log is {log}, which is not installed: pip install {log}")
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"training needs {', '.join(missing)}: pip install 'tilewright[train]'")
-
-
-def _engine(name: str) -> Any:  # noqa: ANN401 - loaded late: it takes seconds
-    return importlib.import_module(f"{ENGINE}.{name}")
+    return settings

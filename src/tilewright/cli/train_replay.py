@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,6 +40,8 @@ HEADS = {
     "kept_profiling": "PRS keeps",
     "learned": "in the loss",
 }
+LEFT = ("preset", "batch, turn", "turn", "verdict", "out")
+"""Columns of text. The others hold numbers."""
 SHARES = ("correct", "filtered", "kept_profiling", "learned")
 
 
@@ -74,7 +75,10 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
     RUN is a run of `train rl`, `optimize` or `bench --model`. A run of the last two counts as one
     batch.
     """
-    rl = _estimators()
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
+    from tilewright.rl import replay as rl
+
     folder = Path(run)
     batches = _chosen(rl.read_batches(folder, checks=not given["without_checks"]), given)
     seed = given["seed"] if given["seed"] is not None else _seed_of(folder)
@@ -90,13 +94,6 @@ def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN
         show(Group(*_tables(found)))
     print_line(NO_MISMATCH)
     return 0
-
-
-def _estimators() -> ModuleType:
-    """Import the module that needs torch."""
-    if importlib.util.find_spec("torch") is None:
-        raise ConfigError("estimators need torch: pip install 'tilewright[judge]'")
-    return importlib.import_module("tilewright.rl.replay")
 
 
 def _chosen(batches: list[RecordedBatch], given: dict[str, Any]) -> list[RecordedBatch]:
@@ -123,84 +120,72 @@ def _seed_of(folder: Path) -> int:
 def _document(
     run: str, seed: int, found: dict[Preset, list[Replayed]], given: dict[str, Any]
 ) -> dict[str, Any]:
-    rl = _estimators()
-    document: dict[str, Any] = {
-        "run": run,
-        "seed": seed,
-        "checks": not given["without_checks"],
-        "mismatch": NO_MISMATCH,
-        "presets": {},
-    }
-    for each, parts in found.items():
-        rows = [
-            {
-                "batch": part.batch.name,
-                **rl.replay_metrics([part]),
-                "by_turn": [rl.replay_metrics([part], t) for t in range(len(part.batch.asks[0]))],
-                **({"masks": rl.masks(part)} if given["explained"] else {}),
-            }
-            for part in parts
-        ]
-        document["presets"][each.name] = {
+    from tilewright.rl.replay import masks, replay_metrics
+
+    def batch(part: Replayed) -> dict[str, Any]:
+        turns = range(len(part.batch.asks[0]))
+        row = {"batch": part.batch.name, **replay_metrics([part])}
+        row["by_turn"] = [replay_metrics([part], turn) for turn in turns]
+        return row | ({"masks": masks(part)} if given["explained"] else {})
+
+    presets = {
+        each.name: {
             "settings": each.model_dump(mode="json"),
             **({"explained": explain(parts[0].preset)} if given["explained"] else {}),
-            "total": rl.replay_metrics(parts),
-            "batches": rows,
+            "total": replay_metrics(parts),
+            "batches": list(map(batch, parts)),
         }
-    return document
+        for each, parts in found.items()
+    }
+    checks = not given["without_checks"]
+    head = {"run": run, "seed": seed, "checks": checks, "mismatch": NO_MISMATCH}
+    return {**head, "presets": presets}
 
 
 def _tables(found: dict[Preset, list[Replayed]]) -> list[Table]:
-    rl = _estimators()
+    from tilewright.rl.replay import replay_metrics
+
     tables = []
     if len(found) > 1:
-        whole = _table("all batches", "preset")
+        tables.append(_table("all batches", "preset", *HEADS.values()))
         for each, parts in found.items():
-            whole.add_row(each.name, *_cells(rl.replay_metrics(parts)))
-        tables.append(whole)
+            tables[0].add_row(each.name, *_cells(replay_metrics(parts)))
     for each, parts in found.items():
-        table = _table(each.name, "batch, turn")
+        tables.append(_table(each.name, "batch, turn", *HEADS.values()))
         for part in parts:
-            name = part.batch.name or "all"
             for turn in range(len(part.batch.asks[0])):
-                table.add_row(f"{name}, {turn}", *_cells(rl.replay_metrics([part], turn)))
-        tables.append(table)
+                cells = _cells(replay_metrics([part], turn))
+                tables[-1].add_row(f"{part.batch.name or 'all'}, {turn}", *cells)
     return tables
 
 
-def _table(title: str, first: str) -> Table:
+def _table(title: str, *heads: str) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column(first)
-    for head in HEADS.values():
-        table.add_column(head, justify="right")
+    for head in heads:
+        table.add_column(head, justify="left" if head in LEFT else "right")
     return table
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
-    return [_cell(row[name], share=name in SHARES) for name in HEADS]
+def _cells(row: dict[str, Any], names: Iterable[str] = tuple(HEADS)) -> list[str]:
+    return [_cell(row[name], share=name in SHARES) for name in names]
 
 
-def _cell(value: float | None, *, share: bool = False) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, int):
-        return str(value)
+def _cell(value: float | None, *, share: bool) -> str:
+    if value is None or isinstance(value, int):
+        return "-" if value is None else str(value)
     # Advantages sum to 0; show a rounding residue as 0.
     value = 0.0 if abs(value) < ROUNDED else value
     return f"{value:.0%}" if share else f"{value:.3g}"
 
 
 def _masks_table(part: Replayed) -> Table:
-    masks = _estimators().masks
-    table = Table(title=f"batch {part.batch.name or 'all'}", title_justify="left", box=None)
-    for head in ("turn", "verdict", "R", "G", "A", "PR", "p", "u", "out"):
-        table.add_column(head, justify="left" if head in ("turn", "verdict", "out") else "right")
-    rows = masks(part)
+    from tilewright.rl.replay import masks
+
+    heads = ("turn", "verdict", "R", "G", "A", "PR", "p", "u", "out")
+    table, rows = _table(f"batch {part.batch.name or 'all'}", *heads), masks(part)
+    numbers = ("reward", "return", "advantage", "coverage", "chance", "draw")
     for row in rows[:MAX_MASKS]:
-        numbers = ("reward", "return", "advantage", "coverage", "chance", "draw")
-        table.add_row(
-            row["ask"], row["verdict"], *(_cell(row[name]) for name in numbers), row["out"]
-        )
+        table.add_row(row["ask"], row["verdict"], *_cells(row, numbers), row["out"])
     if len(rows) > MAX_MASKS:
         table.caption = f"{len(rows) - MAX_MASKS} more; --json has all"
     return table
