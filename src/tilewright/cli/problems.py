@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import tempfile
 from pathlib import Path
 from shlex import quote
@@ -20,15 +19,9 @@ from tilewright.cli.output import print_line, print_skipped, printable
 from tilewright.cli.render import facts, show, show_result, table
 from tilewright.errors import ProblemError
 from tilewright.languages.syntax import parse_tree
+from tilewright.problems import imported_sets
 from tilewright.problems.hub import fetch
-from tilewright.problems.imported_sets import (
-    find_one,
-    find_problems,
-    how_to_import,
-    imported,
-    problem_set,
-    write_set,
-)
+from tilewright.problems.imported_sets import find_one, find_problems
 from tilewright.problems.loader import BUNDLED, bundled_names
 from tilewright.problems.template import write_new
 from tilewright.records import Problem
@@ -58,9 +51,7 @@ def list_problems(address: str, as_json: bool, **given: Any) -> int:  # noqa: AN
         rows = [
             {
                 "address": problem.id.removeprefix("bundled/"),
-                "kind": problem.kind,
-                "entry": problem.entry,
-                "category": problem.category,
+                **problem.model_dump(include={"kind", "entry", "category"}),
                 "cases": [case.name for case in problem.cases],
                 "about": about(problem),
                 "candidates": [str(path) for path in candidates_of(problem)],
@@ -69,21 +60,19 @@ def list_problems(address: str, as_json: bool, **given: Any) -> int:  # noqa: AN
         ]
         click.echo(json.dumps(rows, indent=1))
         return 0
-    made = table("problem", "kind", "cases", "about", right=(2,))
-    for problem in found:
-        made.add_row(
-            _name(problem), problem.kind, str(len(problem.cases)), Text(cut(about(problem)))
-        )
-    show(made)
+    lines = ((_name(p), p.kind, str(len(p.cases)), Text(cut(about(p)))) for p in found)
+    show(table("problem", "kind", "cases", "about", rows=lines, right=(2,)))
     for name in catalogue("problem_sets"):
-        kept = [f"{r} ({n})" for set_name, r, n in imported(settings.home) if set_name == name]
+        kept = [
+            f"{r} ({n})"
+            for set_name, r, n in imported_sets.imported(settings.home)
+            if set_name == name
+        ]
         known = f"imported: {', '.join(kept)}" if kept else "not imported"
-        print_line(f"set {name}: {problem_set(name).about}; {known}")
-    if os.path.exists(address):
-        print_line(f"next: tilewright problems lint {address}")
-    else:
-        _, at, revision = address.partition("@")
-        print_line(f"next: tilewright problems show {_name(found[0])}{at}{revision}")
+        print_line(f"set {name}: {imported_sets.problem_set(name).about}; {known}")
+    _, at, revision = address.partition("@")
+    one = f"show {_name(found[0])}{at}{revision}"
+    print_line(f"next: tilewright problems {f'lint {address}' if Path(address).exists() else one}")
     return 0
 
 
@@ -118,23 +107,23 @@ def import_set(name: str, source: str | None, revision: str | None, **given: Any
     NAME/GROUP/3.
     """
     home = usable_home(load_settings(given))
-    chosen = problem_set(name)
+    chosen = imported_sets.problem_set(name)
     with tempfile.TemporaryDirectory() as folder:
         if source is not None:
             path, kept = Path(source), revision or "local"
             if not path.exists():
                 raise ProblemError(f"--from {source}: no such file or folder")
         elif chosen.hub is None:
-            raise ProblemError(f"{name}: {how_to_import(name)}")
+            raise ProblemError(f"{name}: {imported_sets.how_to_import(name)}")
         else:
             print_line(f"fetching {chosen.hub.dataset}")
             path = Path(folder)
             kept = fetch(chosen.hub, revision or chosen.hub.revision, path)
         found = chosen.read(path, kept)
-    before = {(item, at): count for item, at, count in imported(home)}.get((name, kept))
-    written = write_set(home, name, kept, found)
+    before = [n for item, at, n in imported_sets.imported(home) if (item, at) == (name, kept)]
+    written = imported_sets.write_set(home, name, kept, found)
     print_skipped(found.skipped)
-    instead = "" if before is None else f", which replace {before}"
+    instead = f", which replace {before[0]}" if before else ""
     print_line(f"{len(found.problems)} problems of {name}@{kept} are in {written}{instead}")
     print_line(f"next: tilewright problems list {quote(f'{name}@{kept}')}")
     return 0
@@ -163,7 +152,6 @@ def about(problem: Problem) -> str:
 
 
 def _name(problem: Problem) -> str:
-    """Return the name of a problem, cut to fit a line."""
     return printable(cut(problem.id.removeprefix("bundled/"), MAX_NAME))
 
 
@@ -177,10 +165,11 @@ def candidates_of(problem: Problem) -> list[Path]:
 
 def problem_view(problem: Problem, candidates: list[Path]) -> RenderableType:
     """Return the properties of a problem, and its source."""
-    cases = [
-        f"{case.name}: {', '.join(f'{key}={value}' for key, value in case.params.items())}"
-        for case in problem.cases
-    ]
+    cases = []
+    for case in problem.cases:
+        params = ", ".join(f"{key}={value}" for key, value in case.params.items())
+        cases.append(f"{case.name}: {params}" if params else case.name)
+    variations = problem.input_variations
     sizes = [f"{name} {low} to {high}" for name, (low, high) in problem.size_ranges.items()]
     rows = facts(
         [
@@ -189,12 +178,9 @@ def problem_view(problem: Problem, candidates: list[Path]) -> RenderableType:
             ("category", cut(problem.category, MAX_NAME)),
             ("kind", problem.kind),
             ("entry point", problem.entry),
-            ("cases", "\n".join(case.removesuffix(": ") for case in cases)),
+            ("cases", "\n".join(cases)),
             ("hidden sizes", ", ".join(sizes)),
-            (
-                "input variations",
-                "all" if problem.input_variations is None else ", ".join(problem.input_variations),
-            ),
+            ("input variations", "all" if variations is None else ", ".join(variations)),
             ("gradients of", ", ".join(problem.grads)),
             ("may overwrite", ", ".join(problem.writable_inputs)),
             ("precision", problem.precision),
@@ -202,4 +188,4 @@ def problem_view(problem: Problem, candidates: list[Path]) -> RenderableType:
             ("candidates", "\n".join(path.name for path in candidates)),
         ]
     )
-    return Group(rows, Text(""), Text(problem.source.text.rstrip()))
+    return Group(rows, "", Text(problem.source.text.rstrip()))

@@ -28,6 +28,7 @@ MAX_LINES = 5000
 """Most candidates in the list of a page. The CSV has all of them."""
 MAX_SOURCE, MAX_REASON = 20_000, 400
 """Most characters of a source, and of the reason of a verdict, on a page."""
+OF_THE_RUN = ("problems", "protocols", "device", "evaluator", "problems_not_linted")
 HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 """Most bytes of the list of candidates, and of the candidates in full. A page has at most 8 MB."""
@@ -96,11 +97,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "folder": str(run.folder),
         "path": str(run.folder.resolve()),
         "left": run.left,
-        "problems": run.begun.problems,
-        "protocols": list(run.begun.protocols),
-        "device": run.begun.device,
-        "evaluator": run.begun.evaluator,
-        "problems_not_linted": run.begun.problems_not_linted,
+        **run.begun.model_dump(mode="json", include=set(OF_THE_RUN)),
         "machines": _machines(list(own.values())),
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns, gathered.weak) if several_turns else [],
@@ -112,11 +109,9 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
 def _machines(reports: Sequence[EvalReport]) -> list[tuple[str, int]]:
     """Return the machines of reports in words, each with the number of its reports."""
     found: Counter[str] = Counter()
-    for report in reports:
-        host = report.environment.host
-        words = [f"{name} {host[name]}" for name in HARDWARE if name in host]
-        words += [f"{name} {version}" for name, version in report.environment.versions.items()]
-        found[", ".join(words)] += 1
+    for where in (report.environment for report in reports):
+        host = {name: where.host[name] for name in HARDWARE if name in where.host}
+        found[", ".join(f"{name} {value}" for name, value in (host | where.versions).items())] += 1
     return found.most_common()
 
 
@@ -159,12 +154,12 @@ def _judgement(item: EvalSummary) -> dict[str, Any]:
 
 def shown_report(report: EvalReport) -> dict[str, Any]:
     """Return the part of a report that a page shows."""
-    source = "\n\n".join(
-        f"# {file.path}\n{file.text}" if len(report.request.candidate.files) > 1 else file.text
-        for file in report.request.candidate.files
-    )
+    candidate = report.request.candidate
+    source = "\n\n".join(f"# {file.path}\n{file.text}" for file in candidate.files)
+    if len(candidate.files) == 1:
+        source = candidate.files[0].text
     return {
-        "language": report.request.candidate.language,
+        "language": candidate.language,
         "source": source[:MAX_SOURCE],
         "cut": len(source) > MAX_SOURCE,
         "seed": report.seed,
@@ -194,8 +189,7 @@ def shown_report(report: EvalReport) -> dict[str, Any]:
             for item in report.comparisons
         ],
         "findings": [
-            {"code": item.code, "summary": item.summary, "evidence": item.evidence}
-            for item in report.findings
+            item.model_dump(include={"code", "summary", "evidence"}) for item in report.findings
         ],
         "message": str(getattr(report.outcome, "message", "")),
     }

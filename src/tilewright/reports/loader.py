@@ -23,7 +23,7 @@ from tilewright.records.events import EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import read_report
 from tilewright.scoring.summary import summary_of
 
-__all__ = ["Gathered", "Run", "annotate", "gather", "read_run", "uncollected"]
+__all__ = ["Gathered", "Run", "annotate", "chosen", "gather", "read_run", "uncollected"]
 
 MAX_WHOLE_REPORTS = 300
 """Most candidates that a page shows in full."""
@@ -68,10 +68,7 @@ class Gathered:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Pause the garbage collector, and keep the objects of the block out of later collections.
-
-    Records hold no cycles. With the collector, reading them takes four times as long.
-    """
+    """Pause the garbage collector: records hold no cycles, and reading them takes a quarter."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -83,17 +80,12 @@ def uncollected() -> Iterator[None]:
 
 
 def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
-    """Read a run folder; damaged lines of its log are named in `skipped`.
-
-    Raises:
-        RecordError: it is no run folder; the message names the file.
-    """
+    """Read a run folder; damaged lines of its log are named in `skipped`."""
     damaged: list[str] = []
     events = list(read_events(folder, asked=False, left_out=damaged.append))
     if not events or not isinstance(events[0], RunStarted):
-        raise RecordError(
-            damaged[0] if damaged else f"{folder}: the first line of its event log is missing"
-        )
+        missing = f"{folder}: the first line of its event log is missing"
+        raise RecordError(next(iter(damaged), missing))
     if skipped is not None:
         skipped += damaged
     turns = turns_of(events)
@@ -104,12 +96,10 @@ def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
 
 
 def _without_candidate(folder: Path, turns: Sequence[Turn]) -> tuple[frozenset[str], int]:
-    """Return the problems without a candidate, and the number of candidates without a verdict.
-
-    Both are empty if a model writes the candidates, because it gets every problem.
-    """
+    """Return the problems without a candidate, and the number of candidates without a verdict."""
     path = folder / CANDIDATES
     if not path.is_file():
+        # A model writes the candidates, and gets every problem.
         return frozenset(), 0
     with open(path, "rb") as file:
         left = max(sum(1 for _ in file) - len(turns), 0)
@@ -143,27 +133,20 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
     """
     skipped: list[str] = []
     runs = [read_run(folder, skipped) for folder in folders]
-    for run in runs[1:]:
-        _compare(runs[0], run)
     names = Counter(run.name for run in runs)
-    runs = [
-        replace(run, name=f"{run.name} ({run.folder})") if names[run.name] > 1 else run
-        for run in runs
-    ]
     weak = frozenset(name for run in runs for name in run.begun.unsound_problems)
-    runs = [
-        run
-        if weak == set(run.begun.unsound_problems)
-        else replace(run, summary=summary_of(run.turns, weak, run.unanswered))
-        for run in runs
-    ]
-    chosen = _chosen(runs, None if full else MAX_WHOLE_REPORTS)
+    for number, run in enumerate(runs):
+        _compare(runs[0], run)
+        if names[run.name] > 1:
+            runs[number] = replace(run, name=f"{run.name} ({run.folder})")
+        if weak != set(run.begun.unsound_problems):
+            summary = summary_of(run.turns, weak, run.unanswered)
+            runs[number] = replace(runs[number], summary=summary)
     whole = {}
-    for number, turn, item in chosen:
+    for number, turn, item in chosen(runs, None if full else MAX_WHOLE_REPORTS):
+        path = runs[number].folder / item.report
         try:
-            whole[f"{number}/{turn.ask.id}/{item.protocol}"] = read_report(
-                runs[number].folder / item.report
-            )
+            whole[f"{number}/{turn.ask.id}/{item.protocol}"] = read_report(path)
         except RecordError as error:
             # The list still shows the summary from the event log.
             skipped.append(str(error))
@@ -182,44 +165,35 @@ def _compare(one: Run, other: Run) -> None:
         )
 
 
-def _chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, EvalSummary]]:
+def chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, EvalSummary]]:
     """Return the turns that are shown in full, with an equal share for each run."""
-    chosen = []
+    shown = []
     for number, run in enumerate(runs):
         found = [(turn, item) for turn in run.turns for item in turn.judgements if item.report]
         places = range(len(found)) if most is None else _picked(found, max(most // len(runs), 1))
-        chosen += [(number, *found[place]) for place in places]
-    return chosen
+        shown += [(number, *found[place]) for place in places]
+    return shown
 
 
 def _picked(found: list[tuple[Turn, EvalSummary]], most: int) -> Sequence[int]:
     """Return the places of rejected, unjudged and extreme turns, then an even selection."""
     if len(found) <= most:
         return range(len(found))
-    refused: list[int] = []
-    odd: list[int] = []
-    speeds: list[tuple[float, int]] = []
-    for place, (_, item) in enumerate(found):
-        if item.verdict in ("rejected", "unjudged"):
-            refused.append(place)
-        elif item.findings:
-            odd.append(place)
-        if item.speedup is not None:
-            speeds.append((item.speedup, place))
+    items = [item for _, item in found]
+    refused = [n for n, item in enumerate(items) if item.verdict in ("rejected", "unjudged")]
+    odd = [n for n, item in enumerate(items) if item.findings]
+    speeds = [(item.speedup, n) for n, item in enumerate(items) if item.speedup is not None]
     share = most // MAX_EXTREME
     ends = nsmallest(share, speeds) + nlargest(share, speeds)
-    kept = dict.fromkeys([*[*refused, *odd][: most // 2], *(place for _, place in ends)])
+    unusual = list(dict.fromkeys([*refused, *odd]))[: most // 2]
+    kept = dict.fromkeys([*unusual, *(place for _, place in ends)])
     rest = [place for place in range(len(found)) if place not in kept]
     room = most - len(kept)
     return [*kept, *rest[:: max(len(rest) // room, 1)][:room]]
 
 
 def annotate(folders: Sequence[Path], ask: str, text: str) -> None:
-    """Store a person's comment on a verdict; the verdict is unchanged.
-
-    Raises:
-        ConfigError: none or several of the runs have this candidate, or the file cannot be written.
-    """
+    """Store a person's comment on a verdict; the verdict is unchanged."""
     if not is_text(text):
         raise ConfigError(f"--annotate {ask} {text!r}: not UTF-8")
     runs = [read_run(folder) for folder in dict.fromkeys(folders)]

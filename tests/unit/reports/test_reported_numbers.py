@@ -9,7 +9,7 @@ from tests.unit.reports.test_html_report import a_run, turns
 from tilewright.records.events import Ask, EvalSummary, Turn
 from tilewright.reports.csv_markdown import as_markdown
 from tilewright.reports.html_report import document, kept
-from tilewright.reports.loader import MAX_WHOLE_REPORTS, _chosen, gather, read_run
+from tilewright.reports.loader import MAX_WHOLE_REPORTS, chosen, gather, read_run
 
 
 def test_a_problem_without_a_candidate_counts_as_not_correct(tmp_path):
@@ -71,11 +71,11 @@ def test_the_slowest_and_fastest_candidates_arekept_whole(tmp_path):
     ]
     one, two = a_run(tmp_path / "1", refused, name="1"), a_run(tmp_path / "2", made, name="2")
     runs = [read_run(one), read_run(two)]
-    chosen = _chosen(runs, MAX_WHOLE_REPORTS)
-    assert len(chosen) == MAX_WHOLE_REPORTS
-    assert [sum(number == n for number, *_ in chosen) for n in (0, 1)] == [150, 150]
-    assert {"p-700#0", "p-701#0"} < {turn.ask.id for number, turn, _ in chosen if number == 1}
-    shown = {f"{turn.ask.id}/strict" for number, turn, _ in chosen if number == 1}
+    picked = chosen(runs, MAX_WHOLE_REPORTS)
+    assert len(picked) == MAX_WHOLE_REPORTS
+    assert [sum(number == n for number, *_ in picked) for n in (0, 1)] == [150, 150]
+    assert {"p-700#0", "p-701#0"} < {turn.ask.id for number, turn, _ in picked if number == 1}
+    shown = {f"{turn.ask.id}/strict" for number, turn, _ in picked if number == 1}
     assert len(kept(runs[1], shown, 500)) <= 500
 
 
