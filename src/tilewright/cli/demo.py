@@ -24,8 +24,8 @@ from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.loop.policies.recorded import BUNDLED_RUN
 from tilewright.problems.loader import BUNDLED
 from tilewright.records import Unjudged
-from tilewright.records.event_log import read_events
-from tilewright.records.events import RunStarted, TurnFinished
+from tilewright.records.event_log import read_events, turns_of
+from tilewright.records.events import RunStarted
 
 DEMO = BUNDLED / "demo"
 QUICK = ("eval.timing.max_s=0.5", "eval.timing.min_blocks=10", "eval.timing.max_blocks=20")
@@ -94,7 +94,7 @@ def _show_recording() -> None:
     begun = events[0]
     assert isinstance(begun, RunStarted)
     click.echo(f"\nA recorded optimisation of {begun.problems}: {begun.name}.")
-    show(turns_table([event.turn for event in events if isinstance(event, TurnFinished)]))
+    show(turns_table(turns_of(events)))
 
 
 def _judge_all(

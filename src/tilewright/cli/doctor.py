@@ -185,7 +185,7 @@ def doctor_view(items: list[Item]) -> RenderableType:
     made.show_header = False
     for item in items:
         word = Text("ok", style="green") if item.ok else Text("no", style="yellow")
-        made.add_row(word, item.name, Text(item.detail))
+        made.add_row(word, item.name, item.detail)
     parts: list[RenderableType] = [made]
     missing = [item for item in items if not item.ok]
     if missing:

@@ -10,12 +10,11 @@ from typing import Any
 
 import click
 from rich.console import RenderableType
-from rich.text import Text
 
 from tilewright.api import build_request
 from tilewright.cli import options
 from tilewright.cli.options import load_settings, one_model, ready_to_judge, switch
-from tilewright.cli.output import print_line, print_skipped, printable
+from tilewright.cli.output import print_line, print_skipped
 from tilewright.cli.progress import Progress
 from tilewright.cli.render import show_result, table
 from tilewright.config import LOCAL, Config
@@ -141,11 +140,11 @@ def _view(problems: list[Problem], found: dict[str, Health]) -> RenderableType:
             health.failed[:100],
         ]
         made.add_row(
-            printable(cut(problem.id, MAX_NAME)),
-            Text(weak["strict"]),
-            Text(weak["official"]),
+            cut(problem.id, MAX_NAME),
+            weak["strict"],
+            weak["official"],
             engineering(max(map(memory_of, health.cases)), "B") if health.cases else "",
             short_time(1e6 * max(c.call_s for c in health.cases)) if health.cases else "",
-            Text(printable(", ".join(filter(None, notes)))),
+            ", ".join(filter(None, notes)),
         )
     return made

@@ -60,7 +60,7 @@ def list_problems(address: str, as_json: bool, **given: Any) -> int:  # noqa: AN
         ]
         click.echo(json.dumps(rows, indent=1))
         return 0
-    lines = ((_name(p), p.kind, str(len(p.cases)), Text(cut(about(p)))) for p in found)
+    lines = ((_name(p), p.kind, len(p.cases), cut(about(p))) for p in found)
     show(table("problem", "kind", "cases", "about", rows=lines, right=(2,)))
     for name in catalogue("problem_sets"):
         kept = [

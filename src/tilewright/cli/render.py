@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -83,18 +84,27 @@ def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
+class PlainTable(Table):
+    """A table whose cells are text without markup, emoji and control characters."""
+
+    def add_row(self, *cells: object, **extra: Any) -> None:  # noqa: ANN401 - rich's
+        """Add a row. A cell that is no `Text` is shown as its `str`."""
+        shown = (c if isinstance(c, Text) else Text(printable(str(c))) for c in cells)
+        super().add_row(*shown, **extra)
+
+
 def table(
     *head: str,
-    rows: Iterable[Iterable[str | Text]] = (),
+    rows: Iterable[Iterable[object]] = (),
     right: Iterable[int] = (),
     wrap: Iterable[int] = (),
-) -> Table:
+) -> PlainTable:
     """Return a table without lines; columns in `right` are flush right.
 
     Long cells of the last column and of those in `wrap` continue on the next line.
     """
     folded = {len(head) - 1, *wrap}
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    made = PlainTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for number, name in enumerate(head):
         made.add_column(name, overflow="fold", no_wrap=number not in folded)
         if number in right:
@@ -104,14 +114,14 @@ def table(
     return made
 
 
-def facts(pairs: Iterable[tuple[str, str | Text]]) -> Table:
+def facts(pairs: Iterable[tuple[str, str]]) -> Table:
     """Return a table of names and values. Rows without a value are left out."""
-    made = Table.grid(padding=(0, 2, 0, 0))
+    made = PlainTable.grid(padding=(0, 2, 0, 0))
     made.add_column(style="dim", no_wrap=True)
     made.add_column(overflow="fold")
     for name, value in pairs:
         if value:
-            made.add_row(name, value if isinstance(value, Text) else Text(printable(value)))
+            made.add_row(name, value)
     return made
 
 
@@ -178,15 +188,9 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
     for item in comparisons:
         speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
         decided = "" if item.conclusion in speed else item.conclusion
-        made.add_row(
-            Text(item.case),
-            Text(item.baseline),
-            short_time(item.baseline_timing.median_us),
-            short_time(item.candidate.median_us),
-            Text(speed),
-            Text(decided),
-            Text(", ".join(label for label in item.labels if label not in shared)),
-        )
+        times = map(short_time, (item.baseline_timing.median_us, item.candidate.median_us))
+        labels = ", ".join(label for label in item.labels if label not in shared)
+        made.add_row(item.case, item.baseline, *times, speed, decided, labels)
     return made
 
 
@@ -196,11 +200,11 @@ def _shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     return tuple(name for name in first if all(name in item.labels for item in comparisons))
 
 
-def _summary(report: EvalReport) -> list[tuple[str, str | Text]]:
+def _summary(report: EvalReport) -> list[tuple[str, str]]:
     overall = ""
     if report.speedup is not None:
         overall = f"{speed_of(report)} (against {report.request.baselines[0].name}, all cases)"
-    rows: list[tuple[str, str | Text]] = [
+    rows: list[tuple[str, str]] = [
         ("speed-up", overall),
         ("outputs", outputs_text(report.cases)),
         ("timed calls", timed_text(report)),
@@ -261,5 +265,5 @@ def rows_table(rows: Sequence[Row]) -> Table:
         if row.as_expected is False:
             verdict.append(" (unexpected)", style="reverse")
         why = "; ".join(filter(None, (row.speed, row.why)))
-        made.add_row(row.name, row.problem, verdict, Text(why))
+        made.add_row(row.name, row.problem, verdict, why)
     return made

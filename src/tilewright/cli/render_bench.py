@@ -10,7 +10,8 @@ from rich.text import Text
 
 from tilewright.cli.output import printable
 from tilewright.cli.render import facts, table
-from tilewright.records.events import EvalSummary, Turn
+from tilewright.records.events import Turn
+from tilewright.reports.csv_markdown import TRAJECTORY_TURNS, known
 from tilewright.scoring.report_text import cut, speed_text
 
 MAX_FLIPS = 10
@@ -33,15 +34,14 @@ def turn_text(turn: Turn) -> str:
 def turns_table(turns: Sequence[Turn]) -> RenderableType:
     """Return a row for each turn: its verdict, its speed-up and the best so far."""
     made = table("turn", "verdict", "speed-up", "best so far", "why")
-    best: EvalSummary | None = None
+    best = 0.0
     for turn in turns:
         item = turn.judgements[0]
-        if (item.speedup or 0.0) > (best.speedup or 0.0 if best else 0.0):
-            best = item
+        best = max(best, item.speedup or 0.0)
         shown = "" if item.speedup is None else speed_text(item.speedup, item.low, item.high)
-        top = "" if best is None or best.speedup is None else f"{best.speedup:.2f}x"
+        top = f"{best:.2f}x" if best else ""
         why = "" if item.verdict == "correct" else cut(item.reason, 90)
-        made.add_row(str(turn.ask.turn + 1), item.verdict, shown, top, Text(printable(why)))
+        made.add_row(turn.ask.turn + 1, item.verdict, shown, top, why)
     return made
 
 
@@ -70,14 +70,13 @@ def _published(found: dict[str, Any]) -> RenderableType:
     made = table("benchmark", "tasks", *accuracies, "speed-up of all", "of tasks")
     for name, item in found.items():
         shares = (f"{item[key.replace(' ', '_')]:.1%}" for key in accuracies)
-        speeds = (_number(item[key]) for key in ("speedup_global", "speedup_per_task"))
-        made.add_row(name, str(item["tasks"]), *shares, *speeds)
+        speeds = (known("{:.3f}", item[f"speedup_{key}"]) for key in ("global", "per_task"))
+        made.add_row(name, item["tasks"], *shares, *speeds)
     return made
 
 
 def _drkernel(found: dict[str, Any]) -> RenderableType:
-    titles = {"last": "last turn", "best": "best of history"}
-    rows = ((title, *map(_share, found[name].values())) for name, title in titles.items())
+    rows = ((title, *map(_share, found[name].values())) for name, title in TRAJECTORY_TURNS.items())
     return table("of each trajectory", *found["last"], rows=rows)
 
 
@@ -88,13 +87,13 @@ def _curves(rows: list[dict[str, Any]]) -> RenderableType:
     for row in rows:
         shares = [row["correct"], *(row["fast_p"].get(name) for name in names)]
         shares += [row["best_fast_p"].get(name) for name in names]
-        made.add_row(str(row["turn"]), str(row["judged"]), *map(_share, shares))
+        made.add_row(row["turn"], row["judged"], *map(_share, shares))
     return made
 
 
 def _protocol(numbers: dict[str, Any]) -> RenderableType:
     verdicts = ", ".join(f"{count} {name}" for name, count in numbers["verdicts"].items())
-    rows: list[tuple[str, str | Text]] = [("verdicts", verdicts)]
+    rows: list[tuple[str, str]] = [("verdicts", verdicts)]
     if numbers["weak_left_out"]:
         rows.append(("left out", f"{numbers['weak_left_out']} weak problems"))
     if not numbers["counted"]:
@@ -104,20 +103,18 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
         correct += f", {numbers['unanswered']} of them without a candidate"
     if not numbers["timed"]:
         return facts([*rows, ("correct", correct), ("speed-ups", "nothing was timed")])
-    mean = numbers["geometric_mean"]
     rows += [
         ("correct", correct),
-        ("geometric mean", "" if mean is None else f"{mean:.3f}x over correct candidates"),
-        ("mean, zeros", _number(numbers["mean_with_zeros"])),
-        ("amsr", _number(numbers["amsr"])),
+        ("geometric mean", known("{:.3f}x over correct candidates", numbers["geometric_mean"])),
+        ("mean, zeros", known("{:.3f}", numbers["mean_with_zeros"])),
+        ("amsr", known("{:.3f}", numbers["amsr"])),
         ("pass@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["pass_at"].items())),
         ("fast_1@k", ", ".join(f"{k}: {value:.1%}" for k, value in numbers["fast_at"].items())),
         ("rejected", f"{numbers['rejected']:.1%}"),
     ]
     fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "lower bound > p")
     for item in numbers["fast_p"]:
-        low, high = item["low"], item["high"]
-        interval = "" if low is None else f"[{low:.1%}, {high:.1%}]"
+        interval = known("[{:.1%}, {:.1%}]", item["low"], item["high"])
         shares = (
             _share(item["fast_p"]),
             interval,
@@ -129,12 +126,8 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     return Group(facts(rows), "", fast, *groups)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
 def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
+    return known("{:.1%}", value)
 
 
 def _groups(groups: dict[str, Any]) -> RenderableType:
@@ -143,10 +136,9 @@ def _groups(groups: dict[str, Any]) -> RenderableType:
         if not numbers["counted"]:
             continue
         one = next((item["fast_p"] for item in numbers["fast_p"] if item["p"] == 1), None)
-        mean = numbers["geometric_mean"]
-        shown = "" if mean is None else f"{mean:.3f}x"
+        mean = known("{:.3f}x", numbers["geometric_mean"])
         correct = numbers["correct"] / numbers["counted"]
-        made.add_row(name, str(numbers["counted"]), _share(correct), _share(one), shown)
+        made.add_row(name, numbers["counted"], _share(correct), _share(one), mean)
     return made
 
 
@@ -154,8 +146,7 @@ def _flips(flips: list[dict[str, Any]]) -> RenderableType:
     made = table("candidate", "verdicts", "by which defect", "why")
     for item in flips[:MAX_FLIPS]:
         said = ", ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
-        asked, why = Text(printable(item["ask"])), Text(printable(item["why"]))
-        made.add_row(asked, said, item["cause"], why)
+        made.add_row(item["ask"], said, item["cause"], item["why"])
     if len(flips) > MAX_FLIPS:
         made.add_row(f"and {len(flips) - MAX_FLIPS} more", "", "", "")
     return made

@@ -21,6 +21,7 @@ from tilewright.cli.render import (
     timed_text,
 )
 from tilewright.records import CaseResult, Comparison, EvalReport, Finding, KernelTime, Profile
+from tilewright.reports.csv_markdown import known
 from tilewright.scoring import bootstrap
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering, short_time
@@ -74,13 +75,11 @@ def explain_view(
 ) -> RenderableType:
     """Return the whole content of a report. `reproducer` describes the script, or its absence."""
     points, limits, printed = roofline_points(report), advice(report), report.candidate_output
-    layers = (
-        (item.name, "yes" if item.active else "no", Text(printable(item.detail)))
-        for item in report.isolation
-    )
+    stages = ((i.name, short_time(i.wall_s * 1e6), i.detail) for i in report.stages)
+    layers = ((i.name, "yes" if i.active else "no", i.detail) for i in report.isolation)
     sections: dict[str, RenderableType | None] = {
         "Outcome": _outcome(report),
-        "Stages": _stages(report),
+        "Stages": table("stage", "wall time", "", rows=stages, right=(1,)),
         "Input samples": _samples(report.cases),
         "Timing": _timing(report),
         "Roofline": _roofline(points) if points else None,
@@ -105,19 +104,12 @@ def _outcome(report: EvalReport) -> RenderableType:
     return facts((name, str(value)) for name, value in fields.items() if value is not None)
 
 
-def _stages(report: EvalReport) -> RenderableType:
-    rows = ((item.name, short_time(item.wall_s * 1e6), Text(item.detail)) for item in report.stages)
-    return table("stage", "wall time", "", rows=rows, right=(1,))
-
-
 def _samples(cases: Sequence[CaseResult]) -> RenderableType:
     made = table("case", "input variation", "verdict", "error", "against", "seed", "")
     for item in cases:
-        error = "" if item.error_over_tolerance is None else f"{item.error_over_tolerance:.3g}"
-        detail = Text(printable(item.detail))
-        made.add_row(
-            item.case, item.input_variation, item.result, error, item.oracle, item.seed, detail
-        )
+        error = known("{:.3g}", item.error_over_tolerance)
+        head = (item.case, item.input_variation, item.result, error)
+        made.add_row(*head, item.oracle, item.seed, item.detail)
     note = f"{outputs_text(cases)}. An error is a multiple of the tolerance."
     return Group(made, Text(note, style="dim"))
 
@@ -136,11 +128,11 @@ def _timing(report: EvalReport) -> RenderableType:
     )
 
 
-def _spread_rows(item: Comparison) -> Iterator[Sequence[str]]:
+def _spread_rows(item: Comparison) -> Iterator[Sequence[object]]:
     spread = spread_of(item)
     if spread is not None:
         times = map(short_time, spread.reference_us)
-        yield spread.case, spread.baseline, str(spread.blocks), "baseline", *times
+        yield spread.case, spread.baseline, spread.blocks, "baseline", *times
         yield "", "", "", "candidate", *map(short_time, spread.candidate_us)
         yield "", "", "", "speed-up", *(f"{value:.3f}" for value in spread.ratios)
 
@@ -151,14 +143,9 @@ def _roofline(points: Sequence[RooflinePoint]) -> RenderableType:
         took = item.comparison.candidate
         computing = "" if item.flops_per_s is None else engineering(item.flops_per_s, "FLOP/s")
         times = (item.least_us, took.median_us, took.call_latency_us, took.back_to_back_us)
-        made.add_row(
-            Text(item.case),
-            item.limit,
-            *("" if time_us is None else short_time(time_us) for time_us in times),
-            f"{item.candidate_share:.0%}",
-            engineering(item.bytes_per_s, "B/s"),
-            computing,
-        )
+        cells = ["" if time_us is None else short_time(time_us) for time_us in times]
+        cells += [f"{item.candidate_share:.0%}", engineering(item.bytes_per_s, "B/s"), computing]
+        made.add_row(item.case, item.limit, *cells)
     note = (
         "Least: the time at the ceilings measured on this device. Caller: the latency of a call in "
         "Python. Batch: one of many calls back to back, with warm caches. No counters of memory "
@@ -168,15 +155,14 @@ def _roofline(points: Sequence[RooflinePoint]) -> RenderableType:
 
 
 def _profile(made: Profile) -> RenderableType:
-    saved = made.suppressed_share
-    shown = "it fails without them" if saved is None else f"{saved:.0%}"
+    saved = known("{:.0%}", made.suppressed_share) or "it fails without them"
     own = f"{made.self_reported_share:.0%}, by the candidate's own events"
     return facts(
         [
             ("case", made.case),
             ("own launches per call", str(made.launches)),
             ("device time in them", own),
-            ("saved without them", f"{shown}, by the judge's"),
+            ("saved without them", f"{saved}, by the judge's"),
             ("coverage", f"{made.coverage:.0%}"),
         ]
     )
@@ -186,13 +172,8 @@ def _kernels(kernels: Sequence[KernelTime]) -> RenderableType:
     total = sum(item.total_us for item in kernels) or 1.0
     made = table("time", "of all", "launches", "origin", "kernel", right=(0, 1, 2))
     for item in kernels:
-        made.add_row(
-            short_time(item.total_us),
-            f"{item.total_us / total:.0%}",
-            str(item.launches),
-            "library" if item.library else "own",
-            Text(printable(item.name)),
-        )
+        head = (short_time(item.total_us), f"{item.total_us / total:.0%}", item.launches)
+        made.add_row(*head, "library" if item.library else "own", item.name)
     note = "Measured by torch's profiler in the candidate's process; origin by the kernel's name."
     return Group(made, Text(note, style="dim"))
 
@@ -203,11 +184,11 @@ def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
         if not check.findings:
             made.add_row(check.name, Text(f"none. {check.about}", style="dim"))
         for finding in check.findings:
-            made.add_row(check.name, Text(printable(finding_text(finding))))
+            made.add_row(check.name, finding_text(finding))
             evidence = json.dumps(finding.evidence, sort_keys=True)
             made.add_row("", Text(printable(f"{finding.code}: {evidence}"), style="dim"))
     for label in report.labels:
-        made.add_row("(label)", Text(printable(f"{label.name}: {label.detail}")))
+        made.add_row("(label)", f"{label.name}: {label.detail}")
     return made
 
 
@@ -215,14 +196,13 @@ def _environment(report: EvalReport) -> RenderableType:
     where = report.environment
     rows = [("device", f"{where.device}: {where.device_name}")]
     rows += [(name, str(value)) for name, value in where.host.items()]
-    rows += [(name, value) for name, value in where.versions.items()]
-    rows += [("judged by", f"tilewright {report.evaluator}"), ("root seed", report.seed)]
-    return facts(rows)
+    rows += [*where.versions.items(), ("judged by", f"tilewright {report.evaluator}")]
+    return facts([*rows, ("root seed", report.seed)])
 
 
 def _printed(text: str) -> str:
     lines = printable(text).splitlines()
-    kept = lines[:MAX_PRINTED_LINES]
-    if len(lines) > len(kept):
-        kept.append(f"({len(lines) - len(kept)} more lines in the report)")
-    return "\n".join(kept)
+    if len(lines) > MAX_PRINTED_LINES:
+        more = f"({len(lines) - MAX_PRINTED_LINES} more lines in the report)"
+        lines[MAX_PRINTED_LINES:] = [more]
+    return "\n".join(lines)

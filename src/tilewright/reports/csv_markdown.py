@@ -5,22 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tilewright.reports.loader import Gathered, Run
 from tilewright.scoring.summary import group_of
 
-__all__ = ["MAX_FLIPS", "as_csv", "as_markdown"]
+__all__ = ["MAX_FLIPS", "TRAJECTORY_TURNS", "as_csv", "as_markdown", "known"]
 
 COLUMNS = (
     *("run", "ask", "problem", "group", "protocol", "verdict", "speedup", "low", "high", "light"),
     *("seconds", "reason", "labels", "findings", "note", "report", "again"),
 )
+OF_THE_SUMMARY = attrgetter(
+    *("protocol", "verdict", "speedup", "low", "high", "roofline_fraction", "seconds")
+)
 HEADLINE = (
     *("run", "protocol", "judged", "without a candidate", "correct"),
     *("fast_1", "95 %", "believed", "geometric mean"),
 )
+TRAJECTORY_TURNS = {"last": "last turn", "best": "best of history"}
 REPLAY = "tilewright eval --from-report"
 MAX_FLIPS = 200
 """Most rows in the table of differing verdicts. The CSV has all of them."""
@@ -39,23 +44,14 @@ def _lines(gathered: Gathered) -> Iterator[tuple[Any, ...]]:
     for run in gathered.runs:
         name, again = _plain(run.name), f"{REPLAY} {shlex.quote(str(run.folder.resolve()))}/"
         for turn in run.turns:
-            ask, problem = _plain(turn.ask.id), _plain(turn.ask.problem)
-            group = _plain(group_of(turn.ask.problem))
+            problem = turn.ask.problem
+            head = (name, *map(_plain, (turn.ask.id, problem, group_of(problem))))
             note = _plain(run.annotations.get(turn.ask.id, ""))
             for item in turn.judgements:
-                # One tuple, and no call for an empty cell: a run has up to a million cells.
+                # No call for an empty cell: a run has up to a million cells.
                 yield (
-                    name,
-                    ask,
-                    problem,
-                    group,
-                    item.protocol,
-                    item.verdict,
-                    item.speedup,
-                    item.low,
-                    item.high,
-                    item.roofline_fraction,
-                    item.seconds,
+                    *head,
+                    *OF_THE_SUMMARY(item),
                     _plain(item.reason) if item.reason else "",
                     _plain("; ".join(item.labels)) if item.labels else "",
                     _plain("; ".join(item.findings)) if item.findings else "",
@@ -75,32 +71,40 @@ def _plain(text: str) -> str:
 
 def as_markdown(gathered: Gathered, title: str) -> str:
     """Return the tables of the page."""
-    lines = [f"# {_cell(title)}", ""]
-    lines += [f"| {' | '.join(HEADLINE)} |", f"| {' | '.join('---' for _ in HEADLINE)} |"]
-    for run in gathered.runs:
-        for protocol, numbers in run.summary["protocols"].items():
-            cells = [_cell(run.name), protocol, *_headline(numbers)]
-            lines.append(f"| {' | '.join(cells)} |")
+    scores = [
+        [_cell(run.name), protocol, *_headline(numbers)]
+        for run in gathered.runs
+        for protocol, numbers in run.summary["protocols"].items()
+    ]
+    lines = [f"# {_cell(title)}", "", *_table(HEADLINE, scores)]
     lines += [line for run in gathered.runs for line in _published(run)]
     lines += [line for run in gathered.runs for line in _drkernel(run)]
-    notes = [(run, *note) for run in gathered.runs for note in run.annotations.items()]
+    notes = [(run.name, *note) for run in gathered.runs for note in run.annotations.items()]
     if notes:
-        lines += ["", "## Annotations", "", "| run | candidate | note |", "| --- | --- | --- |"]
-        lines += [
-            f"| {_cell(run.name)} | {_cell(ask)} | {_cell(text)} |" for run, ask, text in notes
-        ]
+        rows = (map(_cell, note) for note in notes)
+        lines += ["", "## Annotations", "", *_table(("run", "candidate", "note"), rows)]
     several = len(gathered.runs) > 1
     flips = [(run, item) for run in gathered.runs for item in run.summary["flips"]]
     if flips:
-        lines += ["", "## Verdicts that differ", ""]
-        lines += ["| candidate | verdicts | by which defect | why |", "| --- | --- | --- | --- |"]
+        cells = []
         for run, flip in flips[:MAX_FLIPS]:
             whose = f"{run.name}: {flip['ask']}" if several else flip["ask"]
             said = ", ".join(f"{name}: {verdict}" for name, verdict in flip["verdicts"].items())
-            lines.append(f"| {_cell(whose)} | {said} | {flip['cause']} | {_cell(flip['why'])} |")
+            cells.append((_cell(whose), said, flip["cause"], _cell(flip["why"])))
+        heads = ("candidate", "verdicts", "by which defect", "why")
+        lines += ["", "## Verdicts that differ", "", *_table(heads, cells)]
         if len(flips) > MAX_FLIPS:
             lines += ["", f"{len(flips) - MAX_FLIPS} more are in report.csv."]
     return "\n".join(lines) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
+
+
+def known(template: str, *values: float | None) -> str:
+    """Return the template with the values, or an empty text if one of them is unknown."""
+    return "" if None in values else template.format(*values)
 
 
 def _headline(numbers: dict[str, Any]) -> list[str]:
@@ -108,33 +112,31 @@ def _headline(numbers: dict[str, Any]) -> list[str]:
     if not numbers["counted"]:
         return [*judged, *[""] * 5]
     one = next((item for item in numbers["fast_p"] if item["p"] == 1), dict[str, Any]())
-    fast, low, high, believed = (one.get(key) for key in ("fast_p", "low", "high", "believed"))
-    mean = numbers["geometric_mean"]
     return [
         *judged,
         f"{numbers['correct'] / numbers['counted']:.1%}",
-        "" if fast is None else f"{fast:.1%}",
-        "" if low is None else f"{low:.1%} to {high:.1%}",
-        "" if believed is None else f"{believed:.1%}",
-        "" if mean is None else f"{mean:.3f}x",
+        known("{:.1%}", one.get("fast_p")),
+        known("{:.1%} to {:.1%}", one.get("low"), one.get("high")),
+        known("{:.1%}", one.get("believed")),
+        known("{:.3f}x", numbers["geometric_mean"]),
     ]
 
 
 def _published(run: Run) -> Iterator[str]:
     found = run.summary["protocols"].get("official", {}).get("published", {})
     for name, item in found.items():
-        speed = item["speedup_global"]
+        speed = known("{:.3f}x", item["speedup_global"]) or "unknown"
         yield ""
         yield (
             f"{name} by its own rules ({_cell(run.name)}): call accuracy "
             f"{item['call_accuracy']:.1%}, execute accuracy {item['execute_accuracy']:.1%}, "
-            f"speed-up {'unknown' if speed is None else f'{speed:.3f}x'}"
+            f"speed-up {speed}"
         )
 
 
 def _drkernel(run: Run) -> Iterator[str]:
     found = run.summary["drkernel"]
-    for name, title in (("last", "last turn"), ("best", "best of history")) if found else ():
+    for name, title in TRAJECTORY_TURNS.items() if found else ():
         known = {key: share for key, share in found[name].items() if share is not None}
         said = ", ".join(f"{key} {share:.1%}" for key, share in known.items())
         yield ""
