@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
+from tilewright.records.codes import FindingCode
 
 __all__ = ["CHECK"]
 
@@ -30,10 +31,10 @@ class Inputs:
 def _violations(evidence: Evidence) -> Iterator[tuple[str, str, dict[str, bool | list[str]]]]:
     if evidence.mutated:
         summary = f"it overwrote {', '.join(evidence.mutated)}"
-        yield "input_mutation", summary, {"overwritten": list(evidence.mutated)}
+        yield FindingCode.INPUT_MUTATION, summary, {"overwritten": list(evidence.mutated)}
     if evidence.alias:
         summary = "an output is a view of an input; the reference's is not"
-        yield "aliased_output", summary, {"alias": True}
+        yield FindingCode.ALIASED_OUTPUT, summary, {"alias": True}
 
 
 CHECK = Inputs()

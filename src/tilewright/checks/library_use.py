@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.languages.operator_names import name_set
 from tilewright.records import Label
+from tilewright.records.codes import LabelName
 
 __all__ = ["CHECK"]
 
@@ -38,13 +39,15 @@ class LibraryUse:
         )
         named = _named_in_source(evidence)
         if evidence.language != "torch" and used:
-            labels.append(Label(name="library_call", detail=", ".join(used)[:200]))
+            labels.append(Label(name=LabelName.LIBRARY_CALL, detail=", ".join(used)[:200]))
         elif evidence.language != "torch" and named:
             detail = "in the source, not seen when called: " + ", ".join(named)
-            labels.append(Label(name="library_call", detail=detail[:200]))
+            labels.append(Label(name=LabelName.LIBRARY_CALL, detail=detail[:200]))
         compiled = [item.name for item in evidence.features.compiled if "compile" in item.name]
         if compiled:
-            labels.append(Label(name="torch_compile", detail=f"the source calls {compiled[0]}"))
+            labels.append(
+                Label(name=LabelName.TORCH_COMPILE, detail=f"the source calls {compiled[0]}")
+            )
         return Observation(labels=tuple(labels))
 
 

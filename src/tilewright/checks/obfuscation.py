@@ -6,17 +6,18 @@ from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
+from tilewright.records.codes import FindingCode
 
 __all__ = ["CHECK"]
 
 KINDS = {
-    "assembled_names": ("assembled_names", "assembled names"),
-    "decoding": ("encoded_text", "encoded text"),
-    "patches": ("patched_library", "patches a library"),
-    "proc_access": ("proc_access", "reads /proc"),
-    "token_pasting": ("token_pasting", "pastes tokens"),
-    "outside_includes": ("outside_include", "includes foreign files"),
-    "introspection": ("introspection", "inspects its caller"),
+    "assembled_names": (FindingCode.ASSEMBLED_NAMES, "assembled names"),
+    "decoding": (FindingCode.ENCODED_TEXT, "encoded text"),
+    "patches": (FindingCode.PATCHED_LIBRARY, "patches a library"),
+    "proc_access": (FindingCode.PROC_ACCESS, "reads /proc"),
+    "token_pasting": (FindingCode.TOKEN_PASTING, "pastes tokens"),
+    "outside_includes": (FindingCode.OUTSIDE_INCLUDE, "includes foreign files"),
+    "introspection": (FindingCode.INTROSPECTION, "inspects its caller"),
 }
 """Field of `StaticFeatures`: the code of its finding, and the words of its summary."""
 

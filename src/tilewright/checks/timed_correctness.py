@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
+from tilewright.records.codes import FindingCode
 
 __all__ = ["CHECK"]
 
@@ -22,7 +23,7 @@ class TimedCorrectness:
             return Observation()
         finding = Finding(
             check=self.name,
-            code="incorrect_when_timed",
+            code=FindingCode.INCORRECT_WHEN_TIMED,
             summary=f"a timed call was wrong: {evidence.timed_wrong[0]}"[:400],
             evidence={"first": evidence.timed_wrong[0], "count": len(evidence.timed_wrong)},
         )

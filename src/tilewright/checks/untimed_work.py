@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
+from tilewright.records.codes import FindingCode
 
 __all__ = ["CHECK"]
 
@@ -36,11 +37,11 @@ class UntimedWork:
 def _excesses(evidence: Evidence) -> Iterator[tuple[str, str, dict[str, float]]]:
     if evidence.disturbed > MAX_INTERFERENCE_SHARE:
         summary = f"it took {evidence.disturbed:.0%} of the baseline's turn for itself"
-        yield "baseline_interference", summary, {"share": round(evidence.disturbed, 4)}
+        yield FindingCode.BASELINE_INTERFERENCE, summary, {"share": round(evidence.disturbed, 4)}
     untimed_s, call_s = evidence.untimed_cpu_s, evidence.call_s
     if untimed_s > max(MAX_UNTIMED_CPU_S, MAX_UNTIMED_CPU_SHARE * call_s):
         summary = f"it used {untimed_s * 1e3:.2f} ms of CPU between calls of {call_s * 1e3:.2f} ms"
-        yield "untimed_work", summary, {"untimed_cpu_s": untimed_s, "call_s": call_s}
+        yield FindingCode.UNTIMED_WORK, summary, {"untimed_cpu_s": untimed_s, "call_s": call_s}
 
 
 CHECK = UntimedWork()

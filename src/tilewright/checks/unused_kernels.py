@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
+from tilewright.records.codes import FindingCode
 
 __all__ = ["CHECK"]
 
@@ -34,7 +35,7 @@ class UnusedKernels:
             return Observation()
         finding = Finding(
             check=self.name,
-            code="unused_kernel",
+            code=FindingCode.UNUSED_KERNEL,
             summary=summary,
             weight="decisive",
             evidence=dict(values),

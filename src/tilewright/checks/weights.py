@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding, Label
+from tilewright.records.codes import FindingCode, LabelName
 
 __all__ = ["CHECK"]
 
@@ -21,7 +22,7 @@ class Weights:
         if evidence.passes_with_initial_weights:
             finding = Finding(
                 check=self.name,
-                code="weights_constant_folded",
+                code=FindingCode.WEIGHTS_CONSTANT_FOLDED,
                 summary="right with the weights it was built with, wrong once others are loaded",
                 weight="note",
                 evidence={"lacking": list(evidence.lacking_weights)},
@@ -29,7 +30,9 @@ class Weights:
             return Observation(findings=(finding,))
         if evidence.lacking_weights:
             detail = "not found by name or value: " + ", ".join(evidence.lacking_weights)
-            return Observation(labels=(Label(name="weights_not_replaced", detail=detail[:300]),))
+            return Observation(
+                labels=(Label(name=LabelName.WEIGHTS_NOT_REPLACED, detail=detail[:300]),)
+            )
         return Observation()
 
 

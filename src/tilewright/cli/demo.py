@@ -24,6 +24,7 @@ from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.loop.policies.recorded import BUNDLED_RUN
 from tilewright.problems.loader import BUNDLED
 from tilewright.records import Unjudged
+from tilewright.records.codes import UnjudgedReason
 from tilewright.records.event_log import read_events, turns_of
 from tilewright.records.events import RunStarted
 
@@ -125,7 +126,9 @@ def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progr
     if unsaved is not None:
         raise ConfigError(unsaved)
     # A missing compiler is not unexpected.
-    unbuilt = isinstance(report.outcome, Unjudged) and report.outcome.reason == "no_compiler"
+    unbuilt = (
+        isinstance(report.outcome, Unjudged) and report.outcome.reason == UnjudgedReason.NO_COMPILER
+    )
     return Row(
         name=exhibit.name,
         problem=exhibit.problem,

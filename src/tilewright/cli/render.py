@@ -26,6 +26,7 @@ from tilewright.records import (
     Protection,
     Verdict,
 )
+from tilewright.records.codes import FindingCode, LabelName
 from tilewright.scoring.report_text import cut, reason_of, short_time, speed_text
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
@@ -36,9 +37,9 @@ STYLES: dict[Verdict, str] = {
     "rejected": "bold magenta",
     "unjudged": "bold yellow",
 }
-EXPLAINED = {
-    "uncalibrated": "uncalibrated: `tilewright doctor --calibrate` fits the intervals to this "
-    "machine"
+EXPLAINED: dict[str, str] = {
+    LabelName.UNCALIBRATED: "uncalibrated: `tilewright doctor --calibrate` fits the intervals to "
+    "this machine"
 }
 """Labels of a time that need more words."""
 PIPE_WIDTH = 110
@@ -246,7 +247,7 @@ def outputs_text(cases: Sequence[CaseResult]) -> str:
 def timed_text(report: EvalReport) -> str:
     """Return the result of comparing the outputs of timed calls."""
     for item in report.findings:
-        if item.code == "incorrect_when_timed":
+        if item.code == FindingCode.INCORRECT_WHEN_TIMED:
             return item.summary
     if not report.comparisons:
         return ""

@@ -21,6 +21,7 @@ from tilewright.cli.render import (
     timed_text,
 )
 from tilewright.records import CaseResult, Comparison, EvalReport, Finding, KernelTime, Profile
+from tilewright.records.codes import LabelName
 from tilewright.reports.csv_markdown import known
 from tilewright.scoring import bootstrap
 from tilewright.scoring.bottlenecks import advice
@@ -116,7 +117,7 @@ def _samples(cases: Sequence[CaseResult]) -> RenderableType:
 
 def _timing(report: EvalReport) -> RenderableType:
     if not report.comparisons:
-        labels = [item.detail for item in report.labels if item.name == "not_timed"]
+        labels = [item.detail for item in report.labels if item.name == LabelName.NOT_TIMED]
         return Text(labels[0] if labels else "Nothing was timed.")
     heads = ("case", "against", "blocks", "of", *(f"{q:.0%}" for q in PERCENTILES))
     spreads = [row for item in report.comparisons for row in _spread_rows(item)]

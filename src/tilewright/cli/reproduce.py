@@ -20,6 +20,7 @@ from tilewright.languages.base import BuildPlan
 from tilewright.languages.python_template import render_python
 from tilewright.languages.syntax import parse_tree
 from tilewright.records import Case, CaseResult, Correct, EvalReport, Failed, Incorrect, Unjudged
+from tilewright.records.codes import Stage
 from tilewright.registry import load
 from tilewright.wire.names import INPUT_VARIATIONS
 
@@ -124,7 +125,7 @@ def plan_of(report: EvalReport) -> ReproductionPlan:
     timed = _timed(report)
     if timed:
         return ReproductionPlan(calls, None, timed, len(calls))
-    if isinstance(report.outcome, Failed) and report.outcome.stage == "correctness":
+    if isinstance(report.outcome, Failed) and report.outcome.stage == Stage.CORRECTNESS:
         calls += _planned(report, slots, list(cases.values()))
     return ReproductionPlan(calls, None, [], 0)
 
@@ -133,7 +134,7 @@ def _timed(report: EvalReport) -> list[tuple[str, dict[str, Scalar], int]]:
     """Return the timed cases up to the one in which the candidate failed or was wrong."""
     outcome = report.outcome
     wrong = isinstance(outcome, Incorrect) and outcome.case.endswith(", timed")
-    failed = isinstance(outcome, Failed) and outcome.stage == "timing"
+    failed = isinstance(outcome, Failed) and outcome.stage == Stage.TIMING
     if not (wrong or failed) or report.request.protocol == "official":
         return []
     blocks = {item.case: item.blocks for item in report.comparisons}

@@ -28,6 +28,7 @@ from tilewright.records import (
     Outcome,
     Rejected,
 )
+from tilewright.records.codes import FindingCode, LabelName
 from tilewright.registry import catalogue, load
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
@@ -136,9 +137,9 @@ def _comparisons(
         if case.wrong or not case.blocks:
             continue
         for name in list(case.total_s)[:-1]:
-            labels = () if calibration.measured else ("uncalibrated",)
+            labels = () if calibration.measured else (LabelName.UNCALIBRATED,)
             if is_short(case, name):
-                labels = (*labels, "short_call")
+                labels = (*labels, LabelName.SHORT_CALL)
             if context.request.protocol == "official":
                 found.append(compare_official(case, name, labels))
                 continue
@@ -146,7 +147,7 @@ def _comparisons(
                 case, name, between_process_sigma(case, name, calibration), labels
             )
             if intervals.is_noisy(_interval(item)):
-                item = item.model_copy(update={"labels": (*labels, "wide_interval")})
+                item = item.model_copy(update={"labels": (*labels, LabelName.WIDE_INTERVAL)})
             found.append(item)
     return found
 
@@ -195,7 +196,7 @@ def _summary(
 def _denied(label: Label) -> Finding:
     return Finding(
         check="rules",
-        code="label_denied",
+        code=FindingCode.LABEL_DENIED,
         summary=f"the rules of this run deny {label.name!r}: {label.detail}",
         weight="decisive",
         evidence={"label": label.name},

@@ -5,14 +5,27 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 
 from tilewright.config import Config
 from tilewright.errors import InfrastructureError, ProblemError, RecordError, writing
 from tilewright.executors.factory import Executor, open_executor
 from tilewright.executors.retrying import Backoff, retry
-from tilewright.records import Correct, EvalReport, EvalRequest, Problem, Protocol, Rejected
+from tilewright.records import (
+    Correct,
+    EvalReport,
+    EvalRequest,
+    Failed,
+    Incorrect,
+    Outcome,
+    Problem,
+    Protocol,
+    Rejected,
+    Unjudged,
+)
 from tilewright.records.base import digest_text
+from tilewright.records.codes import Stage
 from tilewright.records.events import Ask, EvalSummary
 from tilewright.records.run_folder import read_report
 from tilewright.registry import selected_checks
@@ -92,7 +105,7 @@ class AnswerEvaluator:
                 return unjudged(request.protocol, str(error)), None
             self._lost = 0
             _keep(path, found)
-        seconds = next((s.wall_s for s in found.stages if s.name == "total"), 0.0)
+        seconds = next((s.wall_s for s in found.stages if s.name == Stage.TOTAL), 0.0)
         name = path.relative_to(self._folder).as_posix()
         return summary_of_report(found, name, seconds), found
 
@@ -158,6 +171,7 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         protocol=report.request.protocol,
         verdict=report.verdict,
         reason=cut(reason_of(report), MAX_REASON),
+        **_codes(report.outcome),
         speedup=report.speedup if timed else None,
         low=report.speedup_low if timed else None,
         high=report.speedup_high if timed else None,
@@ -173,6 +187,19 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         seconds=seconds,
         report=path,
     )
+
+
+def _codes(outcome: Outcome) -> dict[str, StrEnum | None]:
+    """Return the codes of the reason of an outcome."""
+    match outcome:
+        case Incorrect(kind=kind, inputs=inputs):
+            return {"code": kind, "inputs": inputs}
+        case Failed(reason=reason, stage=stage):
+            return {"code": reason, "stage": stage}
+        case Unjudged(reason=reason):
+            return {"code": reason}
+        case Correct() | Rejected():
+            return {}
 
 
 def nondefault_tolerance(protocol: Protocol, problem: Problem) -> float | None:

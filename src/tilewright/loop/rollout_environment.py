@@ -23,6 +23,7 @@ from tilewright.problems.candidates import make_candidate
 from tilewright.problems.requests import build_request
 from tilewright.records import EvalReport, EvalRequest, Problem, Protocol, SourceFile
 from tilewright.records.base import digest_text
+from tilewright.records.codes import FailureReason, Stage
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.rewards import REWARDS
@@ -98,7 +99,9 @@ def unusable(protocol: Protocol, problem: Problem, reason: str) -> EvalSummary:
     return EvalSummary(
         protocol=protocol,
         verdict="failed",
-        reason=cut(f"unparseable in prepare: {reason}", MAX_REASON),
+        reason=cut(f"{FailureReason.SYNTAX_ERROR} in {Stage.BUILD}: {reason}", MAX_REASON),
+        code=FailureReason.SYNTAX_ERROR,
+        stage=Stage.BUILD,
         tolerance=nondefault_tolerance(protocol, problem),
     )
 

@@ -10,6 +10,7 @@ from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.detect import detect, find_entry, main_first
 from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
+from tilewright.records.codes import FailureReason, Stage
 
 MAX_BYTES = 16 << 20
 """Bytes of a source file: 16 MiB is beyond any candidate, and still fits a frame."""
@@ -66,5 +67,7 @@ def make_candidate(
     if isinstance(found, Unparseable):
         candidate = Candidate(language=language or "torch", files=files, entry=expected)
         message = f"{found.path}: {found.message}"
-        return candidate, Failed(stage="build", reason="syntax_error", message=message)
+        return candidate, Failed(
+            stage=Stage.BUILD, reason=FailureReason.SYNTAX_ERROR, message=message
+        )
     return Candidate(language=str(name), files=files, entry=found, allow_imports=allow_imports)

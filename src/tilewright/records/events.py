@@ -7,6 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, field_validator
 
 from tilewright.records.base import SCHEMA_VERSION, Record
+from tilewright.records.codes import (
+    FailureReason,
+    IncorrectKind,
+    InputOrigin,
+    Stage,
+    UnjudgedReason,
+)
 from tilewright.records.outcome import Verdict
 from tilewright.records.request import Protocol
 
@@ -42,6 +49,13 @@ class EvalSummary(Record):
     protocol: Protocol
     verdict: Verdict
     reason: str = ""
+    """The reason in words."""
+    code: IncorrectKind | FailureReason | UnjudgedReason | None = None
+    """Its code; `None`: the candidate is correct or rejected, or no evaluation ended."""
+    stage: Stage | None = None
+    """The stage in which the candidate failed."""
+    inputs: InputOrigin | None = None
+    """Where the inputs came from on which an output was incorrect."""
     speedup: float | None = Field(default=None, gt=0)
     low: float | None = Field(default=None, gt=0)
     high: float | None = Field(default=None, gt=0)

@@ -7,36 +7,27 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tilewright.records.base import JsonValue, Record
+from tilewright.records.codes import (
+    FailureReason,
+    IncorrectKind,
+    InputOrigin,
+    Stage,
+    UnjudgedReason,
+)
 
 __all__ = [
     "Correct",
     "Failed",
-    "FailedReason",
     "Finding",
     "Incorrect",
     "Label",
     "Outcome",
     "Rejected",
-    "Stage",
     "Unjudged",
     "Verdict",
 ]
 
 Verdict = Literal["correct", "incorrect", "failed", "rejected", "unjudged"]
-Stage = Literal[
-    "build", "start_judge", "load", "correctness", "launch_suppression", "timing", "shutdown"
-]
-FailedReason = Literal[
-    "syntax_error",
-    "build",
-    "exception",
-    "crash",
-    "unexpected_exit",
-    "timeout",
-    "out_of_memory",
-    "protocol_violation",
-    "memory_corruption",
-]
 
 
 class Finding(Record):
@@ -44,6 +35,7 @@ class Finding(Record):
 
     check: str
     code: str
+    """A `FindingCode`, or a code of a plug-in's check."""
     summary: str
     weight: Literal["note", "decisive"] = "note"
     evidence: dict[str, JsonValue] = Field(default_factory=dict)
@@ -53,6 +45,7 @@ class Label(Record):
     """A fact that does not change the verdict: a library call, a compiled graph."""
 
     name: str
+    """A `LabelName`, or a name of a plug-in's check."""
     detail: str
 
 
@@ -66,8 +59,11 @@ class Incorrect(Record):
     """An output differs from the reference by more than the tolerance."""
 
     verdict: Literal["incorrect"] = "incorrect"
-    kind: Literal["count", "shape", "dtype", "values", "nonfinite", "mutation", "weights"]
+    kind: IncorrectKind
     case: str
+    """The case, and the input variation or `timed`."""
+    inputs: InputOrigin | None = None
+    """Where the inputs came from; `None`: not recorded."""
     message: str
     error_over_tolerance: float | None = Field(default=None, gt=0)
     """The largest error as a multiple of the tolerance; `None` if it is not a number."""
@@ -78,7 +74,7 @@ class Failed(Record):
 
     verdict: Literal["failed"] = "failed"
     stage: Stage
-    reason: FailedReason
+    reason: FailureReason
     message: str
 
 
@@ -93,7 +89,7 @@ class Unjudged(Record):
     """There is no verdict. The candidate counts neither as zero nor in any average."""
 
     verdict: Literal["unjudged"] = "unjudged"
-    reason: str
+    reason: UnjudgedReason
     message: str
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel
+
+from tilewright.records.codes import IncorrectKind, InputOrigin, Stage
 
 _TABLE: Final = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 FIELDS: Final[dict[str, dict[str, str]]] = _TABLE["fields"]
@@ -17,6 +20,16 @@ VALUES: Final[dict[str, dict[str, dict[str, str]]]] = {}
 for _row in _TABLE["values"]:
     for _record, _field in (place.split(".") for place in _row["of"]):
         VALUES.setdefault(_record, {})[_field] = _row["names"]
+
+_INCORRECT = re.compile(
+    rf"(?P<kind>{'|'.join(IncorrectKind)}) \((?P<case>.*?), (?P<inputs>[\w ]+)\): "
+)
+"""The reason of an incorrect output in version 1: kind, case, and input variation or `timed`."""
+_FAILED = re.compile(
+    r"(?P<reason>build|crash|exception|exit|memory corruption|out of memory|protocol|timeout"
+    r"|unparseable)(?: in (?P<stage>prepare|spawn|load|correctness|knockout|timing|exit))?: "
+)
+"""The reason of a failed candidate in version 1: reason and stage."""
 
 
 def upgrade(record: type[BaseModel], document: Any) -> Any:  # noqa: ANN401 - JSON
@@ -48,7 +61,25 @@ def _upgraded(records: Sequence[type[BaseModel]], value: Any) -> Any:  # noqa: A
             made[key] = _upgraded(nested, made[key])
     if made.get("schema_version") == 1:
         made["schema_version"] = 2
-    return made
+    return _codes_of(made) | made if record.__name__ == "EvalSummary" else made
+
+
+def _codes_of(summary: dict[str, Any]) -> dict[str, str]:
+    """Return the codes that version 1 wrote into the reason alone, as far as it has them."""
+    reason, verdict = str(summary.get("reason", "")), summary.get("verdict")
+    if verdict == "incorrect" and (found := _INCORRECT.match(reason)):
+        origin = InputOrigin.NOMINAL if found["inputs"] == "nominal" else InputOrigin.VARIED
+        if found["case"].startswith("hidden "):
+            origin = InputOrigin.HIDDEN_SIZE
+        return {
+            "code": found["kind"],
+            "inputs": InputOrigin.TIMED if found["inputs"] == "timed" else origin,
+        }
+    if verdict == "failed" and (found := _FAILED.match(reason)):
+        codes = {"reason": found["reason"], "stage": found["stage"] or Stage.BUILD}
+        names = {key: VALUES["Failed"][key].get(value, value) for key, value in codes.items()}
+        return {"code": names["reason"], "stage": names["stage"]}
+    return {}
 
 
 def _is_tagged(record: type[BaseModel], value: dict[str, Any]) -> bool:

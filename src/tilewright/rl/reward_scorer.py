@@ -22,6 +22,7 @@ from tilewright.problems.imported_sets import find_one
 from tilewright.problems.loader import parse_problem
 from tilewright.records import Problem
 from tilewright.records.base import digest_text
+from tilewright.records.codes import Stage
 from tilewright.records.events import EvalSummary
 from tilewright.registry import selected_checks
 from tilewright.scoring.report_text import cut
@@ -98,7 +99,7 @@ class Scorer:
         except (InfrastructureError, ProblemError) as error:
             reason = cut(str(error), MAX_REASON)
             return EvalSummary(protocol=protocol, verdict="unjudged", reason=reason)
-        seconds = next((stage.wall_s for stage in report.stages if stage.name == "total"), 0.0)
+        seconds = next((stage.wall_s for stage in report.stages if stage.name == Stage.TOTAL), 0.0)
         return summary_of_report(report, "", seconds)
 
     def _opened(self) -> Executor:

@@ -8,8 +8,7 @@ repeats the rest.
 
 from __future__ import annotations
 
-import re
-
+from tilewright.records.codes import FindingCode, IncorrectKind, InputOrigin
 from tilewright.records.events import EvalSummary
 
 __all__ = ["cause_of", "kind_of"]
@@ -25,39 +24,39 @@ OWN_WORK = "published rules do not ask whose work it is"
 FORM = "the published comparison does not look at the form of outputs"
 ENDED = "it failed under one protocol alone, which calls it with other inputs and more often"
 
-BY_FINDING = {
-    "aliased_output": UNGUARDED,
-    "incorrect_when_timed": UNGUARDED,
-    "untimed_work": UNGUARDED,
-    "baseline_interference": UNGUARDED,
-    "input_mutation": OVERWRITTEN,
-    "weights_constant_folded": WEIGHTS,
-    "unused_kernel": OWN_WORK,
-    "label_denied": OWN_WORK,
+BY_FINDING: dict[str, str] = {
+    FindingCode.ALIASED_OUTPUT: UNGUARDED,
+    FindingCode.INCORRECT_WHEN_TIMED: UNGUARDED,
+    FindingCode.UNTIMED_WORK: UNGUARDED,
+    FindingCode.BASELINE_INTERFERENCE: UNGUARDED,
+    FindingCode.INPUT_MUTATION: OVERWRITTEN,
+    FindingCode.WEIGHTS_CONSTANT_FOLDED: WEIGHTS,
+    FindingCode.UNUSED_KERNEL: OWN_WORK,
+    FindingCode.LABEL_DENIED: OWN_WORK,
 }
-BY_KIND = {
-    "mutation": OVERWRITTEN,
-    "weights": WEIGHTS,
-    "count": FORM,
-    "shape": FORM,
-    "dtype": FORM,
+BY_KIND: dict[str | None, str] = {
+    IncorrectKind.MUTATION: OVERWRITTEN,
+    IncorrectKind.WEIGHTS: WEIGHTS,
+    IncorrectKind.COUNT: FORM,
+    IncorrectKind.SHAPE: FORM,
+    IncorrectKind.DTYPE: FORM,
 }
-REASON = re.compile(r"(?P<kind>[a-z ]+) \((?P<place>.*?, [\w ]+)\): ")
+BY_INPUTS = {
+    InputOrigin.TIMED: UNGUARDED,
+    InputOrigin.HIDDEN_SIZE: OTHER_INPUTS,
+    InputOrigin.VARIED: OTHER_INPUTS,
+    InputOrigin.NOMINAL: ABSOLUTE,
+}
 
 
 def kind_of(judgement: EvalSummary) -> str:
-    """Return what kind of failure a judgement is, as its reason begins; empty for other verdicts.
+    """Return `values` or `shape` of an incorrect output, `timeout in load` of a failure, else "".
 
-    `values` or `shape` of an incorrect output; `timeout in load` of a failed candidate.
+    Logs that recorded no codes give "" too.
     """
-    if judgement.verdict == "incorrect":
-        # Of a hundred thousand: a pattern takes several times as long.
-        kind, place, _ = judgement.reason.partition(" (")
-        return kind if place else ""
-    if judgement.verdict == "failed":
-        kind, colon, _ = judgement.reason.partition(": ")
-        return kind if colon else ""
-    return ""
+    if judgement.code is None or judgement.verdict not in ("incorrect", "failed"):
+        return ""
+    return f"{judgement.code} in {judgement.stage}" if judgement.stage else str(judgement.code)
 
 
 def cause_of(problem: str, published: EvalSummary, strict: EvalSummary) -> str:
@@ -72,8 +71,7 @@ def cause_of(problem: str, published: EvalSummary, strict: EvalSummary) -> str:
         return _let_pass(strict)
     if strict.verdict != "correct":
         return ""
-    kind = kind_of(published)
-    if kind in ("values", "nonfinite"):
+    if published.code in (IncorrectKind.VALUES, IncorrectKind.NONFINITE):
         return RMSE if problem.startswith("kernelbenchx/Quantization/") else TIGHT
     return ENDED if published.verdict == "failed" else ""
 
@@ -84,10 +82,6 @@ def _let_pass(strict: EvalSummary) -> str:
         return next((BY_FINDING[name] for name in strict.findings if name in BY_FINDING), "")
     if strict.verdict == "failed":
         return ENDED
-    found = REASON.match(strict.reason)
-    if found is None or found["kind"] in BY_KIND:
-        return BY_KIND[found["kind"]] if found else ""
-    case, _, contents = found["place"].rpartition(", ")
-    if contents == "timed":
-        return UNGUARDED
-    return OTHER_INPUTS if contents != "nominal" or case.startswith("hidden ") else ABSOLUTE
+    if strict.code in BY_KIND:
+        return BY_KIND[strict.code]
+    return BY_INPUTS[strict.inputs] if strict.inputs else ""

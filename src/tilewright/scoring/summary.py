@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.records import Protocol
+from tilewright.records.codes import FailureReason
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.benchmarks.drkernel import drkernel
@@ -99,7 +100,9 @@ def _of_protocol(
         "unanswered": len(lacking),
         **_numbers(by_problem),
     }
-    nothing = EvalSummary(protocol=protocol, verdict="failed", reason="no_candidate")
+    nothing = EvalSummary(
+        protocol=protocol, verdict="failed", reason="no_candidate", code=FailureReason.NO_CANDIDATE
+    )
     tasks = [*judged, *((problem, nothing) for problem in lacking)]
     if protocol == "official" and (published := call_and_execute(tasks)):
         found["published"] = published

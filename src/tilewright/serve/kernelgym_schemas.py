@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
-from tilewright.scoring.benchmarks.kernelgym import by_kernelgym
+from tilewright.records.codes import FailureReason
+from tilewright.scoring.benchmarks.kernelgym import BEFORE_RUNNING, by_kernelgym
 from tilewright.serve.store.tables import Task
 
 __all__ = ["Answer", "answer_of", "batch_answer", "refusal", "task_answer"]
@@ -108,8 +109,8 @@ def answer_of(report: EvalReport, protocol: str = "strict") -> Answer:
             found["decoy_kernel"] = True
             found["error_message"] = "; ".join(item.summary for item in outcome.findings)
         case Failed():
-            built = outcome.stage not in ("build", "start_judge", "load")
-            late = outcome.reason == "timeout"
+            built = outcome.stage not in BEFORE_RUNNING
+            late = outcome.reason == FailureReason.TIMEOUT
             found |= {"compiled": built, "status": "completed" if built and not late else "failed"}
             code = "RUNTIME_ERROR" if built else "COMPILATION_ERROR"
             found["error_code"] = "TIMEOUT_ERROR" if late else code

@@ -10,6 +10,7 @@ import math
 import re
 from typing import NamedTuple
 
+from tilewright.records.codes import FailureReason, IncorrectKind, Stage
 from tilewright.records.events import EvalSummary
 
 __all__ = [
@@ -138,15 +139,23 @@ def time_of(program: Program) -> float:
 REFERENCE_TIME = time_of(REFERENCE)
 
 
+def _failed(code: FailureReason, reason: str) -> EvalSummary:
+    return EvalSummary(
+        protocol="strict", verdict="failed", reason=reason, code=code, stage=Stage.BUILD
+    )
+
+
 def judge(text: str) -> EvalSummary:
     """Judge a reply. Exact: the interval of the speed-up is a point."""
     program = parse(text)
     if isinstance(program, str):
-        return EvalSummary(protocol="strict", verdict="failed", reason=f"unparseable: {program}")
+        return _failed(FailureReason.SYNTAX_ERROR, f"unparseable: {program}")
     if reason := build_failure(program):
-        return EvalSummary(protocol="strict", verdict="failed", reason=f"build: {reason}")
+        return _failed(FailureReason.BUILD, f"build: {reason}")
     if reason := wrong_result(program):
-        return EvalSummary(protocol="strict", verdict="incorrect", reason=reason)
+        return EvalSummary(
+            protocol="strict", verdict="incorrect", reason=reason, code=IncorrectKind.VALUES
+        )
     speedup = REFERENCE_TIME / time_of(program)
     return EvalSummary(
         protocol="strict", verdict="correct", speedup=speedup, low=speedup, high=speedup

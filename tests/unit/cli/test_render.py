@@ -117,7 +117,7 @@ def test_reasons_are_one_short_line():
     }
     for name, text in shown.items():
         assert short_reason(getattr(reports, name)()) == text
-    long = reports.report(reports.Unjudged(reason="x", message="word " * 200))
+    long = reports.report(reports.Unjudged(reason="no_device", message="word " * 200))
     assert len(reason(long)) == 300
     assert reason(long).endswith("...")
 

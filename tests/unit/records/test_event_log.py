@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tilewright.errors import RecordError
@@ -66,3 +68,29 @@ def test_damaged_lines_and_current_requests_are_unchanged():
     assert current_line(b'{"event":"told", half\n') == b'{"event":"told", half\n'
     assert upgrade(Ask, {"id": "a", "instruction": "x"}) == {"id": "a", "instruction": "x"}
     assert upgrade(Ask, 3) == 3
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "code", "stage", "inputs"),
+    [
+        ("incorrect", "values (a (b): c, nominal): at [3]", "values", None, "nominal"),
+        ("incorrect", "nonfinite (hidden 2, nominal): at [3]", "nonfinite", None, "hidden_size"),
+        ("incorrect", "dtype (default, heavy tails): f", "dtype", None, "varied"),
+        ("incorrect", "values (default, timed): at [3]", "values", None, "timed"),
+        ("failed", "timeout in load: 6 s", "timeout", "load", None),
+        ("failed", "out of memory in knockout: x", "out_of_memory", "launch_suppression", None),
+        ("failed", "unparseable in prepare: no code", "syntax_error", "build", None),
+        ("failed", "unparseable: no code", "syntax_error", "build", None),
+        ("failed", "no candidate", None, None, None),
+        ("unjudged", "values (default, timed): at [3]", None, None, None),
+    ],
+)
+def test_the_codes_of_an_old_judgement_are_read_from_its_reason(
+    verdict, reason, code, stage, inputs
+):
+    judgement = {"protocol": "strict", "verdict": verdict, "reason": reason}
+    turn = {"ask": {"id": "p#0.0", "problem": "p"}, "judgements": [judgement]}
+    event = parse_event(json.dumps({"event": "told", "turn": turn}).encode())
+    assert isinstance(event, TurnFinished)
+    [found] = event.turn.judgements
+    assert (found.code, found.stage, found.inputs) == (code, stage, inputs)

@@ -111,7 +111,7 @@ def test_a_record_is_frozen_and_refuses_unknown_fields():
         lambda: REQUEST.model_validate({**REQUEST.model_dump(), "seed": "abc"}),
         lambda: REQUEST.model_validate({**REQUEST.model_dump(), "protocol": "loose"}),
         lambda: report(verdict="failed"),
-        lambda: report(Unjudged(reason="r", message="m"), verdict="correct"),
+        lambda: report(Unjudged(reason="no_device", message="m"), verdict="correct"),
         lambda: report(Failed(stage="load", reason="unexpected_exit", message="m"), speedup=2.0),
         lambda: report(speedup=0.0),
         lambda: report(speedup=float("nan")),

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.messages import Built, ErrorReport, EvaluationEnded, read
-from tilewright.records import Candidate, Failed, FailedReason
+from tilewright.records import Candidate, Failed
+from tilewright.records.codes import FailureReason, Stage
 from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Frame, FrameError
 
 MAX_CACHE_BYTES = 4 << 30
@@ -40,9 +41,11 @@ def exchange(
             os.close(fd)
         return libraries_of(frame)
     except DeadlineExceeded:
-        raise _failed("timeout", f"the build took longer than {limits.build_s:g} s") from None
+        raise _failed(
+            FailureReason.TIMEOUT, f"the build took longer than {limits.build_s:g} s"
+        ) from None
     except (ChannelClosed, FrameError) as error:
-        raise _failed("build", f"the build ended without an answer: {error}") from None
+        raise _failed(FailureReason.BUILD, f"the build ended without an answer: {error}") from None
     finally:
         child.kill()
 
@@ -52,7 +55,7 @@ def libraries_of(frame: Frame) -> dict[str, bytes]:
     if frame.kind == "error":
         report = read(frame, ErrorReport)
         lines = "\n".join(report.traceback)
-        raise _failed("build", f"{report.type}: {report.message}\n{lines}".strip())
+        raise _failed(FailureReason.BUILD, f"{report.type}: {report.message}\n{lines}".strip())
     if frame.kind != "built":
         raise FrameError(f"a build answered {frame.kind[:40]!r}")
     sizes = read(frame, Built).artifacts
@@ -65,8 +68,8 @@ def libraries_of(frame: Frame) -> dict[str, bytes]:
     return libraries
 
 
-def _failed(reason: FailedReason, message: str) -> EvaluationEnded:
-    return EvaluationEnded(Failed(stage="build", reason=reason, message=message))
+def _failed(reason: FailureReason, message: str) -> EvaluationEnded:
+    return EvaluationEnded(Failed(stage=Stage.BUILD, reason=reason, message=message))
 
 
 def read_cache(folder: Path) -> dict[str, bytes] | None:

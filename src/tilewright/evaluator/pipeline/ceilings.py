@@ -17,6 +17,7 @@ from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured, Measure
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.records import Ceilings, Work
+from tilewright.records.codes import Stage
 from tilewright.records.version1 import upgrade
 
 FILE = "ceilings.json"
@@ -38,7 +39,7 @@ def complete_ceilings(session: EvaluationSession) -> None:
     host = session.host
     if not session.on_gpu or session.observations.ceilings is not None:
         return
-    with session.stage("ceilings") as details:
+    with session.stage(Stage.CEILINGS) as details:
         child = host.spawn("judge", session.request.limits)
         try:
             child.wait_ready()

@@ -14,6 +14,7 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.records import Case, CaseResult, Incorrect, Problem, Unjudged
+from tilewright.records.codes import IncorrectKind, InputOrigin, LabelName, Stage, UnjudgedReason
 from tilewright.wire.names import INPUT_VARIATIONS
 
 FRESH_RUNNER = "candidate-again"
@@ -34,10 +35,10 @@ variations of each case are always made: a candidate that is slow at first must 
 
 def check_correctness(session: EvaluationSession) -> None:
     """Call the candidate on every planned input sample, and record what it shows."""
-    with session.stage("correctness"):
+    with session.stage(Stage.CORRECTNESS):
         runner, problem = session.runners.runners["candidate"], session.request.problem
         official = session.request.protocol == "official"
-        runner.stage = "correctness"
+        runner.stage = Stage.CORRECTNESS
         if official:
             for case in problem.cases:
                 for trial in range(TRIALS[problem.official_comparison]):
@@ -122,7 +123,9 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     language = session.request.candidate.language
     if not session.on_gpu and language == "triton" and "bfloat16" in sample.dtypes():
         message = "Triton's CPU interpreter computes bfloat16 wrongly; judge it on a GPU"
-        raise EvaluationEnded(Unjudged(reason="bf16_unsupported_in_interpreter", message=message))
+        raise EvaluationEnded(
+            Unjudged(reason=UnjudgedReason.BF16_UNSUPPORTED_IN_INTERPRETER, message=message)
+        )
     runner, slot = pool.runners["candidate"], _slot(session, case, variation, repeat)
     try:
         result = pool.call(runner, sample, slot, count_operators=not seen.operator_counts)
@@ -130,7 +133,8 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
         message = getattr(ended.outcome, "message", ended.outcome.verdict)
         cases.append(_record(sample, "fail", message[:500]))
         raise
-    if variation == "nominal" and case in session.request.problem.cases:
+    origin = _origin(session, case, variation)
+    if origin is InputOrigin.NOMINAL:
         # Not of hidden sizes, which stay secret.
         seen.calls.append(sample.call_fields(0))
     answer = pool.check(runner, sample, slot, result)
@@ -142,7 +146,7 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     if answer.wrong:
         cases.append(_record(sample, "fail", detail))
         session.judge.forget(sample)
-        raise EvaluationEnded(_wrong(sample, answer))
+        raise EvaluationEnded(_wrong(sample, origin, answer))
     cases.append(_record(sample, "pass", detail, answer.error))
     session.judge.forget(sample)
     return layout.size
@@ -159,23 +163,32 @@ def _slot(session: EvaluationSession, case: Case, variation: str, repeat: int) -
     return slot
 
 
-def _wrong(sample: InputSampleInfo, answer: CallAnswer) -> Unjudged | Incorrect:
+def _origin(session: EvaluationSession, case: Case, variation: str) -> InputOrigin:
+    if case not in session.request.problem.cases:
+        return InputOrigin.HIDDEN_SIZE
+    return InputOrigin.NOMINAL if variation == "nominal" else InputOrigin.VARIED
+
+
+def _wrong(
+    sample: InputSampleInfo, origin: InputOrigin, answer: CallAnswer
+) -> Unjudged | Incorrect:
     where, layout = f"{sample.case}, {sample.variation}", sample.layout
-    if layout.stateful and answer.wrong in ("values", "nonfinite"):
+    if layout.stateful and answer.wrong in (IncorrectKind.VALUES, IncorrectKind.NONFINITE):
         message = (
             f"{where}: the reference answers the same inputs and seed differently from call to "
             "call, and the candidate differs from it: a kept state cannot be compared"
         )
-        return Unjudged(reason="stateful_reference", message=message)
-    if layout.random and answer.wrong in ("values", "nonfinite"):
+        return Unjudged(reason=UnjudgedReason.STATEFUL_REFERENCE, message=message)
+    if layout.random and answer.wrong in (IncorrectKind.VALUES, IncorrectKind.NONFINITE):
         message = (
             f"{where}: the reference draws random numbers and the candidate does not reproduce "
             "the stream of the public forward seed"
         )
-        return Unjudged(reason="nondeterministic_reference", message=message)
+        return Unjudged(reason=UnjudgedReason.NONDETERMINISTIC_REFERENCE, message=message)
     return Incorrect(
         kind=answer.wrong,
         case=where,
+        inputs=origin,
         message=answer.message,
         error_over_tolerance=answer.error,
     )
@@ -207,7 +220,7 @@ def _label_constant_folding(session: EvaluationSession) -> None:
     session.judge.request(ResetWeights())
     if right is False:
         detail = "wrong once other weights are loaded; the published rules never load any"
-        session.add_label("weights_constant_folded", detail)
+        session.add_label(LabelName.WEIGHTS_CONSTANT_FOLDED, detail)
 
 
 def _passes_in_fresh_runner(session: EvaluationSession, *, resampled: bool) -> bool | None:
@@ -217,7 +230,7 @@ def _passes_in_fresh_runner(session: EvaluationSession, *, resampled: bool) -> b
         runner = pool.start(FRESH_RUNNER, session.request.candidate, build="candidate")
         if resampled:
             pool.load_weights(FRESH_RUNNER)
-        runner.stage = "correctness"
+        runner.stage = Stage.CORRECTNESS
         sample = session.judge.sample(session.request.problem.cases[0], "nominal")
         result = pool.call(runner, sample, 0)
         return not pool.check(runner, sample, 0, result).wrong

@@ -10,6 +10,7 @@ from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.case_timings import CaseTimes, corrected_times
 from tilewright.records import Label
+from tilewright.records.codes import LabelName
 from tilewright.scoring import bootstrap
 
 OUTPUT_GRAIN_BYTES = 512
@@ -49,7 +50,7 @@ def check_other_programs(session: EvaluationSession) -> None:
     used, busy = found.used_bytes or 0, found.busy_percent or 0
     if used > OTHER_PROGRAM_BYTES:
         detail = f"{used >> 20} MiB of its memory were in use before we began, {busy} % busy"
-        session.add_label("device_shared", detail)
+        session.add_label(LabelName.DEVICE_SHARED, detail)
         session.context.emit("waiting", {"message": f"another program is on the device: {detail}"})
 
 
@@ -90,15 +91,15 @@ def clock_labels(times: CaseTimes) -> list[Label]:
     calls, gpu, found = times.total_s["candidate"], times.gpu, []
     if gpu.launching:
         detail = "launches of the baseline take too long to be queued; all times include launches"
-        found.append(Label(name="launch_time_included", detail=f"{times.case}: {detail}"))
+        found.append(Label(name=LabelName.LAUNCH_TIME_INCLUDED, detail=f"{times.case}: {detail}"))
     elif gpu.early * 2 > len(calls):
         detail = f"{gpu.early} of {len(calls)} calls waited for the device themselves"
-        found.append(Label(name="host_synchronizing", detail=f"{times.case}: {detail}"))
+        found.append(Label(name=LabelName.HOST_SYNCHRONIZING, detail=f"{times.case}: {detail}"))
     reported = gpu.self_reported_s.get("candidate")
     if reported and not gpu.launching and corrected_times(times, "candidate") is calls:
         own_us, judge_us = bootstrap.median(reported) * 1e6, bootstrap.median(calls) * 1e6
         detail = f"{own_us:.1f} us by its own events, {judge_us:.1f} us by the judge's, which count"
-        found.append(Label(name="clock_mismatch", detail=f"{times.case}: {detail}"))
+        found.append(Label(name=LabelName.CLOCK_MISMATCH, detail=f"{times.case}: {detail}"))
     return found
 
 

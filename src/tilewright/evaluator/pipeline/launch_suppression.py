@@ -15,6 +15,7 @@ from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.timing.blocks import clock_of
 from tilewright.evaluator.timing.gpu_clock import profiled_call
 from tilewright.records import Case, Profile
+from tilewright.records.codes import Stage
 from tilewright.scoring import bootstrap
 
 SUPPRESSED = "candidate-suppressed"
@@ -29,7 +30,7 @@ def trace_kernels(session: EvaluationSession) -> None:
     """List the kernels of one call by the candidate's own profiler, if asked for; none on a CPU."""
     if not session.request.trace:
         return
-    with session.stage("trace"):
+    with session.stage(Stage.TRACE):
         runner = session.runners.runners["candidate"]
         if not isinstance(runner, GpuRunner):
             return
@@ -63,9 +64,9 @@ def measure_own_work(session: EvaluationSession) -> None:
     if session.request.candidate.language not in LANGUAGES:
         return
     case, runner = session.request.problem.cases[-1], session.runners.runners["candidate"]
-    with session.stage("profile"):
+    with session.stage(Stage.PROFILE):
         own = _profile_own_kernels(session, runner, case) if isinstance(runner, GpuRunner) else None
-    with session.stage("launch_suppression"):
+    with session.stage(Stage.LAUNCH_SUPPRESSION):
         found = None
         if _may_end_suppressed(session):
             found = _suppress_in_place(session, runner, case)
@@ -111,7 +112,7 @@ def _may_end_suppressed(session: EvaluationSession) -> bool:
 
 
 def _suppress_in_place(session: EvaluationSession, runner: Runner, case: Case) -> SuppressedRun:
-    runner.stage = "launch_suppression"
+    runner.stage = Stage.LAUNCH_SUPPRESSION
     try:
         runner.suppress_launches()
         return _call_without_launches(session, runner, case)
@@ -126,7 +127,7 @@ def _suppress_in_fresh_runner(session: EvaluationSession, case: Case) -> Suppres
     pool, candidate = session.runners, session.request.candidate
     try:
         runner = pool.start(SUPPRESSED, candidate, build="candidate", suppressed=True)
-        runner.stage = "launch_suppression"
+        runner.stage = Stage.LAUNCH_SUPPRESSION
         pool.match_and_publish(SUPPRESSED)
         return _call_without_launches(session, runner, case)
     except EvaluationEnded:

@@ -18,18 +18,19 @@ from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records import Failed
+from tilewright.records.codes import FailureReason, LabelName, Stage
 
 
 def acquire_device(session: EvaluationSession) -> None:
     """Wait for the exclusive use of the device."""
-    with session.stage("device_wait"):
+    with session.stage(Stage.DEVICE_WAIT):
         session.take_lease(lambda text: session.context.emit("waiting", {"message": text}))
         check_other_programs(session)
 
 
 def start_judge(session: EvaluationSession) -> None:
     """Start a judge with the problem, or take the idle judge of the same problem."""
-    with session.stage("start_judge"):
+    with session.stage(Stage.START_JUDGE):
         connect_judge(session)
 
 
@@ -67,7 +68,7 @@ def connect_judge(session: EvaluationSession) -> None:
 
 def load_candidate(session: EvaluationSession) -> None:
     """Start the candidate's runner, and load new weights under the protocol `strict`."""
-    with session.stage("load"):
+    with session.stage(Stage.LOAD):
         if session.on_gpu:
             queues = None if session.context.several_streams else FEW_QUEUES
             session.observations.conditions["runners"] = {"queues": queues}
@@ -78,12 +79,12 @@ def load_candidate(session: EvaluationSession) -> None:
 
 def shut_down(session: EvaluationSession) -> None:
     """Let the candidate's process end; a death by a signal there is memory corruption."""
-    with session.stage("shutdown"):
+    with session.stage(Stage.SHUTDOWN):
         pool, exit_s = session.runners, session.request.limits.exit_s
         runner = pool.runners.get("candidate")
         status: int | None = 0
         if runner is not None:
-            runner.stage = "shutdown"
+            runner.stage = Stage.SHUTDOWN
             status = runner.end(exit_s)
         if session.on_gpu and session.observations.times:
             if runner is not None:
@@ -94,10 +95,14 @@ def shut_down(session: EvaluationSession) -> None:
                 check_interference(session)
         if runner is None:
             detail = "its process was lost when it was called without its own launches"
-            session.add_label("exit_unverified", detail)
+            session.add_label(LabelName.EXIT_UNVERIFIED, detail)
         if status is None:
-            session.add_label("exit_timeout", f"its process did not end within {exit_s:g} s")
+            session.add_label(
+                LabelName.EXIT_TIMEOUT, f"its process did not end within {exit_s:g} s"
+            )
         elif os.WIFSIGNALED(status):
             message = f"its process died of signal {os.WTERMSIG(status)} while it ended"
-            outcome = Failed(stage="shutdown", reason="memory_corruption", message=message)
+            outcome = Failed(
+                stage=Stage.SHUTDOWN, reason=FailureReason.MEMORY_CORRUPTION, message=message
+            )
             raise EvaluationEnded(outcome)

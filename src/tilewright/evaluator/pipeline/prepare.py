@@ -23,6 +23,7 @@ from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import BuildPlan, Language
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
 from tilewright.records import Candidate, Failed, Unjudged, digest_text
+from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.registry import load
 from tilewright.wire.frames import MAX_BODY_BYTES, Fields
 from tilewright.wire.names import COMPILED_BY_TRITON
@@ -38,7 +39,7 @@ def prepare(session: EvaluationSession) -> None:
     request = session.request
     if session.on_gpu and request.candidate.language == "triton" and request.timing.enabled:
         session.host.compilers.begin()
-    with session.stage("build"):
+    with session.stage(Stage.BUILD):
         _for_each_candidate(session, build)
     precompile_all(session)
 
@@ -64,21 +65,25 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
         parsed = parse_module(file.path, file.text) if is_python(file) else None
         if isinstance(parsed, Unparseable):
             message = f"{parsed.path}: {parsed.message}"
-            raise EvaluationEnded(Failed(stage="build", reason="syntax_error", message=message))
+            raise EvaluationEnded(
+                Failed(stage=Stage.BUILD, reason=FailureReason.SYNTAX_ERROR, message=message)
+            )
     plan = _language(candidate.language).plan(candidate)
     session.runners.builds[name] = Build(plan.loader)
     if plan.kind == "none":
         return plan
     if candidate.language == "cuda" and not session.on_gpu:
         raise EvaluationEnded(
-            Unjudged(reason="no_device", message="CUDA candidates need an NVIDIA GPU")
+            Unjudged(reason=UnjudgedReason.NO_DEVICE, message="CUDA candidates need an NVIDIA GPU")
         )
     if candidate.language == "cpp" and plan.kind == "c_abi" and session.on_gpu:
         message = "a C++ kernel computes on the CPU; judge it with --device cpu"
-        raise EvaluationEnded(Unjudged(reason="unsupported_device", message=message))
+        raise EvaluationEnded(Unjudged(reason=UnjudgedReason.UNSUPPORTED_DEVICE, message=message))
     tool = plan.command[0] if plan.command else "g++"
     if shutil.which(tool) is None:
-        raise EvaluationEnded(Unjudged(reason="no_compiler", message=f"{tool} is not installed"))
+        raise EvaluationEnded(
+            Unjudged(reason=UnjudgedReason.NO_COMPILER, message=f"{tool} is not installed")
+        )
     folder = session.host.home / "builds" / build_key(plan, candidate, session.host.device)
     made = read_cache(folder)
     if made is None:
@@ -135,7 +140,7 @@ def _precompile(session: EvaluationSession, name: str, candidate: Candidate) -> 
     versions = [installed.get(package, "") for package in ("torch", "triton")]
     parts = [candidate.digest(), shapes["init"], shapes["calls"], device.arch, versions]
     folder = session.host.home / "builds" / digest_text(json.dumps(parts))
-    with session.stage("precompile") as details:
+    with session.stage(Stage.PRECOMPILE) as details:
         made = read_cache(folder)
         if made is None:
             made = _compiled(session, candidate, shapes)
@@ -157,7 +162,7 @@ def _compiled(session: EvaluationSession, candidate: Candidate, shapes: Fields) 
     try:
         made = exchange(session, "compiler", candidate, fields)
     except EvaluationEnded as ended:
-        if isinstance(ended.outcome, Failed) and ended.outcome.reason == "timeout":
+        if isinstance(ended.outcome, Failed) and ended.outcome.reason == FailureReason.TIMEOUT:
             raise
         # The candidate is called on real tensors next; those calls decide its verdict.
         return {}

@@ -35,17 +35,18 @@ from tilewright.records import (
     Outcome,
     Rejected,
 )
+from tilewright.records.codes import FailureReason, FindingCode
 
 MAX_ATTEMPTS = 2
 """Evaluations until a failure of tilewright itself is raised: a lost process rarely recurs."""
-TIME_BASED_CODES = {"untimed_work", "baseline_interference"}
+TIME_BASED_CODES = {FindingCode.UNTIMED_WORK, FindingCode.BASELINE_INTERFERENCE}
 """Finding codes that rest on times alone, which a busy machine changes."""
 
-Stage = Callable[[EvaluationSession], None]
+StageFunction = Callable[[EvaluationSession], None]
 """A part of the evaluation. It raises `EvaluationEnded` if no later part is needed, and
 `ProblemError` if the problem or a baseline fails."""
 
-STAGES: tuple[Stage, ...] = (
+STAGES: tuple[StageFunction, ...] = (
     prepare,
     acquire_device,
     start_judge,
@@ -100,7 +101,7 @@ def evaluate(
 def _reason_to_repeat(report: EvalReport, host: DeviceHost) -> str:
     """Return why tilewright itself may be the cause of a verdict; empty: it is not."""
     outcome = report.outcome
-    if isinstance(outcome, Failed) and outcome.reason == "out_of_memory":
+    if isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY:
         crowded = host.device.is_gpu and host.end_idle()
         return "it ran out of memory while idle processes held some" if crowded else ""
     if (

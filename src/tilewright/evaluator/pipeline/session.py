@@ -20,6 +20,7 @@ from tilewright.evaluator.processes.idle import IdleJudge
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.calibration import read_calibration
 from tilewright.records import EvalRequest, Label, StageRecord
+from tilewright.records.codes import Stage
 
 
 class EvaluationSession:
@@ -117,7 +118,7 @@ class EvaluationSession:
                 self.abandon()
             else:
                 try:
-                    with self.stage("cleanup"):
+                    with self.stage(Stage.CLEANUP):
                         self._close()
                 except BaseException:
                     self.abandon()
@@ -128,7 +129,7 @@ class EvaluationSession:
         wall_s, call_s = time.monotonic() - self._started, self.runners.call_s
         own_s = max(wall_s - call_s - self._waited_s, 0.0)
         detail = f"{own_s:.4f} s outside {call_s:.4f} s of calls"
-        self.observations.stages.append(StageRecord(name="total", wall_s=wall_s, detail=detail))
+        self.observations.stages.append(StageRecord(name=Stage.TOTAL, wall_s=wall_s, detail=detail))
 
     def _close(self) -> None:
         """End every runner but cached baselines; keep the judge for the next candidate."""

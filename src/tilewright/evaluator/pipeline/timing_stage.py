@@ -16,13 +16,14 @@ from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.timing import blocks
 from tilewright.evaluator.timing.case_timings import CaseTimes
 from tilewright.records import Case, Incorrect
+from tilewright.records.codes import IncorrectKind, InputOrigin, LabelName, Stage
 
 
 def time_candidate(session: EvaluationSession) -> None:
     """Time every case, unless the request or the machine does not allow it."""
     if not _may_time(session):
         return
-    with session.stage("timing"):
+    with session.stage(Stage.TIMING):
         start_baselines(session.runners)
         for case in session.request.problem.cases:
             session.context.emit("timing", {"case": case.name})
@@ -31,7 +32,12 @@ def time_candidate(session: EvaluationSession) -> None:
             session.observations.labels += clock_labels(times)
             if times.wrong:
                 name = f"{case.name}, timed"
-                outcome = Incorrect(kind="values", case=name, message=times.wrong[0])
+                outcome = Incorrect(
+                    kind=IncorrectKind.VALUES,
+                    case=name,
+                    inputs=InputOrigin.TIMED,
+                    message=times.wrong[0],
+                )
                 raise EvaluationEnded(outcome)
         session.record_conditions("after timing")
 
@@ -48,7 +54,7 @@ def _may_time(session: EvaluationSession) -> bool:
     elif session.observations.correctness.mutated and request.protocol == "strict":
         reason = "rejected before timing"
     if reason:
-        session.add_label("not_timed", reason)
+        session.add_label(LabelName.NOT_TIMED, reason)
     return not reason
 
 

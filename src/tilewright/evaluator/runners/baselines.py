@@ -15,6 +15,7 @@ from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.records import Candidate, Failed
+from tilewright.records.codes import FailureReason
 
 
 def start_baselines(pool: RunnerPool, *, fresh: bool = False) -> None:
@@ -64,7 +65,7 @@ def baseline_failed(
     that idle processes held.
     """
     outcome, host = ended.outcome, context.host
-    lacked = isinstance(outcome, Failed) and outcome.reason == "out_of_memory"
+    lacked = isinstance(outcome, Failed) and outcome.reason == FailureReason.OUT_OF_MEMORY
     ours = ended.reused or (lacked and host.device.is_gpu and host.end_idle())
     message = getattr(outcome, "message", "")
     kind = InfrastructureError if ours else ProblemError

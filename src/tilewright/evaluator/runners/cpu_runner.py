@@ -28,7 +28,8 @@ from tilewright.evaluator.runners.messages import (
     read_weights,
 )
 from tilewright.evaluator.runners.shared_memory import SyncPage, page_round, sealed_memory
-from tilewright.records import Failed, FailedReason, Limits, Stage
+from tilewright.records import Failed, Limits
+from tilewright.records.codes import FailureReason, Stage
 from tilewright.wire import sync_page
 from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Frame, FrameError
 
@@ -69,7 +70,7 @@ class Runner:
         self.name = name
         self.child = child
         self.limits = limits
-        self.stage: Stage = "load"
+        self.stage: Stage = Stage.LOAD
         self.judged = False
         """Whether its process answered the calls by which correctness is judged."""
         self.profiled = False
@@ -174,7 +175,7 @@ class Runner:
 
     def load(self, fields: Fields, body: bytes) -> None:
         """Load the candidate; every failure after the `entering` frame is the candidate's."""
-        self.stage = "load"
+        self.stage = Stage.LOAD
         self._expect("entering", self.ask("load", fields, body=body))
         self.entered = True
         frame = self.receive(time.monotonic() + self.limits.load_s, self.limits.load_s)
@@ -238,7 +239,9 @@ class Runner:
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():
-            raise self._failed("timeout", f"it did not stand still within {STOPPED_S:g} s")
+            raise self._failed(
+                FailureReason.TIMEOUT, f"it did not stand still within {STOPPED_S:g} s"
+            )
 
     def _when_ready(self, write_delayed: Callable[[], bool] | None) -> tuple[float, float]:
         """Stop the ready runner; return its CPU seconds and when it went on again.
@@ -261,7 +264,7 @@ class Runner:
         if not self.child.forbid_processes():
             limit = f"{NO_PROCESSES_TIMEOUT_S:g} s"
             message = f"its other processes were not gone {limit} after they were killed"
-            raise self._failed("timeout", message)
+            raise self._failed(FailureReason.TIMEOUT, message)
         self._cpu_before = self.child.tree.cpu_s()
 
     def allow_processes(self) -> None:
@@ -294,13 +297,15 @@ class Runner:
         self._watch_client()
         if now > self._deadline:
             message = f"the whole evaluation took longer than {self.limits.total_timeout_s:g} s"
-            raise EvaluationEnded(Failed(stage=self.stage, reason="timeout", message=message))
+            raise EvaluationEnded(
+                Failed(stage=self.stage, reason=FailureReason.TIMEOUT, message=message)
+            )
         allowed = self.limits.memory_bytes + self.inputs_bytes
         used = self.child.tree.resident_bytes()
         if used > allowed + LIBRARY_BYTES:
             self.child.kill()
             message = f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
-            raise self._failed("out_of_memory", message)
+            raise self._failed(FailureReason.OUT_OF_MEMORY, message)
 
     def _read(self, kind: str, frame: Frame, model: type[Model]) -> Model:
         """Return the fields of a frame of this kind; any other frame breaks the protocol."""
@@ -323,22 +328,25 @@ class Runner:
     def late(self, timeout_s: float | None = None) -> Exception:
         """Return what to raise when no answer came within this time, or a call's."""
         seconds = timeout_s or self.limits.call_timeout_s
-        return self._failed("timeout", f"no answer within {seconds:g} s")
+        return self._failed(FailureReason.TIMEOUT, f"no answer within {seconds:g} s")
 
     def _forged(self, what: str) -> Exception:
-        return self._failed("protocol_violation", what[:500])
+        return self._failed(FailureReason.PROTOCOL_VIOLATION, what[:500])
 
     def _died(self) -> Exception:
         status = self.child.wait_status(2.0)
         if status is None:
-            return self._failed("protocol_violation", "it closed its channel")
+            return self._failed(FailureReason.PROTOCOL_VIOLATION, "it closed its channel")
         if os.WIFSIGNALED(status):
-            return self._failed("crash", f"killed by {signal_name(os.WTERMSIG(status))}")
+            return self._failed(
+                FailureReason.CRASH, f"killed by {signal_name(os.WTERMSIG(status))}"
+            )
         return self._failed(
-            "unexpected_exit", f"it ended itself with exit code {os.WEXITSTATUS(status)}"
+            FailureReason.UNEXPECTED_EXIT,
+            f"it ended itself with exit code {os.WEXITSTATUS(status)}",
         )
 
-    def _failed(self, reason: FailedReason, message: str) -> Exception:
+    def _failed(self, reason: FailureReason, message: str) -> Exception:
         return self._attributed(Failed(stage=self.stage, reason=reason, message=message))
 
     def _attributed(self, outcome: Failed) -> Exception:

@@ -10,7 +10,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from tilewright.records import Failed, Outcome, Stage
+from tilewright.records import Failed, Outcome
+from tilewright.records.codes import FailureReason, Stage
 from tilewright.wire.frames import Fields, Frame, FrameError
 
 NAMES_BYTES = 512 << 10
@@ -166,7 +167,7 @@ def failure_of(report: ErrorReport, stage: Stage) -> Failed:
     lines = "\n".join(report.traceback)
     message = f"{report.type}: {report.message}" + (f"\n{lines}" if lines else "")
     if report.type in MEMORY_TYPES or any(text in report.message for text in MEMORY_TEXTS):
-        return Failed(stage=stage, reason="out_of_memory", message=message)
+        return Failed(stage=stage, reason=FailureReason.OUT_OF_MEMORY, message=message)
     if report.type in ("SystemExit", "KeyboardInterrupt"):
-        return Failed(stage=stage, reason="unexpected_exit", message=message)
-    return Failed(stage=stage, reason="exception", message=message)
+        return Failed(stage=stage, reason=FailureReason.UNEXPECTED_EXIT, message=message)
+    return Failed(stage=stage, reason=FailureReason.EXCEPTION, message=message)

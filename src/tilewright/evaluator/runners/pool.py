@@ -32,6 +32,7 @@ from tilewright.evaluator.runners.gated_calls import measure_clock_excess
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, Protection, Unjudged
+from tilewright.records.codes import UnjudgedReason
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
 
@@ -144,7 +145,9 @@ class RunnerPool:
         missing = [layer for layer in required if layer not in active]
         if missing:
             message = "; ".join(f"{layer}: {child.applied.get(layer)}" for layer in missing)
-            raise EvaluationEnded(Unjudged(reason="isolation_unavailable", message=message))
+            raise EvaluationEnded(
+                Unjudged(reason=UnjudgedReason.ISOLATION_UNAVAILABLE, message=message)
+            )
 
     def reserve_inputs(self, runner: Runner, size: int) -> None:
         """Give a runner and the judge shared input memory of at least `size` bytes."""

@@ -32,6 +32,7 @@ from tilewright.evaluator.timing.speedup import (
     replicates_half_width,
 )
 from tilewright.records import Case
+from tilewright.records.codes import Stage
 from tilewright.scoring import bootstrap
 
 BASE_SAMPLES = 3
@@ -172,7 +173,7 @@ class CaseTimer:
         steady_s = []
         for name in self.names:
             runner = self.pool.runners[name]
-            runner.stage = "timing"
+            runner.stage = Stage.TIMING
             self.pool.reserve_inputs(runner, self.slots * self.samples[0].slot_bytes)
             steady_s.append(self._warm_up(runner))
         return steady_s[0]
@@ -315,7 +316,7 @@ def time_case_official(pool: RunnerPool, case: Case, names: list[str]) -> CaseTi
     times = CaseTimes(case.name, moved_bytes=moved_bytes, on_device=device.is_gpu)
     for name in ["candidate", *[name for name in names if name != "candidate"]]:
         runner = pool.runners[name]
-        runner.stage = "timing"
+        runner.stage = Stage.TIMING
         pool.reserve_inputs(runner, SLOTS * sample.slot_bytes)
         pool.publish(runner, sample, 0)
         for _ in range(WARM_UP_CALLS):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+from tilewright.records.codes import FindingCode
 from tilewright.records.events import Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.benchmarks.kernelbench_x import BENCHMARKS
@@ -38,7 +39,7 @@ def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
             published = item.protocol == "official" and item.tolerance is None
             if published and item.verdict != "unjudged":
                 right = item.verdict == "correct"
-                right = right and "unused_kernel" not in item.findings + item.labels
+                right = right and FindingCode.UNUSED_KERNEL not in item.findings + item.labels
                 score = Score(right, item.speedup if right else None)
                 histories[turn.ask.problem, turn.ask.sample].append((turn.ask.turn, score))
     if not histories:

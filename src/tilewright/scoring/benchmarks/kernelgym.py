@@ -16,14 +16,15 @@ from typing import Literal
 from tilewright.errors import ConfigError
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.base import Record
+from tilewright.records.codes import FailureReason, FindingCode, Stage
 
-__all__ = ["KernelGym", "by_kernelgym"]
+__all__ = ["BEFORE_RUNNING", "KernelGym", "by_kernelgym"]
 
 Code = Literal[
     "COMPILATION_ERROR", "RUNTIME_ERROR", "CORRECTNESS_ERROR", "TIMEOUT_ERROR", "UNJUDGED"
 ]
-BEFORE = ("build", "start_judge", "load")
-AFTER = ("launch_suppression", "timing", "shutdown")
+BEFORE_RUNNING = (Stage.BUILD, Stage.START_JUDGE, Stage.LOAD)
+AFTER_CORRECTNESS = (Stage.LAUNCH_SUPPRESSION, Stage.TIMING, Stage.SHUTDOWN)
 """Stages that follow a positive result of the correctness stage."""
 
 
@@ -59,11 +60,11 @@ def by_kernelgym(report: EvalReport) -> KernelGym:
             return _right(report)
         case Incorrect():
             return KernelGym(code="CORRECTNESS_ERROR")
-        case Failed(reason="timeout"):
+        case Failed(reason=FailureReason.TIMEOUT):
             return KernelGym(status="failed", compiled=False, code="TIMEOUT_ERROR")
-        case Failed(stage=stage) if stage in AFTER:
+        case Failed(stage=stage) if stage in AFTER_CORRECTNESS:
             return _right(report)
-        case Failed(stage=stage) if stage in BEFORE:
+        case Failed(stage=stage) if stage in BEFORE_RUNNING:
             return KernelGym(status="failed", compiled=False, code="COMPILATION_ERROR")
         case Failed():
             return KernelGym(code="RUNTIME_ERROR")
@@ -74,7 +75,7 @@ def by_kernelgym(report: EvalReport) -> KernelGym:
 def _right(report: EvalReport) -> KernelGym:
     """Return the result of a candidate whose outputs were within the tolerance."""
     launched_nothing = any(
-        item.code == "unused_kernel" and item.evidence.get("launches") == 0
+        item.code == FindingCode.UNUSED_KERNEL and item.evidence.get("launches") == 0
         for item in report.findings
     )
     if report.request.candidate.language == "triton" and launched_nothing:

@@ -86,7 +86,7 @@ def test_only_a_triton_candidate_without_a_launch_is_a_decoy_kernel(
         (Failed(stage="correctness", reason="timeout", message="m"),
          ("failed", False, False, "TIMEOUT_ERROR")),
         (Failed(stage="timing", reason="exception", message="m"), ("completed", True, True, None)),
-        (Unjudged(reason="r", message="m"), ("failed", False, False, "UNJUDGED")),
+        (Unjudged(reason="no_device", message="m"), ("failed", False, False, "UNJUDGED")),
     ],
 )  # fmt: skip
 def test_failures_have_kernelgym_status_and_code(outcome, wanted):

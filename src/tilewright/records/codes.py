@@ -1,0 +1,133 @@
+"""Every code that a report or an event log of tilewright may hold, each defined once.
+
+The members are strings, so that JSON holds the value. The glossary explains each of them. A check
+of a plug-in may add finding codes and labels of its own: those fields accept any string.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tilewright.wire.names import IsolationLayer
+
+__all__ = [
+    "FailureReason",
+    "FindingCode",
+    "IncorrectKind",
+    "InputOrigin",
+    "IsolationLayer",
+    "LabelName",
+    "Stage",
+    "UnjudgedReason",
+]
+
+
+class FindingCode(StrEnum):
+    """What a finding is about."""
+
+    ALIASED_OUTPUT = "aliased_output"
+    ASSEMBLED_NAMES = "assembled_names"
+    BASELINE_INTERFERENCE = "baseline_interference"
+    ENCODED_TEXT = "encoded_text"
+    INCORRECT_WHEN_TIMED = "incorrect_when_timed"
+    INPUT_MUTATION = "input_mutation"
+    INTROSPECTION = "introspection"
+    LABEL_DENIED = "label_denied"
+    OUTSIDE_INCLUDE = "outside_include"
+    PATCHED_LIBRARY = "patched_library"
+    PROC_ACCESS = "proc_access"
+    TOKEN_PASTING = "token_pasting"
+    UNTIMED_WORK = "untimed_work"
+    UNUSED_KERNEL = "unused_kernel"
+    WEIGHTS_CONSTANT_FOLDED = "weights_constant_folded"
+
+
+class LabelName(StrEnum):
+    """The name of a label: of a report, or of one comparison's interval."""
+
+    CLOCK_MISMATCH = "clock_mismatch"
+    DEVICE_SHARED = "device_shared"
+    EXIT_TIMEOUT = "exit_timeout"
+    EXIT_UNVERIFIED = "exit_unverified"
+    HOST_SYNCHRONIZING = "host_synchronizing"
+    LAUNCH_TIME_INCLUDED = "launch_time_included"
+    LIBRARY_CALL = "library_call"
+    NOT_TIMED = "not_timed"
+    SHORT_CALL = "short_call"
+    TORCH_COMPILE = "torch_compile"
+    UNCALIBRATED = "uncalibrated"
+    WEIGHTS_CONSTANT_FOLDED = "weights_constant_folded"
+    WEIGHTS_NOT_REPLACED = "weights_not_replaced"
+    WIDE_INTERVAL = "wide_interval"
+
+
+class Stage(StrEnum):
+    """A measured stage of an evaluation, in the order of the pipeline; `total` is all of them."""
+
+    BUILD = "build"
+    PRECOMPILE = "precompile"
+    DEVICE_WAIT = "device_wait"
+    START_JUDGE = "start_judge"
+    LOAD = "load"
+    CORRECTNESS = "correctness"
+    TRACE = "trace"
+    TIMING = "timing"
+    PROFILE = "profile"
+    LAUNCH_SUPPRESSION = "launch_suppression"
+    SHUTDOWN = "shutdown"
+    CEILINGS = "ceilings"
+    CLEANUP = "cleanup"
+    TOTAL = "total"
+
+
+class IncorrectKind(StrEnum):
+    """In what an output, or an input after the call, differs from the reference's."""
+
+    COUNT = "count"
+    SHAPE = "shape"
+    DTYPE = "dtype"
+    VALUES = "values"
+    NONFINITE = "nonfinite"
+    MUTATION = "mutation"
+    WEIGHTS = "weights"
+
+
+class InputOrigin(StrEnum):
+    """Where the inputs of a wrong call came from."""
+
+    NOMINAL = "nominal"
+    """The problem's own generator, at a size that the problem declares."""
+    VARIED = "varied"
+    """An input variation of the judge, at a size that the problem declares."""
+    HIDDEN_SIZE = "hidden_size"
+    """A secret size within the problem's ranges."""
+    TIMED = "timed"
+    """A call that was also timed."""
+
+
+class FailureReason(StrEnum):
+    """Why a candidate failed."""
+
+    SYNTAX_ERROR = "syntax_error"
+    BUILD = "build"
+    EXCEPTION = "exception"
+    CRASH = "crash"
+    UNEXPECTED_EXIT = "unexpected_exit"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    PROTOCOL_VIOLATION = "protocol_violation"
+    MEMORY_CORRUPTION = "memory_corruption"
+    NO_CANDIDATE = "no_candidate"
+    """Nothing was submitted for a problem of a benchmark run."""
+
+
+class UnjudgedReason(StrEnum):
+    """Why there is no verdict."""
+
+    BF16_UNSUPPORTED_IN_INTERPRETER = "bf16_unsupported_in_interpreter"
+    ISOLATION_UNAVAILABLE = "isolation_unavailable"
+    NO_COMPILER = "no_compiler"
+    NO_DEVICE = "no_device"
+    NONDETERMINISTIC_REFERENCE = "nondeterministic_reference"
+    STATEFUL_REFERENCE = "stateful_reference"
+    UNSUPPORTED_DEVICE = "unsupported_device"
