@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import subprocess
 import sys
+from enum import EnumType
 from types import ModuleType
 
 import pytest
 import yaml
 
 from tests.conventions.tree import ROOT
-from tilewright.records.version1 import VALUES
+from tilewright.records import codes
 from tilewright.wire.names import ISOLATION_LAYERS
 
 REFUSED = yaml.safe_load((ROOT / "tests/conventions/refused_prose.yaml").read_text())
@@ -157,15 +157,9 @@ def glossary_faults(page: str) -> list[str]:
 
 def visible_codes() -> set[str]:
     """Return the codes that reports may hold: of findings, labels, layers, stages and reasons."""
-    schema = json.loads((ROOT / "docs/reference/schema/eval-report.json").read_text())
-    failed = schema["$defs"]["Failed"]["properties"]
-    listed = {**schema["$defs"], **failed}
-    enums = [item["enum"] for item in listed.values() if "enum" in item]
-    renamed = [("Finding", "code"), ("Label", "name"), ("StageRecord", "name")]
-    renamed += [("Failed", "reason"), ("Unjudged", "reason"), ("Protection", "name")]
-    found = {code for record, key in renamed for code in VALUES[record][key].values()}
-    assert any("memory_corruption" in values for values in enums)
-    return found | set(ISOLATION_LAYERS) | {str(code) for values in enums for code in values}
+    enums = [value for value in vars(codes).values() if isinstance(value, EnumType)]
+    assert codes.FailureReason in enums
+    return {member.value for enum in enums for member in enum} | set(ISOLATION_LAYERS)
 
 
 def test_the_glossary_has_few_terms_with_a_definition_and_an_outside_source():

@@ -163,7 +163,7 @@ JUDGE = (
         ),
         (
             "unjudged becomes incorrect",
-            "if sample.layout.random and",
+            "if layout.random and",
             "if not sample and",
             "test_a_random_reference_leaves_the_candidate_unjudged",
         ),

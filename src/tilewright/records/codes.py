@@ -23,7 +23,7 @@ __all__ = [
 
 
 class FindingCode(StrEnum):
-    """What a finding is about."""
+    """The subject of a finding."""
 
     ALIASED_OUTPUT = "aliased_output"
     ASSEMBLED_NAMES = "assembled_names"
