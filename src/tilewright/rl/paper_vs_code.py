@@ -7,22 +7,20 @@ preset decides by settings, these are named and read, never written down twice. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from tilewright.rl.presets import PAPER, RELEASED_CODE, Preset
 
 __all__ = ["DISAGREEMENTS", "ruling", "settings_of", "stance"]
 
-Stance = Literal[
-    "as in both", "as in the paper", "as in the code", "its own", "corrected", "not applicable"
-]
+Stance = Literal["as in the paper", "as in the code", "its own", "corrected", "not applicable"]
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One of them."""
+    """A topic, and what paper and code say about it."""
 
-    number: int
     topic: str
     paper: str
     code: str
@@ -33,17 +31,20 @@ class Disagreement:
     ours: str = ""
     """Our choice, if it is neither the paper's nor the code's."""
 
+    @property
+    def number(self) -> int:
+        """Its place in the table, from 1."""
+        return DISAGREEMENTS.index(self) + 1
+
 
 DISAGREEMENTS: tuple[Disagreement, ...] = (
     Disagreement(
-        1,
         "scale of the reward",
         "weights 1, 1, 1",
         "weights 0.5, 0.5, 0.5",
         ("reward.correct", "reward.speed", "reward.coverage"),
     ),
     Disagreement(
-        2,
         "what coverage is a share of",
         "device time",
         "device and host time, with rows of the framework's operators",
@@ -52,7 +53,6 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         "when they are suppressed",
     ),
     Disagreement(
-        3,
         "modes in which decoys are looked for",
         "train and eval",
         "inference_mode and enable_grad",
@@ -60,7 +60,6 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         ours="the calls that are judged and timed, and one without own launches beside them",
     ),
     Disagreement(
-        4,
         "when something is a decoy",
         "no own kernel runs in either mode (both readings are open)",
         "not launched in both modes, or by a rule over the profile",
@@ -68,7 +67,6 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         ours="none launched in the timed calls, or the output still right without the launches",
     ),
     Disagreement(
-        5,
         "level of mismatch rejection",
         "the sequence, veto included: a turn or a whole trajectory, it does not say",
         "geometric over the trajectory, veto by turn",
@@ -77,49 +75,37 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         ours="the paper's sequence is read as the trajectory",
     ),
     Disagreement(
-        6,
         "GRPO with a group of one",
         "mean over the valid, so the advantage is 0",
         "baseline 0, so the advantage is the return",
         ("advantage.grpo_singleton",),
     ),
     Disagreement(
-        7,
         "learning rate and batch of the cold start",
         "1e-6 and 256",
         "2e-5 and 64, which the published checkpoint confirms",
         ("sft.learning_rate", "sft.batch"),
     ),
+    Disagreement("steps", "300", "the published checkpoint is of step 230", ("optimizer.steps",)),
     Disagreement(
-        8,
-        "steps",
-        "300",
-        "the published checkpoint is of step 230",
-        ("optimizer.steps",),
-    ),
-    Disagreement(
-        9,
         "memory of test-time scaling",
         "the w turns of the highest reward",
         "the w turns in a row with the largest sum",
         ("evaluation.memory", "evaluation.w"),
     ),
     Disagreement(
-        10,
         "context, in tokens",
         "32768",
         "18432 in training, 28672 in evaluation",
         ("sampling.context_tokens", "evaluation.context_tokens"),
     ),
     Disagreement(
-        11,
         "timed calls in evaluation",
         "not said",
         "10, against 100 in training",
         ("evaluation.timing_trials",),
     ),
     Disagreement(
-        12,
         "work of a worker that dies",
         "given to another",
         "lost",
@@ -127,7 +113,6 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         ours="made once more, then unjudged; an unjudged turn is masked and never a zero",
     ),
     Disagreement(
-        13,
         "filters by reward",
         "none",
         "prompts without variance are drawn anew, relapses are masked",
@@ -135,7 +120,6 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         ours="what the filters drop is not drawn anew",
     ),
     Disagreement(
-        14,
         "what MRS stands for",
         "mismatch rejection sampling",
         "once multi-turn rejection sampling",
@@ -143,7 +127,6 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         ours="the paper's name",
     ),
     Disagreement(
-        15,
         "the headline in summaries of the paper",
         "14B: 25.6 % fast@1.2 on level 2; 31.6 with scaling, last turn; 47.8 best turn",
         "20.0 % called the 14B's, and called higher than 26.7 and 28.6; it is the 8B's",
@@ -155,26 +138,16 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
 
 def settings_of(preset: Preset, item: Disagreement) -> dict[str, object]:
     """Return the settings of a preset that decide an item, by dotted path."""
-    found: dict[str, object] = {}
-    for path in item.settings:
-        value: object = preset
-        for part in path.split("."):
-            value = getattr(value, part)
-        found[path] = value
-    return found
+    return {path: attrgetter(path)(preset) for path in item.settings}
 
 
 def stance(preset: Preset, item: Disagreement) -> Stance:
-    """Return on whose side a preset is."""
+    """Tell whether a preset follows the paper or the code."""
     chosen = settings_of(preset, item)
-    if item.fixed is not None:
-        same = chosen == settings_of(RELEASED_CODE, item)
-        return item.fixed if same else "its own"
-    paper = chosen == settings_of(PAPER, item)
-    code = chosen == settings_of(RELEASED_CODE, item)
-    if paper and code:
-        return "as in both"
-    return "as in the paper" if paper else "as in the code" if code else "its own"
+    if chosen == settings_of(RELEASED_CODE, item):
+        return item.fixed or "as in the code"
+    follows = item.fixed is None and chosen == settings_of(PAPER, item)
+    return "as in the paper" if follows else "its own"
 
 
 def ruling(preset: Preset, item: Disagreement) -> str:

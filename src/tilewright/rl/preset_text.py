@@ -69,7 +69,6 @@ _UNJUDGED = {
     "trajectory": "an unjudged turn leaves its whole trajectory without returns",
 }
 _KEPT = {
-    "off": "off",
     "token": "a token is kept iff {m.low:g} <= rho <= {m.high:g}",
     "turn": "a turn is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over its tokens   (eq. 6)",
     "trajectory": "a trajectory is kept iff {m.low:g} <= w <= {m.high:g}, w = {mean} over all "
@@ -77,7 +76,6 @@ _KEPT = {
 }
 _MEANS = {"geometric": "exp(mean log rho)", "arithmetic": "mean rho"}
 _CHANCES = {
-    "off": "off",
     "soft": "p = clip((PR - {c.cutoff:g}) / {c.softness:g}, 0, 1)   (eq. 9)",
     "hard": "p = 1 if PR >= {c.cutoff:g} else 0   (app. D)",
 }
@@ -101,7 +99,6 @@ _COUNTED = {
 
 def explain(preset: Preset) -> str:
     """Return a page on a preset: its formulas in the order of their application."""
-    trials = preset.evaluation.timing_trials
     parts = {
         "filters": _filters(preset),
         "mismatch": _mismatch(preset),
@@ -118,7 +115,7 @@ def explain(preset: Preset) -> str:
         e=preset.evaluation,
         speed=_SPEED[preset.reward.speedup_estimate],
         unjudged=_UNJUDGED[preset.returns.unjudged],
-        trials="as the timing plan says" if trials is None else trials,
+        trials=preset.evaluation.timing_trials or "as the timing plan says",
         **{name: "\n".join(f"  {line}" for line in lines) for name, lines in parts.items()},
     )
 
@@ -138,22 +135,23 @@ def _filters(preset: Preset) -> Iterator[str]:
 
 def _mismatch(preset: Preset) -> Iterator[str]:
     section = preset.mismatch
-    if section.level != "off":
-        yield "rho = exp(log p of the trainer before the step - log p of the sampler)"
+    if section.level == "off":
+        yield "off"
+        return
+    yield "rho = exp(log p of the trainer before the step - log p of the sampler)"
     yield _KEPT[section.level].format(m=section, mean=_MEANS[section.mean])
-    if section.level != "off":
-        if section.min_ratio is not None:
-            yield f"a turn with any rho < {section.min_ratio:g} is dropped, whatever w is"
-        yield "rho multiplies nothing"
+    if section.min_ratio is not None:
+        yield f"a turn with any rho < {section.min_ratio:g} is dropped, whatever w is"
+    yield "rho multiplies nothing"
 
 
 def _profiling(preset: Preset) -> Iterator[str]:
+    if preset.profiling.mode == "off":
+        yield "off"
+        return
     chance = _CHANCES[preset.profiling.mode].format(c=preset.profiling)
-    if chance == "off":
-        yield chance
-    else:
-        yield f"a correct turn that is no decoy is kept iff u < p, {chance}"
-        yield "u: 8 bytes of BLAKE2b of seed, group, rollout and turn, over 2^64"
+    yield f"a correct turn that is no decoy is kept iff u < p, {chance}"
+    yield "u: 8 bytes of BLAKE2b of seed, group, rollout and turn, over 2^64"
 
 
 def _advantage(preset: Preset) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from trl import GRPOConfig
 from tilewright.rl.presets import Preset
 from tilewright.rl.training_config import MachineSection, TrainConfig
 
-__all__ = ["machine_arguments", "pieces_of", "quiet", "rl_arguments"]
+__all__ = ["machine_arguments", "quiet", "rl_arguments"]
 
 
 def quiet(machine: MachineSection) -> None:
@@ -25,13 +26,6 @@ def quiet(machine: MachineSection) -> None:
     datasets.disable_progress_bars()
     # All supported versions know the old name, and the newest ones warn about it.
     warnings.filterwarnings("ignore", ".*gradient_checkpointing.*", FutureWarning)
-
-
-def pieces_of(preset: Preset, machine: MachineSection) -> int:
-    """Return the number of forward and backward passes of a batch."""
-    sampling = preset.sampling
-    rows = sampling.prompts * sampling.rollouts * sampling.turns
-    return -(-rows // machine.train_batch_size)
 
 
 def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
@@ -66,8 +60,9 @@ def machine_arguments(config: TrainConfig, folder: Path) -> dict[str, Any]:
 
 def rl_arguments(config: TrainConfig, preset: Preset, folder: Path) -> GRPOConfig:
     """Return the arguments of RL."""
-    count = pieces_of(preset, config.machine)
     sampling, loss, optimizer = preset.sampling, preset.loss, preset.optimizer
+    rows = sampling.prompts * sampling.rollouts * sampling.turns
+    count = math.ceil(rows / config.machine.train_batch_size)
     return GRPOConfig(
         **machine_arguments(config, folder),
         max_steps=optimizer.steps,

@@ -1,19 +1,29 @@
-"""Complete checkpoints: a resumed run uses only those that have a marker file."""
+"""The parts of both trainers: no model card, and checkpoints that are complete.
+
+A resumed run uses only checkpoints that have a marker file.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
-__all__ = ["COMPLETE", "Checkpointing", "latest"]
+__all__ = ["COMPLETE", "Checkpointing", "PlainTrainer", "latest"]
 
 COMPLETE = "complete"
-_NAME = re.compile(r"^checkpoint-(\d+)$")
+
+
+class PlainTrainer:
+    """Mixed into a trainer of TRL, it writes no model card: the run folder has all of it."""
+
+    _tag_names = ["tilewright"]  # noqa: RUF012 - as in TRL
+
+    def create_model_card(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
+        """Write no model card."""
 
 
 class Checkpointing(TrainerCallback):  # type: ignore[misc]
@@ -35,14 +45,15 @@ class Checkpointing(TrainerCallback):  # type: ignore[misc]
 
 def complete(folder: Path) -> None:
     """Force a checkpoint to the disk, and then its marker."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
-    with open(folder / COMPLETE, "wb") as file:
-        file.flush()
-        os.fsync(file.fileno())
-    descriptor = os.open(folder, os.O_RDONLY)
+    for path in [item for item in folder.rglob("*") if item.is_file()]:
+        _sync(path)
+    (folder / COMPLETE).touch()
+    _sync(folder / COMPLETE)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -62,6 +73,5 @@ def latest(folder: Path) -> str | None:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, in the order of their steps."""
-    paths = folder.iterdir() if folder.is_dir() else ()
-    steps = {int(match[1]): path for path in paths if (match := _NAME.match(path.name))}
-    return [steps[step] for step in sorted(steps)]
+    found = folder.glob("checkpoint-[0-9]*")
+    return sorted(found, key=lambda path: int(path.name.removeprefix("checkpoint-")))

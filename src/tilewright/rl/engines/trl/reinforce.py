@@ -39,15 +39,9 @@ def train_rl(
 ) -> dict[str, Any]:
     """Train until all steps are done; return a summary.
 
-    The run continues from its last complete checkpoint, and from the event log after it.
-
-    Args:
-        config: settings of the training.
-        folder: of the run.
-        note: receives lines of progress.
-        on_event: receives the progress of evaluations.
-        wrap: returns a replacement of the engine's sampler, for example one that adds replies from
-            elsewhere.
+    The run continues from its last complete checkpoint, and from the event log after it. `note`
+    receives lines of progress, and `on_event` the progress of evaluations. `wrap` returns a
+    replacement of the engine's sampler, for example one that adds replies from elsewhere.
 
     Raises:
         ConfigError: the model or a setting cannot be used, or mismatch rejection keeps nothing.

@@ -50,12 +50,9 @@ class TransformersSampler:
         autocast: Callable[[], AbstractContextManager[Any]],
         name: str,
     ) -> None:
-        self.name = name
-        self._model = model
-        self._tokenizer = tokenizer
-        self._batch_size = batch_size
-        self._lease = lease
-        self._autocast = autocast
+        self.name, self._batch_size = name, batch_size
+        self._model, self._tokenizer = model, tokenizer
+        self._lease, self._autocast = lease, autocast
         ends = model.generation_config.eos_token_id
         listed = ends if isinstance(ends, list) else [ends]
         self._ends = sorted({*listed, tokenizer.eos_token_id} - {None})
@@ -95,7 +92,9 @@ class TransformersSampler:
             ):
                 for start in range(0, len(order), self._batch_size):
                     chosen = order[start : start + self._batch_size]
-                    torch.manual_seed(_number(f"{seed}/{start}"))
+                    # The seed is independent of all earlier sampling.
+                    digest = hashlib.blake2b(f"{seed}/{start}".encode(), digest_size=7).digest()
+                    torch.manual_seed(int.from_bytes(digest, "big"))
                     drawn = self._drawn([prompts[place] for place in chosen], sampling)
                     found |= dict(zip(chosen, drawn, strict=True))
         finally:
@@ -111,11 +110,23 @@ class TransformersSampler:
         ids = [[pad] * (longest - len(row)) + list(row) for row in prompts]
         seen = [[0] * (longest - len(row)) + [1] * len(row) for row in prompts]
         device = self._model.device
+        greedy = sampling.temperature == 0
+        chosen = sampling.model_dump(include={"temperature", "top_k", "top_p"})
+        # It names every setting that a model's own defaults would otherwise change.
+        config = transformers.GenerationConfig(
+            max_new_tokens=sampling.reply_tokens,
+            do_sample=not greedy,
+            repetition_penalty=1.0,
+            no_repeat_ngram_size=0,
+            eos_token_id=self._ends,
+            pad_token_id=pad,
+            **({} if greedy else chosen),
+        )
         heard = Heard(sampling.temperature)
         sequences = self._model.generate(
             input_ids=torch.tensor(ids, device=device),
             attention_mask=torch.tensor(seen, device=device),
-            generation_config=self._generation_config(sampling),
+            generation_config=config,
             logits_processor=[heard],
         )
         scores = heard.logprobs(sequences)
@@ -124,35 +135,8 @@ class TransformersSampler:
             for prompt, row, probs in zip(prompts, sequences, scores, strict=True)
         ]
 
-    def _generation_config(self, sampling: SamplingSection) -> Any:  # noqa: ANN401
-        """Return every setting that a model's own defaults would otherwise change."""
-        greedy = sampling.temperature == 0
-        drawn: dict[str, Any] = {
-            "temperature": sampling.temperature,
-            "top_k": sampling.top_k,
-            "top_p": sampling.top_p,
-        }
-        return transformers.GenerationConfig(
-            max_new_tokens=sampling.reply_tokens,
-            do_sample=not greedy,
-            repetition_penalty=1.0,
-            no_repeat_ngram_size=0,
-            eos_token_id=self._ends,
-            pad_token_id=self._tokenizer.pad_token_id,
-            **({} if greedy else drawn),
-        )
-
     def _cut(self, prompt: Sequence[int], reply: list[int], logprobs: list[float]) -> TokenSample:
         stop = next((place for place, token in enumerate(reply) if token in self._ends), None)
         count = len(reply) if stop is None else stop + 1
-        return TokenSample(
-            tuple(prompt),
-            tuple(reply[:count]),
-            tuple(logprobs[:count]),
-            "length" if stop is None else "stop",
-        )
-
-
-def _number(name: str) -> int:
-    """Return a seed for a name, independent of all earlier sampling."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
+        finish = "length" if stop is None else "stop"
+        return TokenSample(tuple(prompt), tuple(reply[:count]), tuple(logprobs[:count]), finish)

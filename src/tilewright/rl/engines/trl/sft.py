@@ -17,19 +17,14 @@ from tilewright.records.event_log import EventLog
 from tilewright.records.events import Stepped
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
-from tilewright.rl.engines.trl.checkpoints import Checkpointing, latest
+from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, latest
 from tilewright.rl.training_config import TrainConfig
 
 __all__ = ["train_sft"]
 
 
-class ConversationTrainer(SFTTrainer):  # type: ignore[misc]
+class ConversationTrainer(PlainTrainer, SFTTrainer):  # type: ignore[misc]
     """Trains on conversations. Lifetime: one session."""
-
-    _tag_names = ["tilewright"]  # noqa: RUF012 - as in the base
-
-    def create_model_card(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
-        """Write no model card: the run folder has the configuration and the data."""
 
 
 class _StepLog(TrainerCallback):  # type: ignore[misc]
@@ -42,11 +37,11 @@ class _StepLog(TrainerCallback):  # type: ignore[misc]
     def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
         """Record the metrics of a step."""
         if "grad_norm" in logs:
-            names = ("loss", "grad_norm", "entropy", "learning_rate")
-            metrics = {name: logs.get(name) for name in names}
-            self._log.append(Stepped(step=state.global_step, batch="sft", figures=metrics))
-            self.losses.append(logs["loss"])
             step, loss, gradient = state.global_step, logs["loss"], logs["grad_norm"]
+            metrics = {name: logs.get(name) for name in ("entropy", "learning_rate")}
+            metrics = {"loss": loss, "grad_norm": gradient, **metrics}
+            self._log.append(Stepped(step=step, batch="sft", figures=metrics))
+            self.losses.append(loss)
             self._note(f"step {step}, loss {loss:.4f}, gradient {gradient:.3f}")
 
 
@@ -57,6 +52,7 @@ def train_sft(config: TrainConfig, folder: Path, note: Callable[[str], None]) ->
 
     Raises:
         ConfigError: the data or the model cannot be used.
+        RecordError: a row has no messages.
     """
     rows = _read_conversations(config.data.conversations)
     quiet(config.machine)
@@ -95,12 +91,7 @@ def train_sft(config: TrainConfig, folder: Path, note: Callable[[str], None]) ->
 
 
 def _read_conversations(files: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the rows with `messages` in files of JSON lines or parquet.
-
-    Raises:
-        ConfigError: there are none, or a file is missing.
-        RecordError: a row has no messages.
-    """
+    """Return the rows with `messages` in files of JSON lines or parquet."""
     found = []
     for name in files:
         try:

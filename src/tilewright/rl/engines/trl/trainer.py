@@ -17,11 +17,13 @@ from typing import Any
 import torch
 from datasets import Dataset
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
 from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.rl.engines.trl.checkpoints import PlainTrainer
 from tilewright.rl.engines.trl.sampler import leased
 from tilewright.rl.estimator import LossRows, estimate_rows, estimate_turns
 from tilewright.rl.loss import for_engine
@@ -72,10 +74,8 @@ class _StepEnd(TrainerCallback):  # type: ignore[misc]
         self._end()
 
 
-class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
+class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
     """Trains on rollout batches, one optimizer step each. Lifetime: one session."""
-
-    _tag_names = ["tilewright"]  # noqa: RUF012 - as in the base
 
     def __init__(
         self,
@@ -104,10 +104,9 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
             )
         self.remove_callback(PrinterCallback)
         self.add_callback(_StepEnd(self._end_step))
-        self._hooks = hooks
+        self._hooks, self._reference = hooks, reference
         self._pad = int(tokenizer.pad_token_id)
         self._adapted = adapters is not None
-        self._reference = reference
         if reference is not None:
             add_fused_lm_head(reference, temperature=self.temperature)
             self._reference = reference.to(self.accelerator.device).eval()
@@ -155,21 +154,16 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
         return found + [_filling(found[-1])] * (count - len(found))
 
     def _tensors(self, rows: Sequence[TrainingRow]) -> dict[str, Tensor]:
+        prompts = self._padded("prompt", [row.sample.prompt for row in rows], "left")
+        return prompts | self._padded("completion", [row.sample.reply for row in rows], "right")
+
+    def _padded(self, name: str, rows: list[tuple[int, ...]], side: str) -> dict[str, Tensor]:
+        ids = [torch.tensor(row, dtype=torch.int64) for row in rows]
+        ones = [torch.ones_like(row) for row in ids]
         device = self.accelerator.device
-        left = max(len(row.sample.prompt) for row in rows)
-        right = max(len(row.sample.reply) for row in rows)
-        shape = len(rows), left + right
-        ids = torch.full(shape, self._pad, dtype=torch.int64)
-        mask = torch.zeros(shape, dtype=torch.int64)
-        for number, row in enumerate(rows):
-            prompt, reply = row.sample.prompt, row.sample.reply
-            ids[number, left - len(prompt) : left + len(reply)] = torch.tensor(prompt + reply)
-            mask[number, left - len(prompt) : left + len(reply)] = 1
         return {
-            "prompt_ids": ids[:, :left].to(device),
-            "prompt_mask": mask[:, :left].to(device),
-            "completion_ids": ids[:, left:].to(device),
-            "completion_mask": mask[:, left:].to(device),
+            f"{name}_ids": pad_sequence(ids, True, self._pad, side).to(device),
+            f"{name}_mask": pad_sequence(ones, True, 0, side).to(device),
         }
 
     def _record_log_probs(self, cut: Sequence[Piece]) -> tuple[float, float | None]:
@@ -271,17 +265,10 @@ class TurnTrainer(GRPOTrainer):  # type: ignore[misc]
             logs |= {f"tilewright/{n}": v for n, v in metrics.items() if v is not None}
         super().log(logs, start_time)
 
-    def create_model_card(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
-        """Write no model card: the run folder has the configuration and the data."""
-
 
 def _filling(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     one = {name: value[:1].clone() for name, value in inputs.items()}
-    return {
-        **one,
-        "advantages": torch.zeros_like(one["advantages"]),
-        "tool_mask": torch.zeros_like(one["tool_mask"]),
-    }
+    return one | {name: torch.zeros_like(one[name]) for name in ("advantages", "tool_mask")}
 
 
 def _unused(**_: Any) -> list[float]:  # noqa: ANN401
