@@ -7,7 +7,7 @@ be there. A row with an unknown return is in no group. Computation is in float64
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -97,18 +97,18 @@ def reinforce(returns: Masked) -> Masked:
     return Masked(zero_filled(returns), returns.known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """The M known returns, and the K groups that they belong to."""
+class _Groups(NamedTuple):
+    """The M known returns, and the K groups that they belong to.
+
+    `place` (M,) has the index of each return's group, and `offset` (M,) its distance to the lowest
+    return of the group, so equal returns give exact zeros. `total` (K,) and `count` (K,) are the
+    sum of the offsets and the size of each group.
+    """
 
     place: Tensor
-    """Index of each return's group, int64 (M,)."""
     offset: Tensor
-    """Distance to the lowest return of the group, float64 (M,). Equal returns give exact zeros."""
     total: Tensor
-    """Sum of the offsets of each group, float64 (K,)."""
     count: Tensor
-    """Size of each group, int64 (K,)."""
 
 
 def _grouped(returns: Masked, group: Tensor) -> _Groups:

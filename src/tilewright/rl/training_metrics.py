@@ -182,9 +182,9 @@ def _kept(step: TrainedStep) -> Values:
 
 
 def _advantages(advantages: Masked) -> Values:
-    known = advantages.values[advantages.known]
-    if not len(known):
+    if not advantages.known.any():
         return {"advantage/mean": None}
+    known = advantages.values[advantages.known]
     return {
         "advantage/mean": float(known.mean()),
         "advantage/std": float(known.std(correction=0)),

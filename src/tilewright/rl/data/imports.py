@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -76,36 +76,36 @@ def import_rows(
     return writer.done
 
 
+@dataclass
 class _Import:
     """Writes the problems of rows, and yields their turns. Lifetime: one import."""
 
-    def __init__(
-        self, kind: Kind, problems: IO[str], rest: IO[str], left_out: Callable[[str], None]
-    ) -> None:
-        self.done = Imported()
-        self._kind, self._left_out = kind, left_out
-        self._problems, self._rest = problems, rest
-        self._known: dict[str, tuple[bytes, int]] = {}
-        """Digest of each problem, and the number of its rows, by its name."""
+    kind: Kind
+    problems: IO[str]
+    rest: IO[str]
+    left_out: Callable[[str], None]
+    done: Imported = field(default_factory=Imported)
+    known: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    """Digest of each problem, and the number of its rows, by its name."""
 
     def events(self, rows: Iterable[tuple[str, Row]]) -> Iterator[RequestsIssued | TurnFinished]:
         """Yield the events of rows; rows that are not of the format are left out."""
         for number, (where, row) in enumerate(rows):
             try:
-                wanted = name_of(row, self._kind, number)
-                problem, texts, more = read_row(row, self._kind, wanted)
+                wanted = name_of(row, self.kind, number)
+                problem, texts, more = read_row(row, self.kind, wanted)
                 line = json.dumps(more, allow_nan=False)
                 digest = bytes.fromhex(digest_text(problem.source.text))[:8]
                 name, sample = self._named(wanted, digest)
                 turns = turns_from_texts(texts, name, sample)
             except (KeyError, TypeError, ValueError, ProblemError) as error:
-                self._left_out(f"{where}: {type(error).__name__}: {error}"[:300])
+                self.left_out(f"{where}: {type(error).__name__}: {error}"[:300])
                 continue
-            self._known[name] = digest, sample + 1
+            self.known[name] = digest, sample + 1
             if sample == 0:
-                self._problems.write(problem.model_copy(update={"id": name}).to_json() + "\n")
+                self.problems.write(problem.model_copy(update={"id": name}).to_json() + "\n")
             head = json.dumps({"problem": name, "sample": sample})
-            self._rest.write(f'{head[:-1]}, "row": {line}}}\n')
+            self.rest.write(f'{head[:-1]}, "row": {line}}}\n')
             self.done.rows += 1
             self.done.turns += len(turns)
             for turn in turns:
@@ -115,7 +115,7 @@ class _Import:
     def _named(self, name: str, digest: bytes) -> tuple[str, int]:
         """Return a name that no other problem has, and the number of this row of the problem."""
         chosen, attempt = name, 1
-        while self._known.get(chosen, (digest, 0))[0] != digest:
+        while self.known.get(chosen, (digest, 0))[0] != digest:
             attempt += 1
             chosen = f"{name}-{attempt}"
-        return chosen, self._known.get(chosen, (digest, 0))[1]
+        return chosen, self.known.get(chosen, (digest, 0))[1]

@@ -25,7 +25,6 @@ __all__ = [
 
 FOLDER = "model"
 """Folder of the trained model in a run folder."""
-
 END, PAD = "<|end|>", "<|pad|>"
 ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
 TEMPLATE = (
@@ -56,19 +55,13 @@ def fresh_tokenizer(texts: Iterable[str], section: FreshSection) -> Any:  # noqa
         show_progress=False,
     )
     made.train_from_iterator(texts, trainer)
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, eos_token=END, pad_token=PAD
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token=END, pad_token=PAD, chat_template=TEMPLATE
     )
-    tokenizer.chat_template = TEMPLATE
-    return tokenizer
 
 
 def fresh_model(section: FreshSection, tokenizer: Any, seed: int) -> Any:  # noqa: ANN401
-    """Return a model of Qwen3's architecture with random weights, fp32.
-
-    Raises:
-        ConfigError: the width is no multiple of the number of heads.
-    """
+    """Return a model of Qwen3's architecture with random weights, fp32."""
     if section.hidden % section.heads:
         raise ConfigError(
             f"model.from_scratch.hidden {section.hidden} is no multiple of heads {section.heads}"
@@ -93,11 +86,7 @@ def fresh_model(section: FreshSection, tokenizer: Any, seed: int) -> Any:  # noq
 
 
 def load_tokenizer(path: str) -> Any:  # noqa: ANN401
-    """Return the tokenizer in a folder.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the tokenizer in a folder."""
     with boundary(ConfigError, f"model.path {path}"):
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path)
     if tokenizer.chat_template is None:
@@ -108,11 +97,7 @@ def load_tokenizer(path: str) -> Any:  # noqa: ANN401
 
 
 def load_model(path: str) -> Any:  # noqa: ANN401
-    """Return the model in a folder, with weights in fp32 whatever their stored precision.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the model in a folder, with weights in fp32 whatever their stored precision."""
     with boundary(ConfigError, f"model.path {path}"):
         return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
 
@@ -142,13 +127,8 @@ def save(model: Any, tokenizer: Any, folder: Path) -> Path:  # noqa: ANN401
 
 
 def initial_model(config: TrainConfig) -> str:
-    """Return the folder of the initial model of a training.
-
-    Raises:
-        ConfigError: there is no such folder.
-    """
-    if not Path(config.model.path).is_dir():
-        raise ConfigError(
-            f"model.path {config.model.path!r} is no folder; train sft writes one to RUN/model"
-        )
-    return config.model.path
+    """Return the folder of the initial model of a training."""
+    path = config.model.path
+    if not Path(path).is_dir():
+        raise ConfigError(f"model.path {path!r} is no folder; train sft writes one to RUN/model")
+    return path

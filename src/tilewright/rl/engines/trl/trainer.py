@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset
@@ -34,14 +34,8 @@ from tilewright.rl.training_rows import TrainingRow, pieces, rows_of, table, tur
 
 __all__ = ["StepHooks", "TurnTrainer"]
 
-Source = Callable[[int], RolloutBatch]
-"""Returns the rollout batch of a step, from 0."""
-Observer = Callable[[int, TrainedStep, dict[str, float]], dict[str, float | None]]
-"""Receives a step, its data, and TRL's metrics; returns all metrics of the step."""
 
-
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Rows that pass through the model together."""
 
     rows: list[TrainingRow]
@@ -54,8 +48,10 @@ class StepHooks:
 
     preset: Preset
     seed: int
-    source: Source
-    observer: Observer
+    source: Callable[[int], RolloutBatch]
+    """Returns the rollout batch of a step, from 0."""
+    observer: Callable[[int, TrainedStep, dict[str, float]], dict[str, float | None]]
+    """Receives a step, its data, and TRL's metrics; returns all metrics of the step."""
     lease: str | None = None
     """The device that is leased during a step."""
     measures_reference: bool = False
@@ -136,10 +132,9 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         played = self._hooks.source(step)
         rows = rows_of(played)
         count = self.args.gradient_accumulation_steps
-        cut = [
-            Piece([rows[n] for n in chosen], self._tensors([rows[n] for n in chosen]))
-            for chosen in pieces([row.length for row in rows], count)
-        ]
+        chosen = pieces([row.length for row in rows], count)
+        grouped = [[rows[number] for number in numbers] for numbers in chosen]
+        cut = [Piece(group, self._tensors(group)) for group in grouped]
         middle = time.monotonic()
         # `_end_step` ends the lease.
         self._lease.enter_context(leased(self._hooks.lease))
@@ -213,17 +208,12 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         start = time.monotonic()
         turns = turns_of(played, self._hooks.preset, self._hooks.seed)
         estimate = estimate_turns(turns, self._hooks.preset)
-        shape = turns.present.shape[0], turns.present.shape[1]
+        shape = len(played.turns), len(played.turns[0])
         rows = [row for piece in cut for row in piece.rows]
-        before = [
-            logps[: len(row.sample.reply)]
-            for piece in cut
-            for row, logps in zip(
-                piece.rows, piece.inputs["old_per_token_logps"].cpu(), strict=True
-            )
-        ]
+        before = [logps for piece in cut for logps in piece.inputs["old_per_token_logps"].cpu()]
+        pairs = zip(rows, before, strict=True)
         tables = (
-            table(rows, [item.float() for item in before], shape),
+            table(rows, [logps[: len(row.sample.reply)].float() for row, logps in pairs], shape),
             table(rows, [torch.tensor(row.sample.logprobs) for row in rows], shape),
             table(rows, [torch.ones(len(r.sample.reply), dtype=torch.bool) for r in rows], shape),
         )
