@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,22 +100,16 @@ class EventHistory:
         ]
 
 
+@dataclass(frozen=True)
 class Rollouts:
     """Samples and judges the rollout batches of a run. Lifetime: one session."""
 
-    def __init__(
-        self,
-        folder: Path,
-        world: World,
-        problems: Sequence[Problem],
-        log: EventLog,
-        past: EventHistory,
-        *,
-        config: TrainConfig,
-    ) -> None:
-        self._folder, self._world, self._config = folder, world, config
-        self._problems = {problem.id: problem for problem in problems}
-        self._log, self._past = log, past
+    folder: Path
+    world: World
+    problems: Sequence[Problem]
+    log: EventLog
+    past: EventHistory
+    config: TrainConfig
 
     def play(
         self,
@@ -131,20 +125,20 @@ class Rollouts:
             ConfigError: no prompt has room for a reply.
         """
         batch, planned = trajectories[0].batch, len(trajectories) * turns
-        policy = BatchPolicy(
-            self._folder / FOLDER / batch, sampler, sampling, str(self._config.seed), self._prompt
-        )
+        problems = {problem.id: problem for problem in self.problems}
+        path, seed = self.folder / FOLDER / batch, self.config.seed
+        policy = BatchPolicy(sampler.name, path, sampler, sampling, seed, self.world, problems)
         strategy = LockstepStrategy(trajectories, turns, policy.room)
         history = RecordedHistory(strategy)
         policy.finished, policy.levels = history.turns, strategy.levels
-        most = self._config.health.stop_unjudged * planned
+        most = self.config.health.stop_unjudged * planned
         playing = drive(
             history,
-            RolloutWorker(self._world, policy, self._problems, history.turns).play,
-            self._log,
-            max_concurrency=self._config.settings.loop.max_concurrency,
-            waiting=replay(history, self._past.settled(batch, most)),
-            stop=self._world.stop,
+            RolloutWorker(self.world, policy, problems, history.turns).play,
+            self.log,
+            max_concurrency=self.config.settings.loop.max_concurrency,
+            waiting=replay(history, self.past.settled(batch, most)),
+            stop=self.world.stop,
         )
         for _ in playing:
             lost = [turn for turn in history.turns.values() if verdict_of(turn) is None]
@@ -165,39 +159,34 @@ class Rollouts:
             tuple(tuple(map(policy.samples.get, row)) for row in names),
         )
 
-    def _prompt(self, problem: str, shown: Sequence[Turn]) -> tuple[Message, ...]:
-        return self._world.prompt(self._problems[problem], shown)
 
-
+@dataclass
 class BatchPolicy:
     """The policy of a batch; it samples all replies of a turn together. Lifetime: one batch."""
 
-    def __init__(
-        self,
-        path: Path,
-        sampler: Sampler,
-        sampling: SamplingSection,
-        seed: str,
-        prompt: Callable[[str, Sequence[Turn]], tuple[Message, ...]],
-    ) -> None:
-        self.name = sampler.name
-        # Turns that were judged, by request; the requests of each turn that was begun; turns that
-        # were sampled or read, by request.
-        self.finished: Mapping[str, Turn] = {}
-        self.levels: Sequence[Sequence[Ask]] = ()
-        self.samples: dict[str, TokenSample] = {}
-        self._path, self._seed = path, seed
-        self._sampler, self._sampling = sampler, sampling
-        self._prompt = prompt
-        self._lock = threading.Lock()
-        self._sampled: set[int] = set()
+    name: str
+    path: Path
+    sampler: Sampler
+    sampling: SamplingSection
+    seed: int
+    world: World
+    problems: Mapping[str, Problem]
+    finished: Mapping[str, Turn] = field(default_factory=dict)
+    """Turns that were judged, by request."""
+    levels: Sequence[Sequence[Ask]] = ()
+    """The requests of each turn that was begun."""
+    samples: dict[str, TokenSample] = field(default_factory=dict)
+    """Turns that were sampled or read, by request."""
+    sampled: set[int] = field(default_factory=set)
+    """Numbers of the turns whose samples are known."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:  # noqa: ARG002 - one signature
         """Return the sampled reply to a request."""
         self.sample_turn(ask.turn)
         sample = self.samples[ask.id]
         return Reply(
-            text=self._sampler.decode(sample.reply),
+            text=self.sampler.decode(sample.reply),
             model=self.name,
             prompt_tokens=len(sample.prompt),
             reply_tokens=len(sample.reply),
@@ -206,28 +195,29 @@ class BatchPolicy:
 
     def max_cost(self, prompt_tokens: int) -> Usage:
         """Return the most that a reply can use."""
-        return Usage(tokens=prompt_tokens + self._sampling.reply_tokens)
+        return Usage(tokens=prompt_tokens + self.sampling.reply_tokens)
 
     def close(self) -> None:
         """Do nothing: the engine owns the model."""
 
     def room(self, problem: str, earlier: Sequence[str]) -> list[str] | None:
         """Return the newest turns that fit into a prompt; `None` if not even the problem fits."""
-        capacity = self._sampling.context_tokens - self._sampling.reply_tokens
+        capacity = self.sampling.context_tokens - self.sampling.reply_tokens
         for first in range(max(len(earlier), 1)):
             if len(self._encoded(problem, earlier[first:])) <= capacity:
                 return list(earlier[first:])
         return None
 
     def _encoded(self, problem: str, shown: Sequence[str]) -> list[int]:
-        return self._sampler.encode(self._prompt(problem, [self.finished[name] for name in shown]))
+        turns = [self.finished[name] for name in shown]
+        return self.sampler.encode(self.world.prompt(self.problems[problem], turns))
 
     def sample_turn(self, turn: int) -> None:
         """Sample all replies of a turn, unless the disk has them."""
-        with self._lock:
-            if turn in self._sampled:
+        with self.lock:
+            if turn in self.sampled:
                 return
-            path = self._path.with_name(f"{self._path.name}.{turn}.safetensors")
+            path = self.path.with_name(f"{self.path.name}.{turn}.safetensors")
             asks = self.levels[turn]
             names = [ask.id for ask in asks]
             if path.exists():
@@ -238,12 +228,12 @@ class BatchPolicy:
                 raise RecordError(f"{path} is missing: judged turns need it to be trained on")
             else:
                 prompts = [self._encoded(ask.problem, ask.shown_turns) for ask in asks]
-                seed = f"{self._seed}/{self._path.name}/{turn}"
-                drawn = self._sampler.sample(prompts, seed, self._sampling)
+                seed = f"{self.seed}/{self.path.name}/{turn}"
+                drawn = self.sampler.sample(prompts, seed, self.sampling)
                 found = dict(zip(names, drawn, strict=True))
                 write_samples(path, found)
             self.samples |= found
-            self._sampled.add(turn)
+            self.sampled.add(turn)
 
 
 def _too_many(lost: Sequence[Turn], planned: int) -> InfrastructureError:

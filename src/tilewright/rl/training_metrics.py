@@ -65,15 +65,30 @@ class TrainedStep:
 
 
 def step_metrics(step: TrainedStep, preset: Preset) -> Values:
-    """Return the metrics of a step, without those that only the engine knows.
-
-    Shares are of 1; log-probabilities are natural; rewards and advantages have no unit.
-    """
+    """Return the metrics of a step, without those that only the engine knows."""
+    present, estimate, mismatch = step.turns.present, step.estimate, step.rows.mismatch
+    whole, eligible = int(present.sum()), step.turns.eligible & present
+    logs = (step.before.double() - step.sampler.double())[step.generated]
+    mean_logs = mean_log_ratios(
+        ratios(step.before, step.sampler, step.generated), level="trajectory"
+    )
     return {
         **verdict_metrics(step.played, preset),
-        **_kept(step),
-        **_advantages(step.estimate.advantages),
-        **_mismatch(step),
+        "kept_mismatch": _share(int(mismatch.left.sum()), int(mismatch.written.sum())),
+        "vetoed": _share(int(mismatch.vetoed.sum()), whole),
+        "kept_profiling": _share(int((estimate.profiled & eligible).sum()), int(eligible.sum())),
+        "filtered": _share(int(estimate.filtered.sum()), whole),
+        "without_return": _share(int((present & ~estimate.returns.known).sum()), whole),
+        "trained": _share(int((step.rows.weights > 0).sum()), whole),
+        "trained_tokens": float(step.rows.tokens.sum()),
+        **_advantages(estimate.advantages),
+        # The bounds of Dr. Kernel, whatever those of this run are.
+        "mismatch/within_0.001": float(
+            (mean_logs.values[mean_logs.known].abs() <= 1e-3).double().mean()
+        ),
+        "mismatch/mean_log": float(logs.mean()),
+        "mismatch/most_log": float(logs.abs().max()),
+        "mismatch/ratio_std": float(torch.exp(logs).std(correction=0)),
     }
 
 
@@ -88,7 +103,7 @@ def verdict_metrics(played: RolloutBatch, preset: Preset) -> Values:
     places = sum(len(row) for row in played.turns)
     rejected = [item for item in verdicts if item.verdict == "rejected"]
     codes = Counter(code for item in rejected for code in set(item.findings))
-    found: Values = {
+    found = {
         "turns": float(len(turns)),
         "absent": _share(places - len(turns), places),
         "unjudged": _share(len(turns) - len(verdicts), len(turns)),
@@ -137,12 +152,11 @@ def metrics_line(metrics: Values) -> str:
 def unjudged_warning(metrics: Values, section: HealthSection) -> str:
     """Return a warning if too many turns of a step are unjudged, else an empty text."""
     unjudged = metrics["unjudged"] or 0.0
-    if unjudged <= section.warn_unjudged:
-        return ""
-    return (
+    text = (
         f"{unjudged:.1%} of the turns could not be judged; those are not missing at random, and "
         f"above {section.stop_unjudged:.0%} the run stops"
     )
+    return text if unjudged > section.warn_unjudged else ""
 
 
 def _rates(verdicts: Sequence[EvalSummary | None], prefix: str) -> Values:
@@ -166,21 +180,6 @@ def _pass_rates(groups: list[str], column: list[EvalSummary | None], prefix: str
     return {f"{prefix}pass@{k}": statistics.fmean(found) for k, found in rates.items() if found}
 
 
-def _kept(step: TrainedStep) -> Values:
-    present, estimate, mismatch = step.turns.present, step.estimate, step.rows.mismatch
-    whole = int(present.sum())
-    eligible = step.turns.eligible & present
-    return {
-        "kept_mismatch": _share(int(mismatch.left.sum()), int(mismatch.written.sum())),
-        "vetoed": _share(int(mismatch.vetoed.sum()), whole),
-        "kept_profiling": _share(int((estimate.profiled & eligible).sum()), int(eligible.sum())),
-        "filtered": _share(int(estimate.filtered.sum()), whole),
-        "without_return": _share(int((present & ~estimate.returns.known).sum()), whole),
-        "trained": _share(int((step.rows.weights > 0).sum()), whole),
-        "trained_tokens": float(step.rows.tokens.sum()),
-    }
-
-
 def _advantages(advantages: Masked) -> Values:
     if not advantages.known.any():
         return {"advantage/mean": None}
@@ -191,20 +190,6 @@ def _advantages(advantages: Masked) -> Values:
         "advantage/least": float(known.min()),
         "advantage/most": float(known.max()),
         "advantage/zero": float((known == 0).double().mean()),
-    }
-
-
-def _mismatch(step: TrainedStep) -> Values:
-    """Compare the sampler's log-probabilities with the trainer's, token by token."""
-    logs = (step.before.double() - step.sampler.double())[step.generated]
-    statistics_of_turns = ratios(step.before, step.sampler, step.generated)
-    whole = mean_log_ratios(statistics_of_turns, level="trajectory")
-    return {
-        # The bounds of Dr. Kernel, whatever those of this run are.
-        "mismatch/within_0.001": float((whole.values[whole.known].abs() <= 1e-3).double().mean()),
-        "mismatch/mean_log": float(logs.mean()),
-        "mismatch/most_log": float(logs.abs().max()),
-        "mismatch/ratio_std": float(torch.exp(logs).std(correction=0)),
     }
 
 

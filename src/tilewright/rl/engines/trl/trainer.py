@@ -181,10 +181,11 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
 
     def _forward(self, model: Any, piece: Piece) -> tuple[Tensor, Tensor]:  # noqa: ANN401
         """Return log-probabilities and entropies of a piece under a model, without gradient."""
-        given = piece.inputs
-        ids = torch.cat([given["prompt_ids"], given["completion_ids"]], dim=1)
-        mask = torch.cat([given["prompt_mask"], given["completion_mask"]], dim=1)
-        wide = given["completion_ids"].size(1)
+        ids, mask = (
+            torch.cat([piece.inputs[f"{part}_{name}"] for part in ("prompt", "completion")], dim=1)
+            for name in ("ids", "mask")
+        )
+        wide = piece.inputs["completion_ids"].size(1)
         with torch.no_grad():
             logps, entropies, _ = self._get_per_token_logps_and_entropies(
                 model, ids, mask, wide, compute_entropy=model is self.model
@@ -224,12 +225,10 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
     def _scaled(self, piece: Piece, found: LossRows) -> dict[str, Tensor]:
         """Return the inputs of a piece, with advantages that make TRL's loss equal to ours."""
         at = tuple(zip(*[(row.trajectory, row.turn) for row in piece.rows], strict=True))
-        wide = piece.inputs["completion_ids"].size(1)
-        normaliser = (
-            len(piece.rows) * self.max_completion_length * self.args.gradient_accumulation_steps
-        )
+        wide, device = piece.inputs["completion_ids"].size(1), self.accelerator.device
+        normaliser = self.max_completion_length * self.args.gradient_accumulation_steps
+        normaliser *= len(piece.rows)
         advantages = for_engine(found.advantages[at], found.weights[at], float(normaliser))
-        device = self.accelerator.device
         return {
             **piece.inputs,
             "advantages": advantages.to(torch.float32).to(device),
