@@ -22,13 +22,7 @@ from tilewright.records.event_log import EVENTS
 from tilewright.records.events import Turn
 from tilewright.rl.data import drkernel_rows
 from tilewright.rl.data.contamination import Benchmark, Match, reference_digest
-from tilewright.rl.data.conversations import (
-    MESSAGES,
-    SFT_SHAPE,
-    TURN_SHAPE,
-    sft_rows,
-    turn_row,
-)
+from tilewright.rl.data.conversations import MESSAGES, SFT_SHAPE, TURN_SHAPE, sft_rows, turn_row
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms
 
