@@ -7,7 +7,7 @@ be there. A row with an unknown return is in no group. Computation is in float64
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -35,16 +35,12 @@ def leave_one_out(
     """Return A_i = G_i - mean of G_j over the other members j of the group, float64.
 
     Dr. Kernel, equation 5; Kool et al. 2019. It is TRLOO over the groups of `turn_groups`, and
-    RLOO over prompts with the returns of whole trajectories.
+    RLOO over prompts with the returns of whole trajectories. The returns have any shape and
+    floating dtype, without unit; `group` has integers of that shape. Equation 5 does not define the
+    `singleton_advantage`, that of a group of one.
 
-    Args:
-        returns: any shape and floating dtype, without unit.
-        group: integers of that shape.
-        singleton_advantage: the advantage in a group of one, which equation 5 does not define.
-
-    Returns:
-        Same shape, known where the return is; under `none`, singletons are unknown. The advantages
-        of a group of two or more sum to 0.
+    The result is known where the return is; under `none`, singletons are unknown. The advantages
+    of a group of two or more sum to 0.
 
     Raises:
         RecordError: the shapes differ, or `group` does not hold integers.
@@ -67,15 +63,9 @@ def group_mean(
     """Return A_i = G_i - mean of all G_j of the group (GRPO), float64, as `leave_one_out` does.
 
     Dr. Kernel, equation 3. In a group of N it is 1 - 1/N times `leave_one_out` (equations 4, 13).
-
-    Args:
-        returns: any shape and floating dtype, without unit.
-        group: integers of that shape.
-        singleton_advantage: the advantage in a group of one; equation 3 gives `zero`.
-        divide_by_std: divide by the group's standard deviation + epsilon (GRPO in Shao et al.
-            2024). A group of one is not divided.
-        ddof: the variance is the sum of squares over N - ddof.
-        epsilon: keeps the quotient finite, and 0, where all returns of a group are equal.
+    For a group of one, equation 3 gives `zero`. `divide_by_std` divides by the group's standard
+    deviation + epsilon (GRPO in Shao et al. 2024); a group of one is not divided. The variance is
+    the sum of squares over N - ddof. Epsilon keeps the quotient finite where all returns are equal.
 
     Raises:
         ConfigError: epsilon is not positive, or ddof is neither 0 nor 1.
@@ -97,10 +87,11 @@ def reinforce(returns: Masked) -> Masked:
     return Masked(zero_filled(returns), returns.known)
 
 
-class _Groups(NamedTuple):
+@dataclass(frozen=True)
+class _Groups:
     """The M known returns, and the K groups that they belong to.
 
-    `place` (M,) has the index of each return's group, and `offset` (M,) its distance to the lowest
+    `place` (M,) has the index of each return's group. `offset` (M,) is its distance to the lowest
     return of the group, so equal returns give exact zeros. `total` (K,) and `count` (K,) are the
     sum of the offsets and the size of each group.
     """

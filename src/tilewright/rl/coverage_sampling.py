@@ -32,13 +32,9 @@ def rewards(
 
     Dr. Kernel, equations 1 and 8. `tilewright.scoring.rewards` has the same for one judgement.
 
-    Args:
-        correct: C, any shape and floating dtype: 1 or 0, and 0 for rejected candidates.
-        speedup: s, same shape: baseline time / candidate time, or the lower end of its interval.
-            Where it is unknown, its term is 0.
-        coverage: PR, same shape. Where it is unknown, its term is 0.
-        weights: a, b and c.
-        max_speedup: cap of s.
+    The three have one shape and any floating dtype. `correct` is C: 1 or 0, and 0 for rejected
+    candidates. `speedup` is s: baseline time / candidate time, or the lower end of its interval.
+    `coverage` is PR. Where s or PR is unknown, its term is 0. `weights` are a, b and c.
 
     Raises:
         RecordError: shapes differ.
@@ -56,14 +52,9 @@ def keep_chance(
 ) -> Tensor:
     """Return the probability that PRS keeps a correct turn, float64 in the shape of `coverage`.
 
-    `soft` is clip((PR - cutoff) / softness, 0, 1) (Dr. Kernel, equation 9). `hard` is 1 from the
-    cutoff on, else 0 (appendix D). `off` is 1.
-
-    Args:
-        coverage: PR, any shape and floating dtype, 0 to 1.
-        mode: one of the three formulas.
-        cutoff: under `soft`, the highest coverage that is never kept.
-        softness: distance from the cutoff to a probability of 1, above 0.
+    `soft` is clip((PR - cutoff) / softness, 0, 1) (Dr. Kernel, equation 9), so the cutoff is the
+    highest coverage that is never kept. `hard` is 1 from the cutoff on, else 0 (appendix D). `off`
+    is 1. `coverage` is PR, 0 to 1, of any shape and floating dtype.
 
     Raises:
         ConfigError: softness is not above 0.

@@ -76,9 +76,6 @@ def estimate_turns(turns: TurnVerdicts, preset: Preset) -> TurnEstimate:
     """Return returns, masks and advantages of turns, float64 and bool (B, T).
 
     The formulas are those of `returns`, `filters`, `coverage_sampling` and `advantages`.
-
-    Raises:
-        RecordError: shapes do not fit.
     """
     shape = turns.rewards.values.shape
     require_shape("present", turns.present, shape)
@@ -96,14 +93,9 @@ def estimate_rows(
 ) -> LossRows:
     """Return the tokens in the loss and the weight of each row, for the whole batch.
 
-    The formulas are those of `mismatch_sampling` and `row_weights`.
-
-    Args:
-        estimate: from `estimate_turns`, with the same preset.
-        before: the trainer's log-probabilities before the step, floating (B, T, L).
-        sampler: the sampler's, floating (B, T, L).
-        generated: bool (B, T, L), false in an absent turn.
-        preset: the settings.
+    The formulas are those of `mismatch_sampling` and `row_weights`. `before` are the trainer's
+    log-probabilities before the step and `sampler` the sampler's, floating (B, T, L). `generated`
+    is bool (B, T, L), false in an absent turn.
 
     Raises:
         ConfigError: mismatch rejection keeps nothing.

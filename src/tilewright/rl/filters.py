@@ -37,14 +37,10 @@ def spread_prompts(
     """Return the trajectories whose prompt passes the zero-variance filter, bool (B,).
 
     The filter drops a prompt if the standard deviation of its last rewards is below `least_std`,
-    or if fewer than `least_judged` were judged. The deviation divides by N - 1; a single reward
-    has none. The rules are those of `unified_filter.py` of KernelGYM at 3a84417.
-
-    Args:
-        last: (B,), from `last_rewards`.
-        prompts: integers (B,), equal for the rollouts of one occurrence of a prompt.
-        least_std: in units of the reward.
-        least_judged: the released code requires n // 2 + 1 of n rollouts.
+    or if fewer than `least_judged` were judged (in the released code n // 2 + 1 of n rollouts).
+    The deviation divides by N - 1; a single reward has none. `last` (B,) comes from `last_rewards`,
+    and `prompts` (B,) are integers, equal for the rollouts of one occurrence of a prompt. The rules
+    are those of `unified_filter.py` of KernelGYM at 3a84417.
 
     Raises:
         ConfigError: `least_std` is negative.

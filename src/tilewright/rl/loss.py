@@ -1,9 +1,7 @@
 """The loss of a step: PPO's clipped surrogate with dual clip, and the weight of each row.
 
-Each token has three log-probabilities: the sampler's, the trainer's before the step, and the
-trainer's now. The ratio here is r = exp(now - before), which is 1 on the first pass. The sampler's
-belongs to `mismatch_sampling.py`. Dr. Kernel (arXiv 2602.05885) defines no loss. Its released code
-uses the surrogate of Schulman et al. 2017 (equation 7) with the dual clip of Ye et al. 2020.
+The ratio is r = exp(now - before) of the trainer's log-probabilities, which is 1 on the first pass.
+Dr. Kernel (arXiv 2602.05885) defines no loss; this is the one of its released code.
 """
 
 from __future__ import annotations
@@ -36,18 +34,13 @@ def token_losses(
 ) -> Tensor:
     """Return l = -min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) per token, float64 (..., L).
 
-    Schulman et al. 2017, equation 7. With dual clip, l is at most -c A where A < 0 (Ye et al.
-    2020). l is homogeneous in A: k times the advantage gives k times the loss, for k >= 0.
+    Schulman et al. 2017, equation 7. With a `dual_clip` c above 1, l is at most -c A where A < 0
+    (Ye et al. 2020). l is homogeneous in A: k times the advantage gives k times the loss, k >= 0.
 
-    Args:
-        now: log-probabilities with gradient, floating (..., L), natural logarithm.
-        before: the trainer's before the step, (..., L); no gradient reaches it.
-        tokens: bool (..., L), the tokens in the loss. Others are not read, and give 0 and no
-            gradient.
-        advantages: A of each row, floating (...), not read for rows without a token in the loss.
-        clip_low: how far r may fall below 1, 0 to 1.
-        clip_high: how far r may rise above 1.
-        dual_clip: c, above 1; `None`: no dual clip.
+    `now` are natural log-probabilities with gradient, floating (..., L), and `before` the trainer's
+    before the step; no gradient reaches it. `tokens` is bool (..., L), the tokens in the loss:
+    others are not read, and give 0 and no gradient. `advantages` are A of each row, floating (...).
+    It is not read for rows without a token in the loss.
 
     Raises:
         ConfigError: a clip is out of range.
@@ -111,13 +104,9 @@ def row_weights(
     Under `planned`, R or M is a fixed number, and n counts the generated tokens. A row without
     kept tokens, and a padding row, has weight 0.
 
-    Args:
-        generated: tokens written in each row, integers (...); 0 for a padding row.
-        kept: those of them in the loss, integers (...).
-        aggregation: one of the three formulas.
-        denominator: what is counted.
-        scale: divides the loss; 1000 in the released code.
-        planned: number of rows, or of tokens for `token-mean`; only with that denominator.
+    `generated` are the tokens written in each row, integers (...), 0 for a padding row; `kept` are
+    those of them in the loss. The scale is 1000 in the released code. `planned` is the number of
+    rows, or of tokens for `token-mean`; it belongs to that denominator only.
 
     Raises:
         ConfigError: scale is not above 0, or `planned` does not fit the denominator.

@@ -67,10 +67,6 @@ def zero_filled(table: Masked) -> Tensor:
 
 
 def require_shape(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
-    """Refuse a tensor of another shape; broadcasting would accept some of them.
-
-    Raises:
-        RecordError: the shapes differ.
-    """
+    """Refuse a tensor of another shape; broadcasting would accept some of them."""
     if tuple(tensor.shape) != tuple(shape):
         raise RecordError(f"{name} has shape {tuple(tensor.shape)}; expected {tuple(shape)}")

@@ -1,11 +1,8 @@
 """Mismatch rejection sampling (MRS): drop tokens that the trainer would hardly have sampled.
 
-Sampler and trainer compute one model with different kernels and precision, so their
-log-probabilities of a token differ. rho = exp(before - sampler), where `before` is the trainer's
-log-probability before the step. rho decides which tokens are kept and scales nothing; the ratio of
-the loss is a different one (`loss.py`). Dr. Kernel, arXiv 2602.05885, equation 6 and section 5.1.
-
-Log-probabilities are natural logarithms, of the distribution that was sampled from.
+Sampler and trainer compute one model with different kernels and precision, so their natural
+log-probabilities of a token differ. rho = exp(before - sampler) decides which tokens are kept and
+scales nothing. Dr. Kernel, arXiv 2602.05885, equation 6 and section 5.1.
 """
 
 from __future__ import annotations
@@ -61,12 +58,10 @@ def ratios(
 ) -> Ratios:
     """Return statistics of rho for each turn, computed in float64 (Dr. Kernel, section 5.1).
 
-    Args:
-        before: the trainer's log-probabilities before the step, floating (B, T, L). Minus infinity
-            means that the trainer rules the token out.
-        sampler: the sampler's, floating (B, T, L).
-        generated: bool (B, T, L), the tokens that the model wrote; others are not read.
-        mean: a `geometric` mean needs the sum of log rho, an `arithmetic` one the sum of rho.
+    `before` are the trainer's log-probabilities before the step, floating (B, T, L); minus infinity
+    means that the trainer rules the token out. `sampler` are the sampler's. `generated` is bool
+    (B, T, L), the tokens that the model wrote; others are not read. A `geometric` mean needs the
+    sum of log rho, an `arithmetic` one the sum of rho.
 
     Raises:
         RecordError: shapes do not fit, no token was generated, or a log-probability is no number.

@@ -1,8 +1,6 @@
 """Three estimators, each as one frozen tree of settings: `paper`, `released_code`, `tilewright`.
 
-The first two are Dr. Kernel (arXiv 2602.05885): its text, and its released code. `paper_vs_code.py`
-lists the differences between them. Ours differs where a comment at its definition gives a reason.
-No torch is loaded here.
+The first two are Dr. Kernel (arXiv 2602.05885): its text, and its released code. No torch.
 """
 
 from __future__ import annotations
@@ -37,31 +35,23 @@ __all__ = [
 Estimator = Literal["trloo", "grpo", "rloo", "reinforce"]
 """From returns to advantages. `trloo` and `grpo` compare turns of one prompt and one place,
 `rloo` whole trajectories of one prompt, `reinforce` nothing."""
-
 Singleton = Literal["return", "zero", "none"]
 """The advantage of a turn that is alone in its group. `return` is its return, as with a baseline of
 0. A turn with `none` leaves the loss."""
-
 Unjudged = Literal["earlier", "trajectory"]
 """Turns that an unjudged turn removes: the `earlier` turns, whose returns would need it, or the
 whole `trajectory`."""
-
 Level = Literal["off", "token", "turn", "trajectory"]
 """The unit that mismatch rejection keeps or drops."""
-
 Mean = Literal["geometric", "arithmetic"]
 """How the ratios of a turn or a trajectory become one number."""
-
 ProfilingMode = Literal["soft", "hard", "off"]
 """`soft` keeps by chance, rising with the coverage; `hard` cuts."""
-
 Aggregation = Literal["seq-mean-token-sum", "seq-mean-token-mean", "token-mean"]
 """From tokens to one loss; a sequence is a row, and a row is one turn."""
-
 Denominator = Literal["kept", "all", "planned"]
 """The number of items that a mean divides by: those `kept` in the loss, `all` generated ones, or
 the `planned` ones. Only `planned` depends on no reward."""
-
 Spread = Literal[0, 1]
 """Degrees of freedom that a standard deviation gives up."""
 
@@ -244,11 +234,7 @@ PRESETS: dict[str, Preset] = {each.name: each for each in (PAPER, RELEASED_CODE,
 
 
 def preset(name: str) -> Preset:
-    """Return the preset of a name.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the preset of a name."""
     if name not in PRESETS:
         raise ConfigError(f"no preset is called {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]

@@ -25,14 +25,10 @@ def discounted(
 ) -> Masked:
     """Return G_t = sum over k >= t of gamma^(k - t) R_k for each turn, float64 (B, T).
 
-    Dr. Kernel, equation 2. A return is known if its turn is present and no reward is missing.
-
-    Args:
-        rewards: (B, T), any floating dtype, without unit; known where the turn was judged.
-        present: bool (B, T), the turns that exist; default: all.
-        gamma: discount of one turn, 0 to 1.
-        unjudged: an unjudged turn removes the returns of `earlier` turns, which need its reward,
-            or of the whole `trajectory`.
+    Dr. Kernel, equation 2. A return is known if its turn is present and no reward is missing. An
+    unjudged turn removes the returns of `earlier` turns, which need its reward, or of the whole
+    `trajectory`. The rewards (B, T), of any floating dtype and without unit, are known where the
+    turn was judged. `present` is bool (B, T), the turns that exist; default: all.
 
     Raises:
         ConfigError: gamma is out of range.

@@ -57,7 +57,6 @@ class Scorer:
         """Judge a reply, in several attempts if needed.
 
         Raises:
-            ConfigError: a server refuses the request.
             InfrastructureError: all attempts failed under `reward.on_unjudged: raise`.
         """
         section = self._settings.reward

@@ -54,11 +54,7 @@ class Sampler(Protocol):
 
 
 def write_samples(path: Path, samples: dict[str, TokenSample]) -> None:
-    """Write samples by the id of their request: the whole file or nothing.
-
-    Raises:
-        ConfigError: the disk is full, or the folder is gone.
-    """
+    """Write samples by the id of their request: the whole file or nothing."""
     from safetensors.torch import save
 
     rows = list(samples.values())
@@ -82,11 +78,7 @@ def write_samples(path: Path, samples: dict[str, TokenSample]) -> None:
 
 
 def read_samples(path: Path) -> dict[str, TokenSample]:
-    """Return the samples in a file, by the id of their request.
-
-    Raises:
-        RecordError: it cannot be read.
-    """
+    """Return the samples in a file, by the id of their request."""
     from safetensors import safe_open
 
     try:

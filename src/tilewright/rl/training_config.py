@@ -1,7 +1,4 @@
-"""The settings of training: one typed tree in one YAML file. No torch is loaded here.
-
-The preset holds the settings of the estimator. This tree adds the model, the data and the machine.
-"""
+"""The settings of training around the estimator's preset: one tree in one YAML file. No torch."""
 
 from __future__ import annotations
 
@@ -140,11 +137,7 @@ class TrainConfig(Section):
     """The settings of every other verb."""
 
     def estimator(self) -> Preset:
-        """Return the preset with its overrides.
-
-        Raises:
-            ConfigError: there is no such preset or setting.
-        """
+        """Return the preset with its overrides."""
         tree = preset(self.preset).model_dump()
         _lay_over(tree, self.overrides, "overrides")
         if self.overrides:

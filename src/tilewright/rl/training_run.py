@@ -28,14 +28,7 @@ FIRST_SCORED = 1_000_000_000
 
 
 class TrainingRun:
-    """Samples and records the batches that a model learns from. Lifetime: one session of a run.
-
-    Raises:
-        ConfigError: a held-out problem is also a training problem, or the folder cannot be written.
-        ProblemError: there is no such problem.
-        InfrastructureError: the device that judges is not available.
-        RecordError: files of an earlier session are damaged.
-    """
+    """Samples and records the batches that a model learns from. Lifetime: one session of a run."""
 
     def __init__(self, config: TrainConfig, folder: Path, on_event: OnEvent) -> None:
         self.config, self.folder = config, folder

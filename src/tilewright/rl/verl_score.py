@@ -1,11 +1,7 @@
 """Verdicts as scores of verl: `reward.custom_reward_function.path=pkg://tilewright.rl.verl_score`.
 
-With `name: compute_score` or `name: compute_score_async`, and `reward_kwargs` `config` (a YAML file
-of our settings) and `overrides` (a list of `path=value`). Follows verl 0.9.1: keywords
-`data_source`, `solution_str`, `ground_truth`, `extra_info` and, with a reward model,
-`reward_router_address` and `reward_model_tokenizer`; a float, or a mapping with `score`. verl has
-no value for "unjudged", so such a reply raises unless `reward.on_unjudged=zero`. This module does
-not import verl.
+It follows verl 0.9.1, which may add keywords of its own reward model, and does not import it. verl
+has no value for "unjudged", so such a reply raises unless `reward.on_unjudged=zero`.
 """
 
 from __future__ import annotations
@@ -37,15 +33,10 @@ def compute_score(
 ) -> float | dict[str, float]:
     """Return the reward of a reply.
 
-    Args:
-        data_source: of the row; part of the name of the problem.
-        solution_str: the reply as text.
-        ground_truth: the reference's source, or a problem of ours as JSON.
-        extra_info: of the row; `uuid`, `name` or `problem_id` is the rest of that name.
-        config: a YAML file of settings.
-        overrides: single settings, each `path=value`, after the file.
-        details: return a mapping of `score`, `acc` (1 if correct), `rejected` and `unjudged`, which
-            verl logs.
+    `ground_truth` is the reference's source, or a problem of ours as JSON. The problem's name is
+    `data_source` with the `uuid`, `name` or `problem_id` of `extra_info`. `config` is a YAML file
+    of settings, and `overrides` are settings after it, each `path=value`. With `details` it returns
+    a mapping of `score`, `acc` (1 if correct), `rejected` and `unjudged`, which verl logs.
 
     Raises:
         ConfigError: settings are wrong, or they ask for `None`.

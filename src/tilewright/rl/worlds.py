@@ -68,12 +68,7 @@ class EvaluatorWorld(RolloutEnvironment):
 
 
 def open_world(name: str, settings: Config, folder: Path, on_event: OnEvent) -> World:
-    """Return the world of a name, which keeps its reports in `folder`.
-
-    Raises:
-        PluginError: there is no such world.
-        InfrastructureError: its device is not available.
-    """
+    """Return the world of a name, which keeps its reports in `folder`."""
     if name == EVALUATOR:
         return EvaluatorWorld(settings, folder, on_event)
     make = cast("Callable[[Config], World]", load("worlds", name, packages=settings.plugins))

@@ -27,21 +27,13 @@ __all__ = ["import_rows"]
 Row = dict[str, Any]
 
 
-@dataclass
-class Imported:
-    """The numbers of an import."""
-
-    rows: int = 0
-    turns: int = 0
-
-
 def import_rows(
     rows: Iterable[tuple[str, Row]],
     folder: Path,
     name: str,
     kind: Kind,
     left_out: Callable[[str], None],
-) -> Imported:
+) -> Import:
     """Write rows of a format of Dr. Kernel as a run.
 
     Rows of `drkernel-coldstart` become turns without a verdict, with their imported prompts. Rows
@@ -59,7 +51,7 @@ def import_rows(
             EventLog(folder) as log,
         ):
             rest.write(json.dumps({"format": kind}) + "\n")
-            writer = _Import(kind, problems, rest, left_out)
+            writer = Import(kind, problems, rest, left_out)
             log.append(
                 RunStarted(
                     kind="import",
@@ -73,18 +65,19 @@ def import_rows(
             log.extend(writer.events(rows))
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
-    return writer.done
+    return writer
 
 
 @dataclass
-class _Import:
-    """Writes the problems of rows, and yields their turns. Lifetime: one import."""
+class Import:
+    """Writes the problems of rows, yields their turns, and counts both. Lifetime: one import."""
 
     kind: Kind
     problems: IO[str]
     rest: IO[str]
     left_out: Callable[[str], None]
-    done: Imported = field(default_factory=Imported)
+    rows: int = 0
+    turns: int = 0
     known: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """Digest of each problem, and the number of its rows, by its name."""
 
@@ -106,8 +99,8 @@ class _Import:
                 self.problems.write(problem.model_copy(update={"id": name}).to_json() + "\n")
             head = json.dumps({"problem": name, "sample": sample})
             self.rest.write(f'{head[:-1]}, "row": {line}}}\n')
-            self.done.rows += 1
-            self.done.turns += len(turns)
+            self.rows += 1
+            self.turns += len(turns)
             for turn in turns:
                 yield RequestsIssued(limit=1, asks=(turn.ask,))
                 yield TurnFinished(turn=turn)

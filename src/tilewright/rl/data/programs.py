@@ -1,8 +1,7 @@
 """Equal and nearly equal programs: canonical text, and sketches of it.
 
-Canonical text is `ast.unparse` of the syntax tree without docstrings, so it has no comments and no
-layout; names stay. For text that is not Python, it is the lines without trailing blanks and
-without empty lines.
+Canonical text is `ast.unparse` of the syntax tree without docstrings, or else the lines without
+trailing blanks and empty lines.
 
 Programs are nearly equal if the Jaccard similarity of their sets of five-token shingles reaches a
 threshold. It is estimated from the 64 lowest hashes of each set (bottom-k sketches; Broder 1997,
@@ -85,10 +84,7 @@ def similarity(one: Iterable[int], other: Iterable[int]) -> float:
 class SeenPrograms:
     """Programs of earlier rows, by the problem that they answer. Lifetime: one export.
 
-    It needs about 0.1 kB of memory for each distinct program, or 1 kB with a `near`.
-
-    Args:
-        near: lowest similarity of programs that count as the same; `None`: only equal ones do.
+    `near` is the lowest similarity of programs that count as the same; `None`: only equal ones do.
     """
 
     def __init__(self, near: float | None = None) -> None:

@@ -72,11 +72,7 @@ class TransformersSampler:
     def sample(
         self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
     ) -> list[TokenSample]:
-        """Return a reply to each prompt, which depends on prompts, weights and seed alone.
-
-        Raises:
-            PolicyError: memory ran out, or the model fails otherwise.
-        """
+        """Return a reply to each prompt, which depends on prompts, weights and seed alone."""
         # Prompts of similar length share a batch, which needs less padding.
         order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
         found: dict[int, TokenSample] = {}
