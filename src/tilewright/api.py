@@ -98,12 +98,7 @@ async def evaluate_async(
 def evaluate_request(
     request: EvalRequest, settings: Config, progress: Progress | None = None
 ) -> EvalReport:
-    """Judge a request, or return its stored report if `eval.reuse` is set.
-
-    Raises:
-        ProblemError: the problem cannot be used.
-        InfrastructureError: an internal error occurred twice.
-    """
+    """Judge a request, or return its stored report if `eval.reuse` is set."""
     key = None
     # A server has a store of its own.
     if settings.eval.reuse and settings.executor == LOCAL:

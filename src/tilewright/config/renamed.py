@@ -37,11 +37,7 @@ class Renaming:
         self._used: dict[str, str] = {}
 
     def layer(self, source: str, tree: dict[str, Any]) -> dict[str, Any]:
-        """Return a layer under the new names.
-
-        Raises:
-            ConfigError: the configuration gives both names of one setting.
-        """
+        """Return a layer under the new names."""
         made = self._renamed(source, tree, "")
         for old, new in self._table.items():
             if old in self._sources and new in self._sources:

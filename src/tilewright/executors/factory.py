@@ -26,11 +26,7 @@ _leased: dict[str, RayExecutor] = {}
 
 
 def open_executor(settings: Config, workers: int = 1) -> Executor:
-    """Return the executor of these settings: this machine's own, a cluster's, or a server's.
-
-    Raises:
-        ConfigError: the address is invalid, or a cluster cannot be reached.
-    """
+    """Return the executor of these settings: this machine's own, a cluster's, or a server's."""
     if settings.executor == LOCAL:
         return LocalExecutor(settings.home, workers, settings.eval.devices)
     if is_cluster(settings.executor):
@@ -47,9 +43,6 @@ def open_cluster(settings: Config, patience_s: float | None = 300.0) -> RayExecu
     """Return the executor of a cluster: `ray`, `ray:auto`, `ray:HOST:PORT` or `ray://HOST:PORT`.
 
     Each may end with `?accelerator=NAME`.
-
-    Raises:
-        ConfigError: the address is invalid, or the cluster cannot be reached.
     """
     address, _, query = settings.executor.partition("?")
     asked = parse_qs(query, keep_blank_values=True)
@@ -72,12 +65,7 @@ def open_cluster(settings: Config, patience_s: float | None = 300.0) -> RayExecu
 
 
 def device_model(settings: Config, name: str) -> str:
-    """Return the model of a device, or that of the server's or cluster's devices.
-
-    Raises:
-        ConfigError: a cluster cannot be reached, or none of its devices may be used.
-        InfrastructureError: this machine has no such device, or the server does not answer.
-    """
+    """Return the model of a device, or that of the server's or cluster's devices."""
     if settings.executor == LOCAL:
         return find_device(name).model
     if is_cluster(settings.executor):

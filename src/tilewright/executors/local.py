@@ -78,11 +78,7 @@ class LocalExecutor(WorkerPool["Supervisor"]):
             return EvalReport.from_json(answer)
 
     def lint(self, request: EvalRequest, progress: Progress = ignore_progress) -> Health:
-        """Find answers that pass on a request's problem and do no work.
-
-        Raises:
-            TilewrightError: tilewright itself failed.
-        """
+        """Find answers that pass on a request's problem and do no work."""
         with self._acquired(_problem_of(request), POLL_S) as supervisor:
             return Health.from_json(supervisor.call("lint", {}, request, progress))
 
@@ -167,11 +163,7 @@ class Supervisor(WorkerLoad):
         progress: Progress,
         idle: Callable[[], None] | None = None,
     ) -> bytes:
-        """Send a request, and return the result once the process has sent it.
-
-        Raises:
-            TilewrightError: the process was lost, or answers with an error.
-        """
+        """Send a request, and return the result once the process has sent it."""
         if self.device is not None:
             request = request.model_copy(update={"device": self.device})
         try:

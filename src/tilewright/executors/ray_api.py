@@ -34,11 +34,7 @@ def _ray() -> Any:  # noqa: ANN401 - a module without types
 
 
 def connect(address: str | None) -> bool:
-    """Join a cluster, or start one here; return whether this call did.
-
-    Raises:
-        ConfigError: Ray is not installed, cannot be reached, or has another version.
-    """
+    """Join a cluster, or start one here; return whether this call did."""
     if address is not None and address != "auto":
         _check_address(address)
     ray = _ray()

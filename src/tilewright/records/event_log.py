@@ -65,11 +65,7 @@ class EventLog:
         self.extend([event])
 
     def extend(self, events: Iterable[Event]) -> None:
-        """Write several events; all are on disk when this returns.
-
-        Raises:
-            ConfigError: the disk is full, or the folder is gone.
-        """
+        """Write several events; all are on disk when this returns."""
         try:
             for event in events:
                 self._file.write(event.model_dump_json().encode() + b"\n")
@@ -92,11 +88,7 @@ class EventLog:
 
 
 def length_of(folder: Path) -> int:
-    """Return the bytes of a run's log. Call it before the log is read.
-
-    Raises:
-        RecordError: there is no log.
-    """
+    """Return the bytes of a run's log. Call it before the log is read."""
     path = folder / EVENTS
     try:
         return path.stat().st_size
@@ -117,11 +109,7 @@ def current_line(line: bytes) -> bytes:
 
 
 def parse_event(line: bytes) -> Event:
-    """Parse one line of an event log; a line with old names is accepted.
-
-    Raises:
-        ValidationError: the line is damaged.
-    """
+    """Parse one line of an event log; a line with old names is accepted."""
     return EVENT.validate_json(current_line(line))
 
 

@@ -18,11 +18,7 @@ REPORT = "report.json"
 
 
 def create_run(parent: Path, settings: str) -> Path:
-    """Make a new run folder in `parent` with the resolved settings in `run.yaml`.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-    """
+    """Make a new run folder in `parent` with the resolved settings in `run.yaml`."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     folder = parent / f"{stamp}-{secrets.token_hex(2)}"
     try:
@@ -37,11 +33,7 @@ def create_run(parent: Path, settings: str) -> Path:
 
 
 def write_report(folder: Path, report: EvalReport) -> Path:
-    """Write a report and its sources into a run folder; return the report's path.
-
-    Raises:
-        ConfigError: the disk is full or the folder is missing.
-    """
+    """Write a report and its sources into a run folder; return the report's path."""
     path = folder / REPORT
     fresh = folder / f"{REPORT}.new"
     try:
@@ -96,11 +88,7 @@ def lookup(home: Path, key: str) -> EvalReport | None:
 
 
 def remember(home: Path, key: str, report: EvalReport) -> None:
-    """Store a report under `key`. An `unjudged` one is never stored.
-
-    Raises:
-        OSError: the store cannot be written.
-    """
+    """Store a report under `key`, or raise `OSError`. An `unjudged` one is never stored."""
     if report.verdict == "unjudged":
         return
     path = _path(home, key)
