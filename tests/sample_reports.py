@@ -17,8 +17,8 @@ from tilewright.records import (
     Failed,
     Finding,
     Incorrect,
+    IsolationStatus,
     Label,
-    Protection,
     Rejected,
     ReportEnvironment,
     SourceFile,
@@ -83,9 +83,9 @@ def case(name: str, variation: str = "nominal", result: str = "pass", **more: An
 
 
 PROTECTIONS = (
-    Protection(name="pid_namespace", active=True),
-    Protection(name="landlock", active=False, detail="Function not implemented"),
-    Protection(name="seccomp", active=True),
+    IsolationStatus(name="pid_namespace", active=True),
+    IsolationStatus(name="landlock", active=False, detail="Function not implemented"),
+    IsolationStatus(name="seccomp", active=True),
 )
 
 

@@ -22,10 +22,10 @@ from tilewright.records import (
     Failed,
     Finding,
     Incorrect,
+    IsolationStatus,
     Label,
     Limits,
     Problem,
-    Protection,
     Rejected,
     ReportEnvironment,
     Rules,
@@ -171,7 +171,7 @@ def reports(draw: st.DrawFn) -> EvalReport:
             few(st.builds(CaseResult, case=TEXT, input_variation=TEXT, result=st.just("pass")))
         ),
         stages=draw(few(st.builds(StageRecord, name=TEXT, wall_s=POSITIVE, detail=TEXT))),
-        isolation=draw(few(st.builds(Protection, name=TEXT, active=st.booleans()))),
+        isolation=draw(few(st.builds(IsolationStatus, name=TEXT, active=st.booleans()))),
         environment=draw(
             st.builds(
                 ReportEnvironment,

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tilewright import registry
+from tilewright import records, registry
 from tilewright.checks.evidence import Evidence
 from tilewright.errors import PluginError
 from tilewright.loop import budget, rollout_environment
@@ -160,7 +160,7 @@ def test_every_new_name_for_plug_ins_exists():
     for name in RENAMED["attributes"]["checks"].values():
         assert name in Evidence.__dataclass_fields__ or name in Rules.model_fields
     assert all(hasattr(World, name) for name in RENAMED["methods"]["worlds"].values())
-    known = (events, rollout_environment, budget)
+    known = (events, rollout_environment, budget, records)
     assert all(
         any(hasattr(module, name) for module in known) for name in RENAMED["classes"].values()
     )

@@ -23,7 +23,7 @@ from tilewright.records import (
     EvalReport,
     Finding,
     Incorrect,
-    Protection,
+    IsolationStatus,
     Verdict,
 )
 from tilewright.records.codes import FindingCode, LabelName
@@ -161,7 +161,7 @@ def finding_text(finding: Finding) -> str:
     return f"{weight}{finding.check}: {finding.summary}"
 
 
-def _layers_text(layers: Sequence[Protection]) -> str:
+def _layers_text(layers: Sequence[IsolationStatus]) -> str:
     """Return the isolation layers that were not active, or that all were active."""
     off = [f"{item.name} ({item.detail})" for item in layers if not item.active]
     if not off:

@@ -8,10 +8,10 @@ from tilewright.evaluator.timing.case_timings import CaseTimes
 from tilewright.records import (
     CaseResult,
     Ceilings,
+    IsolationStatus,
     KernelTime,
     Label,
     Profile,
-    Protection,
     StageRecord,
     Work,
 )
@@ -46,7 +46,7 @@ class Observations:
     kernels: list[KernelTime] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
     stages: list[StageRecord] = field(default_factory=list)
-    isolation: tuple[Protection, ...] = ()
+    isolation: tuple[IsolationStatus, ...] = ()
     conditions: dict[str, Fields] = field(default_factory=dict)
     """The state of a GPU by moment, and what its runners were given."""
     work: list[Work] = field(default_factory=list)

@@ -122,7 +122,7 @@ class StageRecord(Record):
     detail: str = ""
 
 
-class Protection(Record):
+class IsolationStatus(Record):
     """One isolation layer, and whether it was active for this candidate."""
 
     name: str
@@ -162,7 +162,7 @@ class EvalReport(Record):
     """With `trace`: the kernels of one call, the longest first, self-reported."""
     cases: tuple[CaseResult, ...] = ()
     stages: tuple[StageRecord, ...] = ()
-    isolation: tuple[Protection, ...] = ()
+    isolation: tuple[IsolationStatus, ...] = ()
     environment: ReportEnvironment
     seed: str
     """The root seed, revealed after the verdict. It generates the same inputs again."""

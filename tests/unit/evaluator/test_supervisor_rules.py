@@ -29,8 +29,8 @@ from tilewright.records import (
     Candidate,
     EvalRequest,
     Failed,
+    IsolationStatus,
     Limits,
-    Protection,
     ReportEnvironment,
     SourceFile,
 )
@@ -182,8 +182,8 @@ def test_a_layer_that_is_off_is_recorded_as_off():
     pool.record_isolation(child)
 
     assert pool.isolation == (
-        Protection(name="ipc_uts_cgroup_namespaces", active=True),
-        Protection(name="landlock", active=False, detail="not in this kernel"),
+        IsolationStatus(name="ipc_uts_cgroup_namespaces", active=True),
+        IsolationStatus(name="landlock", active=False, detail="not in this kernel"),
     )
     for layers in (("landlock",), ("ipc_uts_cgroup_namespaces", "no such layer")):
         strict = pool_of(request(require_isolation=layers))

@@ -31,7 +31,7 @@ from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.gated_calls import measure_clock_excess
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
-from tilewright.records import Candidate, Protection, Unjudged
+from tilewright.records import Candidate, IsolationStatus, Unjudged
 from tilewright.records.codes import UnjudgedReason
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
@@ -76,7 +76,7 @@ class RunnerPool:
         self.allocator_bytes = 0
         self.weights_bytes = 0
         self.call_s = 0.0
-        self.isolation: tuple[Protection, ...] = ()
+        self.isolation: tuple[IsolationStatus, ...] = ()
         self.candidate_output = ""
 
     def start(
@@ -135,7 +135,7 @@ class RunnerPool:
     def record_isolation(self, child: Child) -> None:
         """Record the isolation layers of a child."""
         self.isolation = tuple(
-            Protection(name=layer, active=not reason, detail=reason)
+            IsolationStatus(name=layer, active=not reason, detail=reason)
             for layer, reason in child.applied.items()
             # On a GPU's clock, work in other processes gains nothing.
             if layer != IsolationLayer.PROCESS_CREATION_GUARD or not self.context.host.device.is_gpu
