@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Commands side by side on a large machine without an installed tilewright: wheels in .whl, output
+# Commands at the same time on a large machine without an installed tilewright: wheels in .whl, output
 # in $OUT. Each has two cores of its own:
-#   bash benchmarks/device_bars.sh "python3 -m benchmarks.corpus '' 0 2" "python3 -m benchmarks --only fuzz"
+#   bash benchmarks/device_bars.sh "python3 -m benchmarks.attacks.corpus '' 0 2" "python3 -m benchmarks --only fuzz"
 # With GPUS each has a GPU, its share of the cores, and a folder in $OUT; a semicolon is another
 # command on the same GPU (liger-kernel's wheel lies in .whl/liger, KernelBench's problems in .data):
 #   GPUS=2 bash benchmarks/device_bars.sh "faults" "liger; memory; aa --seconds 60"

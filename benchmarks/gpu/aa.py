@@ -34,6 +34,13 @@ SHORT_US = 20.0
 WORKERS, IN_A_ROW = int(os.environ.get("WORKERS", "2")), int(os.environ.get("IN_A_ROW", "3"))
 SPIN = "while True: pass"
 FAR = math.log(1.05)
+OLD_FIELDS = {
+    "said_ratio": "self_reported_ratio",
+    "said_us": "self_reported_us",
+    "pairs": "replicates",
+    "pair_blocks": "blocks_per_replicate",
+}
+"""Fields of `Run` in files of older versions, and their names now."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +59,15 @@ class Run:
     blocks: int
     wall_s: float
     stages: dict[str, float]
-    said_ratio: float | None = None
+    self_reported_ratio: float | None = None
     """The same by the runners' own events."""
     raw_us: tuple[tuple[float, ...], ...] = ()
     self_reported_us: tuple[tuple[float, ...], ...] = ()
     batched_ratio: float | None = None
     """Log ratio of a call of many behind one gate."""
-    pairs: tuple[tuple[float, float], ...] = ()
+    replicates: tuple[tuple[float, float], ...] = ()
     """Log ratio of each process replicate, and its scatter, as a calibration takes them."""
-    pair_blocks: tuple[int, ...] = ()
+    blocks_per_replicate: tuple[int, ...] = ()
 
 
 def chosen(path: Path, count: int) -> list[dict[str, object]]:
@@ -130,11 +137,11 @@ def line(run: Run) -> str:
     """Return a run as a line."""
     if run.log_ratio is None:
         return f"{run.problem:16} {run.verdict} {run.wall_s:5.1f} s {run.detail} {run.stages}"
-    said = 100 * (run.said_ratio or 0)
+    reported = 100 * (run.self_reported_ratio or 0)
     return (
         f"{run.problem:16} {run.verdict:8} {run.wall_s:5.1f} s {run.reference_us:9.1f} us "
-        f"{100 * run.log_ratio:+6.2f} +-{100 * (run.within or 0):5.2f} said {said:+6.2f} "
-        f"x{run.blocks}"
+        f"{100 * run.log_ratio:+6.2f} +-{100 * (run.within or 0):5.2f} "
+        f"self-reported {reported:+6.2f} x{run.blocks}"
     )
 
 
@@ -184,12 +191,12 @@ def run(path: Path, budget_s: float, out: Path, count: int = 48) -> list[Bar]:
 
 
 def calibrate(rows: list[dict[str, object]]) -> list[Bar]:
-    """Store what runs say of this GPU as its calibration."""
+    """Store the process-to-process variation of the runs as this GPU's calibration."""
     samples = [
         Sample(run.problem, "", run.reference_us, run.moved_bytes, *replicate)
         for run in runs_of(rows)
         if run.reference_us is not None
-        for replicate in run.pairs
+        for replicate in run.replicates
     ]
     sigmas, counts = calibrated(samples, on_gpu=True)
     device = find_device(DEVICE)
@@ -202,12 +209,15 @@ def calibrate(rows: list[dict[str, object]]) -> list[Bar]:
 
 
 def runs_of(rows: list[dict[str, object]]) -> list[Run]:
-    """Return runs as they were before they became JSON."""
-    return [Run(**row) for row in rows]  # type: ignore[arg-type]
+    """Return runs from JSON, also from files that older versions wrote."""
+    return [
+        Run(**{OLD_FIELDS.get(key, key): value for key, value in row.items()})  # type: ignore[arg-type]
+        for row in rows
+    ]
 
 
 def bars(runs: list[Run]) -> list[Bar]:
-    """Return what the issue asks of a function against itself."""
+    """Return the bars of a function against itself."""
     wrong = [run.problem for run in runs if run.verdict != "correct"]
     timed = [run for run in runs if run.reference_us is not None]
     found = [Bar("A/A: references judged correct", "all", f"{len(wrong)} not", not wrong)]

@@ -84,10 +84,10 @@ def run(out: Path) -> list[Bar]:
 
 def _bars(reports: list[EvalReport], first_s: float, wall_s: float, out: Path) -> list[Bar]:
     builds = [_seconds(report, "build") for report in reports]
-    # What follows the build is under the lease, but for the wait for it.
+    # Every stage after the build holds the lease, except the wait for it.
     held = [_under_lease(report) for report in reports]
     wrong = [report.verdict for report in reports if report.verdict != "correct"]
-    beside = sum(builds) / wall_s
+    parallelism = sum(builds) / wall_s
     busy = sum(held) / max(wall_s - first_s + held[0], 1e-9)
     found = {"wall_s": wall_s, "builds_s": builds, "held_s": held, "first_s": first_s}
     (out / "gpu_builds.json").write_text(json.dumps(found), encoding="utf-8")
@@ -95,7 +95,7 @@ def _bars(reports: list[EvalReport], first_s: float, wall_s: float, out: Path) -
     print(f"a build {median(builds):.1f} s, the device {median(held):.2f} s", flush=True)
     return [
         Bar("builds: verdicts", "all correct", f"{len(wrong)} not", not wrong),
-        Bar("builds: at the same time", ">= 5 of 8", f"{beside:.1f}", beside >= 5),
+        Bar("builds: at the same time", ">= 5 of 8", f"{parallelism:.1f}", parallelism >= 5),
         Bar("builds: the device is leased, after the first", "stated", f"{busy:.0%}", held=True),
     ]
 

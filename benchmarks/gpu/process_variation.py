@@ -61,9 +61,9 @@ def blocking_stream(driver: Driver) -> torch.cuda.Stream:
 class RunnerProcess:
     """One process: where it may write, its events and its streams."""
 
-    def __init__(self, shared: torch.Tensor, block: torch.Tensor, words: torch.Tensor) -> None:
+    def __init__(self, shared: torch.Tensor, block: torch.Tensor, semaphores: torch.Tensor) -> None:
         self.shared, self.block = shared, block
-        self.words = words
+        self.semaphores = semaphores
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         self.driver = Driver()
         self.streams = [torch.cuda.Stream() for _ in range(PLACES)]
@@ -90,7 +90,7 @@ class RunnerProcess:
             for _ in range(CALLS):
                 self.sequence += 1
                 self.driver.await_semaphore(
-                    stream.cuda_stream, self.words.data_ptr(), self.sequence
+                    stream.cuda_stream, self.semaphores.data_ptr(), self.sequence
                 )
                 if kind in ("kernel before", "both"):
                     torch.cuda._sleep(BEFORE_CYCLES)
@@ -103,11 +103,11 @@ class RunnerProcess:
         return float(median(found))
 
 
-def contest(
-    pipe: Connection, shared: torch.Tensor, block: torch.Tensor, words: torch.Tensor
+def run_process(
+    pipe: Connection, shared: torch.Tensor, block: torch.Tensor, semaphores: torch.Tensor
 ) -> None:
     """Measure what is asked for, until nothing is."""
-    made = RunnerProcess(shared, block, words)
+    made = RunnerProcess(shared, block, semaphores)
     pipe.send("ready")
     while (asked := pipe.recv()) is not None:
         pipe.send([made.measure(asked, setting, pipe) for setting in SETTINGS])
@@ -118,12 +118,14 @@ def main() -> None:
     context = mp.get_context("spawn")
     shared = torch.randn(1 << 22, device="cuda")
     blocks = [torch.empty(BLOCK // 4, device="cuda") for _ in range(PROCESSES)]
-    words = [torch.zeros(1024, dtype=torch.int32, device="cuda") for _ in range(PROCESSES)]
+    semaphores = [torch.zeros(1024, dtype=torch.int32, device="cuda") for _ in range(PROCESSES)]
     flush, driver = torch.zeros(FLUSH // 4, device="cuda"), Driver()
     pipes = []
-    for block, word in zip(blocks, words, strict=True):
+    for block, semaphore in zip(blocks, semaphores, strict=True):
         ours, theirs = context.Pipe()
-        context.Process(target=contest, args=(theirs, shared, block, word), daemon=True).start()
+        context.Process(
+            target=contest, args=(theirs, shared, block, semaphore), daemon=True
+        ).start()
         pipes.append(ours)
     for pipe in pipes:
         pipe.recv()
@@ -132,17 +134,17 @@ def main() -> None:
         rows[operation] = []
         for _ in range(ROUNDS):
             rows[operation].append([])
-            for pipe, word in zip(pipes, words, strict=True):
+            for pipe, semaphore in zip(pipes, semaphores, strict=True):
                 pipe.send(operation)
-                while not isinstance(said := pipe.recv(), list):
+                while not isinstance(message := pipe.recv(), list):
                     flush.sum()
                     stream = torch.cuda.current_stream().cuda_stream
-                    driver.write_semaphore(stream, word.data_ptr(), said)
-                rows[operation][-1].append(said)
+                    driver.write_semaphore(stream, semaphore.data_ptr(), message)
+                rows[operation][-1].append(message)
         report(operation, rows[operation])
     for pipe in pipes:
         pipe.send(None)
-    (Path(os.environ.get("OUT", "out")) / "gpu_luck.json").write_text(json.dumps(rows))
+    (Path(os.environ.get("OUT", "out")) / "gpu_process_variation.json").write_text(json.dumps(rows))
 
 
 def report(operation: str, rounds: list[list[list[float]]]) -> None:

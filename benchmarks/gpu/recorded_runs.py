@@ -21,9 +21,9 @@ from tilewright.evaluator.timing.speedup import between_process_sigma, compare_s
 from tilewright.records import TimingPlan
 
 
-def times_of(run: Run, pairs: int) -> CaseTimes:
-    """Return what the first `pairs` pairs of a run showed."""
-    edges = [0, *accumulate(run.pair_blocks or _even(run))][: pairs + 1]
+def times_of(run: Run, replicates: int) -> CaseTimes:
+    """Return the times of the first process replicates of a run."""
+    edges = [0, *accumulate(run.blocks_per_replicate or _even(run))][: replicates + 1]
     times = CaseTimes(
         run.problem,
         blocks=edges[-1],
@@ -43,8 +43,8 @@ def times_of(run: Run, pairs: int) -> CaseTimes:
 
 
 def _even(run: Run) -> list[int]:
-    """Return the blocks of each pair of a run that was recorded without them."""
-    count = len(run.pairs)
+    """Return the blocks of each process replicate of a run that was recorded without them."""
+    count = len(run.replicates)
     edges = [round(number * len(run.raw_us) / count) for number in range(count + 1)]
     return [stop - start for start, stop in pairwise(edges)]
 
@@ -52,8 +52,8 @@ def _even(run: Run) -> list[int]:
 def replayed(run: Run) -> Run:
     """Return a run as the rules would have ended it."""
     planned = planned_replicates(run.reference_us or 0.0, run.moved_bytes, on_gpu=True)
-    made = min(planned, len(run.pairs))
-    while made < len(run.pairs) and _wants_more(times_of(run, made), planned):
+    made = min(planned, len(run.replicates))
+    while made < len(run.replicates) and _wants_more(times_of(run, made), planned):
         made += 1
     times = times_of(run, made)
     item = compare_strict(times, "eager", between_process_sigma(times, "eager", GPU_DEFAULT), ())
@@ -62,7 +62,7 @@ def replayed(run: Run) -> Run:
         log_ratio=math.log(item.speedup),
         low=item.speedup_low,
         high=item.speedup_high,
-        pairs=run.pairs[:made],
+        replicates=run.replicates[:made],
     )
 
 
@@ -74,11 +74,11 @@ def _wants_more(times: CaseTimes, planned: int) -> bool:
 
 
 def main() -> int:
-    """Print the bars over all runs, and those over the runs of several pairs."""
+    """Print the bars over all runs, and those over the runs of several replicates."""
     rows = [row for path in sys.argv[1:] for row in json.loads(Path(path).read_text("utf-8"))]
     found = [replayed(run) for run in runs_of(rows) if run.reference_us is not None]
-    several = [run for run in found if len(run.pairs) > 1]
-    for title, runs in (("all", found), ("several pairs", several)):
+    several = [run for run in found if len(run.replicates) > 1]
+    for title, runs in (("all", found), ("several replicates", several)):
         print(f"{title}: {len(runs)} runs")
         for bar in bars(runs):
             print(bar.row())

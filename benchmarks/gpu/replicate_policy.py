@@ -20,18 +20,18 @@ from tilewright.records import Comparison, TimingPlan
 RUNS, BLOCKS = 1000, 4
 SCATTER = 0.01
 """Scatter of one block, in addition to the process-to-process variation."""
-LUCK_US = ((9.0, 0.4), (math.inf, 0.5))
+OFFSET_US = ((9.0, 0.4), (math.inf, 0.5))
 SHARE = ((25.0, 0.0), (130.0, 0.011), (math.inf, 0.001))
-"""What two processes differ by: a time, and a share of it, for calls up to this long."""
+"""Difference of two processes: a time, and a share of it, for calls up to this long."""
 KINDS = ((6.0, 1.0), (12.0, 1.0), (19.0, 1.0), (30.0, 1.0), (60.0, 1.0), (300.0, 1.0),
          (12.0, 1.05), (12.0, 1.15), (60.0, 1.05), (60.0, 1.15))  # fmt: skip
 
 
 def judged(sample: random.Random, call_us: float, ratio: float) -> tuple[Comparison, int]:
-    """Return what is said in the end, and after how many pairs."""
-    luck_us, share = (next(by for most, by in table if call_us <= most)
-                      for table in (LUCK_US, SHARE))  # fmt: skip
-    noise = math.hypot(luck_us / call_us, share)
+    """Return the final comparison, and its number of process replicates."""
+    offset_us, share = (next(by for most, by in table if call_us <= most)
+                      for table in (OFFSET_US, SHARE))  # fmt: skip
+    noise = math.hypot(offset_us / call_us, share)
     times = CaseTimes("one", on_device=True, total_s={"eager": [], "candidate": []})
     planned, more = planned_replicates(call_us, 0, on_gpu=True), TimingPlan().extra_replicates
     while len(times.replicate_starts) < planned or DEFAULT_POLICY.needs_replicate(
@@ -49,7 +49,7 @@ def judged(sample: random.Random, call_us: float, ratio: float) -> tuple[Compari
 
 def main() -> int:
     """Print a line for each length of a call and true ratio."""
-    print("call us | true | contain it % | faster % | by over 5 % | p95 | worst | pairs")
+    print("call us | true | contain it % | faster % | by over 5 % | p95 | worst | replicates")
     for call_us, ratio in KINDS:
         sample = random.Random(0)
         found = [judged(sample, call_us, ratio) for _ in range(RUNS)]
@@ -62,7 +62,7 @@ def main() -> int:
             f"{call_us:5g} | {ratio:4} | {100 * worst_ratio / RUNS:.1f}"
             f" | {100 * len(faster) / RUNS:.1f}"
             f" | {100 * far / RUNS:.1f} | {off[RUNS * 95 // 100]:.1f} | {off[-1]:.1f}"
-            f" | {sum(pairs for _, pairs in found) / RUNS:.2f}",
+            f" | {sum(count for _, count in found) / RUNS:.2f}",
             flush=True,
         )
     return 0

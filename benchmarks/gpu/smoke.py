@@ -156,7 +156,7 @@ CANDIDATES = {
         "triton",
         KERNEL + "\n\ndef work(x):\n    torch.cuda._sleep(40_000)\n    return launch(x)\n",
     ),
-    "decoy": (
+    "unused kernel": (
         "triton",
         KERNEL + "\n\ndef work(x):\n    launch(x)\n    return torch.softmax(x, -1)\n",
     ),
@@ -183,7 +183,7 @@ EXPECTED = {
     "half": "incorrect",
     "stale": "incorrect",
     "side stream": "incorrect",
-    "decoy": "rejected",
+    "unused kernel": "rejected",
     "illegal": "failed",
     "raises": "failed",
     "hangs": "failed",

@@ -102,18 +102,18 @@ def runner(link: socket.socket, fd: int, library: str, applied: dict[str, str]) 
     driver = Driver()
     block = driver.open(told["handle"], BLOCK)
     answer: dict[str, Any] = {"applied": applied}
-    words = {"device": block.address}
+    semaphores = {"device": block.address}
     try:
-        words["host"] = DeviceHost(driver, fd).address
+        semaphores["host"] = DeviceHost(driver, fd).address
     except Exception as error:  # noqa: BLE001 - an experiment
-        answer["host words"] = str(error)
+        answer["host semaphores"] = str(error)
     rate = cycles_per_us(torch)
     say(link, answer)
     while True:
         asked = hear(link)
         if asked["do"] == "pool":
             break
-        base, sequence = words[asked["words"]], asked["sequence"]
+        base, sequence = semaphores[asked["semaphores"]], asked["sequence"]
         stream = torch.cuda.current_stream()
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         driver.await_semaphore(stream.cuda_stream, base + GATE, sequence)
@@ -203,17 +203,17 @@ def judge(link: socket.socket, fd: int, out: dict[str, Any]) -> None:
     flag = torch.zeros(1, dtype=torch.int32).pin_memory()
     stream = torch.cuda.Stream()
     sequence = 0
-    for words, base in (("device", block.address), ("host", host.address)):
-        if words == "host" and "host words" in out["runner"]:
+    for semaphores, base in (("device", block.address), ("host", host.address)):
+        if semaphores == "host" and "host semaphores" in out["runner"]:
             continue
         rows = []
         for wanted in KERNELS_US:
             samples = []
             for _ in range(REPEATS):
                 sequence += 1
-                samples.append(one(driver, link, stream, flag, words, base, wanted, sequence))
+                samples.append(one(driver, link, stream, flag, semaphores, base, wanted, sequence))
             rows.append(summary(wanted, samples[20:]))
-        out[words] = rows
+        out[semaphores] = rows
     later = driver.allocate(64 << 20)
     later.elements(torch.float32, 1024, 0).fill_(1.0)
     torch.cuda.synchronize()
@@ -222,7 +222,7 @@ def judge(link: socket.socket, fd: int, out: dict[str, Any]) -> None:
 
 
 def one(
-    driver: Driver, link: socket.socket, stream: Any, flag: Any, words: str, base: int,
+    driver: Driver, link: socket.socket, stream: Any, flag: Any, semaphores: str, base: int,
     wanted: int, sequence: int,
 ) -> tuple[float, float]:  # fmt: skip
     flag[0] = 0
@@ -232,7 +232,7 @@ def one(
     driver.write_semaphore(stream.cuda_stream, base + GATE, sequence)
     driver.await_semaphore(stream.cuda_stream, base + DONE, sequence)
     end.record(stream)
-    say(link, {"do": "kernel", "words": words, "us": wanted, "sequence": sequence})
+    say(link, {"do": "kernel", "semaphores": semaphores, "us": wanted, "sequence": sequence})
     hear(link)
     flag[0] = 1
     end.synchronize()
@@ -261,7 +261,7 @@ def main() -> None:
         check=True,
     )
     ours, theirs = socket.socketpair()
-    fd = os.memfd_create("words")
+    fd = os.memfd_create("semaphores")
     os.ftruncate(fd, 4096)
     wanted = confinement((theirs.fileno(), fd, 1, 2), (library,))
 
@@ -277,7 +277,7 @@ def main() -> None:
         judge(ours, fd, out)
     finally:
         out["wall_s"] = time.monotonic() - start
-        Path(os.environ.get("OUT", ".")).joinpath("gpu_words.json").write_text(json.dumps(out))
+        Path(os.environ.get("OUT", ".")).joinpath("gpu_semaphores.json").write_text(json.dumps(out))
         for key, rows in out.items():
             print(key, rows if not isinstance(rows, list) else "")
             for row in rows if isinstance(rows, list) else ():

@@ -176,17 +176,17 @@ def _bars(reports: list[EvalReport], wall: float, cold: list[float]) -> list[Bar
     slower = bootstrap.median(cold) * rate
     covered = sum(report.profile is not None for report in reports)
     details = [s.detail for report in reports for s in report.stages if s.name == "precompile"]
-    ahead = sum("its kernels" in detail for detail in details)
+    precompiled = sum("its kernels" in detail for detail in details)
     return [
         Bar("stream: verdicts", "all correct", f"{len(wrong)} not", not wrong),
         Bar(
             "stream: with coverage", "all", f"{covered} of {len(reports)}", covered == len(reports)
         ),
         Bar(
-            "stream: compiled ahead",
+            "stream: precompiled",
             "all but a worker's first of a problem",
-            f"{ahead} of {len(reports)}",
-            ahead == len(details) and len(reports) - ahead <= len(ROWS) * WORKERS,
+            f"{precompiled} of {len(reports)}",
+            precompiled == len(details) and len(reports) - precompiled <= len(ROWS) * WORKERS,
         ),
         Bar("stream: evaluations a second, warm", ">= 1.0", f"{rate:.2f}", rate >= 1.0),
         Bar("stream: p95 from prepare to verdict", "<= 4 s", f"{p95:.2f} s", p95 <= 4.0),

@@ -1,8 +1,8 @@
 """Timing of calls that a queue cannot hold.
 
 `python -m benchmarks.gpu.unqueued_calls [NAME ...]` judges references of many launches against
-themselves, in as many process replicates as asked for. Once the launches are queued ahead of a
-call, as for all other calls, and once as the judge decides (ADR 40). `KERNELBENCH` names the
+themselves, in a given number of process replicates. Once the launches are queued before the call
+is released, as for all other calls, and once as the judge decides (ADR 40). `KERNELBENCH` names the
 problems, a JSON line each.
 """
 
@@ -30,7 +30,7 @@ from tilewright.problems.loader import parse_problem
 from tilewright.records import Candidate, EvalReport, EvalRequest, SourceFile
 
 KNOWN = tuple(f"level3-{number}" for number in (30, 35, 37, 40, 41, 42))
-GATES = {"ahead": lambda *_: False, "as it is": gpu_clock._launches_are_long}
+GATES = {"queued": lambda *_: False, "decided": gpu_clock._launches_are_long}
 
 
 def request(row: dict[str, Any]) -> EvalRequest:
@@ -52,7 +52,7 @@ def shown(report: EvalReport) -> dict[str, Any]:
         "reference_us": item.baseline_timing.median_us,
         "call_us": item.baseline_timing.call_latency_us,
         "speedup": [item.speedup_low, item.speedup, item.speedup_high],
-        "pairs": [[made.log_ratio, made.within] for made in samples_of(report)],
+        "replicates": [[made.log_ratio, made.within] for made in samples_of(report)],
         "blocks": item.blocks_per_process,
         "labels": [f"{label.name}: {label.detail}" for label in report.labels],
         "raw_us": item.raw_us,
@@ -63,10 +63,10 @@ def shown(report: EvalReport) -> dict[str, Any]:
 
 def line(name: str, gate: str, found: dict[str, Any]) -> str:
     """Return a row of the table."""
-    if "pairs" not in found:
+    if "replicates" not in found:
         return f"{name} | {gate} | {found}"
-    ratios = [100 * ratio for ratio, _ in found["pairs"]]
-    within = median(100 * scatter for _, scatter in found["pairs"])
+    ratios = [100 * ratio for ratio, _ in found["replicates"]]
+    within = median(100 * scatter for _, scatter in found["replicates"])
     cells = (
         f"{found['reference_us'] / 1e3:.1f}",
         " ".join(f"{ratio:+.1f}" for ratio in ratios),
@@ -86,20 +86,22 @@ def main() -> None:
         prog="python -m benchmarks.gpu.unqueued_calls", description=__doc__
     )
     parser.add_argument("problems", nargs="*", default=list(KNOWN))
-    parser.add_argument("--pairs", type=int, default=4)
+    parser.add_argument("--replicates", type=int, default=4)
     parser.add_argument("--gates", nargs="+", choices=list(GATES), default=list(GATES))
     options = parser.parse_args()
     lines = Path(os.environ["KERNELBENCH"]).read_text(encoding="utf-8").splitlines()
     rows = {f"level{row['level']}-{row['problem_id']}": row for row in map(json.loads, lines)}
     out = Path(os.environ.get("OUT", "out"))
     out.mkdir(exist_ok=True)
-    # As many pairs as asked for, whatever they say.
+    # A fixed number of replicates, whatever their times are.
     policy = SimpleNamespace(
-        needs_replicate=lambda times, *_: len(times.replicate_starts) < options.pairs
+        needs_replicate=lambda times, *_: len(times.replicate_starts) < options.replicates
     )
     vars(blocks)["DEFAULT_POLICY"] = policy
     host, found = DeviceHost(Path(tempfile.mkdtemp()), find_device(DEVICE)), dict[str, Any]()
-    print("problem | gate | ms | each pair, % | mean | scatter | within | said | blocks | s")
+    print(
+        "problem | gate | ms | each replicate, % | mean | scatter | within | speed-up, % | blocks | s"
+    )
     try:
         for name in options.problems:
             for gate in options.gates:
