@@ -124,7 +124,7 @@ def main() -> None:
     for block, semaphore in zip(blocks, semaphores, strict=True):
         ours, theirs = context.Pipe()
         context.Process(
-            target=contest, args=(theirs, shared, block, semaphore), daemon=True
+            target=run_process, args=(theirs, shared, block, semaphore), daemon=True
         ).start()
         pipes.append(ours)
     for pipe in pipes:

@@ -99,9 +99,8 @@ def main() -> None:
     )
     vars(blocks)["DEFAULT_POLICY"] = policy
     host, found = DeviceHost(Path(tempfile.mkdtemp()), find_device(DEVICE)), dict[str, Any]()
-    print(
-        "problem | gate | ms | each replicate, % | mean | scatter | within | speed-up, % | blocks | s"
-    )
+    columns = "ms | each replicate, % | mean | scatter | within | speed-up, % | blocks | s"
+    print(f"problem | gate | {columns}")
     try:
         for name in options.problems:
             for gate in options.gates:
