@@ -37,14 +37,13 @@ SHARED_MODULE_NAMES = {
     "main": "the entry point of a program",
     "ceilings": "the judge measures the ceilings that the pipeline records",
     "client": "one calls a server, the other the judge",
-    "evidence": "the evaluator collects what the checks get",
     "messages": "what the judge and what a runner may send",
     "inputs": "the judge observes changed inputs that the check reports",
     "kernelgym": "the API and the rules of one project, KernelGYM",
     "mcp": "the command and the server of one protocol",
     "problem_lint": "the pipeline makes the record of this name",
     "report": "the command shows the record of this name",
-    "weights": "the judge, its client and a check of one concern",
+    "weights": "the judge and a check of one concern",
 }
 
 # Two meanings today. Rename one of each; a row that no longer holds fails the test.

@@ -1,15 +1,15 @@
-"""From observations to a report: evidence, checks, rules, outcome."""
+"""The observations of all stages, and the report that checks and rules make of them."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from functools import cache
 
 from tilewright._version import __version__
 from tilewright.checks.evidence import Check, Evidence
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.recorded_environment import environment
-from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.timing.calibration import Calibration
 from tilewright.evaluator.timing.case_timings import CaseTimes, is_short, untimed_cpu_excess_s
 from tilewright.evaluator.timing.speedup import (
@@ -19,20 +19,63 @@ from tilewright.evaluator.timing.speedup import (
 )
 from tilewright.languages.static_features import static_features
 from tilewright.records import (
+    CaseResult,
+    Ceilings,
     Comparison,
     Correct,
     EvalReport,
     EvalRequest,
     Finding,
+    IsolationStatus,
+    KernelTime,
     Label,
     Outcome,
+    Profile,
     Rejected,
+    StageRecord,
+    Work,
 )
 from tilewright.records.codes import FindingCode, LabelName
 from tilewright.registry import catalogue, load
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
 from tilewright.wire.frames import Fields
+
+
+@dataclass
+class CorrectnessObservations:
+    """Observations from the calls of one candidate, other than whether their outputs were right."""
+
+    slots: dict[str, int] = field(default_factory=dict)
+    """Where each case's inputs lay last: the second sample lies there again, with other values."""
+    calls: list[Fields] = field(default_factory=list)
+    """Shapes and dtypes of each nominal call of a declared case, without values."""
+    operator_counts: dict[str, int] = field(default_factory=dict)
+    launches: list[int] = field(default_factory=list)
+    mutated: list[str] = field(default_factory=list)
+    alias: bool = False
+
+
+@dataclass
+class Observations:
+    """All observations of the stages. Each stage appends; only the verdict reads all of it."""
+
+    correctness: CorrectnessObservations = field(default_factory=CorrectnessObservations)
+    cases: list[CaseResult] = field(default_factory=list)
+    times: list[CaseTimes] = field(default_factory=list)
+    right_when_suppressed: bool | None = None
+    lacking_weights: list[str] = field(default_factory=list)
+    passes_with_initial_weights: bool | None = None
+    profile: Profile | None = None
+    kernels: list[KernelTime] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    stages: list[StageRecord] = field(default_factory=list)
+    isolation: tuple[IsolationStatus, ...] = ()
+    conditions: dict[str, Fields] = field(default_factory=dict)
+    """The state of a GPU by moment, and what its runners were given."""
+    work: list[Work] = field(default_factory=list)
+    ceilings: Ceilings | None = None
+    candidate_output: str = ""
 
 
 def build_report(
@@ -49,8 +92,13 @@ def build_report(
     `checks` restricts which ones run, for the test that each of them catches something alone.
     """
     request, host = context.request, context.host
-    findings, labels = _inspect(_evidence(context, observations), checks)
-    labels = [*observations.labels, *labels]
+    evidence = _evidence(context, observations)
+    findings, labels = list[Finding](), list(observations.labels)
+    for name, check in _checks().items():
+        if checks is None or name in checks:
+            found = check.inspect(evidence)
+            findings += found.findings
+            labels += found.labels
     findings += [_denied(label) for label in labels if label.name in request.rules.deny_labels]
     decisive = tuple(item for item in findings if item.weight == "decisive")
     if isinstance(outcome, Correct) and decisive:
@@ -82,19 +130,6 @@ def build_report(
     )
 
 
-def _inspect(
-    evidence: Evidence, names: tuple[str, ...] | None
-) -> tuple[list[Finding], list[Label]]:
-    findings: list[Finding] = []
-    labels: list[Label] = []
-    for name, check in _checks().items():
-        if names is None or name in names:
-            observation = check.inspect(evidence)
-            findings += observation.findings
-            labels += observation.labels
-    return findings, labels
-
-
 @cache
 def _checks() -> dict[str, Check]:
     """Load every installed check, once a process: looking entry points up takes long."""
@@ -103,7 +138,6 @@ def _checks() -> dict[str, Check]:
 
 def _evidence(context: EvaluationContext, observations: Observations) -> Evidence:
     request, seen, times = context.request, observations.correctness, observations.times
-    largest = times[-1] if times else None
     calls = [_median(case.total_s["candidate"]) for case in times]
     return Evidence(
         language=request.candidate.language,
@@ -119,7 +153,7 @@ def _evidence(context: EvaluationContext, observations: Observations) -> Evidenc
         timed_wrong=tuple(message for case in times for message in case.wrong),
         call_s=max(calls, default=0.0),
         untimed_cpu_s=max((untimed_cpu_excess_s(case) for case in times), default=0.0),
-        disturbed=_median(largest.disturbed) if largest and largest.disturbed else 0.0,
+        disturbed=_median(times[-1].disturbed) if times else 0.0,
         lacking_weights=tuple(observations.lacking_weights),
         passes_with_initial_weights=observations.passes_with_initial_weights,
     )

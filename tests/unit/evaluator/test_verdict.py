@@ -12,10 +12,9 @@ import pytest
 from tests.unit.evaluator.timing.test_case_timings import times
 from tests.unit.records.test_validation import REQUEST
 from tilewright.evaluator.context import EvaluationContext
-from tilewright.evaluator.evidence import CorrectnessObservations, Observations
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.timing.calibration import Calibration
-from tilewright.evaluator.verdict import build_report
+from tilewright.evaluator.verdict import CorrectnessObservations, Observations, build_report
 from tilewright.records import (
     Baseline,
     Correct,

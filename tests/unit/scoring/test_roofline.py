@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sample_reports import correct
-from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
 from tilewright.evaluator.pipeline.ceilings import record_workload
+from tilewright.evaluator.verdict import Observations
 from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering

@@ -11,11 +11,11 @@ from tilewright.evaluator.devices.recorded_environment import (
     read_by_device,
     write_for_device,
 )
-from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured, MeasureCeilings
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.host import DeviceHost
+from tilewright.evaluator.verdict import Observations
 from tilewright.records import Ceilings, Work
 from tilewright.records.codes import Stage
 from tilewright.records.version1 import upgrade

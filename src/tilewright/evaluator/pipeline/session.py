@@ -12,13 +12,13 @@ from typing import Self
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
-from tilewright.evaluator.evidence import Observations
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.messages import Forget
 from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.idle import IdleJudge
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.calibration import read_calibration
+from tilewright.evaluator.verdict import Observations
 from tilewright.records import EvalRequest, Label, StageRecord
 from tilewright.records.codes import Stage
 

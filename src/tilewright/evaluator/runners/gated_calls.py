@@ -74,14 +74,9 @@ def gated_call(
 ) -> GatedCall:
     """Make one call behind the launch gate.
 
-    Args:
-        judge: the judge of the runner's device.
-        runner: the implementation to call.
-        fields: the description of the call that the runner gets.
-        publish: inputs that the judge writes once the gate is open.
-        finish: what the judge does once the call has ended; its sample is the call's.
-        keep: copy the outputs, for a comparison.
-        queued: with `False` the gate is open from the start, so launches are in the interval.
+    Once the gate is open, the judge writes the inputs `publish`; `keep` lets it copy the outputs,
+    and `finish` says what it does with them when the call has ended. Without `queued` the gate is
+    open from the start, so launches are in the interval.
     """
     limit = runner.limits.call_timeout_s
     sequence = next(judge.context.host.sequences)

@@ -166,8 +166,9 @@ def failure_of(report: ErrorReport, stage: Stage) -> Failed:
     """Return the failure of a candidate whose runner reported an exception."""
     lines = "\n".join(report.traceback)
     message = f"{report.type}: {report.message}" + (f"\n{lines}" if lines else "")
+    reason = FailureReason.EXCEPTION
     if report.type in MEMORY_TYPES or any(text in report.message for text in MEMORY_TEXTS):
-        return Failed(stage=stage, reason=FailureReason.OUT_OF_MEMORY, message=message)
-    if report.type in ("SystemExit", "KeyboardInterrupt"):
-        return Failed(stage=stage, reason=FailureReason.UNEXPECTED_EXIT, message=message)
-    return Failed(stage=stage, reason=FailureReason.EXCEPTION, message=message)
+        reason = FailureReason.OUT_OF_MEMORY
+    elif report.type in ("SystemExit", "KeyboardInterrupt"):
+        reason = FailureReason.UNEXPECTED_EXIT
+    return Failed(stage=stage, reason=reason, message=message)

@@ -69,11 +69,8 @@ class Calibration:
     def sigma(self, call_us: float, moved_bytes: int, candidate_us: float | None = None) -> float:
         """Return the sigma of a comparison with a baseline of this duration and traffic.
 
-        Args:
-            call_us: a call of the baseline, in microseconds, more than 0.
-            moved_bytes: of inputs and outputs of one call.
-            candidate_us: a call of the candidate, if it is not as long. On a GPU baseline and
-                candidate each have a variation that is a time. It weighs most in the shorter call.
+        On a GPU baseline and candidate each have a variation that is a time. It weighs most in the
+        shorter call; `candidate_us` is that of the candidate, if it is not as long.
         """
         if not self.on_gpu:
             return self.sigmas[class_of(call_us, moved_bytes)]

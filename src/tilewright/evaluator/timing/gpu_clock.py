@@ -138,10 +138,8 @@ class CudaEventClock:
 
 
 def _launches_are_long(pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo) -> bool:
-    """Tell whether a call takes longer than the queue time-out although its gate is open.
-
-    A call that only waits for its device takes no longer than its kernels do.
-    """
+    """Tell whether a call takes longer than the queue time-out although its gate is open."""
+    # A call that only waits for its device takes no longer than its kernels do.
     pool.publish(runner, sample, 0)
     runner.queue_timeout_s = 0.0
     made = gated_call(pool.judge, runner, sample.call_fields(0))
