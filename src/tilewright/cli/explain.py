@@ -20,6 +20,7 @@ from tilewright.records import EvalReport
 from tilewright.records.event_log import EVENTS
 from tilewright.records.run_folder import read_report
 from tilewright.registry import catalogue, load
+from tilewright.reports.glossary import terms_of
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.roofline import roofline_points
 
@@ -144,5 +145,6 @@ def _document(
             for item in roofline_points(report)
         ],
         "advice": advice(report),
+        "terms": terms_of(report),
         "reproducer": None if written is None else str(written),
     }

@@ -23,6 +23,7 @@ from tilewright.cli.render import (
 from tilewright.records import CaseResult, Comparison, EvalReport, Finding, KernelTime, Profile
 from tilewright.records.codes import LabelName
 from tilewright.reports.csv_markdown import known
+from tilewright.reports.glossary import terms_of
 from tilewright.scoring import bootstrap
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import engineering, short_time
@@ -92,6 +93,7 @@ def explain_view(
         "Environment": _environment(report),
         "Output of the candidate": Text(_printed(printed)) if printed else None,
         "Reproducer": Text(printable(reproducer)),
+        "Terms": facts(terms.items()) if (terms := terms_of(report)) else None,
     }
     parts: list[RenderableType] = [report_view(report)]
     for title, content in sections.items():

@@ -15,6 +15,7 @@ from typing import Any
 from tilewright.records import EvalReport
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.reports.csv_markdown import MAX_FLIPS
+from tilewright.reports.glossary import terms_html
 from tilewright.reports.loader import Gathered, Run
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
@@ -48,6 +49,7 @@ def drawn(name: str, title: str, data: dict[str, Any], styles: Sequence[str]) ->
     return (
         _read(f"{name}.html")
         .replace("{{TITLE}}", escape(title))
+        .replace("{{TERMS}}", terms_html())
         .replace("{{STYLE}}", "".join(map(_read, styles)))
         .replace("{{SCRIPT}}", script)
         .replace("{{DATA}}", _block(data))

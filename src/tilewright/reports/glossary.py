@@ -1,0 +1,46 @@
+"""The definitions of the glossary, for pages and for `tilewright explain`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from html import escape
+from pathlib import Path
+
+from tilewright.records import EvalReport
+
+__all__ = ["definitions", "terms_html", "terms_of"]
+
+SHIPPED = Path(__file__).with_name("glossary.md")
+"""Where the wheel puts `docs/explanation/glossary.md`."""
+IN_CHECKOUT = Path(__file__).parents[3] / "docs" / "explanation" / "glossary.md"
+_ROW = re.compile(r"^\| (?!---)([^|]+) \| ([^|]+) \|", re.MULTILINE)
+_HEADER = re.compile(r"^\| [^|\n]+ \| (?:definition|effect|work|meaning) \|.*$", re.MULTILINE)
+
+
+@functools.cache
+def definitions() -> dict[str, str]:
+    """Return the definition of each term and code, in the order of the glossary."""
+    path = SHIPPED if SHIPPED.exists() else IN_CHECKOUT
+    text = _HEADER.sub("", path.read_text(encoding="utf-8"))
+    return {term.strip("`"): meaning.replace("`", "") for term, meaning in _ROW.findall(text)}
+
+
+def terms_of(report: EvalReport) -> dict[str, str]:
+    """Return the definition of each code that a report holds."""
+    outcome = report.outcome.model_dump(mode="json")
+    codes = [outcome.get(name) for name in ("reason", "kind", "inputs")]
+    codes += [item.code for item in report.findings] + [item.name for item in report.labels]
+    codes += [name for item in report.comparisons for name in item.labels]
+    codes += [item.name for item in report.isolation if not item.active]
+    known = definitions()
+    return {code: known[code] for code in dict.fromkeys(codes) if code in known}
+
+
+def terms_html() -> str:
+    """Return the whole glossary as HTML for the end of a page."""
+    rows = (
+        f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>"
+        for term, meaning in definitions().items()
+    )
+    return f"<details><summary>Terms of this page</summary><dl>{''.join(rows)}</dl></details>"
