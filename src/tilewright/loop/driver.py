@@ -12,10 +12,7 @@ from tilewright.errors import RecordError
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, Event, RequestsIssued, Turn, TurnFinished
 
-__all__ = ["Play", "Strategy", "drive", "replay"]
-
-Play = Callable[[Ask], Turn]
-"""Answers a request and judges the answer."""
+__all__ = ["Strategy", "drive", "replay"]
 
 
 class Strategy(Protocol):
@@ -53,7 +50,7 @@ def replay(strategy: Strategy, events: Iterable[Event]) -> list[Ask]:
 
 def drive(
     strategy: Strategy,
-    play: Play,
+    play: Callable[[Ask], Turn],
     log: EventLog,
     *,
     max_concurrency: int,
@@ -65,7 +62,7 @@ def drive(
 
     Args:
         strategy: a new one, or one that `replay` returned.
-        play: called from several threads.
+        play: answers a request and judges the answer; called from several threads.
         log: open for writing.
         max_concurrency: most requests at the same time.
         waiting: requests of an earlier invocation without a result.

@@ -17,7 +17,7 @@ __all__ = ["named_predictions"]
 ASKED = ("instruction", "prompt", "query")
 DESCRIBED, WRAPPED = "Functional Description: ", "Wrapper Entry Information:"
 FENCE = "```"
-ENDS = ("<|im_end|>", "<|EOT|>")
+ENDS = re.compile(r"<\|im_end\|>|<\|EOT\|>")
 _WRAPPER = re.compile(rf"{WRAPPED}\s*(?:def\s+)?(?:\w+\.)*(\w+)\s*\(")
 
 
@@ -37,12 +37,7 @@ def named_predictions(
 
 
 def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:
-    """Return the id of the problem of a prediction, or a text that names an unknown problem.
-
-    The problem's source contains the label. An instruction has the problem's description between
-    two headings; a problem without a description is found by the name of the wrapper. `None`: the
-    row has neither.
-    """
+    """Return the id of a prediction's problem, or a text that names an unknown one, or `None`."""
     label, asked = _bare(_text(row, ("label",))), _text(row, ASKED)
     if label and any(problem.id.startswith("tritonbench/") for problem in problems):
         return _only([p for p in problems if label in p.source.text]) or f"{label[:60]}..."
@@ -59,15 +54,11 @@ def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:
 
 
 def _unfenced(text: str, problems: Sequence[Problem]) -> str:
-    """Return the code of a prediction without the text around its fenced block.
-
-    Like the benchmarks' scripts, this takes the first block for KernelBench-X and the last one for
-    TritonBench. TritonBench's script keeps the closing fence, which is a syntax error; it is
-    removed here.
-    """
+    """Return the code of a prediction without the text around its fenced block."""
     opening = f"{FENCE}python"
     if opening not in text:
         return text
+    # Like the benchmarks' scripts. That of TritonBench keeps the closing fence, a syntax error.
     first = any(problem.id.startswith("kernelbenchx/") for problem in problems)
     text = text.partition(opening)[2] if first else text.rpartition(opening)[2]
     return _bare(text.partition(FENCE)[0]) + "\n"
@@ -78,9 +69,7 @@ def _text(row: dict[str, Any], names: Sequence[str]) -> str:
 
 
 def _bare(text: str) -> str:
-    for end in ENDS:
-        text = text.replace(end, "")
-    return text.strip()
+    return ENDS.sub("", text).strip()
 
 
 def _joined(text: str) -> str:

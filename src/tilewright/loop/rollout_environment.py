@@ -40,7 +40,7 @@ __all__ = [
 
 
 class AnswerJudge(Interface):
-    """The part of an environment that a rollout needs: prompts, and the judging of replies."""
+    """The part of an environment that a rollout needs."""
 
     def prompt(
         self, problem: Problem, shown: Sequence[Turn], instruction: str = ""

@@ -29,7 +29,6 @@ __all__ = [
     "CANDIDATES",
     "PROBLEMS",
     "BenchRun",
-    "RunState",
     "SearchRun",
     "begin",
     "begin_session",
@@ -37,7 +36,6 @@ __all__ = [
     "budget_of",
     "is_unjudged",
     "lines_of",
-    "problems_of",
     "resume",
     "resume_session",
     "score_of",
@@ -143,15 +141,13 @@ def _resumed(folder: Path, make: Callable[[], AnyStrategy]) -> RunState[AnyStrat
     if not events or not isinstance(events[0], RunStarted):
         raise RecordError(f"{folder}: the first line of its event log is missing")
     strategy = make()
-    waiting = replay(strategy, events)
-    finished = [event.turn for event in events if isinstance(event, TurnFinished)]
     return RunState(
         folder,
         events[0],
         problems_of(folder),
         strategy,
-        finished=finished,
-        waiting=waiting,
+        finished=[event.turn for event in events if isinstance(event, TurnFinished)],
+        waiting=replay(strategy, events),
         log_bytes=log_bytes,
     )
 
@@ -213,21 +209,12 @@ def _strategy(problems: Sequence[Problem], settings: Config) -> RoundRobin:
 def score_of(section: LoopSection) -> Score:
     """Return the function that a run maximises: the reward of a turn's first judgement."""
     reward = REWARDS[section.reward]
-
-    def score(turn: Turn) -> float | None:
-        return reward(turn.judgements[0]) if turn.judgements else None
-
-    return score
+    return lambda turn: reward(turn.judgements[0]) if turn.judgements else None
 
 
 def budget_of(section: LoopSection) -> Budget:
     """Return the budget of a run."""
-    return Budget(
-        turns=section.max_turns,
-        tokens=section.max_tokens,
-        device_s=section.max_device_s,
-        usd=section.max_usd,
-    )
+    return Budget(**{name: getattr(section, f"max_{name}") for name in Budget.model_fields})
 
 
 def best_of(turns: Sequence[Turn], score: Score) -> dict[str, Turn]:

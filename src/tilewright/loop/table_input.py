@@ -9,6 +9,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -28,11 +29,8 @@ MAX_ERROR = 300
 def read_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, Row]]:
     """Yield the place of each row of a file (`FILE:LINE` or `FILE[ROW]`), and the row.
 
-    NaN and infinity are read as `None`.
-
-    Args:
-        path: `.parquet`, or else JSON lines.
-        left_out: called with each row, or range of rows, that cannot be read.
+    A file is `.parquet`, or else JSON lines, in which NaN and infinity are read as `None`.
+    `left_out` is called with each row, or range of rows, that cannot be read.
 
     Raises:
         ConfigError: there is no such file, or pyarrow is missing.
@@ -63,13 +61,9 @@ def read_rows(path: Path, left_out: LeftOut) -> Iterator[tuple[str, Row]]:
 class RowWriter:
     """Writes rows to a file. Lifetime: one file, which appears after the last row.
 
-    `FILE.jsonl`, `FILE.parquet`, or a folder that `datasets.load_from_disk` reads.
-
-    Args:
-        path: where the rows go.
-        shape: of a row, by name: a type of arrow (`string`, `double`, `int64`, `bool`), `ANY`, a
-            list of one shape, or a mapping of shapes. JSON lines need none.
-        left_out: called with each row that does not have the shape.
+    `path` is `FILE.jsonl`, `FILE.parquet`, or a folder that `datasets.load_from_disk` reads.
+    A shape is a type of arrow (`string`, `double`, `int64`, `bool`), `ANY`, a list of one shape, or
+    a mapping of shapes. JSON lines need none. `left_out` is called with each row of another shape.
 
     Raises:
         ConfigError: the suffix is unknown, a package is missing, or the file cannot be written.
@@ -84,13 +78,15 @@ class RowWriter:
         self._path, self._shape, self._left_out = path, shape, left_out
         self._waiting: list[Row] = []
         self._table: Any = None
-        self._place = _made(path)
         suffix = path.suffix or ".parquet"
+        for package, needed in (("pyarrow", suffix == ".parquet"), ("datasets", not path.suffix)):
+            if needed and find_spec(package) is None:
+                raise ConfigError(f"this file needs {package}: pip install 'tilewright[data]'")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # A file can be moved from a folder next to it in one step.
+            self._place = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         self._fresh = self._place / f"rows{suffix}"
-        if suffix == ".parquet":
-            _need("pyarrow")
-        if not path.suffix:
-            _need("datasets")
         self._text: IO[str] | None = None
         if suffix == ".jsonl":
             self._text = open(self._fresh, "w", encoding="utf-8")  # noqa: SIM115 - see `__exit__`
@@ -193,17 +189,3 @@ def _arrow_type(shape: Any, values: list[Any]) -> Any:  # noqa: ANN401 - a shape
         names = {bool: "bool", int: "int64", float: "double"}
         shape = names.get(kinds.pop(), "string") if len(kinds) == 1 else "string"
     return pyarrow.type_for_alias(shape)
-
-
-def _made(path: Path) -> Path:
-    """Return a new folder next to the target, from which a file can be moved in one step."""
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-
-
-def _need(package: str) -> None:
-    import importlib.util
-
-    if importlib.util.find_spec(package) is None:
-        raise ConfigError(f"this file needs {package}: pip install 'tilewright[data]'")

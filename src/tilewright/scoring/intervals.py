@@ -25,7 +25,6 @@ from typing import Literal
 from tilewright.scoring.bootstrap import bootstrap_median_interval, check_level, median
 
 __all__ = [
-    "Decision",
     "Interval",
     "combine",
     "decide",
@@ -37,7 +36,6 @@ __all__ = [
     "speedup_interval",
 ]
 
-Decision = Literal["faster", "slower", "no measurable difference"]
 NOISY_HALF_WIDTH = 0.05
 """Ratio, without unit: the ends of a noisy interval differ by (1 + this)^2 or more."""
 STRETCH = 1.5
@@ -103,7 +101,7 @@ def speedup_interval(
     return from_logs(centre, combine(centre - low, between), combine(high - centre, between))
 
 
-def decide(interval: Interval) -> Decision:
+def decide(interval: Interval) -> Literal["faster", "slower", "no measurable difference"]:
     """Return whether a speed-up is above 1, below 1, or neither, by its interval.
 
     Of candidates that are no faster, one in forty has a 95 % interval above 1. With wide intervals

@@ -8,13 +8,11 @@ from typing import Any
 
 from tilewright.records.events import Turn
 from tilewright.scoring import metrics
+from tilewright.scoring.benchmarks.drkernel import THRESHOLDS
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.summary import score_of
 
 __all__ = ["curves"]
-
-THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
-"""Ratios: the thresholds of Dr. Kernel's tables."""
 
 
 def curves(turns: Sequence[Turn], weak: Collection[str] = ()) -> list[dict[str, Any]]:

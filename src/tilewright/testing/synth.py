@@ -13,20 +13,7 @@ from typing import NamedTuple
 from tilewright.records.codes import FailureReason, IncorrectKind, Stage
 from tilewright.records.events import EvalSummary
 
-__all__ = [
-    "ENTRY",
-    "LEVELS",
-    "OPTIMUM",
-    "REFERENCE",
-    "REFERENCE_TIME",
-    "Program",
-    "build_failure",
-    "judge",
-    "parse",
-    "render",
-    "time_of",
-    "wrong_result",
-]
+__all__ = ["ENTRY", "LEVELS", "OPTIMUM", "REFERENCE", "Program", "judge", "parse", "render"]
 
 ENTRY = "kernel"
 """The function that every program defines; the parser of replies finds it by this name."""
@@ -48,7 +35,6 @@ ACCUMULATORS = 255
 ORDER = (1.0, 0.9, 1.15)
 SMALL_TILE_ORDER = 1.25
 """Factor of order 1 below a tile_m of 64, where this order is slower than order 0."""
-
 _HEADER = re.compile(r"^# ?(\w+):([^\r\n]*)", re.MULTILINE)
 _BY_TEXT = {name: {str(level): level for level in levels} for name, levels in LEVELS.items()}
 _BODY = f"def {ENTRY}(*inputs):\n    return inputs\n"

@@ -103,9 +103,8 @@ class Chat:
         if not isinstance(error, self._openai.OpenAIError):
             return None
         status = getattr(error, "status_code", None)
-        if status is None or status in RETRIED or status >= 500:
-            return _server_delay(error)
-        return None
+        again = status is None or status in RETRIED or status >= 500
+        return _server_delay(error) if again else None
 
     def _unless_over(self, call: Callable[[], Reply], ask: Ask) -> Reply:
         """Make a request in a thread, so that the end of a run need not wait for the server."""

@@ -156,24 +156,22 @@ class Local:
 
     def _sampled(self, prompts: list[Sequence[Message]], ask: Ask) -> list[Reply]:
         start, section = time.monotonic(), self._section
-        texts = [self._text(messages) for messages in prompts]
-        # A chat template writes the special tokens itself.
-        bare = self._tokenizer.chat_template is not None
         encoded = self._tokenizer(
-            texts, return_tensors="pt", padding=True, add_special_tokens=not bare
+            [self._text(messages) for messages in prompts],
+            return_tensors="pt",
+            padding=True,
+            # A chat template writes the special tokens itself.
+            add_special_tokens=self._tokenizer.chat_template is None,
         )
-        encoded = {
-            name: value.to(self._model.device)
-            for name, value in encoded.items()
-            if name in ("input_ids", "attention_mask")
-        }
+        names = ("input_ids", "attention_mask")
+        encoded = {name: encoded[name].to(self._model.device) for name in names}
         if section.seed is not None:
             self._set_seed(section.seed + 1000 * ask.sample + ask.turn)
         sampling: dict[str, Any] = {"do_sample": bool(section.temperature)}
         if section.temperature:
             # Explicit, because a model's own defaults would cut the distribution.
-            sampling |= {"temperature": section.temperature, "top_k": 0}
-            sampling |= {"top_p": section.top_p or 1.0}
+            top_p = section.top_p or 1.0
+            sampling |= {"temperature": section.temperature, "top_k": 0, "top_p": top_p}
         heard = Heard(section.temperature or 1.0)
         sequences = self._model.generate(
             **encoded,
@@ -192,11 +190,10 @@ class Local:
     def _text(self, messages: Sequence[Message]) -> str:
         if self._tokenizer.chat_template is None:
             return "\n\n".join(item.text for item in messages) + "\n\n"
-        said = [{"role": item.role, "content": item.text} for item in messages]
-        text: str = self._tokenizer.apply_chat_template(
-            said, tokenize=False, add_generation_prompt=True
+        sent = [{"role": item.role, "content": item.text} for item in messages]
+        return str(
+            self._tokenizer.apply_chat_template(sent, tokenize=False, add_generation_prompt=True)
         )
-        return text
 
     def _reply(
         self, tokens: list[int], logprobs: list[float], prompt_tokens: int, seconds: float

@@ -13,13 +13,13 @@ from tilewright.records.events import Ask, Reply
 
 __all__ = ["Scripted", "load_script"]
 
-Write = Callable[[Sequence[Message], Ask], str]
-
 
 class Scripted:
     """Calls a function. Lifetime: one run."""
 
-    def __init__(self, write: Write, name: str = "scripted") -> None:
+    def __init__(
+        self, write: Callable[[Sequence[Message], Ask], str], name: str = "scripted"
+    ) -> None:
         self.name = name
         self._write = write
 
