@@ -135,10 +135,7 @@ def _keep(path: Path, report: EvalReport) -> None:
 
 
 def open_evaluator(
-    settings: Config,
-    folder: Path,
-    on_event: OnEvent = lambda *_: None,
-    workers: int | None = None,
+    settings: Config, folder: Path, on_event: OnEvent = lambda *_: None, workers: int | None = None
 ) -> tuple[Executor, AnswerEvaluator]:
     """Return an executor for these settings, and an evaluator that uses it for a run folder."""
     workers = workers or min(settings.loop.max_concurrency, MAX_WORKERS)

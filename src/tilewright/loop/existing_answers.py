@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from tilewright.problems.sets.base import json_rows, whole_number
 from tilewright.records import Problem, SourceFile
 from tilewright.records.base import is_text
 from tilewright.records.event_log import EVENTS, read_events, turns_of
-from tilewright.records.events import Ask, Turn
+from tilewright.records.events import Ask
 from tilewright.records.parquet import parquet_rows
 from tilewright.records.run_folder import REPORT, read_report
+from tilewright.scoring.summary import last_of_trajectories
 
 __all__ = ["REFERENCE", "Answers", "read_answers"]
 
@@ -39,20 +40,12 @@ NOTHING = (SourceFile(path="candidate.py", text=""),)
 """The files of an answer without code, which is a failed candidate."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Answers:
     """Sources by request, in the order of their problems, and lines about unreadable answers."""
 
-    sources: dict[Ask, tuple[SourceFile, ...]] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
-
-    def add(self, problem: str, sample: int, files: tuple[SourceFile, ...], where: str) -> None:
-        """Add an answer; of two with one id the first counts."""
-        ask = Ask(id=f"{problem}#{sample}", problem=problem, sample=sample)
-        if ask in self.sources:
-            self.skipped.append(f"{where}: {ask.id} occurs twice; the first one counts")
-        else:
-            self.sources[ask] = files
+    sources: dict[Ask, tuple[SourceFile, ...]]
+    skipped: list[str]
 
 
 def read_answers(where: str, problems: list[Problem]) -> Answers:
@@ -62,170 +55,165 @@ def read_answers(where: str, problems: list[Problem]) -> Answers:
         ConfigError: there is no file or folder of this name, or it has no candidate.
         RecordError: the run cannot be read.
     """
-    answers, path = Answers(), Path(where)
+    reader, path = _Reader(problems), Path(where)
     if where == REFERENCE:
         for problem in problems:
-            answers.add(problem.id, 0, (_reference(problem),), problem.id)
-        return answers
+            reader.add(problem.id, 0, (_reference(problem),), problem.id)
+        return Answers(reader.sources, reader.skipped)
     if not is_text(where):
         raise ConfigError(f"--candidates {where!r}: the name is not UTF-8; rename the file")
     if not path.exists():
         raise ConfigError(f"--candidates {where}: no such file or folder; or write `{REFERENCE}`")
-    known = _Names(problems)
     if path.is_dir() and (path / EVENTS).is_file():
-        _read_run(path, known, answers)
+        reader.read_run(path)
     elif path.is_dir() and (path / REPORT).is_file():
-        _read_report(path / REPORT, known, None, 0, answers)
+        reader.read_report(path / REPORT, None, 0)
     elif path.is_dir():
-        _read_folder(path, known, answers)
+        reader.read_folder(path)
     else:
-        _read_file(path, known, answers)
+        reader.read_file(path)
     order = {problem.id: place for place, problem in enumerate(problems)}
-    ordered = sorted(answers.sources.items(), key=lambda item: (order[item[0].problem], item[0].id))
-    return Answers(dict(ordered), answers.skipped)
+    ordered = sorted(reader.sources.items(), key=lambda item: (order[item[0].problem], item[0].id))
+    return Answers(dict(ordered), reader.skipped)
 
 
-def _read_file(path: Path, known: _Names, answers: Answers) -> None:
-    if path.suffix == ".parquet":
-        _read_rows(parquet_rows(path, answers.skipped.append), known, answers)
-    elif path.suffix in (".jsonl", ".json"):
+class _Reader:
+    """Collects the answers to some problems, which it knows by every name that files use."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.sources: dict[Ask, tuple[SourceFile, ...]] = {}
+        self.skipped: list[str] = []
+        self._problems = problems
+        self._only = problems[0].id if len(problems) == 1 else None
+        self._entries = {problem.id: problem.entry for problem in problems}
+        self._by_source = {problem.source.text.strip(): problem.id for problem in problems}
+        self._by_name: dict[str, str] = {}
+        for identity in reversed(self._entries):
+            # Also `GROUP/NAME` without the set, as in the files of KernelBench-X.
+            names = identity.rpartition("/")[2], identity.partition("/")[2], identity
+            self._by_name |= dict.fromkeys(filter(None, names), identity)
+
+    def _find(self, name: str) -> str | None:
+        return self._by_name.get(name) or self._by_name.get(name.replace("/", "-"))
+
+    def add(self, problem: str, sample: int, files: tuple[SourceFile, ...], where: str) -> None:
+        """Add an answer; of two with one id the first counts."""
+        ask = Ask(id=f"{problem}#{sample}", problem=problem, sample=sample)
+        if ask in self.sources:
+            self.skipped.append(f"{where}: {ask.id} occurs twice; the first one counts")
+        else:
+            self.sources[ask] = files
+
+    def read_file(self, path: Path) -> None:
+        if path.suffix == ".parquet":
+            self._read_rows(parquet_rows(path, self.skipped.append))
+        elif path.suffix in (".jsonl", ".json"):
+            try:
+                self._read_rows(json_rows(path, self.skipped))
+            except ProblemError as error:
+                raise ConfigError(str(error)) from error
+        elif self._only is None:
+            raise ConfigError(
+                f"--candidates {path}: one file answers one problem, and there are "
+                f"{len(self._problems)}; give a folder with a file for each"
+            )
+        else:
+            self.add(self._only, 0, read_files(str(path)), str(path))
+
+    def read_run(self, path: Path) -> None:
+        """Add the last answer of each trajectory of a run."""
+        given = sources_of(path) if (path / CANDIDATES).is_file() else {}
+        turns = turns_of(read_events(path, left_out=self.skipped.append))
+        for turn in last_of_trajectories(turn for turn in turns if turn.ask.role != "say"):
+            where, problem = f"{path}: {turn.ask.id}", self._find(turn.ask.problem)
+            kept = [item.report for item in turn.judgements if item.report]
+            if problem is None:
+                self.skipped.append(f"{where}: none of these problems")
+            elif turn.ask in given:
+                self.add(problem, turn.ask.sample, given[turn.ask], where)
+            elif kept:
+                self.read_report(path / kept[0], problem, turn.ask.sample)
+            elif is_unjudged(turn):
+                self.skipped.append(f"{where}: the run did not judge it and holds no source of it")
+            else:
+                self.add(problem, turn.ask.sample, NOTHING, where)
+
+    def read_report(self, path: Path, problem: str | None, sample: int) -> None:
+        """Add the candidate of a report, for a problem or for the one that the report names."""
         try:
-            _read_rows(json_rows(path, answers.skipped), known, answers)
-        except ProblemError as error:
-            raise ConfigError(str(error)) from error
-    elif known.only is None:
-        raise ConfigError(
-            f"--candidates {path}: one file answers one problem, and there are "
-            f"{len(known.problems)}; give a folder with a file for each"
-        )
-    else:
-        answers.add(known.only, 0, read_files(str(path)), str(path))
+            request = read_report(path).request
+        except RecordError as error:
+            self.skipped.append(str(error))
+            return
+        problem = problem or self._find(request.problem.id)
+        if problem is None:
+            self.skipped.append(f"{path}: {request.problem.id} is none of these problems")
+        else:
+            self.add(problem, sample, request.candidate.files, str(path))
+
+    def read_folder(self, path: Path) -> None:
+        found = 0
+        for item in sorted(path.iterdir()):
+            name = _KERNELBENCH.match(item.name)
+            if name:
+                problem, sample = self._find(f"level{name[1]}-{name[2]}"), int(name[3])
+            else:
+                stem, _, number = item.stem.rpartition(".")
+                several = item.is_file() and number.isdecimal() and bool(stem)
+                problem = self._find(item.name if item.is_dir() else stem if several else item.stem)
+                sample = int(number) if several else 0
+            if item.name.startswith(".") or (item.is_file() and item.suffix not in _SOURCES):
+                continue
+            found += 1
+            if problem is None:
+                self.skipped.append(f"{item}: no problem of this run has this name")
+            elif not (item.is_file() or item.is_dir()):
+                self.skipped.append(f"{item}: neither a file nor a folder")
+            elif not item.resolve().is_relative_to(path.resolve()):
+                self.skipped.append(f"{item}: a link out of the folder; replace it by a copy")
+            else:
+                try:
+                    self.add(problem, sample, read_files(str(item)), str(item))
+                except ConfigError as error:
+                    self.skipped.append(str(error))
+        if not found:
+            raise ConfigError(
+                f"--candidates {path}: it has no candidate; name the files PROBLEM.py, "
+                "PROBLEM.SAMPLE.py or level_1_problem_12_sample_0_kernel.py"
+            )
+
+    def _read_rows(self, rows: Iterator[tuple[str, dict[str, Any]]]) -> None:
+        counts: dict[str, int] = {}
+        for where, row in named_predictions(rows, self._problems):
+            named, reference = _named(row), row.get("original_python_code")
+            problem = self._by_source.get(reference.strip()) if isinstance(reference, str) else None
+            problem = problem or self._find(named or "")
+            if named is None and not reference:
+                problem = self._only
+            if problem is None:
+                name = "of its reference" if named is None else repr(named[:80])
+                self.skipped.append(f"{where}: no problem of this run has the name {name}")
+                continue
+            given = row.get("sample", row.get("sample_id"))
+            sample = counts.get(problem, 0) if given is None else whole_number(given)
+            if sample is None:
+                self.skipped.append(
+                    f"{where}: sample {str(given)[:40]!r} is no integer of at least 0"
+                )
+                continue
+            counts[problem] = counts.get(problem, 0) + 1
+            try:
+                files = _sources(row, self._entries[problem])
+            except ValueError as error:
+                self.skipped.append(f"{where}: {error}")
+                continue
+            self.add(problem, sample, files, where)
 
 
 def _reference(problem: Problem) -> SourceFile:
     """Return the reference as its own candidate."""
     name = "ModelNew = Model" if problem.kind == "module" else f"{problem.entry} = reference"
     return SourceFile(path="candidate.py", text=f"{problem.source.text}\n\n{name}\n")
-
-
-class _Names:
-    """The problems of a run by every name that files use for them."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
-        self.only = problems[0].id if len(problems) == 1 else None
-        self.entries = {problem.id: problem.entry for problem in problems}
-        self.by_source = {problem.source.text.strip(): problem.id for problem in problems}
-        self._by_name: dict[str, str] = {}
-        for identity in reversed(self.entries):
-            # Also `GROUP/NAME` without the set, as in the files of KernelBench-X.
-            names = identity.rpartition("/")[2], identity.partition("/")[2], identity
-            self._by_name |= dict.fromkeys(filter(None, names), identity)
-
-    def find(self, name: str) -> str | None:
-        """Return the id of the problem with this name."""
-        return self._by_name.get(name) or self._by_name.get(name.replace("/", "-"))
-
-
-def _read_run(path: Path, known: _Names, answers: Answers) -> None:
-    """Add the last answer of each trajectory of a run."""
-    given = sources_of(path) if (path / CANDIDATES).is_file() else {}
-    last: dict[tuple[str, int], Turn] = {}
-    for turn in turns_of(read_events(path, left_out=answers.skipped.append)):
-        if turn.ask.role == "say":
-            continue
-        key = (turn.ask.problem, turn.ask.sample)
-        if key not in last or turn.ask.turn >= last[key].ask.turn:
-            last[key] = turn
-    for turn in last.values():
-        where, problem = f"{path}: {turn.ask.id}", known.find(turn.ask.problem)
-        kept = [item.report for item in turn.judgements if item.report]
-        if problem is None:
-            answers.skipped.append(f"{where}: none of these problems")
-        elif turn.ask in given:
-            answers.add(problem, turn.ask.sample, given[turn.ask], where)
-        elif kept:
-            _read_report(path / kept[0], known, problem, turn.ask.sample, answers)
-        elif is_unjudged(turn):
-            answers.skipped.append(f"{where}: the run did not judge it and holds no source of it")
-        else:
-            answers.add(problem, turn.ask.sample, NOTHING, where)
-
-
-def _read_report(
-    path: Path, known: _Names, problem: str | None, sample: int, answers: Answers
-) -> None:
-    """Add the candidate of a report, for a problem or for the one that the report names."""
-    try:
-        request = read_report(path).request
-    except RecordError as error:
-        answers.skipped.append(str(error))
-        return
-    problem = problem or known.find(request.problem.id)
-    if problem is None:
-        answers.skipped.append(f"{path}: {request.problem.id} is none of these problems")
-    else:
-        answers.add(problem, sample, request.candidate.files, str(path))
-
-
-def _read_folder(path: Path, known: _Names, answers: Answers) -> None:
-    found = 0
-    for item in sorted(path.iterdir()):
-        name = _KERNELBENCH.match(item.name)
-        if name:
-            problem, sample = known.find(f"level{name[1]}-{name[2]}"), int(name[3])
-        else:
-            stem, _, number = item.stem.rpartition(".")
-            several = item.is_file() and number.isdecimal() and bool(stem)
-            problem = known.find(item.name if item.is_dir() else stem if several else item.stem)
-            sample = int(number) if several else 0
-        if item.name.startswith(".") or (item.is_file() and item.suffix not in _SOURCES):
-            continue
-        found += 1
-        if problem is None:
-            answers.skipped.append(f"{item}: no problem of this run has this name")
-        elif not (item.is_file() or item.is_dir()):
-            answers.skipped.append(f"{item}: neither a file nor a folder")
-        elif not item.resolve().is_relative_to(path.resolve()):
-            answers.skipped.append(f"{item}: a link out of the folder; replace it by a copy")
-        else:
-            try:
-                answers.add(problem, sample, read_files(str(item)), str(item))
-            except ConfigError as error:
-                answers.skipped.append(str(error))
-    if not found:
-        raise ConfigError(
-            f"--candidates {path}: it has no candidate; name the files PROBLEM.py, "
-            "PROBLEM.SAMPLE.py or level_1_problem_12_sample_0_kernel.py"
-        )
-
-
-def _read_rows(rows: Iterator[tuple[str, dict[str, Any]]], known: _Names, answers: Answers) -> None:
-    counts: dict[str, int] = {}
-    for where, row in named_predictions(rows, known.problems):
-        named, reference = _named(row), row.get("original_python_code")
-        problem = known.by_source.get(reference.strip()) if isinstance(reference, str) else None
-        problem = problem or known.find(named or "")
-        if named is None and not reference:
-            problem = known.only
-        if problem is None:
-            name = "of its reference" if named is None else repr(named[:80])
-            answers.skipped.append(f"{where}: no problem of this run has the name {name}")
-            continue
-        given = row.get("sample", row.get("sample_id"))
-        sample = counts.get(problem, 0) if given is None else whole_number(given)
-        if sample is None:
-            answers.skipped.append(
-                f"{where}: sample {str(given)[:40]!r} is no integer of at least 0"
-            )
-            continue
-        counts[problem] = counts.get(problem, 0) + 1
-        try:
-            files = _sources(row, known.entries[problem])
-        except ValueError as error:
-            answers.skipped.append(f"{where}: {error}")
-            continue
-        answers.add(problem, sample, files, where)
 
 
 def _sources(row: dict[str, Any], entry: str) -> tuple[SourceFile, ...]:

@@ -67,8 +67,5 @@ def conversation(
         # Reasoning is not repeated: it is long, and the code holds its result.
         messages.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
         ours = f"{turn.feedback}\n\n{AGAIN}"
-    messages.append(Message(role="user", text=asked or ours))
-    if instruction:
-        last = messages[-1]
-        messages[-1] = Message(role="user", text=f"{last.text}\n\n{instruction}")
-    return tuple(messages)
+    last = "\n\n".join(filter(None, (asked or ours, instruction)))
+    return (*messages, Message(role="user", text=last))

@@ -43,9 +43,7 @@ _FEWEST = MISFIT_FREEDOM + 1
 
 
 def replicates_interval(
-    groups: Sequence[Sequence[float]],
-    between_process_sigma: float,
-    apart: float | None = None,
+    groups: Sequence[Sequence[float]], between_process_sigma: float, apart: float | None = None
 ) -> Interval:
     """Return the geometric mean of process replicates, with its 95 % interval.
 
@@ -64,9 +62,7 @@ def replicates_interval(
 
 
 def interval_of_centres(
-    centres: Sequence[tuple[float, float]],
-    between_process_sigma: float,
-    apart: float | None = None,
+    centres: Sequence[tuple[float, float]], between_process_sigma: float, apart: float | None = None
 ) -> Interval:
     """Return the interval of two to ten replicates, from the log ratio and variance of each."""
     count = len(centres)

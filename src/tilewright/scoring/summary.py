@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,14 @@ from tilewright.scoring.benchmarks.kernelbench_x import call_and_execute
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.protocol_differences import cause_of, kind_of
 
-__all__ = ["THRESHOLDS", "explained_by_run", "group_of", "score_of", "summary_of"]
+__all__ = [
+    "THRESHOLDS",
+    "explained_by_run",
+    "group_of",
+    "last_of_trajectories",
+    "score_of",
+    "summary_of",
+]
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 """Ratios: the thresholds of KernelBench and of Dr. Kernel."""
@@ -59,7 +66,7 @@ def summary_of(
     is of every task.
     """
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
-    last = _last_of_trajectories(turns)
+    last = last_of_trajectories(turn for turn in turns if turn.judgements)
     flips = _flips(turns)
     return {
         "candidates": len(turns),
@@ -72,13 +79,12 @@ def summary_of(
     }
 
 
-def _last_of_trajectories(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last judged turn of each trajectory; earlier turns are no independent samples."""
+def last_of_trajectories(turns: Iterable[Turn]) -> list[Turn]:
+    """Return the last turn of each trajectory; earlier turns are no independent samples."""
     last: dict[tuple[str, int], Turn] = {}
     for turn in turns:
-        if turn.judgements:
-            kept = last.setdefault(key := (turn.ask.problem, turn.ask.sample), turn)
-            last[key] = turn if turn.ask.turn >= kept.ask.turn else kept
+        kept = last.setdefault(key := (turn.ask.problem, turn.ask.sample), turn)
+        last[key] = turn if turn.ask.turn >= kept.ask.turn else kept
     return list(last.values())
 
 
@@ -162,7 +168,7 @@ def explained_by_run(
             (score.ok, name)
             for name, turns in runs.items()
             for scores in _counted(
-                _judged_by(_last_of_trajectories(turns), protocol),
+                _judged_by(last_of_trajectories(t for t in turns if t.judgements), protocol),
                 _left_out(protocol, weak),
                 unanswered.get(name, ()),
             )[0].values()
