@@ -14,11 +14,7 @@ SOURCE = Path(__file__).parents[2] / "runner" / "native" / "pool.cpp"
 
 
 def pool_library(home: Path) -> Path:
-    """Return the path of the built library.
-
-    Raises:
-        InfrastructureError: there is no C++ compiler, or it fails.
-    """
+    """Return the path of the built library; raise `InfrastructureError` without a C++ compiler."""
     text = SOURCE.read_bytes()
     path = home / "native" / f"pool-{hashlib.sha256(text).hexdigest()[:16]}.so"
     if path.exists():

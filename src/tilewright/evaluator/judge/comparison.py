@@ -1,21 +1,15 @@
-"""Is an output right? Its error against a float64 oracle, in units of the allowed error.
+"""Is an output right? Its error against a float64 oracle, in units of the tolerance.
 
-The tolerance per element (DESIGN section 5) is
+The tolerance of an element (DESIGN section 5) is the largest of
 
-    max(16 x the reference's own error at its 99.9th percentile,
-        16 eps x max(|oracle|, RMS of the oracle's last-dimension slice))
+- 16 x the 99.9th percentile of the reference's own error;
+- 16 eps x max(|oracle|, RMS of the oracle's last-dimension slice), eps of the output's dtype;
+- 2 x the reference's own error at that element, or the reference could be rejected;
+- where an output is beyond these, `SENSITIVITY_FACTOR` x the effect of one rounding of the inputs.
 
-with eps of the output's dtype. It is never less than twice the reference's own error at that very
-element, or the judge could reject the reference by its own rule.
-
-An output beyond that gets a wider tolerance: `SENSITIVITY_FACTOR` times the effect of one rounding
-of the inputs on the element. The effect counts as at least half of the reference's worst error, and
-as at most `MAX_SENSITIVITY` of the output's median size.
-
-Up to 0.01 % of the elements may exceed the tolerance, by at most twice the worst error of the
-reference (ADR 17). Subtracting nearly equal numbers loses precision in every implementation; which
-elements are affected is random.
-
+That effect counts as at least half of the reference's worst error and at most `MAX_SENSITIVITY`.
+Up to 0.01 % of the elements may exceed the tolerance, by at most twice that worst error (ADR 17).
+Subtracting nearly equal numbers loses precision in every implementation, at random elements.
 Non-finite values must agree with the reference's. Integers must be exact wherever reference and
 oracle agree.
 """
@@ -249,11 +243,7 @@ def within_outlier_budget(found: list[_Errors], count: int) -> bool:
 def _parts(
     expected: Expected, output: torch.Tensor, center: torch.Tensor | None
 ) -> Iterator[tuple[int, Expected, torch.Tensor, torch.Tensor | None]]:
-    """Yield parts of whole slices of the last dimension, each with its first flat index.
-
-    A comparison allocates several times the output's size in float64. For an output that fills a
-    device, that does not fit into memory at once.
-    """
+    """Yield parts of whole rows with their first flat index; the whole in float64 may not fit."""
     if output.numel() <= CHUNK_ELEMENTS or output.dim() == 0:
         yield 0, expected, output, center
         return
@@ -309,10 +299,7 @@ def _look(
 
 
 def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> torch.Tensor:
-    """Tell where NaN or infinity disagree.
-
-    Where the reference overflows but the oracle does not, a finite answer is allowed too.
-    """
+    """Tell where NaN or infinity disagree; where only the reference overflows, none does."""
     want = value.double()
     same = (torch.isnan(want) & torch.isnan(got)) | (want == got)
     finite = torch.isfinite(got)

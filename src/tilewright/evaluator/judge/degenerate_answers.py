@@ -72,9 +72,6 @@ def lint(reference: Reference, message: LintCase) -> LintAnswer:
 
     Published: seeded weights, nominal inputs, each of the rules. Strict: weights drawn anew, all
     variations, our tolerance; what passes must pass on each.
-
-    Raises:
-        ProblemFailure: the problem's code raised.
     """
     nominal = make_sample(reference, message.params, "nominal", 1, 1, double=False)
     other = make_sample(reference, message.params, "nominal", 2, 1, double=False)

@@ -1,10 +1,8 @@
 """Windows of the inputs that a runner gets only when it is ready, while it is stopped.
 
 A runner copies the inputs of a timed call into memory of its own before it is released. A
-candidate that computed while the runner copies would have no work left in the timed call. The
-judge therefore writes the true values of some windows only after the copy. A result that was
-computed earlier belongs to other values than those of the call. The choice of the windows is
-secret.
+candidate that computed meanwhile would have no work left in the timed call. So the judge writes
+the true values of some secret windows only after the copy; an earlier result is then wrong.
 """
 
 from __future__ import annotations

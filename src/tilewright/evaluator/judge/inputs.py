@@ -103,11 +103,7 @@ def make_sample(
     *,
     double: bool,
 ) -> InputSample:
-    """Sample inputs and evaluate the reference on them, in float64 too where `double` is set.
-
-    Raises:
-        ProblemFailure: the problem's code raised, or an input cannot be shared.
-    """
+    """Sample inputs and evaluate the reference, with `double` in float64 too; raise if it fails."""
     start = time.monotonic()
     args = reference.arguments(params, seed)
     took_s = time.monotonic() - start

@@ -1,21 +1,13 @@
 """The judge's half of calls on a device: what it shares, its gate, and its clock.
 
-The judge queues these operations in one stream:
+In one stream the judge waits for the gate, writes the inputs into the slot, and flushes the second
+level cache. It then records an event, releases the runner by a semaphore, waits for that of the
+runner, and records a second event. The runner queues its call meanwhile, so that no launch is in
+the interval. The inputs are written only when the gate is open: a result that a runner computes
+before that, on whatever stream, comes from old inputs.
 
-- a wait for the gate;
-- a write of the inputs into the slot;
-- a flush of the second level cache;
-- a timing event;
-- a write of the semaphore that releases the runner;
-- a wait for the runner's semaphore;
-- a second timing event.
-
-The runner queues its call meanwhile, so that no launch is in the interval. The judge's stream
-writes the inputs only when the gate is open. A result that a runner computes before that, on
-whatever stream, comes from old inputs.
-
-Measured on an H200 (docs/lab): the interval exceeds the runner's work by a constant. The judge
-measures this constant anew for each runner before its candidate is loaded.
+The interval exceeds the runner's work by a constant (docs/lab). The judge measures it anew for each
+runner before its candidate is loaded.
 """
 
 from __future__ import annotations
@@ -86,8 +78,7 @@ class LaunchGate:
     def _inputs_of(self, size: int) -> Block:
         """Return the block from which all runners read their inputs, a new one if it is too small.
 
-        The place of the inputs in device memory changes the time of a small kernel by some
-        percent. The baseline and the candidate therefore read them from the same place.
+        The place of the inputs changes the time of a small kernel by some percent, so it is shared.
         """
         newest = self._inputs
         if newest is None or len(newest) < size:
@@ -139,10 +130,7 @@ class LaunchGate:
         self._end.record(self.stream)
 
     def _read_flush(self) -> None:
-        """Fill the second level cache with data that no call reads.
-
-        The data are read, not written: dirty lines would be written back while the call runs.
-        """
+        """Fill the second level cache by reads: dirty lines would be written back later."""
         torch.sum(self._flush, dim=0, out=self._sum)
 
     def open(self) -> None:

@@ -130,10 +130,7 @@ def read_tensor(memory: int, address: int, like: torch.Tensor) -> torch.Tensor |
 
 
 def is_private(maps: int, first: int, stop: int) -> bool:
-    """Tell whether all memory from `first` to before `stop` is anonymous and the process's own.
-
-    `maps` is a descriptor of `/proc/PID/maps` (proc(5)).
-    """
+    """Tell whether all memory between two addresses is anonymous and private, by /proc/PID/maps."""
     os.lseek(maps, 0, os.SEEK_SET)
     text = b""
     while part := os.read(maps, 1 << 16):

@@ -108,11 +108,7 @@ class Reference:
         return self.module.inputs(dict(params), generator)
 
     def positions(self, names: Sequence[str]) -> list[int]:
-        """Return the positions of named arguments of the reference.
-
-        Raises:
-            ProblemFailure: the reference has no such argument, or it is passed by name.
-        """
+        """Return the positions of named arguments of the reference; raise `ProblemFailure`."""
         if not names:
             return []
         target = self.model.forward if self.model is not None else self.function
@@ -140,11 +136,7 @@ class Reference:
 
 
 def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> Reference:
-    """Load problem source and build its reference under the init seed.
-
-    Raises:
-        ProblemFailure: the source does not load, or its parts are missing or raise.
-    """
+    """Load a problem and build its reference under the init seed; raise `ProblemFailure`."""
     folder = tempfile.mkdtemp(prefix="problem-")
     path = os.path.join(folder, "tilewright_problem.py")
     with open(path, "w", encoding="utf-8") as file:
@@ -300,10 +292,7 @@ def _seed(device: torch.device, seed: int) -> None:
 
 
 def has_sampled(device: torch.device, seed: int) -> bool:
-    """Tell whether torch's generators were used since they got `seed`, and seed them anew.
-
-    Seeding anew is harmless: callers seed before they sample the next numbers.
-    """
+    """Tell whether torch's generators were used since they got `seed`, and seed them anew."""
     left = _states(device)
     _seed(device, seed)
     return any(not torch.equal(a, b) for a, b in zip(left, _states(device), strict=True))

@@ -50,10 +50,7 @@ def is_structured(value: torch.Tensor) -> bool:
 
 
 def vary(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
-    """Return `value` under the named input variation; shape, dtype and strides are kept.
-
-    Integer and structured tensors come back unchanged.
-    """
+    """Return `value` varied, in its layout; integer and structured tensors are not varied."""
     if not value.is_floating_point() or variation == "nominal" or value.numel() == 0:
         return value
     if is_structured(value):
@@ -90,11 +87,10 @@ def _changed(value: torch.Tensor, variation: str, generator: torch.Generator) ->
 
 
 def perturb(value: torch.Tensor, generator: torch.Generator) -> None:
-    """Give an unstructured tensor other contents in place: roll it, exchange two stretches.
+    """Give an unstructured tensor other values in place: roll it, exchange two stretches.
 
-    Long rows are rolled in themselves, and then on into each other: who keeps what it computed of
-    a row meets none of them again. Short ones move as they are. No value is made or lost: only
-    places change.
+    Long rows are rolled in themselves, and then on into each other, so that no row occurs again.
+    Short ones move as they are. No value is made or lost: only places change.
     """
     if value.dim() == 0 or value.numel() < 2:
         return

@@ -16,10 +16,7 @@ from tilewright.wire.tensors import DTYPES, Layout
 
 
 class WeightLoader:
-    """The weights of one problem: of the init seed, newly drawn, and loaded. Lifetime: the problem.
-
-    Runners are known by name; each has a mapping from its own names of weights to the reference's.
-    """
+    """The weights of a problem: of the init seed, new, and loaded. Lifetime: the problem."""
 
     def __init__(self, reference: Reference, runners: Mapping[str, RunnerState]) -> None:
         self._reference = reference

@@ -15,8 +15,8 @@ another name in the runner."""
 def resample(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
     """Return new values for every floating-point parameter and running statistic of `model`.
 
-    Scale and mean stay those of the initialisation, so the model stays as well-conditioned as it
-    was. Constants (zero bias, unit gain, fresh statistics) become visibly non-constant.
+    Scale and mean stay, so the model stays as well-conditioned as it was. Constants (zero bias,
+    unit gain, fresh statistics) become visibly non-constant.
     """
     device = next((value.device for _, value in _resampled(model)), torch.device("cpu"))
     generator = torch.Generator(device).manual_seed(seed)
@@ -41,10 +41,7 @@ def is_constant(value: torch.Tensor) -> bool:
 
 
 def named_alike(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dict[str, str]:
-    """Map the runner's names to the judge's where the names and the shapes agree.
-
-    `entries` are the runner's (name, shape, dtype).
-    """
+    """Map the runner's names to the judge's where names and shapes agree."""
     shapes = {name: tuple(shape) for name, shape, _ in entries}
     return {name: name for name, value in fresh.items() if shapes.get(name) == tuple(value.shape)}
 
@@ -55,11 +52,7 @@ def valued_alike(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> str | 
 
 
 def unmatched(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> list[str]:
-    """Return the runner's names that could hold one of the judge's unmatched weights, by shape.
-
-    The result has at most `MAX_WEIGHT_NAMES` for each unmatched weight: the judge reads and
-    compares each.
-    """
+    """Return the runner's names that may hold an unmatched weight by shape, some for each."""
     shapes = {name: tuple(shape) for name, shape, _ in entries}
     missing = Counter(tuple(v.shape) for n, v in fresh.items() if shapes.get(n) != tuple(v.shape))
     capacity = Counter({shape: MAX_WEIGHT_NAMES * count for shape, count in missing.items()})

@@ -85,11 +85,7 @@ class JudgeClient:
         return self.send(message).get(timeout_s)
 
     def send(self, message: Request[A]) -> PendingAnswer[A]:
-        """Send a request and go on; `get` of the reply returns the answer.
-
-        Raises:
-            InfrastructureError: there is no judge.
-        """
+        """Send a request and go on; `get` of the reply returns the answer."""
         if self.child is None:
             raise InfrastructureError("the judge is not running")
         send_frame(self.child, *encode(message))
@@ -135,10 +131,7 @@ class JudgeClient:
     def sample(
         self, case: Case, variation: str, repeat: int = 0, *, timed: bool = False
     ) -> InputSampleInfo:
-        """Have the judge make an input sample; nothing of it reaches a runner yet.
-
-        With `timed` the sample is for timed calls alone (`MakeSample`).
-        """
+        """Have the judge make an input sample; none of it reaches a runner yet (`MakeSample`)."""
         self._samples += 1
         name, context = str(self._samples), self.context
         seed = context.seed("inputs", case.name, variation, repeat)

@@ -61,11 +61,7 @@ def encode(message: Request[A]) -> tuple[str, Fields, bytes, tuple[int, ...]]:
 
 
 def decode(frame: Frame) -> Request[Any]:
-    """Return the request that a frame carries.
-
-    Raises:
-        FrameError: its kind is unknown, or its fields are not those of the request.
-    """
+    """Return the request that a frame carries; raise `FrameError` for any other frame."""
     kind = REQUESTS.get(frame.kind)
     if kind is None:
         raise FrameError(f"the judge knows no request {frame.kind!r}")

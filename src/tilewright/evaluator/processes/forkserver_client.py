@@ -100,11 +100,7 @@ class Child:
         """Whether it has opened its device."""
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
-        """Wait until the child says that it is confined, and note its layers.
-
-        Raises:
-            InfrastructureError: it does not start, or does not say which layers it has.
-        """
+        """Wait until the child says that it is confined, and note its layers; raise if it fails."""
         if self._ready:
             return
         frame = self._receive_first("ready", timeout_s)
@@ -143,10 +139,7 @@ class Child:
         return frame
 
     def forbid_processes(self) -> bool:
-        """Kill the payload's other processes, and let it start none.
-
-        Returns whether that worked; also `True` for a child without a process-creation guard.
-        """
+        """Kill the payload's other processes, let it start none, and tell whether that worked."""
         if self.spawn_guard is None:
             return True
         self.spawn_guard.closed = True
@@ -244,11 +237,7 @@ class Forkserver:
         return channel
 
     def fork(self, role: str, confinement: Fields, output_bytes: int) -> Child:
-        """Fork a confined child; it has not said `ready` yet.
-
-        Raises:
-            InfrastructureError: the forkserver is gone and could not be started again.
-        """
+        """Fork a confined child, not `ready` yet; raise if no forkserver can be started."""
         for attempt in (1, 2):
             channel = self._channel or self._start()
             try:
@@ -291,21 +280,13 @@ class Forkserver:
 def send_frame(
     child: Child, kind: str, fields: Fields, body: bytes = b"", fds: tuple[int, ...] = ()
 ) -> None:
-    """Send a frame to a trusted child; `receive_frame` reads its answer.
-
-    Raises:
-        ChildLost: the child has ended.
-    """
+    """Send a frame to a trusted child; raise `ChildLost` if it has ended."""
     with _talk(child, kind):
         child.channel.send(kind, fields, body, fds)
 
 
 def receive_frame(child: Child, kind: str, timeout_s: float, idle: Callable[[], None]) -> Frame:
-    """Return a trusted child's answer to the oldest frame that was sent to it, a `kind`.
-
-    Raises:
-        ChildLost: the child has ended or does not answer in time.
-    """
+    """Return a trusted child's answer to its oldest open frame, a `kind`; raise `ChildLost`."""
     with _talk(child, kind):
         return child.channel.receive(time.monotonic() + timeout_s, idle)
 

@@ -1,4 +1,4 @@
-"""What the supervisor keeps between evaluations: forkserver, cores, lease, and idle judges."""
+"""The supervisor's state between evaluations: forkserver, cores, lease, and idle judges."""
 
 from __future__ import annotations
 
@@ -168,10 +168,7 @@ class DeviceHost:
         return found
 
     def _is_crowded(self) -> bool:
-        """Tell whether no further judge may idle, or more than half of a device's memory is used.
-
-        Where the driver does not tell its memory, as many judges may idle as on a CPU.
-        """
+        """Tell whether no further judge may idle, or half of a device's memory is in use."""
         found = (conditions(self.device.uuid) if self.device.is_gpu else None) or Conditions()
         total, used = found.total_bytes or 0, found.used_bytes or 0
         most = max(int(total * MAX_IDLE_SHARE) // MAX_IDLE_BYTES, MAX_IDLE_JUDGES)
@@ -202,11 +199,7 @@ class DeviceHost:
 
     @contextmanager
     def lease(self, waiting: Callable[[str], None], watch: Callable[[], None]) -> Iterator[None]:
-        """Hold the GPU, or this machine's timed cores; a second command waits and says so.
-
-        Raises:
-            InfrastructureError: the lock file cannot be made.
-        """
+        """Hold the GPU or the timed cores; a second command waits and says so."""
         self.preforked.stop()
         name = lease_name(self.device, self.cores)
         with open_lock(name) as file:

@@ -40,8 +40,7 @@ class RunnerCache(Generic[R]):
     def acquire(self, name: str) -> R | None:
         """Return a living runner, or `None` if a fresh one has to be started.
 
-        A runner that has not served yet comes first. If there are enough that have, the one that
-        served longest ago comes next.
+        One that has not served yet comes first, else of enough the one that served longest ago.
         """
         ready, served = self._ready.get(name, []), self._served.get(name, [])
         for runners in (ready, served if len(served) >= MAX_CACHED_RUNNERS else []):

@@ -1,8 +1,7 @@
 """Preforked children, confined and waiting; on a GPU with their contexts made.
 
-A process that makes a context slows a call that is timed on the device meanwhile. It takes so long
-that it could still go on when the next call is timed. So no supervisor makes a context on a device
-while another evaluates there.
+Making a context slows a call that is timed on the device meanwhile, and may last until the next.
+So no supervisor makes a context on a device while another evaluates there.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ Fork = Callable[[str, Limits], Child]
 
 
 def open_lock(name: str) -> IO[str]:
-    """Open a lock file that all of this user's commands share.
-
-    Raises:
-        InfrastructureError: it cannot be made.
-    """
+    """Open a lock file that all commands of this user share; raise `InfrastructureError`."""
     folder = Path("/tmp") / f"tilewright-leases-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -87,11 +82,7 @@ class PreforkPool:
         return [child for child in self._preforked.get("runner", []) if not child.begun]
 
     def open_now(self) -> None:
-        """Open the device in all waiting runners at the same time; the caller holds the lease.
-
-        Raises:
-            InfrastructureError: one is gone, or cannot open it.
-        """
+        """Open the device in all waiting runners at once, or raise; the caller holds the lease."""
         self.wait_opening()
         waiting = self._unopened()
         for child in waiting:

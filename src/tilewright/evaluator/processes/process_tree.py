@@ -20,11 +20,7 @@ _REAPED_USER, _REAPED_SYSTEM, _THREADS = 13, 14, 17
 
 
 class _Process:
-    """A process's files in /proc, held open: quicker to ask, and never another's of its number.
-
-    Raises:
-        OSError: it is gone.
-    """
+    """A process's open files in /proc: quicker to read, and never another's of its number."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -122,10 +118,7 @@ class ProcessTree:
         return True
 
     def pin_main_thread(self, cores: tuple[int, ...]) -> None:
-        """Have the payload's first thread run on these cores, where that is allowed.
-
-        Others stay where they are: many on one core would wait for each other.
-        """
+        """Have the payload's first thread alone run on these cores, where that is allowed."""
         for pid in self.pids[:1]:
             with suppress(OSError):
                 os.sched_setaffinity(pid, cores)

@@ -2,7 +2,7 @@
 
 The kernel adds the CPU time of ended children to no process if their parent ignores SIGCHLD
 (wait(2)), and else in steps of 10 ms. So the supervisor cannot charge short-lived processes to a
-runner, and permits none: the runner hands it the listener of a seccomp filter before it loads its
+runner, and permits none. The runner hands it the listener of a seccomp filter before it loads its
 candidate. A candidate cannot get around the filter, which is inherited and never removed.
 """
 
