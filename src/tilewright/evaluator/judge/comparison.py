@@ -17,11 +17,13 @@ oracle agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+
+from tilewright.wire.tensors import dtype_name
 
 REFERENCE_ERROR_FACTOR = 16.0
 EPS_FACTOR = 16.0
@@ -44,9 +46,9 @@ CHUNK_ELEMENTS = 1 << 26
 class Mismatch:
     """The outcome of one comparison: `kind` is empty when the output is right."""
 
-    kind: str
-    message: str
-    error_over_tolerance: float | None
+    kind: str = ""
+    message: str = ""
+    error_over_tolerance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Expected:
     """For integers: the elements where reference and oracle agree, which must be exact."""
 
 
-RIGHT = Mismatch("", "", None)
+RIGHT = Mismatch()
 
 
 def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
@@ -91,13 +93,18 @@ def _error(value: torch.Tensor, oracle: torch.Tensor, step: int = 1) -> torch.Te
 
 
 def _step(count: int) -> int:
-    """Return the step between the elements that are sampled out of `count`."""
     return max(-(-count // SAMPLE), 1)
 
 
 def all_finite(value: torch.Tensor) -> bool:
     """Tell whether every element is finite, in one pass: else their sum is not."""
     return math.isfinite(float(value.sum())) or bool(torch.isfinite(value).all())
+
+
+def chunks(value: torch.Tensor) -> Iterable[torch.Tensor]:
+    """Return the flat parts of a tensor that are compared at once."""
+    parts: Iterable[torch.Tensor] = value.reshape(-1).split(CHUNK_ELEMENTS)
+    return parts
 
 
 def percentile(values: torch.Tensor, q: float) -> float:
@@ -130,8 +137,7 @@ def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torc
     eps = torch.finfo(expected.value.dtype).eps
     size = finite.abs()
     if finite.dim() > 0:
-        rms = finite.square().mean(-1, keepdim=True).sqrt()
-        size = torch.maximum(size, rms)
+        size = torch.maximum(size, finite.square().mean(-1, keepdim=True).sqrt())
     floor = REFERENCE_ERROR_FACTOR * expected.reference_error * slack
     return (EPS_FACTOR * slack * eps * size).clamp_min_(max(floor, 1e-300))
 
@@ -157,19 +163,18 @@ def _zero_where_infinite(value: torch.Tensor) -> torch.Tensor:
 
 def describe_mismatch(expected: Expected, item: Mapping[str, Any]) -> Mismatch | None:
     """Compare a runner's description of an output with the expected one; `None`: it fits."""
+    value = expected.value
+    shape, dtype, device = list(value.shape), dtype_name(value.dtype), value.device.type
     if item.get("type") != "tensor":
-        return Mismatch("dtype", f"expected a torch.Tensor, got {item.get('type')}", None)
-    shape = list(expected.value.shape)
+        return Mismatch("dtype", f"expected a torch.Tensor, got {item.get('type')}")
     if item["shape"] != shape:
-        return Mismatch("shape", f"expected shape {shape}, got {item['shape']}", None)
-    dtype = str(expected.value.dtype).removeprefix("torch.")
+        return Mismatch("shape", f"expected shape {shape}, got {item['shape']}")
     if item["dtype"] != dtype:
-        return Mismatch("dtype", f"expected {dtype}, got {item['dtype']}", None)
-    device = expected.value.device.type
+        return Mismatch("dtype", f"expected {dtype}, got {item['dtype']}")
     placed = item["device"].partition(":")[0] == device
     if not placed or item["layout"] != "strided" or "address" not in item:
         where = f"{item['layout']} on {item['device']}"
-        return Mismatch("dtype", f"expected a strided tensor on {device}, got {where}", None)
+        return Mismatch("dtype", f"expected a strided tensor on {device}, got {where}")
     return None
 
 
@@ -192,13 +197,14 @@ def compare(
             f"at {_place(first.index, value.shape)}: expected {first.want}, got {first.got}; "
             f"{wrong} elements disagree"
         )
-        return Mismatch("nonfinite", message, None)
+        return Mismatch("nonfinite", message)
     item = max(found, key=lambda each: each.worst)
     worst = item.worst
     if worst <= 1.0:
-        return Mismatch("", "", worst)
+        return Mismatch(error_over_tolerance=worst)
     if within_outlier_budget(found, value.numel()):
-        return Mismatch("", "", max(max(each.outlier_ratio, each.worst_ratio) for each in found))
+        worst = max(max(each.outlier_ratio, each.worst_ratio) for each in found)
+        return Mismatch(error_over_tolerance=worst)
     message = (
         f"at {_place(item.index, value.shape)}: expected {item.want:.8g}, "
         f"got {item.got:.8g}; error {worst:.3g} times the allowed one; "
@@ -209,11 +215,7 @@ def compare(
 
 def _furthest(output: torch.Tensor, center: torch.Tensor) -> float:
     """Return the largest difference; NaN where one is."""
-    pairs = zip(
-        output.reshape(-1).split(CHUNK_ELEMENTS),
-        center.reshape(-1).split(CHUNK_ELEMENTS),
-        strict=True,
-    )
+    pairs = zip(chunks(output), chunks(center), strict=True)
     return float(torch.stack([(one - other).abs_().max() for one, other in pairs]).max())
 
 
@@ -299,7 +301,7 @@ def _look(
 
 
 def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> torch.Tensor:
-    """Tell where NaN or infinity disagree; where only the reference overflows, none does."""
+    """Tell where NaN or infinity disagree; a finite value may replace overflow of the reference."""
     want = value.double()
     same = (torch.isnan(want) & torch.isnan(got)) | (want == got)
     finite = torch.isfinite(got)
@@ -329,4 +331,4 @@ def _compare_exact(
         f"at flat index {index}: expected {value.reshape(-1)[index].item()}, "
         f"got {output.reshape(-1)[index].item()}; {int(wrong.sum())} of {value.numel()} are wrong"
     )
-    return Mismatch("values", message, None)
+    return Mismatch("values", message)

@@ -13,9 +13,9 @@ import torch
 
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import (
-    CHUNK_ELEMENTS,
     Expected,
     all_finite,
+    chunks,
     expect,
     with_sensitivity,
 )
@@ -288,11 +288,10 @@ def _differ(values: Tensors, others: Tensors) -> bool:
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     if torch.equal(a, b) or a.shape != b.shape or not a.is_floating_point():
         return torch.equal(a, b)
-    ours, others = a.reshape(-1).split(CHUNK_ELEMENTS), b.reshape(-1).split(CHUNK_ELEMENTS)
-    size = max(float(part.abs().nan_to_num_(0.0, 0.0, 0.0).max()) for part in ours)
+    size = max(float(part.abs().nan_to_num_(0.0, 0.0, 0.0).max()) for part in chunks(a))
     return all(
         torch.allclose(one, other, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
-        for one, other in zip(ours, others, strict=True)
+        for one, other in zip(chunks(a), chunks(b), strict=True)
     )
 
 
@@ -304,8 +303,7 @@ def _unsound(sample: InputSample) -> str:
             continue
         if not all_finite(value):
             return "the reference itself is not finite"
-        parts = value.reshape(-1).split(CHUNK_ELEMENTS)
-        squares = sum(float(part.double().square_().sum()) for part in parts)
+        squares = sum(float(part.double().square_().sum()) for part in chunks(value))
         rms = math.sqrt(squares / max(value.numel(), 1))
         if item.reference_error > ILL_CONDITIONED * rms and value.dtype == torch.float32:
             return "the reference itself is inaccurate"

@@ -19,13 +19,8 @@ from dataclasses import dataclass
 import torch
 
 from tilewright.evaluator.judge_client.gpu_messages import SharedMemory
-from tilewright.wire.cuda_driver import (
-    DONE_SEMAPHORE,
-    GATE_SEMAPHORE,
-    SEMAPHORES_BYTES,
-    Block,
-    Driver,
-)
+from tilewright.wire import cuda_driver
+from tilewright.wire.cuda_driver import Block, Driver
 
 FLUSH_CACHES = 2
 """Size of the data that flush the second level cache, as a multiple of the cache's size."""
@@ -67,8 +62,8 @@ class LaunchGate:
             old, known.inputs = known.inputs, block
             self._free_unused(old)
             return SharedMemory(self.driver.export(block), len(block))
-        work = self._fresh(SEMAPHORES_BYTES + reserve + pool)
-        work.elements(torch.uint8, SEMAPHORES_BYTES, 0).zero_()
+        work = self._fresh(cuda_driver.SEMAPHORES_BYTES + reserve + pool)
+        work.elements(torch.uint8, cuda_driver.SEMAPHORES_BYTES, 0).zero_()
         torch.cuda.synchronize()
         self.shared[runner] = Shared(block, work)
         return SharedMemory(
@@ -119,14 +114,14 @@ class LaunchGate:
     def close(self, runner: str, sequence: int, write_inputs: Callable[[], None]) -> None:
         """Queue one call of a runner behind a closed gate; `sequence` is above all before it."""
         self._sequence = sequence
-        words, stream = self.shared[runner].work.address, self.stream.cuda_stream
+        first, stream = self.shared[runner].work.address, self.stream.cuda_stream
         self._flag[0] = 0
         self.driver.await_semaphore(stream, self._flag.data_ptr(), 1)
         write_inputs()
         self._read_flush()
         self._begin.record(self.stream)
-        self.driver.write_semaphore(stream, words + GATE_SEMAPHORE, self._sequence)
-        self.driver.await_semaphore(stream, words + DONE_SEMAPHORE, self._sequence)
+        self.driver.write_semaphore(stream, first + cuda_driver.GATE_SEMAPHORE, self._sequence)
+        self.driver.await_semaphore(stream, first + cuda_driver.DONE_SEMAPHORE, self._sequence)
         self._end.record(self.stream)
 
     def _read_flush(self) -> None:
@@ -149,7 +144,7 @@ class LaunchGate:
     def abandon(self, runner: str) -> None:
         """Release our own stream from a call that will not end by itself."""
         self.open()
-        other = torch.cuda.Stream()
-        words = self.shared[runner].work.address
-        self.driver.write_semaphore(other.cuda_stream, words + DONE_SEMAPHORE, self._sequence)
+        other = torch.cuda.Stream().cuda_stream
+        done = self.shared[runner].work.address + cuda_driver.DONE_SEMAPHORE
+        self.driver.write_semaphore(other, done, self._sequence)
         self.stream.synchronize()

@@ -39,7 +39,7 @@ def compare_published(
 def _by_dtype(value: torch.Tensor, output: torch.Tensor) -> Mismatch:
     if not value.is_floating_point() and not value.is_complex():
         wrong = int((value != output).sum())
-        return Mismatch("values", f"{wrong} of {value.numel()} differ", None) if wrong else RIGHT
+        return Mismatch("values", f"{wrong} of {value.numel()} differ") if wrong else RIGHT
     tolerance = HALF if value.element_size() == 2 else SINGLE
     if torch.allclose(value, output, atol=tolerance, rtol=tolerance, equal_nan=True):
         return RIGHT
@@ -48,7 +48,7 @@ def _by_dtype(value: torch.Tensor, output: torch.Tensor) -> Mismatch:
 
 def _largest(value: torch.Tensor, output: torch.Tensor, tolerance: float) -> Mismatch:
     worst = float((value.to(torch.complex128) - output.to(torch.complex128)).abs().max())
-    return Mismatch("values", f"largest difference {worst:.6g}, tolerance {tolerance:g}", None)
+    return Mismatch("values", f"largest difference {worst:.6g}, tolerance {tolerance:g}")
 
 
 def _quantized(value: torch.Tensor, output: torch.Tensor, rule: Mapping[str, Any]) -> Mismatch:
@@ -66,4 +66,4 @@ def _quantized(value: torch.Tensor, output: torch.Tensor, rule: Mapping[str, Any
         f"cosine {cosine:.4g} (at least {rule['cosine']:g}), relative L1 {l1:.4g} (at most "
         f"{rule['l1']:g}), root mean square error {rmse:.4g}{unit} (at most {rule['rmse']:g})"
     )
-    return Mismatch("values", message, None)
+    return Mismatch("values", message)

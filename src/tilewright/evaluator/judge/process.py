@@ -32,7 +32,7 @@ from tilewright.evaluator.judge_client.messages import (
 from tilewright.wire.frames import Channel, ChannelClosed, FrameError, Tree
 from tilewright.wire.tensors import Layout, elements
 
-UNREADABLE = Mismatch("values", "its output cannot be read from its memory", None)
+UNREADABLE = Mismatch("values", "its output cannot be read from its memory")
 TIMED_TOLERANCE_FACTOR = 2.0
 """Factor by which the tolerance of timed calls is larger. They are compared with the baseline's
 outputs, which have rounding errors of their own."""
@@ -240,12 +240,12 @@ class Judge:
     def _shape_of(self, sample: InputSample, outputs: list[Tree]) -> Mismatch | None:
         if len(outputs) != len(sample.expected):
             message = f"expected {len(sample.expected)} outputs, got {len(outputs)}"
-            return Mismatch("count", message, None)
+            return Mismatch("count", message)
         found = outputs[0].get("structure", "1") if outputs else "1"
         expected = sample.structure[:MAX_STRUCTURE_CHARACTERS]
         # A single value is also accepted for a dict of one: the C ABI has no dicts.
         if found != expected and not (found.isdigit() and "," not in expected):
-            return Mismatch("count", f"expected {_shown(expected)}, got {_shown(found)}", None)
+            return Mismatch("count", f"expected {_shown(expected)}, got {_shown(found)}")
         for item, described in zip(sample.expected, outputs, strict=True):
             mismatch = describe_mismatch(item, described)
             if mismatch is not None:

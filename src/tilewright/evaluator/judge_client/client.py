@@ -12,16 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.context import EvaluationContext
+from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
-from tilewright.evaluator.judge_client.messages import (
-    PROBLEM_FAILED,
-    Answer,
-    Forget,
-    MakeSample,
-    ProblemFailed,
-    Request,
-    encode,
-)
+from tilewright.evaluator.judge_client.messages import Answer, Request
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
 from tilewright.records import Case
 from tilewright.wire.frames import DeadlineExceeded
@@ -88,7 +81,7 @@ class JudgeClient:
         """Send a request and go on; `get` of the reply returns the answer."""
         if self.child is None:
             raise InfrastructureError("the judge is not running")
-        send_frame(self.child, *encode(message))
+        send_frame(self.child, *messages.encode(message))
         reply = PendingAnswer(self, message)
         self._open.append(reply)
         return reply
@@ -109,8 +102,8 @@ class JudgeClient:
             raise ProblemError(
                 f"{request.problem.id}: its code did not end within {timeout_s:g} s"
             ) from error
-        if frame.kind == PROBLEM_FAILED:
-            failed = _validator(ProblemFailed).validate_python(frame.fields)
+        if frame.kind == messages.PROBLEM_FAILED:
+            failed = _validator(messages.ProblemFailed).validate_python(frame.fields)
             if failed.out_of_memory and self.context.host.end_idle():
                 raise InfrastructureError("judges of other problems took the device's memory")
             raise ProblemError(f"{request.problem.id}: {failed.message}")
@@ -137,10 +130,10 @@ class JudgeClient:
         seed = context.seed("inputs", case.name, variation, repeat)
         forward_seed = context.seed("forward", repeat) & 0x7FFFFFFF
         layout = self.request(
-            MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
+            messages.MakeSample(name, dict(case.params), variation, seed, forward_seed, timed)
         )
         return InputSampleInfo(name, case.name, variation, seed, forward_seed, layout)
 
     def forget(self, sample: InputSampleInfo) -> None:
         """Let the judge drop an input sample."""
-        self.request(Forget(samples=[sample.name]))
+        self.request(messages.Forget(samples=[sample.name]))

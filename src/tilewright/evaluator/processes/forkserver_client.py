@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -18,31 +17,23 @@ from tilewright.errors import InfrastructureError
 from tilewright.evaluator.processes.process_tree import ProcessTree
 from tilewright.evaluator.processes.sandbox_policy import forkserver_environment
 from tilewright.evaluator.processes.spawn_guard import SpawnGuard
-from tilewright.wire.frames import (
-    Channel,
-    ChannelClosed,
-    DeadlineExceeded,
-    Fields,
-    Frame,
-    FrameError,
-)
+from tilewright.wire import frames
+from tilewright.wire.frames import Channel, Fields, Frame
 
-ROLES = (
-    "runner=tilewright.runner.main",
-    "builder=tilewright.runner.build_main",
+BUILDER = "builder=tilewright.runner.build_main"
+CPU_ROLES = (
+    *("runner=tilewright.runner.main", BUILDER),
     "judge=tilewright.evaluator.judge.process",
 )
-DEVICE_ROLES = (
-    "runner=tilewright.runner.gpu_memory",
-    "builder=tilewright.runner.build_main",
+GPU_ROLES = (
+    *("runner=tilewright.runner.gpu_memory", BUILDER),
     "judge=tilewright.evaluator.judge.gpu_process",
 )
-"""The same parts, played on a GPU."""
 COMPILER_ROLES = ("compiler=tilewright.runner.compile_main",)
 """Apart: what it imports takes as long as all the rest, and the first candidate needs none."""
 START_S = 120.0
-_STATUS = struct.Struct("<i")
-_LOST = (ChannelClosed, DeadlineExceeded, FrameError)
+_CLOSED = (frames.ChannelClosed, frames.DeadlineExceeded)
+_LOST = (*_CLOSED, frames.FrameError)
 
 
 class ChildLost(InfrastructureError):
@@ -154,9 +145,9 @@ class Child:
         """Return the wait status of the child's payload, or `None` while it lives."""
         if self._status is None and not self.closed:
             ready, _, _ = select.select([self._status_fd], [], [], timeout_s)
-            data = os.read(self._status_fd, _STATUS.size) if ready else b""
-            if len(data) == _STATUS.size:
-                (self._status,) = _STATUS.unpack(data)
+            data = os.read(self._status_fd, 4) if ready else b""
+            if len(data) == 4:
+                self._status = int.from_bytes(data, "little", signed=True)
         return self._status
 
     def alive(self) -> bool:
@@ -189,19 +180,14 @@ class Child:
 class Forkserver:
     """Owns one forkserver process. Started on first use, started again when it died."""
 
-    def __init__(self, environment: dict[str, str], roles: tuple[str, ...] = ROLES) -> None:
-        self._environment = environment
-        self._roles = roles
+    def __init__(self, environment: dict[str, str], roles: tuple[str, ...]) -> None:
+        self._environment, self._roles = environment, roles
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._starting: Channel | None = None
         """The channel of a process that has not said yet that it is up."""
         self.starts = 0
-
-    @property
-    def pid(self) -> int | None:
-        """Return the process id, or `None` before the first start."""
-        return None if self._process is None else self._process.pid
+        self.pid: int | None = None
 
     def begin(self) -> None:
         """Start the process, if there is none, without waiting for it."""
@@ -221,6 +207,7 @@ class Forkserver:
             stdin=subprocess.DEVNULL,
             cwd="/",
         )
+        self.pid = self._process.pid
         theirs.close()
         return Channel(ours)
 
@@ -242,7 +229,7 @@ class Forkserver:
             channel = self._channel or self._start()
             try:
                 return self._fork(channel, role, confinement, output_bytes)
-            except (ChannelClosed, DeadlineExceeded) as error:
+            except _CLOSED as error:
                 self.close()
                 if attempt == 2:
                     raise InfrastructureError(f"the forkserver died twice: {error}") from error
@@ -256,7 +243,7 @@ class Forkserver:
         try:
             channel.send("fork", {"role": role, "confinement": confinement}, fds=fds)
             frame = channel.receive(time.monotonic() + 20.0)
-        except (ChannelClosed, DeadlineExceeded):
+        except _CLOSED:
             ours.close()
             os.close(status_reader)
             raise
@@ -274,7 +261,7 @@ class Forkserver:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            self._process = None
+            self._process = self.pid = None
 
 
 def send_frame(

@@ -15,13 +15,8 @@ from tilewright.evaluator.devices.allocator_library import pool_library
 from tilewright.evaluator.devices.cores import Cores, plan_cores
 from tilewright.evaluator.devices.devices import CPU, Device, few_queues
 from tilewright.evaluator.devices.nvml import Conditions, conditions
-from tilewright.evaluator.processes.forkserver_client import (
-    COMPILER_ROLES,
-    DEVICE_ROLES,
-    ROLES,
-    Child,
-    Forkserver,
-)
+from tilewright.evaluator.processes import forkserver_client
+from tilewright.evaluator.processes.forkserver_client import Child, Forkserver
 from tilewright.evaluator.processes.idle import Closeable, IdleJudge
 from tilewright.evaluator.processes.prefork import PreforkPool, open_lock
 from tilewright.evaluator.processes.sandbox_policy import ALL_LAYERS, confinement
@@ -71,9 +66,11 @@ class DeviceHost:
         os.sched_setaffinity(0, self.cores.judge)
         self.forkserver = Forkserver(
             {**device.environment, "OMP_NUM_THREADS": str(self.cores.threads)},
-            DEVICE_ROLES if device.is_gpu else ROLES,
+            forkserver_client.GPU_ROLES if device.is_gpu else forkserver_client.CPU_ROLES,
         )
-        self.compilers = Forkserver({**device.environment, "OMP_NUM_THREADS": "1"}, COMPILER_ROLES)
+        self.compilers = Forkserver(
+            {**device.environment, "OMP_NUM_THREADS": "1"}, forkserver_client.COMPILER_ROLES
+        )
         self.sequences = itertools.count(1)
         """Numbers of calls on a device, of which none comes twice in the life of a judge."""
         self.suspect = False

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from tilewright.evaluator.judge import inputs
+from tilewright.evaluator.judge import comparison, inputs
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.inputs import InputSample, described_outputs
 from tilewright.evaluator.judge.reference import ProblemFailure
@@ -154,7 +154,7 @@ def test_integers_nan_infinity_and_rounding_are_not_random(reference):
     ],
 )
 def test_outputs_are_alike_up_to_a_share_of_the_largest(monkeypatch, at_once, other, alike):
-    monkeypatch.setattr(inputs, "CHUNK_ELEMENTS", at_once)
+    monkeypatch.setattr(comparison, "CHUNK_ELEMENTS", at_once)
     one = torch.tensor([1.0, math.nan, 1e4, math.inf, -1e4])
     assert inputs._equal(one, torch.tensor(other)) is alike
 
