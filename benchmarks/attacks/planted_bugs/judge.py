@@ -131,8 +131,8 @@ JUDGE = (
         UNIT + "evaluator/judge/test_reference.py",
         (
             "the input seed is ignored",
-            "torch.Generator(self.device).manual_seed(seed)",
-            "torch.Generator(self.device).manual_seed(0)",
+            "torch.Generator(device).manual_seed(seed)",
+            "torch.Generator(device).manual_seed(0)",
         ),
         (
             "the oracle is float32",

@@ -92,20 +92,21 @@ class Reference:
             return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in values]
 
     def _samples(self, params: Fields, seed: int) -> Any:  # noqa: ANN401 - foreign code's
-        """Draw on the device, which takes a hundredth of the time, or where the problem insists."""
+        """Sample on the device, which takes a hundredth of the time, or where the problem insists."""
+
+        def sample(device: torch.device) -> Any:  # noqa: ANN401
+            if self.kind == "module":
+                return self.module.get_inputs()
+            return self.module.inputs(dict(params), torch.Generator(device).manual_seed(seed))
+
         try:
             with torch.device(self.device):
-                return self._sample_by(params, torch.Generator(self.device).manual_seed(seed))
+                return sample(self.device)
         except Exception:
             if self.device.type == "cpu":
                 raise
             # Foreign code may insist on the CPU in any way; if it fails there too, that is raised.
-            return self._sample_by(params, torch.Generator().manual_seed(seed))
-
-    def _sample_by(self, params: Fields, generator: torch.Generator) -> Any:  # noqa: ANN401
-        if self.kind == "module":
-            return self.module.get_inputs()
-        return self.module.inputs(dict(params), generator)
+            return sample(CPU)
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """Return the positions of named arguments of the reference; raise `ProblemFailure`."""

@@ -83,7 +83,7 @@ def _changed(value: torch.Tensor, variation: str, generator: torch.Generator) ->
         )
         noise = torch.rand(value.shape, generator=generator, device=generator.device)
         return torch.where(noise < 0.05, picks[index].to(value.dtype), value)
-    raise ValueError(f"unknown contents {variation!r}; known: {', '.join(INPUT_VARIATIONS)}")
+    raise ValueError(f"unknown input variation {variation!r}; known: {', '.join(INPUT_VARIATIONS)}")
 
 
 def perturb(value: torch.Tensor, generator: torch.Generator) -> None:

@@ -58,9 +58,7 @@ class DeviceHost:
         layers: tuple[str, ...] = (ALL_LAYERS,),
         available: list[int] | None = None,
     ) -> None:
-        self.home = home
-        self.device = device
-        self.layers = layers
+        self.home, self.device, self.layers = home, device, layers
         # A second host of one supervisor finds its affinity narrowed by the first.
         self.cores = plan_cores(available or list(os.sched_getaffinity(0)))
         os.sched_setaffinity(0, self.cores.judge)
@@ -119,6 +117,9 @@ class DeviceHost:
     def _fork(
         self, role: str, limits: Limits, extra_paths: tuple[str, ...] = (), *, streams: bool = False
     ) -> Child:
+        on_gpu = self.device.is_gpu
+        timed = role == "runner" and not on_gpu
+        own_paths = (str(pool_library(self.home)),) if on_gpu else ()
         cores = self.cores.runners if role == "runner" else self.cores.judge
         self._forks += 1
         values = confinement(
@@ -128,20 +129,17 @@ class DeviceHost:
             cores=cores,
             threads=len(cores),
             device=self._device_of(role, streams=streams),
-            skipped_pids=int(role == "judge" and self.device.is_gpu),
-            extra_paths=(*self._own_paths(), *extra_paths),
-            layers=self._layers_of(role),
+            skipped_pids=int(role == "judge" and on_gpu),
+            extra_paths=(*own_paths, *extra_paths),
+            layers=tuple(
+                # Only runners on the CPU get the process-creation guard.
+                layer
+                for layer in (ISOLATION_LAYERS if ALL_LAYERS in self.layers else self.layers)
+                if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD
+            ),
         )
         server = self.compilers if role == "compiler" else self.forkserver
         return server.fork(role, values, limits.stdout_bytes)
-
-    def _layers_of(self, role: str) -> tuple[str, ...]:
-        """Return a child's layers; only runners on the CPU get the process-creation guard."""
-        wanted = ISOLATION_LAYERS if ALL_LAYERS in self.layers else self.layers
-        timed = role == "runner" and not self.device.is_gpu
-        return tuple(
-            layer for layer in wanted if timed or layer != IsolationLayer.PROCESS_CREATION_GUARD
-        )
 
     def _device_of(self, role: str, *, streams: bool) -> Device:
         if role == "compiler":
@@ -150,9 +148,6 @@ class DeviceHost:
         if role == "runner" and self.device.is_gpu and not streams:
             return few_queues(self.device)
         return self.device
-
-    def _own_paths(self) -> tuple[str, ...]:
-        return (str(pool_library(self.home)),) if self.device.is_gpu else ()
 
     def take_idle_judge(self, key: str) -> IdleJudge | None:
         """Return the living idle judge of a problem, if one is kept; make room for its return."""

@@ -14,9 +14,7 @@ MAX_CACHED_RUNNERS = 2
 class Closeable(Protocol):
     """A runner whose process may end."""
 
-    @property
-    def child(self) -> Child:
-        """Return the process."""
+    child: Child
 
     def close(self) -> None:
         """End the process and wait until it is gone; release what it shared."""

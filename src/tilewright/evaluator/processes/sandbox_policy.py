@@ -6,6 +6,7 @@ import os
 import site
 import sys
 import sysconfig
+from pathlib import Path
 from typing import Any
 
 from tilewright.evaluator.devices.devices import Device
@@ -34,14 +35,9 @@ DRIVER_BYTES, DRIVER_THREADS = 64 << 30, 64
 DESCRIPTORS = 256
 OPENBLAS_THREADS = 8
 STEADY_MALLOC = {
-    "GLIBC_TUNABLES": ":".join(
-        (
-            f"glibc.malloc.trim_threshold={1 << 36}",
-            f"glibc.malloc.mmap_threshold={29 << 20}",
-            f"glibc.malloc.top_pad={1 << 20}",
-            "glibc.malloc.hugetlb=1",
-        )
-    )
+    "GLIBC_TUNABLES": f"glibc.malloc.trim_threshold={1 << 36}:"
+    f"glibc.malloc.mmap_threshold={29 << 20}:"
+    f"glibc.malloc.top_pad={1 << 20}:glibc.malloc.hugetlb=1"
 }
 """Freed memory stays mapped, and large blocks lie on huge pages, in every child alike. With glibc's
 defaults the same call takes a third longer or not. That depends on whether its output must be
@@ -49,7 +45,6 @@ faulted in anew, and on where its small pages happen to lie. A block of `mmap_th
 more is always faulted in. That threshold is no size in use, and the heap has too little spare
 memory for such a block (ADR 38)."""
 ALL_LAYERS = "all"
-PACKAGES = ("site-packages", "dist-packages")
 
 
 def python_paths() -> tuple[str, ...]:
@@ -62,14 +57,14 @@ def python_paths() -> tuple[str, ...]:
         sysconfig.get_paths()["purelib"],
         sysconfig.get_paths()["platlib"],
         # Of another environment, on whose packages this one stands by a .pth file.
-        *(path for path in sys.path if os.path.basename(path) in PACKAGES),
+        *(
+            path
+            for path in sys.path
+            if os.path.basename(path) in ("site-packages", "dist-packages")
+        ),
     }
-    existing = {os.path.abspath(path) for path in candidates if os.path.isdir(path)}
-    return tuple(sorted(path for path in existing if not _is_covered(path, existing)))
-
-
-def _is_covered(path: str, others: set[str]) -> bool:
-    return any(path != other and path.startswith(other.rstrip("/") + "/") for other in others)
+    existing = {Path(path).absolute() for path in candidates if os.path.isdir(path)}
+    return tuple(sorted(str(path) for path in existing if existing.isdisjoint(path.parents)))
 
 
 def forkserver_environment(extra: dict[str, str]) -> dict[str, str]:

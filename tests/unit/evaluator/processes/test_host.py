@@ -70,7 +70,7 @@ def test_only_a_single_stream_runner_gets_few_hardware_queues(host):
 def test_a_runner_of_several_streams_is_forked_with_all_hardware_queues(host, monkeypatch):
     host.device = Device("cuda:0", "a GPU")
     forked, waits = [], object()
-    monkeypatch.setattr(host, "_own_paths", lambda: ())
+    monkeypatch.setattr(host_module, "pool_library", lambda _: "/no")
     monkeypatch.setattr(host.preforked, "take", lambda *_: waits)
     monkeypatch.setattr(host.forkserver, "fork", lambda _, values, __: forked.append(values))
 
