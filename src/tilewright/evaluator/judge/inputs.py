@@ -183,9 +183,15 @@ def _expect(reference: Reference, sample: InputSample, *, double: bool) -> None:
         sample.expected = [expect(*pair) for pair in zip(values, oracles, strict=True)]
         return
     sample.oracle = "float32"
-    sample.expected = [expect(value, None) for value in values]
-    if not sample.random:
-        _estimate_reference_error(reference, sample, args, grad_outputs, values)
+    if sample.random:
+        sample.expected = [expect(value, None) for value in values]
+        return
+    nudged = [
+        value * (1 + torch.finfo(value.dtype).eps) if _is_floating(value) else value
+        for value in args
+    ]
+    moved, _ = refs.run(reference, nudged, grad_outputs, sample.forward_seed)
+    sample.expected = [_without_oracle(*pair) for pair in zip(values, moved, strict=True)]
 
 
 def _detect_randomness(
@@ -204,27 +210,12 @@ def _detect_randomness(
             return
 
 
-def _estimate_reference_error(
-    reference: Reference,
-    sample: InputSample,
-    args: list[Any],
-    grad_outputs: Tensors,
-    values: Tensors,
-) -> None:
-    """Without float64, take the effect of one rounding of every input as the reference's error."""
-    nudged = [
-        value * (1 + torch.finfo(value.dtype).eps)
-        if isinstance(value, torch.Tensor) and value.is_floating_point()
-        else value
-        for value in args
-    ]
-    moved, _ = refs.run(reference, nudged, grad_outputs, sample.forward_seed)
-    sample.expected = [
-        Expected(value, None, expect(value, other.double()).reference_error * 4)
-        if value.is_floating_point() and value.shape == other.shape
-        else Expected(value, None, 0.0)
-        for value, other in zip(values, moved, strict=True)
-    ]
+def _without_oracle(value: torch.Tensor, moved: torch.Tensor) -> Expected:
+    """Take the effect of one rounding of every input as the reference's own error."""
+    error = 0.0
+    if value.is_floating_point() and value.shape == moved.shape:
+        error = expect(value, moved.double()).reference_error * 4
+    return Expected(value, None, error)
 
 
 def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
@@ -273,9 +264,13 @@ def resample_expected(reference: Reference, sample: InputSample) -> InputSample 
     return fresh if widened or any(e.exact_mask is not None for e in fresh.expected) else None
 
 
+def _is_floating(value: Any) -> bool:  # noqa: ANN401
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
 def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
     """Return a floating-point tensor in float64, each element one float32 rounding up or down."""
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+    if not _is_floating(value):
         return value
     signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
     return value.double() * (1 + torch.finfo(torch.float32).eps * signs.double())

@@ -57,13 +57,9 @@ def python_paths() -> tuple[str, ...]:
         sysconfig.get_paths()["purelib"],
         sysconfig.get_paths()["platlib"],
         # Of another environment, on whose packages this one stands by a .pth file.
-        *(
-            path
-            for path in sys.path
-            if os.path.basename(path) in ("site-packages", "dist-packages")
-        ),
+        *(path for path in sys.path if path.endswith(("/site-packages", "/dist-packages"))),
     }
-    existing = {Path(path).absolute() for path in candidates if os.path.isdir(path)}
+    existing = {Path(os.path.abspath(path)) for path in candidates if os.path.isdir(path)}
     return tuple(sorted(str(path) for path in existing if existing.isdisjoint(path.parents)))
 
 

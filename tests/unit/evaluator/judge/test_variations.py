@@ -114,7 +114,7 @@ def test_strides_survive():
 
 
 def test_an_unknown_variation_is_refused():
-    with pytest.raises(ValueError, match="unknown contents 'loud'; known: nominal"):
+    with pytest.raises(ValueError, match="unknown input variation 'loud'; known: nominal"):
         vary(PLAIN["normal"](), "loud", generator())
 
 
