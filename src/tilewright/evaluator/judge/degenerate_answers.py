@@ -13,7 +13,7 @@ import torch
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge import weights
 from tilewright.evaluator.judge.comparison import compare
-from tilewright.evaluator.judge.inputs import InputSample, make_sample
+from tilewright.evaluator.judge.inputs import InputSample, described_outputs, make_sample
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswer, LintCase
@@ -89,7 +89,7 @@ def lint(reference: Reference, message: LintCase) -> LintAnswer:
         deterministic=all(same),
         call_s=reference.call_s,
         input_bytes=nominal.size,
-        output_bytes=sum(e.value.numel() * e.value.element_size() for e in nominal.expected),
+        output_bytes=described_outputs(nominal)[1],
         peak_bytes=peak_bytes,
     )
 

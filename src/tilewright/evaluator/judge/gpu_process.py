@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tilewright.evaluator.judge import ceilings, process, reference
+from tilewright.evaluator.judge.inputs import byte_size
 from tilewright.evaluator.judge.launch_gate import LaunchGate
 from tilewright.evaluator.judge.memory_reader import DeviceMemory, RunnerState
 from tilewright.evaluator.judge_client import gpu_messages, messages
@@ -73,8 +74,8 @@ class DeviceJudge(process.Judge):
         return gpu_messages.CaseMeasured(
             moved=self.reference.declared("BYTES", message.params),
             inputs=layout.size,
-            weights=sum(value.nbytes for value in weights),
-            outputs=sum(value.nbytes for value in outputs),
+            weights=sum(map(byte_size, weights)),
+            outputs=sum(map(byte_size, outputs)),
             count=len(outputs),
             peak=torch.cuda.max_memory_allocated() - before,
             flops=counted if declared is None else declared,

@@ -340,4 +340,9 @@ def described_outputs(sample: InputSample) -> tuple[list[Tree], int]:
     """Return dtype and shape of the expected outputs, and how many bytes they are."""
     values = [item.value for item in sample.expected]
     described = [{"dtype": dtype_name(v.dtype), "shape": list(v.shape)} for v in values]
-    return described, sum(value.nbytes for value in values)
+    return described, sum(map(byte_size, values))
+
+
+def byte_size(value: torch.Tensor) -> int:
+    """Return the bytes of a tensor as if it were dense: `nbytes` refuses sparse ones."""
+    return value.numel() * value.element_size()

@@ -144,7 +144,7 @@ class LaunchGate:
     def abandon(self, runner: str) -> None:
         """Release our own stream from a call that will not end by itself."""
         self.open()
-        other = torch.cuda.Stream().cuda_stream
+        other = torch.cuda.Stream()
         done = self.shared[runner].work.address + cuda_driver.DONE_SEMAPHORE
-        self.driver.write_semaphore(other, done, self._sequence)
+        self.driver.write_semaphore(other.cuda_stream, done, self._sequence)
         self.stream.synchronize()

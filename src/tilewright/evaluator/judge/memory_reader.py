@@ -107,9 +107,13 @@ class DeviceMemory(Memory):
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
         offset = address - self.base
-        if like.nbytes == 0:
+        if like.numel() == 0:
             return torch.empty(like.shape, dtype=like.dtype, device="cuda")
-        if offset < 0 or offset + like.nbytes > len(self.block) or offset % like.element_size():
+        if (
+            offset < 0
+            or offset + like.numel() * like.element_size() > len(self.block)
+            or offset % like.element_size()
+        ):
             return None
         return self.block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
 
