@@ -55,8 +55,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tilewright.evaluator.devices.cores import Cores
-from tilewright.evaluator.devices.devices import CPU
+from tilewright.evaluator.devices.devices import CPU, Cores
 from tilewright.evaluator.judge import process as judge
 from tilewright.evaluator.pipeline.run import evaluate
 from tilewright.evaluator.processes.host import DeviceHost

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.accuracy.aa import MAX_CONTROL_SPREAD, Run, collect
 from benchmarks.bars import home
 from tilewright.cli.self_comparison import Sample, calibrated
-from tilewright.evaluator.devices.cores import plan_cores
+from tilewright.evaluator.devices.devices import plan_cores
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import CLASSES, write_calibration
 

@@ -21,8 +21,7 @@ from tilewright.api import build_request
 from tilewright.cli.self_comparison import Sample, calibrated, samples_of
 from tilewright.config import load
 from tilewright.errors import TilewrightError
-from tilewright.evaluator.devices.cores import plan_cores
-from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import GPU_PARTS, write_calibration
 from tilewright.executors.local import LocalExecutor

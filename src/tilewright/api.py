@@ -19,8 +19,7 @@ from typing import Any
 from tilewright._version import __version__
 from tilewright.config import LOCAL, Config
 from tilewright.config import load as load_config
-from tilewright.evaluator.devices.cores import plan_cores
-from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import environment
 from tilewright.executors.base import Executor, Progress, ignore_progress
 from tilewright.executors.factory import open_executor

@@ -256,7 +256,7 @@ SECRETS = (
         ("the root seed is not secret", "secrets.token_hex(16)", '"0" * 32'),
     ),
     *planted(
-        "evaluator/judge_client/input_sample.py",
+        "evaluator/judge_client/client.py",
         PIPELINE,
         (
             "the input seed is in the call",

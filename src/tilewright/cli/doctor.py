@@ -20,8 +20,7 @@ from tilewright.cli.self_comparison import Sample, Scatter, samples_of, self_req
 from tilewright.cli.system_checks import Item, cluster_items, layer_items, tool_items
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
-from tilewright.evaluator.devices.cores import plan_cores
-from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import Calibration, read_calibration, write_calibration
 from tilewright.executors.factory import is_cluster

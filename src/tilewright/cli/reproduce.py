@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
+from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.evaluator.pipeline.correctness import hidden_cases
 from tilewright.evaluator.runners.pool import SLOTS
 from tilewright.evaluator.seeds import derive, generator

@@ -1,4 +1,4 @@
-"""The devices that candidates run on: the processor, or one NVIDIA GPU."""
+"""The devices that candidates run on: cores of the processor, or one NVIDIA GPU."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ FEW_QUEUES = 2
 """Hardware queues of a process that uses one stream; the driver's own number is eight."""
 PASSED = ("LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "CUDAHOSTCXX")
 """Variables by which the driver and the host compiler are found on some machines."""
+SMALL_MACHINE_CORES = 4
+"""Up to this many cores only one is timed; larger machines time on half of their cores."""
 
 
 @dataclass(frozen=True)
@@ -138,3 +140,28 @@ def nvidia_smi(*fields: str) -> list[list[str]]:
         return []
     rows = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
     return [row for row in rows if len(row) == len(fields)]
+
+
+@dataclass(frozen=True)
+class Cores:
+    """The split of the cores. All timed runners share one set, on which nothing else runs."""
+
+    runners: tuple[int, ...]
+    judge: tuple[int, ...]
+
+    @property
+    def threads(self) -> int:
+        """Return the number of threads that each timed runner gets."""
+        return len(self.runners)
+
+    @property
+    def separate(self) -> bool:
+        """Tell whether the clock has a core of its own; without one no time is reported."""
+        return not set(self.runners) & set(self.judge)
+
+
+def plan_cores(available: list[int]) -> Cores:
+    """Split the cores: one for the runners on small machines, else half of them."""
+    ordered = sorted(available)
+    count = 1 if len(ordered) <= SMALL_MACHINE_CORES else len(ordered) // 2
+    return Cores(tuple(ordered[:count]), tuple(ordered[count:] or ordered))

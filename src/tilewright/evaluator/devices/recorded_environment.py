@@ -5,17 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from tilewright.evaluator.devices.cores import Cores
-from tilewright.evaluator.devices.devices import CPU, Device
-from tilewright.evaluator.devices.toolchain import toolchain
+from tilewright.evaluator.devices.devices import CPU, Cores, Device
+from tilewright.evaluator.devices.toolchain import installed_versions, toolchain
 from tilewright.records import ReportEnvironment
 from tilewright.wire.frames import Fields
 
@@ -62,13 +56,3 @@ def environment(
         },
         versions={"python": platform.python_version(), **installed_versions()},
     )
-
-
-@cache
-def installed_versions() -> Mapping[str, str]:
-    """Return the versions of those packages that decide about a verdict and are installed."""
-    found = {}
-    for name in ("torch", "triton", "numpy", "tilewright"):
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return MappingProxyType(found)

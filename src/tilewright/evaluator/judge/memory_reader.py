@@ -106,14 +106,10 @@ class DeviceMemory(Memory):
     base: int
 
     def read(self, address: int, like: torch.Tensor) -> torch.Tensor | None:
-        offset = address - self.base
-        if like.numel() == 0:
+        offset, size = address - self.base, like.numel() * like.element_size()
+        if size == 0:
             return torch.empty(like.shape, dtype=like.dtype, device="cuda")
-        if (
-            offset < 0
-            or offset + like.numel() * like.element_size() > len(self.block)
-            or offset % like.element_size()
-        ):
+        if offset < 0 or offset + size > len(self.block) or offset % like.element_size():
             return None
         return self.block.elements(like.dtype, like.numel(), offset).view(like.shape).clone()
 

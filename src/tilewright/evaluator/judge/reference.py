@@ -92,7 +92,7 @@ class Reference:
             return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in values]
 
     def _samples(self, params: Fields, seed: int) -> Any:  # noqa: ANN401 - foreign code's
-        """Sample on the device, in a hundredth of the time, or on the CPU if the problem insists."""
+        """Sample on the device, a hundred times as fast, or on the CPU if it must be."""
 
         def sample(device: torch.device) -> Any:  # noqa: ANN401
             if self.kind == "module":

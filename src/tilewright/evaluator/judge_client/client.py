@@ -13,11 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from tilewright.errors import InfrastructureError, ProblemError
 from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
-from tilewright.evaluator.judge_client.messages import Answer, Request
+from tilewright.evaluator.judge_client.messages import Answer, ComparisonRule, Request, SampleLayout
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
-from tilewright.records import Case
-from tilewright.wire.frames import DeadlineExceeded
+from tilewright.records import Case, Problem, Protocol
+from tilewright.wire.frames import DeadlineExceeded, Fields, Tree
 
 MIN_TIMEOUT_S = 30.0
 """The judge has at least this many seconds for an answer, however short the candidate's limits are.
@@ -25,7 +24,75 @@ The reference may be slower than the candidate is allowed to be."""
 DEFAULT_TIMEOUT_S = 120.0
 """Seconds for an answer that depends on the problem's code; more than any case has needed."""
 
+PAGE_BYTES = 4096
+"""Slots of the input memory are multiples of this: the page size of every supported host."""
+TOLERANCE = 1e-2
+"""KernelBench's, where a problem names none."""
+TRIALS = {"allclose": 5, "by_dtype": 1, "runs": 1}
+"""How many inputs are drawn of a case."""
 A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True)
+class InputSampleInfo:
+    """An input sample: how it lies in memory, not what its values are."""
+
+    name: str
+    case: str
+    variation: str
+    seed: int
+    forward_seed: int
+    layout: SampleLayout
+
+    @property
+    def slot_bytes(self) -> int:
+        """Return the size of one slot of the input memory, in whole pages."""
+        return -(-self.layout.size // PAGE_BYTES) * PAGE_BYTES
+
+    def call_fields(self, slot: int) -> Fields:
+        """Return the fields by which a runner calls on this sample, published at `slot`."""
+        return {
+            "base": slot * self.slot_bytes,
+            "size": self.layout.size,
+            "args": self.layout.tree,
+            "grads": self.layout.grads,
+            "grad_outputs": self.layout.grad_outputs,
+            "forward_seed": self.forward_seed,
+            "expected": self.layout.outputs,
+        }
+
+    def dtypes(self) -> set[str]:
+        """Return the dtypes of inputs and outputs."""
+        return {item["dtype"] for item in self.layout.outputs} | _dtypes(self.layout.tree)
+
+
+def _dtypes(tree: Tree) -> set[str]:
+    match tree:
+        case {"t": "tensor", "dtype": name}:
+            return {name}
+        case {"t": "list" | "tuple", "v": items}:
+            return set[str]().union(*map(_dtypes, items))
+        case {"t": "dict", "v": items}:
+            return set[str]().union(*(_dtypes(item) for _, item in items))
+        case _:
+            return set()
+
+
+def comparison_rule(problem: Problem, protocol: Protocol) -> ComparisonRule | None:
+    """Return the rule by which outputs are compared; `None`: ours, against a float64 oracle.
+
+    A candidate that quantizes cannot be compared with an oracle. Under `strict` the problem's
+    `thresholds` apply, with the root mean square error in units of the reference error. The
+    absolute threshold of KernelBench-X refuses textbook quantization (its defect K2).
+    """
+    if problem.thresholds is not None:
+        numbers = dict(zip(("cosine", "l1", "rmse"), problem.thresholds, strict=True))
+        return {"name": "quantized", **numbers, "relative": protocol == "strict"}
+    if protocol == "strict":
+        return None
+    if problem.official_comparison == "allclose":
+        return {"name": "allclose", "tolerance": problem.tolerance or TOLERANCE}
+    return {"name": problem.official_comparison}
 
 
 @dataclass

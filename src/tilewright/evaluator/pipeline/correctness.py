@@ -6,9 +6,8 @@ import random
 import time
 from itertools import zip_longest
 
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.client import TRIALS, InputSampleInfo
 from tilewright.evaluator.judge_client.messages import CallAnswer, ResetWeights
-from tilewright.evaluator.judge_client.official_tolerances import TRIALS
 from tilewright.evaluator.pipeline.prepare import keep_call_shapes
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.messages import EvaluationEnded

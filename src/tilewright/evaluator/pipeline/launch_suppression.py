@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.gpu_runner import GpuRunner

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from tilewright.evaluator.devices.devices import FEW_QUEUES
+from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.evaluator.judge_client.messages import LoadProblem
-from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
 from tilewright.evaluator.pipeline.gpu_checks import (
     check_interference,
     check_other_programs,

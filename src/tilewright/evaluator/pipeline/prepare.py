@@ -13,8 +13,13 @@ from functools import cache
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.devices.devices import Device
-from tilewright.evaluator.devices.recorded_environment import installed_versions
-from tilewright.evaluator.devices.toolchain import HEADER, headers, processor, toolchain
+from tilewright.evaluator.devices.toolchain import (
+    HEADER,
+    headers,
+    installed_versions,
+    processor,
+    toolchain,
+)
 from tilewright.evaluator.pipeline.builds import exchange, read_cache, write_cache
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline

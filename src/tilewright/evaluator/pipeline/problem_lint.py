@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tilewright.errors import ProblemError
 from tilewright.evaluator.context import Emit, EvaluationContext
+from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.evaluator.judge_client.messages import ComparisonRule, LintCase
-from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
 from tilewright.evaluator.pipeline.lifecycle import connect_judge
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.processes.forkserver_client import ChildLost

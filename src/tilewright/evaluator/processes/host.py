@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.evaluator.devices.allocator_library import pool_library
-from tilewright.evaluator.devices.cores import Cores, plan_cores
-from tilewright.evaluator.devices.devices import CPU, Device, few_queues
+from tilewright.evaluator.devices.devices import CPU, Cores, Device, few_queues, plan_cores
 from tilewright.evaluator.devices.nvml import Conditions, conditions
+from tilewright.evaluator.devices.toolchain import pool_library
 from tilewright.evaluator.processes import forkserver_client
 from tilewright.evaluator.processes.forkserver_client import Child, Forkserver
 from tilewright.evaluator.processes.idle import Closeable, IdleJudge

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilewright.evaluator.context import COMPILE_MODES, EvaluationContext
-from tilewright.evaluator.devices.allocator_library import pool_library
-from tilewright.evaluator.judge_client.client import JudgeClient
+from tilewright.evaluator.devices.toolchain import pool_library
+from tilewright.evaluator.judge_client.client import InputSampleInfo, JudgeClient
 from tilewright.evaluator.judge_client.gpu_messages import MemoryMapped, RenameRunner, ShareMemory
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import (
     ApplyWeights,
     CallAnswer,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tilewright.evaluator.devices.devices import Device
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import SLOTS, RunnerPool
 from tilewright.evaluator.timing.calibration import Calibration, planned_replicates

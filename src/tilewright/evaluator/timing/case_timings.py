@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import CallAnswer, PublishSample
 from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.scoring import bootstrap

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, WriteDelayed
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.pool import RunnerPool

@@ -7,7 +7,7 @@ ahead would be a share of a call that differs from call to call.
 
 from __future__ import annotations
 
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
 from tilewright.evaluator.runners.gated_calls import GatedCall, gated_call

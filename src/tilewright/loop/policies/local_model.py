@@ -16,8 +16,7 @@ from typing import Any
 
 from tilewright.config import ModelSection
 from tilewright.errors import ConfigError, PolicyError, ReplyRefused, boundary
-from tilewright.evaluator.devices.cores import plan_cores
-from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.budget import Usage

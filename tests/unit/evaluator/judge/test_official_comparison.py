@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tilewright.evaluator.judge.official_comparison import compare_published
-from tilewright.evaluator.judge_client.official_tolerances import comparison_rule
+from tilewright.evaluator.judge_client.client import comparison_rule
 from tilewright.problems.loader import find_problem
 
 EPS = torch.finfo(torch.float32).eps

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator.devices.cores import Cores, plan_cores
-from tilewright.evaluator.devices.devices import CPU, Device
+from tilewright.evaluator.devices.devices import CPU, Cores, Device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import device_key, environment
 from tilewright.evaluator.processes import host as host_module
 from tilewright.evaluator.processes import sandbox_policy as conf

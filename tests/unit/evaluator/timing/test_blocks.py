@@ -15,9 +15,8 @@ import pytest
 from tests.in_process_evaluator import ROOT, a_request
 from tests.scripted_judge import ScriptedJudge
 from tilewright.evaluator.context import EvaluationContext
-from tilewright.evaluator.devices.cores import Cores
-from tilewright.evaluator.devices.devices import CPU
-from tilewright.evaluator.judge_client.input_sample import InputSampleInfo
+from tilewright.evaluator.devices.devices import CPU, Cores
+from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import CallAnswer, SampleLayout
 from tilewright.evaluator.runners.cpu_runner import CallTiming
 from tilewright.evaluator.runners.messages import OutputReport, Result

@@ -12,8 +12,7 @@ import torch
 import transformers
 
 from tilewright.errors import PolicyError, boundary
-from tilewright.evaluator.devices.cores import plan_cores
-from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.base import Message

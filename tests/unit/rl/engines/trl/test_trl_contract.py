@@ -19,8 +19,7 @@ from torch.nn.functional import log_softmax
 
 from tests.training_fixtures import played, toy, write_model
 from tilewright.errors import ConfigError, InfrastructureError
-from tilewright.evaluator.devices.cores import plan_cores
-from tilewright.evaluator.devices.devices import find_device
+from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.records.file_lock import try_lock

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InfrastructureError
-from tilewright.evaluator.devices.allocator_library import pool_library
+from tilewright.evaluator.devices.toolchain import pool_library
 
 GRAIN, START, SIZE = 512, 1 << 40, 64 * 512
 
