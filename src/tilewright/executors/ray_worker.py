@@ -73,7 +73,10 @@ class DeviceWorker:
     def __init__(self, device: str, workers: int, home: str | None) -> None:
         # Each node has its own home: builds and calibration hold for one machine.
         where = load().home if home is None else Path(home)
-        self._local = LocalExecutor(where, workers, (device,), cores=_cores(device))
+        # Its share of the cores, also if other actors lease the other devices.
+        names = [] if device == "cpu" else list(gpu_names())
+        cores = share_cores(names)[names.index(device)] if names else ()
+        self._local = LocalExecutor(where, workers, (device,), cores=cores)
         self._dropped: set[int] = set()
 
     def evaluate(
@@ -119,11 +122,3 @@ class DeviceWorker:
     def drop(self, number: int) -> None:
         """End an evaluation at its next step."""
         self._dropped.add(number)
-
-
-def _cores(device: str) -> tuple[int, ...]:
-    """Return this device's share of the cores, also if other actors lease the other devices."""
-    if device == "cpu":
-        return ()
-    names = list(gpu_names())
-    return share_cores(names)[names.index(device)]

@@ -15,18 +15,6 @@ from tilewright.records.codes import (
     UnjudgedReason,
 )
 
-__all__ = [
-    "Correct",
-    "Failed",
-    "Finding",
-    "Incorrect",
-    "Label",
-    "Outcome",
-    "Rejected",
-    "Unjudged",
-    "Verdict",
-]
-
 Verdict = Literal["correct", "incorrect", "failed", "rejected", "unjudged"]
 
 
