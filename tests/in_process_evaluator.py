@@ -5,7 +5,7 @@ own. The supervisor talks to each of them over a socket pair and shares memory w
 module keeps the supervisor's code, the code of the children, the socket pairs and the shared
 memory. It replaces only the processes.
 
-What takes the place of what:
+The parts that replace those of production:
 
 - `InProcessEvaluator` takes the place of `DeviceHost`. The pipeline calls its `spawn` for each
   child, and `spawn` returns a `ThreadChild` where production forks a process.

@@ -36,7 +36,7 @@ def times_of(run: Run, replicates: int) -> CaseTimes:
         (run.self_reported_us, times.gpu.self_reported_s),
     ):
         taken = rows[: edges[-1]]
-        # Of a block the first and the last call are the baseline's.
+        # The baseline makes the first and the last call of a block.
         found["eager"] = [us / 1e6 for row in taken for us in (row[0], row[3])]
         found["candidate"] = [us / 1e6 for row in taken for us in (row[1], row[2])]
     return times

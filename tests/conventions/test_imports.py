@@ -1,4 +1,4 @@
-"""Who may import what, beyond the contracts that import-linter keeps."""
+"""Rules for imports beyond the contracts of import-linter."""
 
 from __future__ import annotations
 

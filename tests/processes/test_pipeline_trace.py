@@ -47,7 +47,7 @@ class Trace:
     """The calls that a profile function saw during one evaluation."""
 
     callees: dict[CodeType, list[CodeType]] = field(default_factory=dict)
-    """What each function of the pipeline's file called, in order."""
+    """The calls of each function of the pipeline's file, in order."""
     depths: dict[str, int] = field(default_factory=dict)
     """The largest depth at which each function of the list ran, by its name."""
     records: dict[str, tuple[set[CodeType], int]] = field(default_factory=dict)

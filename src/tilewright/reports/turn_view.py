@@ -1,6 +1,6 @@
 """The turns of a run for the viewer: a short row for each, and one whole turn on demand.
 
-The log may still grow. Of each turn only its place in the file is kept in memory.
+The log may still grow. The memory holds only the place of each turn in the file.
 """
 
 from __future__ import annotations

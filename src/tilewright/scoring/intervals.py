@@ -104,7 +104,7 @@ def speedup_interval(
 def decide(interval: Interval) -> Literal["faster", "slower", "no measurable difference"]:
     """Return whether a speed-up is above 1, below 1, or neither, by its interval.
 
-    Of candidates that are no faster, one in forty has a 95 % interval above 1. With wide intervals
+    One in forty candidates that are no faster has a 95 % interval above 1. With wide intervals
     such an error would claim many percent. So a wide interval must still exclude 1 when stretched
     by 1.5. That is about three standard errors, and an error in one of some five hundred.
     """

@@ -1,4 +1,4 @@
-"""What a GPU's driver reports, with the package nvidia-ml-py and without it."""
+"""The report of a GPU's driver, with the package nvidia-ml-py and without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What idles beside a judge: who is taken, who is kept, and that nobody is left behind."""
+"""Idle judges and runners: which one is reused, which one is kept, and that none is left behind."""
 
 from __future__ import annotations
 

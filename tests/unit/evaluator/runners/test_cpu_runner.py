@@ -100,14 +100,14 @@ def test_untimed_cpu_is_all_use_since_the_last_timestamp_except_the_call(opened,
     child.burns = 3.0
     timed = runner.timed_call(CALL)
 
-    # What is used during a call beyond what its threads can do in it was used beside it.
-    beside = 8.0 - threads * timed.total_s
-    # With several, what it takes to stop them counts too.
+    # Other threads used the CPU time that exceeds the capacity of the call's own threads.
+    outside = 8.0 - threads * timed.total_s
+    # With several threads the time to stop them counts too.
     near = 1e-6 if threads == 1 else 0.1
-    assert timed.untimed_cpu_s == pytest.approx(beside, abs=near)
+    assert timed.untimed_cpu_s == pytest.approx(outside, abs=near)
     child.burns = 0.0
     again = runner.timed_call(CALL)
-    # What a call with several threads used is its own, and no work before the next one.
+    # CPU time of a call with several threads is not charged to the next call.
     assert again.untimed_cpu_s == pytest.approx(-again.total_s if threads == 1 else 0.0, abs=near)
 
 

@@ -284,7 +284,7 @@ def scored(eager: Any, candidate: Any) -> Any:
 
 def test_untimed_cpu_beyond_the_baselines_is_charged_to_the_call():
     assert scored(steady(2e-3), steady(1e-3)).speedup == pytest.approx(2.0)
-    # What the harness itself does there, and a little of its noise, costs nobody anything.
+    # CPU time of the harness itself, with a little noise, is charged to neither implementation.
     usual = scored(steady(2e-3, 2e-4), steady(1e-3, 2e-4 + 1.9e-5))
     assert usual.speedup == pytest.approx(2.0)
     assert usual.candidate.median_us == pytest.approx(1000)

@@ -218,7 +218,7 @@ def test_all_runners_use_one_core_where_a_baselines_launches_take_long():
     assert times.gpu.launching is True
     assert made.log[-2:] == [("on", (4,)), ("on", (4,))]
     assert [runner.queue_timeout_s for runner in made.runners.values()] == [0.0, 0.0]
-    # What is timed in further processes is timed alike, and nobody is asked again.
+    # Further processes use the same mode; the clock does not ask them.
     made.runners["eager"] = ScriptedRunner(made.log)
     made.log.clear()
     sample: Any = ScriptedSample()
@@ -267,7 +267,7 @@ def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen
     for name, runner in made.runners.items():
         runner.name = name
     tree, looked = made.runners["candidate"].child.tree, itertools.count(1)
-    # What it has used is known of the processes that were looked for.
+    # The tree knows the CPU time of the processes that it has found so far.
     tree.refresh = lambda: setattr(tree, "known", 0.01 * next(looked))
     tree.cpu_s = lambda: tree.known
     sample: Any = ScriptedSample()
@@ -285,7 +285,7 @@ def test_candidate_cpu_time_outside_counted_launches_is_recorded(launching, seen
         (True, 0.010, [0.0, 0.01, 0.0], 0.0),
         # It used the CPU while the baseline was timed.
         (True, 0.014, [0.9, 1.0, 0.9], 0.9),
-        # What it left runs on the device.
+        # Its unfinished work runs on the device.
         (True, 0.005, [0.0], 1.299),
     ],
 )

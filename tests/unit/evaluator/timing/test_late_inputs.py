@@ -17,7 +17,7 @@ def test_part_of_large_inputs_is_written_when_a_runner_is_ready():
             {"eager", "candidate"} if hidden else set()
         )
         if hidden:
-            # What is hidden when it is written is what is given at last.
+            # The runner gets at last exactly the inputs that were written while hidden.
             written = {fields["late"] for fields in evaluation.logged("publish")}
             assert {fields["late"] for fields in asked} <= written | {asked[0]["late"]}
 
