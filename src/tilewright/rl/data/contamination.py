@@ -30,8 +30,9 @@ from tilewright.rl.data.programs import TOKEN, canonical
 __all__ = ["Benchmark", "Match", "reference_digest", "shapes_and_operators"]
 
 GRAM_TOKENS, MIN_OWN, MIN_SHARE = 8, 8, 0.6
-"""For the comparison `prompt`: tokens in one sequence, fewest sequences of a reference that is
-compared, and lowest share of them that counts as a match."""
+"""Comparison `prompt`: tokens of a sequence, and fewest sequences of a compared reference.
+
+The third value is the lowest share of matching sequences."""
 MAX_SHARED = 2
 """Most problems of a benchmark that may contain an own sequence; 2 % of them in large ones."""
 _MAKERS = {"rand", "randn", "randint", "ones", "zeros", "empty", "full", "arange", "randperm"}

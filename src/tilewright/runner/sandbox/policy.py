@@ -35,7 +35,7 @@ class Confinement:
     environment: dict[str, str]
     """The whole environment."""
     keep_fds: tuple[int, ...]
-    """Descriptors that stay open. Descriptors 0, 1 and 2 lead to /dev/null if they are not named."""
+    """Descriptors that stay open. Descriptors 0 to 2 lead to /dev/null if they are not named."""
     layers: frozenset[str] = field(default=frozenset(ISOLATION_LAYERS))
     """The required layers."""
     devices: tuple[str, ...] = ()
