@@ -11,7 +11,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from tilewright.evaluator.judge_client.gpu_messages import CeilingsMeasured
-from tilewright.wire.frames import Fields
 
 COPY_BYTES = 1 << 30
 MATRIX_SIZE = {"fp16": 8192, "bf16": 8192, "tf32": 4096, "fp32": 4096}
@@ -61,10 +60,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 class Operations(TorchDispatchMode):
-    """Adds up the operations of products as they run, by torch's own formulas.
-
-    Its own counter would take every other operator apart first, for which it imports for seconds.
-    """
+    """Counts the operations of products; torch's own counter imports for seconds."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -75,17 +71,12 @@ class Operations(TorchDispatchMode):
         """Keep torch from importing its compiler for our first operator."""
         return False
 
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 - an operator overload
-        types: Any,  # noqa: ANN401 - demanded by the interface
-        args: tuple[Any, ...] = (),
-        kwargs: Fields | None = None,
-    ) -> Any:  # noqa: ANN401
-        result = func(*args, **(kwargs or {}))
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's interface
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
         formula = flop_registry.get(func.overloadpacket)
         if formula is not None:
-            self.count += int(formula(*args, **(kwargs or {}), out_val=result))
+            self.count += int(formula(*args, **kwargs, out_val=result))
         return result
 
 

@@ -15,8 +15,6 @@ from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.memory_reader import Memory
 from tilewright.wire.tensors import Arena
 
-__all__ = ["hide", "write_delayed"]
-
 WINDOWS, WINDOW_BYTES = 16, 512
 GRAIN = 16
 """Windows begin at a multiple of the largest element."""
@@ -47,9 +45,8 @@ def write_delayed(sample: InputSample, arena: Arena, memory: Memory, base: int, 
     """Write the true values there and into the runner's copy; tell whether that worked."""
     into, image = _host(arena), _host(sample.image)
     for start, length, _ in _windows(sample, seed):
-        true = image[start : start + length]
-        into[base + start : base + start + length] = true
-        if not memory.write(base + start, true):
+        into[base + start : base + start + length] = image[start : start + length]
+        if not memory.write(base + start, image[start : start + length]):
             return False
     return True
 

@@ -9,8 +9,6 @@ import torch
 
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch
 
-__all__ = ["compare_published"]
-
 HALF, SINGLE = 5e-3, 1e-5
 """KernelBench-X: relative and absolute tolerance of 16-bit floats, and of others."""
 

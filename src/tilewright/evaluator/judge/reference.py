@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
@@ -51,17 +51,16 @@ def problem_step(what: str) -> Iterator[None]:
 
 @dataclass
 class Reference:
-    """A loaded problem. Holds the module under `model` once its weights are known."""
+    """A loaded problem: its module, and its reference, a function or a model."""
 
     module: ModuleType
     kind: str
-    mode: str
+    function: Callable[..., Any]
     grads: tuple[str, ...]
-    keywords: tuple[str, ...] = ()
+    keywords: tuple[str, ...]
     """Arguments that are passed by name: the last ones."""
-    device: torch.device = CPU
-    init: Any = ()
-    function: Callable[..., Any] = field(default=lambda: None)
+    device: torch.device
+    init: Any
     double: Callable[..., Any] | None = None
     """The float64 oracle of a module; `None` until it is needed, and when its weights change."""
     oracle_is_slow: bool = False
@@ -150,27 +149,28 @@ def load(source: str, fields: Mapping[str, Any], device: torch.device = CPU) -> 
         module = importlib.util.module_from_spec(spec)
         sys.modules["tilewright_problem"] = module
         spec.loader.exec_module(module)
-    reference = Reference(
+    init: Any = ()
+    function: Callable[..., Any]
+    if fields["problem_kind"] == "function":
+        with problem_step("finding `reference`"):
+            function = module.reference
+    else:
+        with problem_step("building the reference model"):
+            if hasattr(module, "get_init_inputs"):
+                init = module.get_init_inputs()
+            torch.manual_seed(fields["init_seed"])
+            model = module.Model(**init) if isinstance(init, dict) else module.Model(*init)
+            model.train(fields["mode"] == "train")
+            function = model.to(device)
+    return Reference(
         module=module,
         kind=fields["problem_kind"],
-        mode=fields["mode"],
+        function=function,
         grads=tuple(fields["grads"]),
         keywords=tuple(fields["keywords"]),
         device=device,
+        init=init,
     )
-    if reference.kind == "function":
-        with problem_step("finding `reference`"):
-            reference.function = module.reference
-        return reference
-    with problem_step("building the reference model"):
-        if hasattr(module, "get_init_inputs"):
-            reference.init = module.get_init_inputs()
-        torch.manual_seed(fields["init_seed"])
-        init = reference.init
-        model = module.Model(**init) if isinstance(init, dict) else module.Model(*init)
-        model.train(reference.mode == "train")
-        reference.function = model.to(reference.device)
-    return reference
 
 
 def flatten(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - outputs are trees of anything

@@ -182,12 +182,9 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        # Real-time signals have no names but the first and the last.
-        return f"signal {number}"
+    """Return the name of a signal; real-time ones have none but the first and the last."""
+    names = {int(known): known.name for known in signal.Signals}
+    return names.get(number, f"signal {number}")
 
 
 def _all_in(pid: int, states: bytes) -> bool:
