@@ -177,7 +177,7 @@ def cluster_items(settings: Config) -> list[Item]:
     for where, why in executor.refused.items():
         items.append(Item(where, False, why, "one more device", same))
     if not members:
-        said = executor.trouble or "no device is free"
+        said = executor.placement_error or "no device is free"
         start = "run `ray start` on a node with a device"
         return [*items, Item("capacity", False, said, "judging", start)]
     models = Counter(item["model"] for item in members)

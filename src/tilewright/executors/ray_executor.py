@@ -100,7 +100,7 @@ class RayExecutor(WorkerPool[_DeviceActor]):
         """Reason for each leased device that is not used, by device and node."""
         self.lost = 0
         """Number of actors that were lost."""
-        self.trouble = ""
+        self.placement_error = ""
         """Error of the last actor that could not be placed, if any."""
         self._recruiter = threading.Thread(target=self._recruit, daemon=True)
         self._recruiter.start()
@@ -214,7 +214,7 @@ class RayExecutor(WorkerPool[_DeviceActor]):
             except ray_api.lost_errors() as error:
                 ray_api.kill(actor)
                 with self._changed:
-                    self.trouble = str(error)
+                    self.placement_error = str(error)
                     self._changed.wait_for(lambda: self._closed, POLL_S)
                 continue
             if about is None:
@@ -222,9 +222,9 @@ class RayExecutor(WorkerPool[_DeviceActor]):
                 return
             with self._changed:
                 name = f"{about['device']} of {about['host']}"
-                trouble = reject_reason(about, __version__, self._model)
-                if trouble:
-                    self.refused[name] = trouble
+                reason = reject_reason(about, __version__, self._model)
+                if reason:
+                    self.refused[name] = reason
                     # The executor keeps the lease, so that Ray places the next actor elsewhere.
                     self._held.append(actor)
                 else:

@@ -119,13 +119,13 @@ def turns_of(events: Iterable[Event]) -> list[Turn]:
 
 
 def read_events(
-    folder: Path, *, asked: bool = True, left_out: Callable[[str], None] | None = None
+    folder: Path, *, with_requests: bool = True, left_out: Callable[[str], None] | None = None
 ) -> Iterator[Event]:
     """Yield the events of a run in order, without an incomplete last line.
 
     Args:
         folder: of the run.
-        asked: whether to yield the issued requests, which reports do not need.
+        with_requests: whether to yield the issued requests, which reports do not need.
         left_out: called with each line that is damaged or of a newer schema. Such a line is
             skipped. Without `left_out` it is an error.
 
@@ -141,7 +141,7 @@ def read_events(
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
-            if not asked and line.startswith(_REQUESTS):
+            if not with_requests and line.startswith(_REQUESTS):
                 continue
             try:
                 yield parse_event(line)

@@ -82,7 +82,7 @@ def uncollected() -> Iterator[None]:
 def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
     """Read a run folder; damaged lines of its log are named in `skipped`."""
     damaged: list[str] = []
-    events = list(read_events(folder, asked=False, left_out=damaged.append))
+    events = list(read_events(folder, with_requests=False, left_out=damaged.append))
     if not events or not isinstance(events[0], RunStarted):
         missing = f"{folder}: the first line of its event log is missing"
         raise RecordError(next(iter(damaged), missing))

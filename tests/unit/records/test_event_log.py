@@ -53,7 +53,7 @@ def test_an_old_log_is_read_whole_and_written_with_the_new_names(tmp_path):
     written = [event.model_dump_json().encode() for event in events]
     assert [parse_event(line) for line in written] == events
     assert [current_line(line) for line in written] == written
-    results = list(read_events(tmp_path, asked=False))
+    results = list(read_events(tmp_path, with_requests=False))
     assert [event.event for event in results] == [kinds[0], *kinds[2:]]
 
 
