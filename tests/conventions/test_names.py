@@ -35,7 +35,6 @@ SHARED_MODULE_NAMES = {
     "factory": "makes the objects of its package from settings",
     "loader": "reads the files of its package",
     "main": "the entry point of a program",
-    "ceilings": "the judge measures the ceilings that the pipeline records",
     "client": "one calls a server, the other the judge",
     "messages": "what the judge and what a runner may send",
     "inputs": "the judge observes changed inputs that the check reports",

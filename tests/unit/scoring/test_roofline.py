@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.sample_reports import correct
 from tilewright.evaluator.judge_client.gpu_messages import CaseMeasured
-from tilewright.evaluator.pipeline.ceilings import record_workload
+from tilewright.evaluator.pipeline.gpu_checks import record_workload
 from tilewright.evaluator.verdict import Observations
 from tilewright.records import Ceilings, Comparison, EvalReport, Profile, Timing, Work
 from tilewright.scoring.bottlenecks import advice

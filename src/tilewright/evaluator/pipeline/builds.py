@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.messages import Built, ErrorReport, EvaluationEnded, read
-from tilewright.records import Candidate, Failed
+from tilewright.records import Candidate
 from tilewright.records.codes import FailureReason, Stage
 from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Frame, FrameError
 
@@ -41,11 +41,11 @@ def exchange(
             os.close(fd)
         return libraries_of(frame)
     except DeadlineExceeded:
-        raise _failed(
-            FailureReason.TIMEOUT, f"the build took longer than {limits.build_s:g} s"
-        ) from None
+        message = f"the build took longer than {limits.build_s:g} s"
+        raise EvaluationEnded.failed(Stage.BUILD, FailureReason.TIMEOUT, message) from None
     except (ChannelClosed, FrameError) as error:
-        raise _failed(FailureReason.BUILD, f"the build ended without an answer: {error}") from None
+        message = f"the build ended without an answer: {error}"
+        raise EvaluationEnded.failed(Stage.BUILD, FailureReason.BUILD, message) from None
     finally:
         child.kill()
 
@@ -54,8 +54,8 @@ def libraries_of(frame: Frame) -> dict[str, bytes]:
     """Return the libraries in a builder's answer, by name."""
     if frame.kind == "error":
         report = read(frame, ErrorReport)
-        lines = "\n".join(report.traceback)
-        raise _failed(FailureReason.BUILD, f"{report.type}: {report.message}\n{lines}".strip())
+        message = "\n".join([f"{report.type}: {report.message}", *report.traceback]).strip()
+        raise EvaluationEnded.failed(Stage.BUILD, FailureReason.BUILD, message)
     if frame.kind != "built":
         raise FrameError(f"a build answered {frame.kind[:40]!r}")
     sizes = read(frame, Built).artifacts
@@ -66,10 +66,6 @@ def libraries_of(frame: Frame) -> dict[str, bytes]:
         libraries[name] = frame.body[start : start + size]
         start += size
     return libraries
-
-
-def _failed(reason: FailureReason, message: str) -> EvaluationEnded:
-    return EvaluationEnded(Failed(stage=Stage.BUILD, reason=reason, message=message))
 
 
 def read_cache(folder: Path) -> dict[str, bytes] | None:

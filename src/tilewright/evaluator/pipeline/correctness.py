@@ -122,9 +122,8 @@ def _check_sample(session: EvaluationSession, case: Case, variation: str, repeat
     language = session.request.candidate.language
     if not session.on_gpu and language == "triton" and "bfloat16" in sample.dtypes():
         message = "Triton's CPU interpreter computes bfloat16 wrongly; judge it on a GPU"
-        raise EvaluationEnded(
-            Unjudged(reason=UnjudgedReason.BF16_UNSUPPORTED_IN_INTERPRETER, message=message)
-        )
+        reason = UnjudgedReason.BF16_UNSUPPORTED_IN_INTERPRETER
+        raise EvaluationEnded.unjudged(reason, message)
     runner, slot = pool.runners["candidate"], _slot(session, case, variation, repeat)
     try:
         result = pool.call(runner, sample, slot, count_operators=not seen.operator_counts)

@@ -118,7 +118,6 @@ def _suppress_in_place(session: EvaluationSession, runner: Runner, case: Case) -
         return _call_without_launches(session, runner, case)
     except EvaluationEnded:
         # The end of this process is no evidence any more.
-        session.runners.record_output("candidate")
         session.runners.stop("candidate")
         return SuppressedRun(None)
 

@@ -17,7 +17,6 @@ from tilewright.evaluator.pipeline.launch_suppression import SUPPRESSED
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
-from tilewright.records import Failed
 from tilewright.records.codes import FailureReason, LabelName, Stage
 
 
@@ -87,8 +86,6 @@ def shut_down(session: EvaluationSession) -> None:
             runner.stage = Stage.SHUTDOWN
             status = runner.end(exit_s)
         if session.on_gpu and session.observations.times:
-            if runner is not None:
-                pool.record_output("candidate")
             for name in ("candidate", SUPPRESSED):
                 pool.stop(name)
             with attribute_to_baseline(session.context, session.request.baselines[0].name):
@@ -102,7 +99,4 @@ def shut_down(session: EvaluationSession) -> None:
             )
         elif os.WIFSIGNALED(status):
             message = f"its process died of signal {os.WTERMSIG(status)} while it ended"
-            outcome = Failed(
-                stage=Stage.SHUTDOWN, reason=FailureReason.MEMORY_CORRUPTION, message=message
-            )
-            raise EvaluationEnded(outcome)
+            raise EvaluationEnded.failed(Stage.SHUTDOWN, FailureReason.MEMORY_CORRUPTION, message)

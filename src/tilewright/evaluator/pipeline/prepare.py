@@ -27,7 +27,7 @@ from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.evaluator.runners.pool import Build
 from tilewright.languages.base import BuildPlan, Language
 from tilewright.languages.syntax import Unparseable, is_python, parse_module
-from tilewright.records import Candidate, Failed, Unjudged, digest_text
+from tilewright.records import Candidate, Failed, digest_text
 from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.registry import load
 from tilewright.wire.frames import MAX_BODY_BYTES, Fields
@@ -70,25 +70,20 @@ def build(session: EvaluationSession, name: str, candidate: Candidate) -> BuildP
         parsed = parse_module(file.path, file.text) if is_python(file) else None
         if isinstance(parsed, Unparseable):
             message = f"{parsed.path}: {parsed.message}"
-            raise EvaluationEnded(
-                Failed(stage=Stage.BUILD, reason=FailureReason.SYNTAX_ERROR, message=message)
-            )
+            raise EvaluationEnded.failed(Stage.BUILD, FailureReason.SYNTAX_ERROR, message)
     plan = _language(candidate.language).plan(candidate)
     session.runners.builds[name] = Build(plan.loader)
     if plan.kind == "none":
         return plan
     if candidate.language == "cuda" and not session.on_gpu:
-        raise EvaluationEnded(
-            Unjudged(reason=UnjudgedReason.NO_DEVICE, message="CUDA candidates need an NVIDIA GPU")
-        )
+        message = "CUDA candidates need an NVIDIA GPU"
+        raise EvaluationEnded.unjudged(UnjudgedReason.NO_DEVICE, message)
     if candidate.language == "cpp" and plan.kind == "c_abi" and session.on_gpu:
         message = "a C++ kernel computes on the CPU; judge it with --device cpu"
-        raise EvaluationEnded(Unjudged(reason=UnjudgedReason.UNSUPPORTED_DEVICE, message=message))
+        raise EvaluationEnded.unjudged(UnjudgedReason.UNSUPPORTED_DEVICE, message)
     tool = plan.command[0] if plan.command else "g++"
     if shutil.which(tool) is None:
-        raise EvaluationEnded(
-            Unjudged(reason=UnjudgedReason.NO_COMPILER, message=f"{tool} is not installed")
-        )
+        raise EvaluationEnded.unjudged(UnjudgedReason.NO_COMPILER, f"{tool} is not installed")
     folder = session.host.home / "builds" / build_key(plan, candidate, session.host.device)
     made = read_cache(folder)
     if made is None:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 from tilewright.errors import InfrastructureError
 from tilewright.evaluator.context import Emit, EvaluationContext
-from tilewright.evaluator.pipeline.ceilings import complete_ceilings
 from tilewright.evaluator.pipeline.correctness import (
     check_correctness,
     passes_with_initial_weights,
 )
-from tilewright.evaluator.pipeline.gpu_checks import refuse_quarantined
+from tilewright.evaluator.pipeline.gpu_checks import complete_ceilings, refuse_quarantined
 from tilewright.evaluator.pipeline.launch_suppression import measure_own_work, trace_kernels
 from tilewright.evaluator.pipeline.lifecycle import (
     acquire_device,

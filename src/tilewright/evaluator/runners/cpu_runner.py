@@ -90,7 +90,6 @@ class Runner:
         """Whether the candidate's own code has begun: an earlier failure is tilewright's."""
         self._sequence = 0
         self._next_look = 0.0
-        self._page_sent = False
         self._cpu_before = 0.0
         self._poll = select.poll()
         self._poll.register(child.channel.fileno(), select.POLLIN | select.POLLHUP)
@@ -105,10 +104,9 @@ class Runner:
         Returns descriptors for the judge, which the caller closes. One is of the input memory; the
         first time there are also those of the runner's memory and of its memory map.
         """
+        first = not self.inputs_bytes
         self.inputs_bytes = page_round(inputs)
         arena = sealed_memory("inputs", self.inputs_bytes)
-        first = not self._page_sent
-        self._page_sent = True
         memory: list[int] = []
         try:
             fds = (arena, self.page.fd) if first else (arena,)
@@ -297,9 +295,7 @@ class Runner:
         self._watch_client()
         if now > self._deadline:
             message = f"the whole evaluation took longer than {self.limits.total_timeout_s:g} s"
-            raise EvaluationEnded(
-                Failed(stage=self.stage, reason=FailureReason.TIMEOUT, message=message)
-            )
+            raise EvaluationEnded.failed(self.stage, FailureReason.TIMEOUT, message)
         allowed = self.limits.memory_bytes + self.inputs_bytes
         used = self.child.tree.resident_bytes()
         if used > allowed + LIBRARY_BYTES:

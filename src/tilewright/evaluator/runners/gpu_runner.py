@@ -32,8 +32,7 @@ class GpuRunner(Runner):
 
     def map(self, shared: SharedMemory, library: str, *, tf32: bool) -> int:
         """Let the runner map what the judge shares; return the address of its work block."""
-        first = not self._page_sent
-        self._page_sent = True
+        first = not self.inputs_bytes
         self.inputs_bytes = shared.inputs
         fields = {**shared.fields(), "library": library, "tf32": tf32}
         frame = self.ask("map", fields, fds=(self.page.fd,) if first else ())

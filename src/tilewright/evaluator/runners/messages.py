@@ -10,8 +10,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from tilewright.records import Failed, Outcome
-from tilewright.records.codes import FailureReason, Stage
+from tilewright.records import Failed, Outcome, Unjudged
+from tilewright.records.codes import FailureReason, Stage, UnjudgedReason
 from tilewright.wire.frames import Fields, Frame, FrameError
 
 NAMES_BYTES = 512 << 10
@@ -39,6 +39,16 @@ class EvaluationEnded(Exception):
         """The runner that ended it: a baseline's failure is not the candidate's."""
         self.reused = reused
         """Whether the runner served an earlier evaluation, which may explain the failure."""
+
+    @classmethod
+    def failed(cls, stage: Stage, reason: FailureReason, message: str) -> EvaluationEnded:
+        """Return the end by a failure of the candidate."""
+        return cls(Failed(stage=stage, reason=reason, message=message))
+
+    @classmethod
+    def unjudged(cls, reason: UnjudgedReason, message: str) -> EvaluationEnded:
+        """Return the end without a verdict."""
+        return cls(Unjudged(reason=reason, message=message))
 
 
 class SelfReported(BaseModel):

@@ -30,7 +30,7 @@ from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.gated_calls import measure_clock_excess
 from tilewright.evaluator.runners.gpu_runner import GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
-from tilewright.records import Candidate, IsolationStatus, Unjudged
+from tilewright.records import Candidate, IsolationStatus
 from tilewright.records.codes import UnjudgedReason
 from tilewright.wire.frames import Fields
 from tilewright.wire.names import IsolationLayer
@@ -144,9 +144,7 @@ class RunnerPool:
         missing = [layer for layer in required if layer not in active]
         if missing:
             message = "; ".join(f"{layer}: {child.applied.get(layer)}" for layer in missing)
-            raise EvaluationEnded(
-                Unjudged(reason=UnjudgedReason.ISOLATION_UNAVAILABLE, message=message)
-            )
+            raise EvaluationEnded.unjudged(UnjudgedReason.ISOLATION_UNAVAILABLE, message)
 
     def reserve_inputs(self, runner: Runner, size: int) -> None:
         """Give a runner and the judge shared input memory of at least `size` bytes."""
@@ -254,7 +252,8 @@ class RunnerPool:
         runner.name = name
 
     def stop(self, name: str) -> None:
-        """End a runner, and let the judge forget its memory."""
+        """End a runner, keep what it printed, and let the judge forget its memory."""
+        self.record_output(name)
         runner = self.runners.pop(name, None)
         if runner is not None:
             runner.close()
@@ -270,7 +269,6 @@ class RunnerPool:
             self.release_to_cache(names)
         ending = [name for name in names if name in self.runners]
         for name in ending:
-            self.record_output(name)
             self.runners[name].child.kill_async()
         host = self.context.host
         preforks = host.device.is_gpu and not self.context.several_streams
@@ -285,7 +283,7 @@ class RunnerPool:
 
     def record_output(self, name: str) -> None:
         """Keep what the candidate printed."""
-        if name == "candidate":
+        if name == "candidate" and name in self.runners:
             self.candidate_output = self.runners[name].child.printed.text()
 
     @property

@@ -28,8 +28,8 @@ from tilewright.evaluator.timing.gpu_clock import CudaEventClock, measure_call_l
 from tilewright.evaluator.timing.replicate_policy import DEFAULT_POLICY
 from tilewright.evaluator.timing.speedup import (
     between_process_sigma,
+    estimated_interval,
     half_width,
-    replicates_half_width,
 )
 from tilewright.records import Case
 from tilewright.records.codes import Stage
@@ -256,8 +256,8 @@ class CaseTimer:
         if planned == 1 or made >= MAX_REPLICATE_FACTOR * planned:
             return False
         sigma = between_process_sigma(times, self.names[0], known)
-        widths = [replicates_half_width(times, name, sigma) for name in self.names[:-1]]
-        return max(widths) > WIDE_HALF_WIDTH
+        found = [estimated_interval(times, name, sigma) for name in self.names[:-1]]
+        return max(math.log(one.high / one.low) / 2 for one in found) > WIDE_HALF_WIDTH
 
     def _time_block(self) -> None:
         times, names = self.times, self.names

@@ -64,10 +64,7 @@ class CudaEventClock:
 
     def reset_mode(self, pool: RunnerPool, names: list[str]) -> None:
         """Set each runner to its default: launch gate closed first, all cores."""
-        for name in names:
-            runner = _on_device(pool.runners[name])
-            runner.queue_timeout_s = QUEUE_TIMEOUT_S
-            runner.child.tree.pin_main_thread(pool.context.host.cores.runners)
+        _set_mode(pool, names, QUEUE_TIMEOUT_S, pool.context.host.cores.runners)
 
     def choose_mode(
         self, pool: RunnerPool, times: CaseTimes, names: list[str], sample: InputSampleInfo
@@ -81,18 +78,11 @@ class CudaEventClock:
         if times.gpu.launching is None:
             times.gpu.launching = baseline.was_early and _launches_are_long(pool, baseline, sample)
         if times.gpu.launching:
-            for name in names:
-                runner = _on_device(pool.runners[name])
-                runner.queue_timeout_s = 0.0
-                # Cores of one host differ by more than these calls do (docs/lab).
-                runner.child.tree.pin_main_thread(pool.context.host.cores.runners[:1])
+            # Cores of one host differ by more than these calls do (docs/lab).
+            _set_mode(pool, names, 0.0, pool.context.host.cores.runners[:1])
 
     def call(
-        self,
-        pool: RunnerPool,
-        times: CaseTimes,
-        call: TimedCall,
-        after: TimedCall | None,  # noqa: ARG002
+        self, pool: RunnerPool, times: CaseTimes, call: TimedCall, _: TimedCall | None
     ) -> CallTiming:
         """Make one call on fresh inputs, and have its outputs compared."""
         runner = _on_device(pool.runners[call.name])
@@ -135,6 +125,15 @@ class CudaEventClock:
         fields = sample.call_fields(0)
         made = gated_call(pool.judge, _on_device(runner), fields, queued=False)
         return CallTiming(max(made.reported_s, MIN_TIME_S), 0.0, made.result)
+
+
+def _set_mode(
+    pool: RunnerPool, names: list[str], queue_timeout_s: float, cores: tuple[int, ...]
+) -> None:
+    for name in names:
+        runner = _on_device(pool.runners[name])
+        runner.queue_timeout_s = queue_timeout_s
+        runner.child.tree.pin_main_thread(cores)
 
 
 def _launches_are_long(pool: RunnerPool, runner: GpuRunner, sample: InputSampleInfo) -> bool:

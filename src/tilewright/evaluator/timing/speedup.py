@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 from tilewright.evaluator.timing.calibration import Calibration
@@ -26,12 +25,6 @@ def half_width(times: CaseTimes, baseline: str) -> float:
     ratios = intervals.paired_log_ratios(_by_replicate(times, _rows(times, baseline))[-1])
     low, high = bootstrap.bootstrap_median_interval(ratios)
     return (high - low) / 2
-
-
-def replicates_half_width(times: CaseTimes, baseline: str, sigma: float) -> float:
-    """Return half the width of the 95 % interval of the log ratio over all replicates."""
-    found = estimated_interval(times, baseline, sigma)
-    return math.log(found.high / found.low) / 2
 
 
 def between_process_sigma(times: CaseTimes, baseline: str, calibration: Calibration) -> float:
@@ -68,11 +61,11 @@ def compare_strict(
     `sigma` is the standard deviation of the log ratio between processes, of the calibration.
     """
     rows = raw = _rows(times, baseline)
-    interval = _interval(times, baseline, rows, sigma)
+    interval = estimated_interval(times, baseline, sigma)
     low, high = interval.low, interval.high
     if times.on_device:
         raw = _paired(times.total_s[baseline], times.total_s["candidate"])
-        by_judge = _interval(times, baseline, raw, sigma)
+        by_judge = estimated_interval(times, baseline, sigma, raw)
         low, high = min(low, by_judge.low), max(high, by_judge.high)
     elif is_short(times, baseline):
         call_us = bootstrap.median(charged_times(times, "candidate")) * 1e6
@@ -106,18 +99,16 @@ def _measured(times: CaseTimes, baseline: str, raw: list[Row], *, official: bool
     }
 
 
-def estimated_interval(times: CaseTimes, baseline: str, sigma: float) -> intervals.Interval:
-    """Return the speed-up over one baseline with its 95 % interval, over all replicates."""
-    return _interval(times, baseline, _rows(times, baseline), sigma)
-
-
-def _interval(times: CaseTimes, baseline: str, rows: list[Row], sigma: float) -> intervals.Interval:
-    """Return the geometric mean of the replicates with its interval.
+def estimated_interval(
+    times: CaseTimes, baseline: str, sigma: float, rows: list[Row] | None = None
+) -> intervals.Interval:
+    """Return the speed-up over one baseline with its 95 % interval, over all replicates.
 
     One process of a baseline may serve several replicates. The half of the variance that comes
     from the baseline then shrinks only with the number of the baseline's processes.
     """
-    ratios = [intervals.paired_log_ratios(group) for group in _by_replicate(times, rows)]
+    blocks = _rows(times, baseline) if rows is None else rows
+    ratios = [intervals.paired_log_ratios(group) for group in _by_replicate(times, blocks)]
     theirs = len(times.processes.get(baseline, ())) or len(ratios)
     independent = 2 / (1 / len(ratios) + 1 / min(theirs, len(ratios)))
     return replicates_interval(ratios, sigma, independent)
