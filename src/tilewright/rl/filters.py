@@ -36,8 +36,8 @@ def spread_prompts(
 ) -> Tensor:
     """Return the trajectories whose prompt passes the zero-variance filter, bool (B,).
 
-    The filter drops a prompt if the standard deviation of its last rewards is below `least_std`,
-    or if fewer than `least_judged` were judged (in the released code n // 2 + 1 of n rollouts).
+    The filter drops a prompt if the standard deviation of its last rewards is below `least_std`.
+    It also drops one with fewer than `least_judged` judged: n // 2 + 1 of n in the released code.
     The deviation divides by N - 1; a single reward has none. `last` (B,) comes from `last_rewards`,
     and `prompts` (B,) are integers, equal for the rollouts of one occurrence of a prompt. The rules
     are those of `unified_filter.py` of KernelGYM at 3a84417.

@@ -230,12 +230,11 @@ def masks(part: Replayed) -> list[Row]:
 def _reason(part: Replayed, b: int, t: int) -> str:
     """Return why a turn is not in the loss; empty if it is."""
     made = part.estimate
-    if not bool(part.turns.rewards.known[b, t]):
-        return "unjudged"
-    if bool(made.filtered[b, t]):
-        return "filter"
-    if not bool(made.returns.known[b, t]):
-        return "another turn unjudged"
-    if not bool(made.advantages.known[b, t]):
-        return "alone in its group"
-    return "" if bool(made.profiled[b, t]) else "PRS"
+    reasons = {
+        "unjudged": ~part.turns.rewards.known,
+        "filter": made.filtered,
+        "another turn unjudged": ~made.returns.known,
+        "alone in its group": ~made.advantages.known,
+        "PRS": ~made.profiled,
+    }
+    return next((reason for reason, excluded in reasons.items() if excluded[b, t]), "")

@@ -23,10 +23,9 @@ from tilewright.records.event_log import EventLog
 from tilewright.records.events import (
     Ask,
     EvalSummary,
+    Event,
     Reply,
     RequestsIssued,
-    RunStarted,
-    Stepped,
     Turn,
     TurnFinished,
 )
@@ -39,7 +38,6 @@ from tilewright.rl.worlds import World
 __all__ = ["EventHistory", "RolloutBatch", "Rollouts", "judged", "verdict_of"]
 
 FOLDER = "rollouts"
-Event = RunStarted | RequestsIssued | TurnFinished | Stepped
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tilewright.languages.syntax import Module, parse_module, parse_tree
@@ -137,6 +138,7 @@ def _grams(text: str) -> Iterator[int]:
         yield hash(tuple(words[place : place + GRAM_TOKENS]))
 
 
+@lru_cache(1024)
 def reference_digest(text: str) -> str:
     """Return a digest of a program that comments, layout and its own names do not change."""
     plain = canonical(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,11 +26,11 @@ from tilewright.rl.data.conversations import MESSAGES, columns
 __all__ = [
     "COLDSTART_SHAPE",
     "FORMATS",
+    "IMPORTED",
     "RL_SHAPE",
     "VALIDATION_SHAPE",
     "Kind",
     "coldstart_row",
-    "imported_path",
     "imported_rows",
     "name_of",
     "prompt_row",
@@ -40,6 +41,8 @@ __all__ = [
 Row = dict[str, Any]
 Kind = Literal["drkernel-coldstart", "drkernel-rl", "drkernel-validation"]
 FORMATS: tuple[Kind, ...] = get_args(Kind)
+IMPORTED = "imported.jsonl"
+"""The file of a run that holds the other fields of imported rows."""
 COLDSTART_SHAPE: Row = {
     "messages": MESSAGES,
     **columns("uuid int64, entry_point string, repo_name string, module_name string"),
@@ -143,7 +146,8 @@ def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], re
     shared = {"messages": messages, "original_python_code": problem.source.text}
     if rest:
         return {**shared, **rest}
-    speedups = [_speedup(turn) for turn in turns]
+    firsts = [turn.judgements[0] if turn.judgements else None for turn in turns]
+    speedups = [item.speedup if item and item.verdict == "correct" else None for item in firsts]
     best = max(range(len(turns)), key=lambda place: speedups[place] or 0.0)
     return {
         **shared,
@@ -158,11 +162,6 @@ def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], re
         "conversion_mode": "tilewright",
         "enable_thinking": False,
     }
-
-
-def _speedup(turn: Turn) -> float | None:
-    first = turn.judgements[0] if turn.judgements else None
-    return first.speedup if first is not None and first.verdict == "correct" else None
 
 
 def _number_of(problem: Problem) -> int:
@@ -212,21 +211,14 @@ def name_of(row: Row, kind: Kind, number: int) -> str:
     return f"{kind.removeprefix('drkernel-')}/{plain[:80]}"
 
 
-def imported_path(folder: Path) -> Path:
-    """Return the file of a run that holds the other fields of imported rows."""
-    return folder / "imported.jsonl"
-
-
 def imported_rows(folder: Path) -> Iterator[Row | None]:
     """Yield the other fields of imported rows, `None` for a damaged line; none in other runs."""
-    path = imported_path(folder)
-    if not path.is_file():
+    if not (folder / IMPORTED).is_file():
         return
-    with open(path, encoding="utf-8") as file:
+    with open(folder / IMPORTED, encoding="utf-8") as file:
         next(file, None)
         for line in file:
-            try:
+            row = None
+            with suppress(ValueError):
                 row = json.loads(line)
-            except ValueError:
-                row = None
             yield row if isinstance(row, dict) else None

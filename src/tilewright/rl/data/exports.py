@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
@@ -131,7 +130,26 @@ def export(
         ProblemError: an address of problems is wrong.
         RecordError: a source is no run.
     """
-    return _Export(plan, left_out, progress).run()
+    made = _Export(plan, left_out, progress)
+    done, shape = made.done, FORMATS[plan.format]
+    with ExitStack() as stack:
+        kept = aside = stack.enter_context(RowWriter(plan.target, shape, made.leave_out))
+        if plan.held_out:
+            held_out = RowWriter(held_out_path(plan.target), shape, made.leave_out)
+            aside = stack.enter_context(held_out)
+        for problem, row in made.rows():
+            writer = aside if made.is_held_out(problem) else kept
+            writer.write(row, str(row.get("id", "")))
+    done.rows, done.held_out = kept.count, aside.count if plan.held_out else 0
+    done.repeated, done.nearly_repeated = made.seen.equal, made.seen.alike
+    if plan.against:
+        path = matches_path(plan.target)
+        lines = [f"{json.dumps(match.__dict__)}\n" for match in done.matches]
+        try:
+            path.write_text("".join(lines), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+    return done
 
 
 class _Export:
@@ -141,41 +159,25 @@ class _Export:
         self, plan: ExportPlan, left_out: Callable[[str], None], progress: Callable[[int], None]
     ) -> None:
         self._plan, self._progress, self._name = plan, progress, left_out
-        self._done = Exported()
-        self._seen = SeenPrograms(MIN_SIMILARITY if plan.dedupe == "near" else None)
+        self.done = Exported()
+        self.seen = SeenPrograms(MIN_SIMILARITY if plan.dedupe == "near" else None)
         found = [item for name in plan.against for item in find_problems(name, plan.home)]
         self._benchmark = Benchmark(found) if found else None
         self._clean: dict[str, bool] = {}
 
-    def run(self) -> Exported:
-        plan, done, shape = self._plan, self._done, FORMATS[self._plan.format]
-        with ExitStack() as stack:
-            kept = stack.enter_context(RowWriter(plan.target, shape, self._left_out))
-            aside = kept
-            if plan.held_out:
-                held_out = RowWriter(held_out_path(plan.target), shape, self._left_out)
-                aside = stack.enter_context(held_out)
-            for problem, row in self._rows():
-                writer = aside if self._is_held_out(problem) else kept
-                writer.write(row, str(row.get("id", "")))
-        done.rows, done.held_out = kept.count, aside.count if plan.held_out else 0
-        done.repeated, done.nearly_repeated = self._seen.equal, self._seen.alike
-        if plan.against:
-            _write_matches(matches_path(plan.target), done.matches)
-        return done
-
-    def _left_out(self, what: str) -> None:
-        self._done.left_out += 1
+    def leave_out(self, what: str) -> None:
+        """Count an item that cannot be read or does not fit, and name it."""
+        self.done.left_out += 1
         self._name(what)
 
     def _count(self, items: int) -> None:
-        self._done.turns += items
-        self._progress(self._done.turns)
+        self.done.turns += items
+        self._progress(self.done.turns)
 
-    def _rows(self) -> Iterator[tuple[Problem, Row]]:
+    def rows(self) -> Iterator[tuple[Problem, Row]]:
         for source in self._plan.sources:
             if (Path(source) / EVENTS).is_file() or self._plan.format in OF_TURNS:
-                with closing(RunLog(Path(source), self._left_out)) as log:
+                with closing(RunLog(Path(source), self.leave_out)) as log:
                     yield from self._of_run(log)
             else:
                 for problem in find_problems(source, self._plan.home):
@@ -223,22 +225,20 @@ class _Export:
         self._count(1)
         prompt = rest.get("prompt") or [{"role": "user", "content": opening(problem, language)}]
         if not self._is_clean(problem, prompt[0]["content"]):
-            self._done.contaminated += 1
-        elif self._plan.dedupe != "off" and not self._seen.is_new("", problem.source.text):
+            self.done.contaminated += 1
+        elif self._plan.dedupe != "off" and not self.seen.is_new("", problem.source.text):
             pass
         elif self._plan.format == "rl":
             yield problem, {"id": problem.id, "prompt": prompt, "problem": problem.to_json()}
         elif self._is_module(problem):
             validation = self._plan.format == "drkernel-validation"
-            yield (
-                problem,
-                drkernel_rows.prompt_row(problem, language, rest, validation=validation),
-            )
+            row = drkernel_rows.prompt_row(problem, language, rest, validation=validation)
+            yield problem, row
 
     def _is_module(self, problem: Problem) -> bool:
         """Tell whether the formats of Dr. Kernel can hold a problem; name one that they cannot."""
         if problem.kind != "module":
-            self._left_out(f"{problem.id}: the format holds problems with a class `Model` alone")
+            self.leave_out(f"{problem.id}: the format holds problems with a class `Model` alone")
         return problem.kind == "module"
 
     def _learned(self, log: RunLog, turns: Sequence[Turn], problem: Problem) -> set[str]:
@@ -248,10 +248,10 @@ class _Export:
         if self._plan.format != "turns" and not self._plan.choice.verdicts:
             # An unjudged reply may be right or wrong, so it is no example.
             chosen = [t for t in chosen if all(i.verdict != "unjudged" for i in t.judgements)]
-        self._done.not_chosen += len(turns) - len(chosen)
+        self.done.not_chosen += len(turns) - len(chosen)
         prompt = turns[0].ask.prompt_override or opening(problem, log.begun.language)
         if chosen and not self._is_clean(problem, prompt):
-            self._done.contaminated += len(chosen)
+            self.done.contaminated += len(chosen)
             return set()
         return {turn.ask.id for turn in chosen if self._is_new(turn, problem)}
 
@@ -260,33 +260,27 @@ class _Export:
             return True
         files = parse_reply(turn.reply.text, problem.entry).files
         text = "\n".join(file.text for file in files) or turn.reply.text
-        return self._seen.is_new(_name_of_reference(problem.source.text), text)
+        return self.seen.is_new(reference_digest(problem.source.text)[:16], text)
 
     def _is_clean(self, problem: Problem, prompt: str) -> bool:
         if self._benchmark is None:
             return True
         if problem.id not in self._clean:
             found = self._benchmark.matches(problem, prompt)
-            self._done.matches += found
+            self.done.matches += found
             self._clean[problem.id] = not found
         return self._clean[problem.id]
 
-    def _is_held_out(self, problem: Problem) -> bool:
+    def is_held_out(self, problem: Problem) -> bool:
         """Decide by the reference, so that all names of one problem go into the same file."""
-        name = f"seed={self._plan.seed}|problem={_name_of_reference(problem.source.text)}"
+        name = f"seed={self._plan.seed}|problem={reference_digest(problem.source.text)[:16]}"
         digest = blake2b(name.encode(), digest_size=8).digest()
         return int.from_bytes(digest) / 2**64 < self._plan.held_out
 
 
-@lru_cache(1024)
-def _name_of_reference(text: str) -> str:
-    """Return a name that all problems with this reference share."""
-    return reference_digest(text)[:16]
-
-
 def _problems_of(log: RunLog) -> Iterator[tuple[Problem, Row]]:
     """Yield the problems of a run, each with the other fields of its imported row."""
-    imported = drkernel_rows.imported_path(log.folder).is_file()
+    imported = (log.folder / drkernel_rows.IMPORTED).is_file()
     if not imported or log.begun.name == "drkernel-coldstart":
         yield from ((problem, {}) for problem in log.problems())
         return
@@ -304,11 +298,3 @@ def held_out_path(target: Path) -> Path:
 def matches_path(target: Path) -> Path:
     """Return the file that lists the matches with problems of a benchmark."""
     return target.with_name(f"{target.stem}.matches.jsonl")
-
-
-def _write_matches(path: Path, matches: Sequence[Match]) -> None:
-    try:
-        lines = [f"{json.dumps(match.__dict__)}\n" for match in matches]
-        path.write_text("".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

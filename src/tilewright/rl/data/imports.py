@@ -14,13 +14,7 @@ from tilewright.loop.run_state import PROBLEMS
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
-from tilewright.rl.data.drkernel_rows import (
-    Kind,
-    imported_path,
-    name_of,
-    read_row,
-    turns_from_texts,
-)
+from tilewright.rl.data.drkernel_rows import IMPORTED, Kind, name_of, read_row, turns_from_texts
 
 __all__ = ["import_rows"]
 
@@ -47,7 +41,7 @@ def import_rows(
     try:
         with (
             open(folder / PROBLEMS, "w", encoding="utf-8") as problems,
-            open(imported_path(folder), "w", encoding="utf-8") as rest,
+            open(folder / IMPORTED, "w", encoding="utf-8") as rest,
             EventLog(folder) as log,
         ):
             rest.write(json.dumps({"format": kind}) + "\n")

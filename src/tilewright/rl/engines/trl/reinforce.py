@@ -64,7 +64,10 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
     metrics: dict[str, dict[str, float | None]] = {"last": {}, "held_out": {}}
 
     def observe(step: int, data: TrainedStep, logs: dict[str, float]) -> dict[str, float | None]:
-        found = step_metrics(data, preset) | _engine_metrics(data, logs)
+        found = step_metrics(data, preset)
+        found |= {"loss": logs.get("loss"), "gradient": logs.get("grad_norm")}
+        found |= {"entropy": data.entropy, "kl": data.divergence, "clipped": logs.get("clipped")}
+        found |= {f"seconds/{name}": value for name, value in data.seconds.items()}
         warning = unjudged_warning(found, config.health)
         if warning:
             note(warning)
@@ -83,26 +86,14 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
             run.record(step, played.trajectories, found)
             note(f"held out, after step {step}: {metrics_line(found)}")
 
+    reference = config.health.reference
     hooks = StepHooks(
-        preset,
-        config.seed,
-        source=lambda step: run.play(step, sampler),
-        observer=observe,
-        lease=lease,
-        measures_reference=config.health.reference,
-        after_step=score,
+        preset, config.seed, lambda step: run.play(step, sampler), observe, lease, reference, score
     )
     trainer = _trainer(config, folder, tokenizer, hooks)
     model = trainer.accelerator.unwrap_model(trainer.model)
-    own = TransformersSampler(
-        model,
-        tokenizer,
-        batch_size=config.machine.sampling_batch_size,
-        lease=lease,
-        autocast=trainer.accelerator.autocast,
-        name=f"local:{path}",
-    )
-    sampler = wrap(own)
+    batch, autocast = config.machine.sampling_batch_size, trainer.accelerator.autocast
+    sampler = wrap(TransformersSampler(model, tokenizer, batch, lease, autocast, f"local:{path}"))
     trainer.train(resume_from_checkpoint=latest(folder / "checkpoints"))
     place = models.save(model, tokenizer, folder / models.FOLDER)
     steps = int(trainer.state.global_step)
@@ -128,15 +119,3 @@ def _trainer(
     )
     trainer.add_callback(Checkpointing(config.checkpoints.keep))
     return trainer
-
-
-def _engine_metrics(data: TrainedStep, logs: dict[str, float]) -> dict[str, float | None]:
-    """Return the metrics of a step that only the engine knows."""
-    found: dict[str, float | None] = {
-        "loss": logs.get("loss"),
-        "gradient": logs.get("grad_norm"),
-        "entropy": data.entropy,
-        "kl": data.divergence,
-        "clipped": logs.get("clipped"),
-    }
-    return found | {f"seconds/{name}": value for name, value in data.seconds.items()}

@@ -6,6 +6,8 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -36,36 +38,33 @@ def leased(device: str | None) -> Iterator[None]:
         yield
 
 
+@dataclass
 class TransformersSampler:
     """Samples batches of prompts with `generate`. Lifetime: one session of a training."""
 
-    def __init__(
-        self,
-        model: Any,  # noqa: ANN401 - any model of transformers
-        tokenizer: Any,  # noqa: ANN401
-        *,
-        batch_size: int,
-        lease: str | None,
-        autocast: Callable[[], AbstractContextManager[Any]],
-        name: str,
-    ) -> None:
-        self.name, self._batch_size = name, batch_size
-        self._model, self._tokenizer = model, tokenizer
-        self._lease, self._autocast = lease, autocast
-        ends = model.generation_config.eos_token_id
+    model: Any
+    tokenizer: Any
+    batch_size: int
+    lease: str | None
+    autocast: Callable[[], AbstractContextManager[Any]]
+    name: str
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        ends = self.model.generation_config.eos_token_id
         listed = ends if isinstance(ends, list) else [ends]
-        self._ends = sorted({*listed, tokenizer.eos_token_id} - {None})
+        return sorted({*listed, self.tokenizer.eos_token_id} - {None})
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a prompt, with its chat template."""
         chat = [{"role": item.role, "content": item.text} for item in messages]
-        text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return found
 
     def decode(self, reply: Sequence[int]) -> str:
         """Return the text of a reply."""
-        text: str = self._tokenizer.decode(list(reply), skip_special_tokens=True)
+        text: str = self.tokenizer.decode(list(reply), skip_special_tokens=True)
         return text
 
     def sample(
@@ -75,25 +74,25 @@ class TransformersSampler:
         # Prompts of similar length share a batch, which needs less padding.
         order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
         found: dict[int, TokenSample] = {}
-        training = self._model.training
-        self._model.eval()
-        devices = [] if self._model.device.type == "cpu" else [self._model.device]
+        training = self.model.training
+        self.model.eval()
+        devices = [] if self.model.device.type == "cpu" else [self.model.device]
         try:
             with (
                 boundary(PolicyError, f"sampling from {self.name}"),
-                leased(self._lease),
+                leased(self.lease),
                 torch.random.fork_rng(devices=devices),
-                self._autocast(),
+                self.autocast(),
             ):
-                for start in range(0, len(order), self._batch_size):
-                    chosen = order[start : start + self._batch_size]
+                for start in range(0, len(order), self.batch_size):
+                    chosen = order[start : start + self.batch_size]
                     # The seed is independent of all earlier sampling.
                     digest = hashlib.blake2b(f"{seed}/{start}".encode(), digest_size=7).digest()
                     torch.manual_seed(int.from_bytes(digest, "big"))
                     drawn = self._drawn([prompts[place] for place in chosen], sampling)
                     found |= dict(zip(chosen, drawn, strict=True))
         finally:
-            self._model.train(training)
+            self.model.train(training)
             if devices:
                 # Evaluations on this device run in other processes and need the memory.
                 torch.cuda.empty_cache()
@@ -101,10 +100,10 @@ class TransformersSampler:
 
     def _drawn(self, prompts: list[Sequence[int]], sampling: SamplingSection) -> list[TokenSample]:
         longest = max(map(len, prompts))
-        pad = self._tokenizer.pad_token_id
+        pad = self.tokenizer.pad_token_id
         ids = [[pad] * (longest - len(row)) + list(row) for row in prompts]
         seen = [[0] * (longest - len(row)) + [1] * len(row) for row in prompts]
-        device = self._model.device
+        device = self.model.device
         greedy = sampling.temperature == 0
         chosen = sampling.model_dump(include={"temperature", "top_k", "top_p"})
         # It names every setting that a model's own defaults would otherwise change.
@@ -118,7 +117,7 @@ class TransformersSampler:
             **({} if greedy else chosen),
         )
         heard = Heard(sampling.temperature)
-        sequences = self._model.generate(
+        sequences = self.model.generate(
             input_ids=torch.tensor(ids, device=device),
             attention_mask=torch.tensor(seen, device=device),
             generation_config=config,
