@@ -26,11 +26,8 @@ class Episodes(AbstractContextManager["Episodes"]):
     """Environments that share a judge and a run folder; the event log holds each step.
 
     Lifetime: until `close`. Several threads may use it; each environment belongs to one episode.
-
-    Args:
-        settings: `loop.reward`, `loop.feedback`, `loop.language` and `loop.max_concurrency`, and
-            the settings of the evaluation and of the executor.
-        name: name of the run.
+    It reads the settings of the evaluation and of the executor, and of `loop` the reward, the
+    feedback, the language and the concurrency.
 
     Raises:
         ConfigError: the run folder cannot be written.

@@ -18,7 +18,7 @@ from tilewright.rl.filters import last_rewards, no_regress, spread_prompts
 from tilewright.rl.loss import row_weights
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 from tilewright.rl.mismatch_sampling import Rejection, reject
-from tilewright.rl.presets import Preset, singleton_of
+from tilewright.rl.presets import Preset
 from tilewright.rl.returns import discounted, of_trajectories
 
 __all__ = ["LossRows", "TurnEstimate", "TurnVerdicts", "estimate_rows", "estimate_turns"]
@@ -136,7 +136,7 @@ def _filter(turns: TurnVerdicts, preset: Preset) -> tuple[Tensor, Masked]:
 
 
 def _advantages(returns: Masked, rewards: Masked, turns: TurnVerdicts, preset: Preset) -> Masked:
-    chosen, alone = preset.advantage, singleton_of(preset.advantage)
+    chosen, alone = preset.advantage, preset.advantage.alone
     group = turn_groups(turns.prompts, returns.values.shape[-1])
     match chosen.estimator:
         case "trloo":

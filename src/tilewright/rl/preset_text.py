@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.rl.paper_vs_code import DISAGREEMENTS, ruling
-from tilewright.rl.presets import Preset, singleton_of
+from tilewright.rl.presets import Preset
 
 __all__ = ["explain"]
 
@@ -159,7 +159,7 @@ def _advantage(preset: Preset) -> Iterator[str]:
     spread = f" / (std + {section.epsilon:g}), ddof = {section.ddof}" * section.divide_by_std
     yield _ADVANTAGES[section.estimator].format(spread=spread)
     if section.estimator != "reinforce":
-        yield f"alone in its group: {_ALONE[singleton_of(section)]}"
+        yield f"alone in its group: {_ALONE[section.alone]}"
 
 
 def _loss(preset: Preset) -> Iterator[str]:

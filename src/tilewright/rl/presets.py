@@ -29,7 +29,6 @@ __all__ = [
     "Spread",
     "Unjudged",
     "preset",
-    "singleton_of",
 ]
 
 Estimator = Literal["trloo", "grpo", "rloo", "reinforce"]
@@ -89,6 +88,11 @@ class AdvantageSection(Section):
     """Under `grpo`: divide by the standard deviation of the group."""
     ddof: Spread = 1
     epsilon: float = Field(default=1e-6, gt=0)
+
+    @property
+    def alone(self) -> Singleton:
+        """The advantage of a turn that is alone in its group, under the chosen estimator."""
+        return self.grpo_singleton if self.estimator == "grpo" else self.singleton_advantage
 
 
 class MismatchSection(Section):
@@ -238,8 +242,3 @@ def preset(name: str) -> Preset:
     if name not in PRESETS:
         raise ConfigError(f"no preset is called {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]
-
-
-def singleton_of(section: AdvantageSection) -> Singleton:
-    """Return what who is alone in a group gets under the estimator that is chosen."""
-    return section.grpo_singleton if section.estimator == "grpo" else section.singleton_advantage

@@ -1,8 +1,7 @@
 """Rollout batches: the trajectories of each, and the strategy that requests their turns.
 
-All trajectories of a batch advance turn by turn together, and no reward ends one early. So the
-strategy knows all prompts of a turn before the first answer. Neither threads nor time decide which
-prompts the engine samples together.
+All trajectories of a batch advance turn by turn together, and no reward ends one early. So neither
+threads nor time decide which prompts the engine samples together.
 """
 
 from __future__ import annotations

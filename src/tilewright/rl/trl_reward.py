@@ -1,15 +1,13 @@
 """Verdicts as rewards of TRL: `reward_funcs=[trl_reward]`, or an object with its own settings.
 
-TRL 1.16 (GRPOTrainer and RLOOTrainer) passes prompts, completions, completion ids and all columns
-of the data set, and expects a float for each completion. It reads `None` as "this reward does not
-apply" and averages over other rewards. So unjudged replies give `None` only under
-`reward.on_unjudged=none`. This module does not import TRL.
+It follows TRL 1.16 and does not import it. TRL reads `None` as "this reward does not apply" and
+averages over other rewards, so replies give `None` only under `reward.on_unjudged=none`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright import config
@@ -25,9 +23,7 @@ Completion = str | Sequence[Mapping[str, Any]]
 class TrlReward:
     """A reward function of TRL. Lifetime: the training; it can be pickled.
 
-    Args:
-        settings: `executor` (this machine or a server), `eval`, and `reward`; default: those of
-            `tilewright.config.load()`.
+    It reads the settings `executor`, `eval` and `reward`; default: `tilewright.config.load()`.
     """
 
     def __init__(self, settings: Config | None = None) -> None:
@@ -98,12 +94,10 @@ def _text(completion: Completion) -> str:
 
 def _tell(found: Sequence[Scored], columns: Mapping[str, Any]) -> None:
     """Add verdicts to TRL's table of completions, and their shares to its metrics."""
-    extra: Callable[..., None] | None = columns.get("log_extra")
-    metric: Callable[..., None] | None = columns.get("log_metric")
-    if callable(extra):
-        extra("verdict", [item.judgement.verdict for item in found])
+    verdicts = [item.judgement.verdict for item in found]
+    if extra := columns.get("log_extra"):
+        extra("verdict", verdicts)
         extra("reason", [item.judgement.reason for item in found])
-    if callable(metric) and found:
+    if found and (metric := columns.get("log_metric")):
         for verdict in ("correct", "rejected", "unjudged"):
-            count = sum(item.judgement.verdict == verdict for item in found)
-            metric(f"tilewright/{verdict}", count / len(found))
+            metric(f"tilewright/{verdict}", verdicts.count(verdict) / len(found))

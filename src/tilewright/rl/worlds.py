@@ -1,7 +1,4 @@
-"""Worlds: where the replies of a policy are judged while it learns.
-
-The world `evaluator` runs candidates. A plug-in of `tilewright.worlds` may judge synthetic ones.
-"""
+"""Worlds judge the replies of a policy while it learns: the evaluator, or a plug-in."""
 
 from __future__ import annotations
 
@@ -31,11 +28,7 @@ class World(AnswerJudge, Protocol):
     """Model of the device that judges; `none` in a synthetic world."""
 
     def problems(self, address: str) -> list[Problem]:
-        """Return the problems at an address.
-
-        Raises:
-            ProblemError: there is none.
-        """
+        """Return the problems at an address, or raise `ProblemError`."""
 
     def stop(self) -> None:
         """Abort the evaluations under way."""

@@ -5,11 +5,8 @@ Three comparisons, each reported by its name:
 * `reference`: the same program, except for comments, layout and names that the program defines.
 * `shapes and operators`: the same shapes of inputs and numbers of the constructor, and the same
   torch operators in the same order, however the program writes them.
-* `prompt`: the prompt or the problem contains at least 60 % of the eight-token sequences of a
-  benchmark's reference that are its own.
-
-Sizes and inputs are not part of the third comparison. A sequence that several problems of the
-benchmark share belongs to none, and a reference with fewer than eight own sequences is skipped.
+* `prompt`: the prompt or the problem contains 60 % of the eight-token sequences of a benchmark's
+  reference, without its inputs, that few other problems of the benchmark contain.
 """
 
 from __future__ import annotations
@@ -65,13 +62,16 @@ class Model(nn.Module):
 """Text that all modules share; a benchmark of one problem could not show it."""
 
 
+How = Literal["reference", "shapes and operators", "prompt"]
+
+
 @dataclass(frozen=True)
 class Match:
     """A problem of the data that matches one of a benchmark."""
 
     problem: str
     benchmark: str
-    how: Literal["reference", "shapes and operators", "prompt"]
+    how: How
     share: float
     """Matching share of the comparison, 0 to 1."""
 
@@ -80,16 +80,12 @@ class Benchmark:
     """The problems of benchmarks, prepared for comparisons. Lifetime: one export."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self._by_reference: dict[str, str] = {}
-        self._by_work: dict[tuple[str, ...], str] = {}
+        self._known: dict[tuple[How, object], str] = {}
         grams: dict[str, set[int]] = {}
         for problem in problems:
-            text = problem.source.text
-            self._by_reference.setdefault(reference_digest(text), problem.id)
-            work = shapes_and_operators(problem)
-            if work is not None:
-                self._by_work.setdefault(work, problem.id)
-            grams[problem.id] = set(_grams(_computing(text)))
+            for key in _exact(problem):
+                self._known.setdefault(key, problem.id)
+            grams[problem.id] = set(_grams(_computing(problem.source.text)))
         common = Counter(gram for found in grams.values() for gram in found)
         skeleton = set(_grams(_computing(SKELETON)))
         most = max(MAX_SHARED, len(grams) // 50)
@@ -103,20 +99,23 @@ class Benchmark:
 
     def matches(self, problem: Problem, prompt: str = "") -> list[Match]:
         """Return the matches of a problem, and of a prompt for it, with the benchmarks."""
-        text, found = problem.source.text, list[Match]()
-        if known := self._by_reference.get(reference_digest(text)):
-            found.append(Match(problem.id, known, "reference", 1.0))
-        work = shapes_and_operators(problem)
-        if work is not None and (known := self._by_work.get(work)):
-            found.append(Match(problem.id, known, "shapes and operators", 1.0))
+        known = [(key[0], self._known[key]) for key in _exact(problem) if key in self._known]
+        found = [Match(problem.id, name, how, 1.0) for how, name in known]
         # The benchmark's text has no comments; a prompt may have them, so both forms are compared.
-        grams = {*_grams(canonical(text)), *_grams(prompt)}
+        grams = {*_grams(canonical(problem.source.text)), *_grams(prompt)}
         counts = Counter(name for gram in grams for name in self._holders.get(gram, ()))
         shares = [(count / self._sizes[name], name) for name, count in counts.items()]
         share, name = max(shares, default=(0.0, ""))
         if share >= MIN_SHARE:
             found.append(Match(problem.id, name, "prompt", share))
         return found
+
+
+def _exact(problem: Problem) -> Iterator[tuple[How, object]]:
+    """Yield what must be equal in two problems, for each comparison that is exact."""
+    yield "reference", reference_digest(problem.source.text)
+    if work := shapes_and_operators(problem):
+        yield "shapes and operators", work
 
 
 def _computing(text: str) -> str:
@@ -207,10 +206,8 @@ def _shapes(tree: ast.Module) -> list[str]:
     shapes, numbers = list[str](), list[str]()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "get_inputs":
-            for call in ast.walk(node):
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                    shape = _shape(call, call.func.attr, known)
-                    shapes += [] if shape is None else [shape]
+            calls = [item for item in ast.walk(node) if isinstance(item, ast.Call)]
+            shapes += filter(None, (_shape(call, known) for call in calls))
         elif isinstance(node, ast.FunctionDef) and node.name == "get_init_inputs":
             values = [item.value for item in ast.walk(node) if isinstance(item, ast.Return)]
             lists = [item.elts for item in values if isinstance(item, ast.List | ast.Tuple)]
@@ -237,11 +234,11 @@ def _written(node: ast.expr, known: dict[str, int]) -> str:
     return ast.unparse(node) if value is None else str(value)
 
 
-def _shape(call: ast.Call, maker: str, known: dict[str, int]) -> str | None:
-    if maker not in _MAKERS:
+def _shape(call: ast.Call, known: dict[str, int]) -> str | None:
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MAKERS:
         return None
     args: Sequence[ast.expr] = call.args
-    if maker in _SHAPE_IS_LIST:
+    if call.func.attr in _SHAPE_IS_LIST:
         args = [item for item in args if isinstance(item, ast.Tuple | ast.List)]
     if len(args) == 1 and isinstance(args[0], ast.Tuple | ast.List):
         args = args[0].elts

@@ -88,16 +88,15 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             reward_funcs=_unused,
             args=args,
             # TRL counts prompts to know when to stop; a step takes one for each of its pieces.
-            train_dataset=Dataset.from_list(
-                [{"prompt": "unused"}] * (args.max_steps * args.steps_per_generation)
+            train_dataset=Dataset.from_dict(
+                {"prompt": ["unused"] * (args.max_steps * args.steps_per_generation)}
             ),
             processing_class=tokenizer,
             peft_config=adapters,
         )
-        if self.accelerator.num_processes != 1:
-            raise ConfigError(
-                f"this trainer runs in one process, not in {self.accelerator.num_processes}"
-            )
+        count = self.accelerator.num_processes
+        if count != 1:
+            raise ConfigError(f"this trainer runs in one process, not in {count}")
         self.remove_callback(PrinterCallback)
         self.add_callback(_StepEnd(self._end_step))
         self._hooks, self._reference = hooks, reference
