@@ -80,7 +80,20 @@ def estimate_turns(turns: TurnVerdicts, preset: Preset) -> TurnEstimate:
     shape = turns.rewards.values.shape
     require_shape("present", turns.present, shape)
     require_shape("prompts", turns.prompts, shape[:1])
-    filtered, rewards = _filter(turns, preset)
+    rewards, filtered = turns.rewards, torch.zeros_like(turns.present)
+    if preset.filters.regress:
+        filtered = ~no_regress(rewards)
+        # A regression counts as a reward of 0.
+        rewards = Masked(torch.where(filtered, 0.0, rewards.values), rewards.known)
+    if preset.filters.zero_variance:
+        spread = spread_prompts(
+            last_rewards(rewards, turns.present),
+            turns.prompts,
+            least_std=preset.filters.least_std,
+            least_judged=preset.sampling.rollouts // 2 + 1,
+        )
+        filtered = filtered | ~spread[:, None]
+    filtered = filtered & turns.present
     returns = discounted(rewards, turns.present, **preset.returns.model_dump())
     returns = Masked(returns.values, returns.known & ~filtered)
     profiling = preset.profiling.model_dump()
@@ -115,24 +128,6 @@ def estimate_rows(
     )
     tokens = mismatch.tokens & estimate.learned[..., None]
     return LossRows(zero_filled(estimate.advantages), tokens, weights, mismatch)
-
-
-def _filter(turns: TurnVerdicts, preset: Preset) -> tuple[Tensor, Masked]:
-    """Return the dropped turns, and the rewards after that; a regression has reward 0."""
-    dropped = torch.zeros_like(turns.present)
-    rewards = turns.rewards
-    if preset.filters.regress:
-        dropped = ~no_regress(rewards)
-        rewards = Masked(torch.where(dropped, 0.0, rewards.values), rewards.known)
-    if preset.filters.zero_variance:
-        spread = spread_prompts(
-            last_rewards(rewards, turns.present),
-            turns.prompts,
-            least_std=preset.filters.least_std,
-            least_judged=preset.sampling.rollouts // 2 + 1,
-        )
-        dropped = dropped | ~spread[:, None]
-    return dropped & turns.present, rewards
 
 
 def _advantages(returns: Masked, rewards: Masked, turns: TurnVerdicts, preset: Preset) -> Masked:

@@ -17,7 +17,7 @@ preset {p.name}
 
 reward
   R = C ({r.correct:g} + {r.speed:g} min(s, {r.max_speedup:g}) + {r.coverage:g} PR)   (eq. 1, 7, 8)
-  C: correct and no decoy; s: {speed}; PR: coverage; a term without a number is 0
+  C: correct and not rejected; s: {speed}; PR: coverage; a term without a number is 0
 
 return
   G_t = sum over k >= t of gamma^(k-t) R_k, gamma = {p.returns.gamma:g}   (eq. 2)
@@ -150,7 +150,7 @@ def _profiling(preset: Preset) -> Iterator[str]:
         yield "off"
         return
     chance = _CHANCES[preset.profiling.mode].format(c=preset.profiling)
-    yield f"a correct turn that is no decoy is kept iff u < p, {chance}"
+    yield f"a correct turn is kept iff u < p, {chance}"
     yield "u: 8 bytes of BLAKE2b of seed, group, rollout and turn, over 2^64"
 
 

@@ -1,7 +1,6 @@
 """The estimator applied to an existing event log: no device, no model, no new evaluation.
 
-Rewards, returns, filters, PRS and advantages follow from verdicts, so they are computed again.
-Mismatch rejection needs the log-probabilities of a trainer, which no log holds.
+Mismatch rejection is left out: it needs log-probabilities of a trainer, which no log holds.
 """
 
 from __future__ import annotations
@@ -209,6 +208,13 @@ def masks(part: Replayed) -> list[Row]:
         "chance": listed(Masked(chances, sampled)),
         "draw": listed(Masked(turns.uniforms, sampled)),
     }
+    excluded = {
+        "unjudged": ~turns.rewards.known,
+        "filter": made.filtered,
+        "another turn unjudged": ~made.returns.known,
+        "alone in its group": ~made.advantages.known,
+        "PRS": ~made.profiled,
+    }
     return [
         {
             "ask": name,
@@ -217,7 +223,7 @@ def masks(part: Replayed) -> list[Row]:
             "turn": t,
             "verdict": judgement.verdict if judgement is not None else "unjudged",
             **{field: rows[b][t] for field, rows in tables.items()},
-            "out": _reason(part, b, t),
+            "out": next((reason for reason, turns in excluded.items() if turns[b, t]), ""),
         }
         for b, (group, rollout) in enumerate(part.batch.trajectories)
         for t, (name, judgement) in enumerate(
@@ -225,16 +231,3 @@ def masks(part: Replayed) -> list[Row]:
         )
         if name is not None
     ]
-
-
-def _reason(part: Replayed, b: int, t: int) -> str:
-    """Return why a turn is not in the loss; empty if it is."""
-    made = part.estimate
-    reasons = {
-        "unjudged": ~part.turns.rewards.known,
-        "filter": made.filtered,
-        "another turn unjudged": ~made.returns.known,
-        "alone in its group": ~made.advantages.known,
-        "PRS": ~made.profiled,
-    }
-    return next((reason for reason, excluded in reasons.items() if excluded[b, t]), "")

@@ -36,7 +36,12 @@ def discounted(
     """
     if not 0.0 <= gamma <= 1.0:
         raise ConfigError(f"gamma is {gamma!r}; give 0 to 1")
-    present = _presence(rewards, present)
+    if rewards.values.dim() != 2:
+        raise RecordError(f"rewards have {rewards.values.dim()} dimensions; expected (B, T)")
+    present = torch.ones_like(rewards.known) if present is None else present
+    require_shape("present", present, rewards.values.shape)
+    if bool((rewards.known & ~present).any()):
+        raise RecordError("a turn that is absent has a reward")
     missing = present & ~rewards.known
     lacking = missing.flip(-1).cumsum(-1).flip(-1) > 0
     if unjudged == "trajectory":
@@ -57,17 +62,6 @@ def of_trajectories(
     # Not taken from `discounted`: turn 0 may be absent, and later turns still count.
     values = zero_filled(rewards) @ _discounts(rewards, gamma)[:, :1]
     return Masked(torch.where(known, values.squeeze(-1), 0.0), known)
-
-
-def _presence(rewards: Masked, present: Tensor | None) -> Tensor:
-    if rewards.values.dim() != 2:
-        raise RecordError(f"rewards have {rewards.values.dim()} dimensions; expected (B, T)")
-    if present is None:
-        return torch.ones_like(rewards.known)
-    require_shape("present", present, rewards.values.shape)
-    if bool((rewards.known & ~present).any()):
-        raise RecordError("a turn that is absent has a reward")
-    return present
 
 
 def _discounts(rewards: Masked, gamma: float) -> Tensor:

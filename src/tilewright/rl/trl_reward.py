@@ -49,10 +49,15 @@ class TrlReward:
         """
         if len(prompts) != len(completions):
             raise ConfigError(f"{len(prompts)} prompts with {len(completions)} completions")
-        items = [
-            (problem_of(_row(columns, place, len(prompts)), self.settings), _text(completion))
-            for place, completion in enumerate(completions)
-        ]
+        # The trainer's state, for example, is no column.
+        tables = {
+            name: values
+            for name, values in columns.items()
+            if isinstance(values, list | tuple) and len(values) == len(prompts)
+        }
+        rows = [{name: tables[name][place] for name in tables} for place in range(len(prompts))]
+        problems = [problem_of(row, self.settings) for row in rows]
+        items = [*zip(problems, map(_text, completions), strict=True)]
         found = scorer_of(self.settings).scores(items)
         _tell(found, columns)
         return [item.reward for item in found]
@@ -69,15 +74,6 @@ class AsyncTrlReward(TrlReward):
 def trl_reward(*given: Any, **columns: Any) -> list[float | None]:  # noqa: ANN401
     """Return a reward for each completion, by the default settings; see `TrlReward`."""
     return TrlReward()(*given, **columns)
-
-
-def _row(columns: Mapping[str, Any], place: int, count: int) -> dict[str, Any]:
-    """Return the columns of one row; what is no column, as the trainer's state, is left out."""
-    return {
-        name: values[place]
-        for name, values in columns.items()
-        if isinstance(values, list | tuple) and len(values) == count
-    }
 
 
 def _text(completion: Completion) -> str:

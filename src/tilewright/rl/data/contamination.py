@@ -5,8 +5,8 @@ Three comparisons, each reported by its name:
 * `reference`: the same program, except for comments, layout and names that the program defines.
 * `shapes and operators`: the same shapes of inputs and numbers of the constructor, and the same
   torch operators in the same order, however the program writes them.
-* `prompt`: the prompt or the problem contains 60 % of the eight-token sequences of a benchmark's
-  reference, without its inputs, that few other problems of the benchmark contain.
+* `prompt`: the prompt or the problem contains 60 % of the own eight-token sequences of a reference
+  of the benchmark. Few other problems of the benchmark contain an own sequence.
 """
 
 from __future__ import annotations

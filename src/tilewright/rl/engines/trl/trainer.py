@@ -145,7 +145,9 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         if lost or len(found) > count:
             raise InfrastructureError(f"{lost} rows of a batch were lost on the way to TRL")
         # With fewer rows than pieces, rows of weight 0 fill the other pieces.
-        return found + [_filling(found[-1])] * (count - len(found))
+        filling = {name: value[:1].clone() for name, value in found[-1].items()}
+        filling |= {name: torch.zeros_like(filling[name]) for name in ("advantages", "tool_mask")}
+        return found + [filling] * (count - len(found))
 
     def _tensors(self, rows: Sequence[TrainingRow]) -> dict[str, Tensor]:
         prompts = self._padded("prompt", [row.sample.prompt for row in rows], "left")
@@ -166,6 +168,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         Both are means over tokens, in nats. The divergence from the reference q is the mean of
         exp(d) - d - 1 with d = log q - log p (estimator k3, Schulman 2020).
         """
+        measured = self._hooks.measures_reference
         entropy = divergence = tokens = 0.0
         for piece in cut:
             wrote = piece.inputs["completion_mask"].bool()
@@ -173,10 +176,10 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             piece.inputs["old_per_token_logps"] = before
             entropy += float(entropies[wrote].sum(dtype=torch.float64))
             tokens += float(wrote.sum())
-            if self._hooks.measures_reference:
+            if measured:
                 gap = (self._reference_log_probs(piece) - before)[wrote].double()
                 divergence += float((gap.exp() - gap - 1.0).sum())
-        return entropy / tokens, divergence / tokens if self._hooks.measures_reference else None
+        return entropy / tokens, divergence / tokens if measured else None
 
     def _forward(self, model: Any, piece: Piece) -> tuple[Tensor, Tensor]:  # noqa: ANN401
         """Return log-probabilities and entropies of a piece under a model, without gradient."""
@@ -252,11 +255,6 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             # The prefix keeps our names apart from TRL's.
             logs |= {f"tilewright/{n}": v for n, v in metrics.items() if v is not None}
         super().log(logs, start_time)
-
-
-def _filling(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    one = {name: value[:1].clone() for name, value in inputs.items()}
-    return one | {name: torch.zeros_like(one[name]) for name in ("advantages", "tool_mask")}
 
 
 def _unused(**_: Any) -> list[float]:  # noqa: ANN401
