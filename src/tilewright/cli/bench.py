@@ -133,9 +133,8 @@ def _of_model(given: dict[str, Any]) -> int:
 
 def _begun(given: dict[str, Any]) -> tuple[BenchRun, Config]:
     if not given["problems"] or not given["candidates"]:
-        raise ConfigError(
-            "bench needs PROBLEMS and --candidates WHERE or --model NAME, or --resume RUN"
-        )
+        needed = "PROBLEMS and --candidates WHERE or --model NAME, or --resume RUN"
+        raise ConfigError(f"bench needs {needed}")
     settings = load_settings(given)
     ready_to_judge(settings)
     protocols = tuple(part.strip() for part in (given["protocols"] or "strict").split(","))
@@ -181,8 +180,7 @@ def _turns(
         problem, files, language = problems[ask.problem], run.sources[ask], run.begun.language
         judgements = []
         for protocol in run.begun.protocols:
-            section = settings.eval.model_copy(update={"protocol": protocol})
-            chosen = settings.model_copy(update={"eval": section})
+            chosen = options.with_eval(settings, protocol=protocol)
             judgements.append(judged(judge, ask, problem, files, chosen, language)[0])
         return Turn(ask=ask, source=digest_text(text), judgements=tuple(judgements))
 

@@ -78,9 +78,8 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
     chosen = (given[name] for name in ("verdicts", "least", "include_labels", "exclude_labels"))
     selection = exports.Selection(*chosen)
     if selection != exports.Selection() and given["kind"] not in exports.OF_TURNS:
-        raise ConfigError(
-            f"--format {given['kind']} holds problems and no turns, so turns cannot be selected"
-        )
+        form = f"--format {given['kind']}"
+        raise ConfigError(f"{form} holds problems and no turns, so turns cannot be selected")
     plan = exports.ExportPlan(
         sources=sources,
         target=Path(given["target"]),
@@ -165,7 +164,7 @@ def import_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
 
 
 def _counted(
-    sources: tuple[str, ...], left_out: Callable[[str], None], count: Callable[[int], None]
+    sources: tuple[str, ...], left_out: Skipped, count: Callable[[int], None]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     numbers = itertools.count(1)
     for source in sources:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,6 @@ class Exhibit:
 
     @property
     def name(self) -> str:
-        """Return the name that the table shows."""
         return self.path.stem
 
 
@@ -73,12 +71,23 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     settings = options.load_settings(given, first=QUICK)
     options.ready_to_judge(settings)
     start = time.monotonic()
+    rows, found = [], exhibits(DEMO)
     with fresh_run(settings) as folder, Progress(verbose=given["verbose"]) as progress:
-        rows = list(_judge_all(exhibits(DEMO), settings, folder, progress))
+        for number, exhibit in enumerate(found, start=1):
+            progress.about(f"{number} of {len(found)}, {exhibit.name}")
+            begin = time.monotonic()
+            row = _judge_one(exhibit, settings, folder, progress)
+            took = time.monotonic() - begin
+            progress.note(f"{row.name} ({row.problem}): {row.verdict} in {took:.1f} s")
+            rows.append(row)
     right = sum(row.as_expected is not False for row in rows)
     show_result(given["as_json"], [asdict(row) for row in rows], rows_table(rows))
     if not given["as_json"]:
-        _show_recording()
+        events = list(read_events(BUNDLED_RUN))
+        begun = events[0]
+        assert isinstance(begun, RunStarted)
+        click.echo(f"\nA recorded optimisation of {begun.problems}: {begun.name}.")
+        show(turns_table(turns_of(events)))
     took = time.monotonic() - start
     print_line(f"{right} of {len(rows)} verdicts are as expected, in {took:.0f} s")
     print_line("next: tilewright problems new my_operator   creates a problem of your own")
@@ -87,27 +96,6 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     last = (wrong or [row.name for row in rows])[-1]
     print_line(f"run {folder}; next: tilewright explain {folder / last}")
     return 0 if right == len(rows) else 1
-
-
-def _show_recording() -> None:
-    """Show a recorded optimisation. Nothing of it is evaluated now."""
-    events = list(read_events(BUNDLED_RUN))
-    begun = events[0]
-    assert isinstance(begun, RunStarted)
-    click.echo(f"\nA recorded optimisation of {begun.problems}: {begun.name}.")
-    show(turns_table(turns_of(events)))
-
-
-def _judge_all(
-    found: list[Exhibit], settings: Config, folder: Path, progress: Progress
-) -> Iterator[Row]:
-    for number, exhibit in enumerate(found, start=1):
-        progress.about(f"{number} of {len(found)}, {exhibit.name}")
-        start = time.monotonic()
-        row = _judge_one(exhibit, settings, folder, progress)
-        took = time.monotonic() - start
-        progress.note(f"{row.name} ({row.problem}): {row.verdict} in {took:.1f} s")
-        yield row
 
 
 def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progress) -> Row:

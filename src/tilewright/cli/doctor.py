@@ -39,7 +39,7 @@ CALIBRATE_HELP = (
 
 @click.command("doctor")
 @options.switch("--calibrate", CALIBRATE_HELP)
-@options.number("--runs", "Evaluations of each problem for --calibrate.", 2, 1000, 12, "N")
+@options.number("--runs", "Evaluations of each problem for --calibrate.", 2, 1000, 12, metavar="N")
 @options.JSON
 @options.SETTINGS
 @options.VERBOSE
@@ -51,11 +51,10 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     Exits with 0 if this machine or cluster can judge candidates, else with 4.
     """
     settings = options.load_settings(given, first=() if given["calibrate"] else QUICK)
+    settings = options.with_eval(settings, reuse=False)
     on_cluster = is_cluster(settings.executor)
     if on_cluster and given["calibrate"]:
-        raise ConfigError(
-            "--calibrate measures one machine; run it on each node, while the node is idle"
-        )
+        raise ConfigError("--calibrate measures one machine; run it on each node while it is idle")
     calibration: dict[str, Any] | None = None
     with Progress("doctor", verbose=given["verbose"]) as progress:
         if on_cluster:
@@ -65,9 +64,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         if given["calibrate"] and not trouble:
             calibration = _calibrate(settings, given["runs"], progress)
     items += [_judging_item(reports, trouble), *layer_items(reports[-1] if reports else None)]
-    scatter = self_comparison.scatter_of(
-        [sample for report in reports for sample in samples_of(report)]
-    )
+    samples = [sample for report in reports for sample in samples_of(report)]
+    scatter = self_comparison.scatter_of(samples)
     items.append(noise_item(scatter))
     if not on_cluster:
         items.append(_calibration_item(settings))
@@ -96,7 +94,6 @@ def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport],
     reports: list[EvalReport] = []
     try:
         options.ready_to_judge(settings)
-        settings = _without_reuse(settings)
         for run in range(AA_RUNS):
             progress.about(f"A/A {run + 1} of {AA_RUNS}")
             request = self_request(AA_PROBLEM, settings, (AA_CASE,))
@@ -106,14 +103,7 @@ def _judge_self(settings: Config, progress: Progress) -> tuple[list[EvalReport],
     return reports, ""
 
 
-def _without_reuse(settings: Config) -> Config:
-    section = settings.eval.model_copy(update={"reuse": False})
-    return settings.model_copy(update={"eval": section})
-
-
 def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any]:
-    """Measure and write the calibration of this machine."""
-    settings = _without_reuse(settings)
     samples: list[Sample] = []
     total = runs * len(CALIBRATION_PROBLEMS)
     for run in range(total):
@@ -146,7 +136,6 @@ def _judging_item(reports: list[EvalReport], trouble: str) -> Item:
 
 
 def noise_item(scatter: Scatter | None) -> Item:
-    """Return the row about A/A noise."""
     if scatter is None:
         get = "two cores, and `judging` above"
         return Item("A/A noise", False, "nothing was timed", "speed-ups", get)
@@ -170,9 +159,8 @@ def _read(settings: Config) -> Calibration:
 
 def _calibration_item(settings: Config) -> Item:
     found = _read(settings)
-    shown = ", ".join(
-        f"{sigma:.2%} {name}" for name, sigma in zip(found.classes, found.sigmas, strict=True)
-    )
+    sigmas = zip(found.sigmas, found.classes, strict=True)
+    shown = ", ".join(f"{sigma:.2%} {name}" for sigma, name in sigmas)
     said = f"process-to-process sigma: {shown}" if found.measured else f"none; defaults ({shown})"
     enables = "intervals as narrow as this machine allows"
     return Item("calibration", found.measured, said, enables, "tilewright doctor --calibrate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import time
@@ -25,23 +26,17 @@ from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
 from tilewright.executors.factory import device_model
 from tilewright.records import EvalRequest
 from tilewright.records.run_folder import read_report
+from tilewright.reports.csv_markdown import known
 
 POLL_INTERVAL_S = 0.3
 """Seconds between two looks at the files that --watch watches."""
-OF_THE_REPORT = {
-    "candidate": "CANDIDATE",
-    "problem": "--problem",
-    "language": "--language",
-    "entry": "--entry",
-    "baselines": "--baseline",
-    "protocol": "--protocol",
-    "python_paths": "--python-path",
-    "watch": "--watch",
-    "device": "--device",
-    "require_isolation": "--require-isolation",
-    "reuse": "--reuse",
-}
-"""Options that --from-report replaces by the content of the report, each with its flag."""
+OF_THE_REPORT = (
+    *("candidate", "problem", "language", "entry", "baselines", "protocol", "python_paths"),
+    *("watch", "device", "require_isolation", "reuse"),
+)
+"""Options that --from-report replaces by the content of the report."""
+Files = dict[str, tuple[int, int]]
+"""The time of the last change and the size of each file."""
 _BAR = re.compile(r"(?:speedup\s*(?=>))?(>=|>|)\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
 
 
@@ -63,9 +58,8 @@ def parse_bar(text: str) -> Bar:
     match = _BAR.fullmatch(text.strip())
     least = float(match[2]) if match is not None else 0.0
     if match is None or not 0 < least < math.inf:
-        raise ConfigError(
-            f"--min-speedup {text!r}: write X, '>=X' or '>X', with a number X above 0"
-        )
+        form = "write X, '>=X' or '>X', with a number X above 0"
+        raise ConfigError(f"--min-speedup {text!r}: {form}")
     return Bar(text=text.strip(), least=least, strict=match[1] == ">")
 
 
@@ -73,7 +67,9 @@ def _check(given: dict[str, Any]) -> None:
     """Refuse options that contradict each other, or that lack one."""
     if given["from_report"] is not None:
         fixed = [f"--set {item}" for item in given["overrides"] if item.startswith("eval.")]
-        wrong = [*(flag for name, flag in OF_THE_REPORT.items() if given[name]), *fixed]
+        params = click.get_current_context().command.params
+        flags = {p.name: p.opts[0] if isinstance(p, click.Option) else "CANDIDATE" for p in params}
+        wrong = [*(flags[name] for name in OF_THE_REPORT if given[name]), *fixed]
         if wrong:
             raise ConfigError(
                 f"--from-report and {', '.join(wrong)} contradict each other: the report "
@@ -173,15 +169,11 @@ def _request(given: dict[str, Any], settings: Config) -> EvalRequest:
 
 
 def _check_bar(bar: Bar | None, settings: Config) -> None:
-    if bar is None:
-        return
-    if settings.eval.protocol == "official":
-        raise ConfigError(
-            "--min-speedup and --protocol official contradict each other: the published rules "
-            "give no interval"
-        )
-    if not settings.eval.timing.enabled:
-        raise ConfigError("--min-speedup and eval.timing.enabled=false contradict each other")
+    official, timed = settings.eval.protocol == "official", settings.eval.timing.enabled
+    if bar is not None and (official or not timed):
+        what = "--protocol official" if official else "eval.timing.enabled=false"
+        why = ": the published rules give no interval" if official else ""
+        raise ConfigError(f"--min-speedup and {what} contradict each other{why}")
 
 
 def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: Bar | None) -> int:
@@ -195,9 +187,8 @@ def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: B
         print_line("answered from the store: an identical request was evaluated before (--reuse)")
     code = {"correct": 0, "unjudged": InfrastructureError.exit_code}.get(report.verdict, 1)
     if bar is not None and code == 0 and not bar.met(report.speedup_low):
-        lower_end = f"the lower end of the interval is {report.speedup_low or 0:.4g}"
-        if report.speedup_low is None:
-            lower_end = f"no speed-up was measured ({speed_of(report)})"
+        lower_end = known("the lower end of the interval is {:.4g}", report.speedup_low)
+        lower_end = lower_end or f"no speed-up was measured ({speed_of(report)})"
         print_line(f"--min-speedup {bar.text!r} is missed: {lower_end}")
         code = 1
     if error is not None:
@@ -211,8 +202,8 @@ def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> in
     recorded = read_report(Path(given["from_report"]))
     request = recorded.request.model_copy(update={"seed": recorded.seed})
     kept = ("protocol", "device", "require_isolation", "rules", "timing", "limits")
-    update = {"reuse": False, **{name: getattr(request, name) for name in kept}}
-    settings = settings.model_copy(update={"eval": settings.eval.model_copy(update=update)})
+    fields = {name: getattr(request, name) for name in kept}
+    settings = options.with_eval(settings, reuse=False, **fields)
     _check_bar(bar, settings)
     device_model(settings, request.device)
     if recorded.evaluator != __version__:
@@ -237,26 +228,21 @@ def _watch(given: dict[str, Any], settings: Config, bar: Bar | None) -> NoReturn
         wait_for_change(before, lambda: saved(places))
 
 
-def wait_for_change(
-    before: dict[str, tuple[int, int]], look: Callable[[], dict[str, tuple[int, int]]]
-) -> None:
+def wait_for_change(before: Files, look: Callable[[], Files]) -> None:
     """Return once the files differ from `before` and have been left alone for one poll."""
-    last: dict[str, tuple[int, int]] = {}
+    last: Files = {}
     while not (now := look()) or now == before or now != last:
         last = now
         time.sleep(POLL_INTERVAL_S)
 
 
-def saved(places: list[Path]) -> dict[str, tuple[int, int]]:
-    """Return time and size of every file at or below `places`; those that vanish are left out."""
+def saved(places: list[Path]) -> Files:
+    """Return the files at or below `places`, without those that vanish meanwhile."""
     found = {}
     for place in places:
-        files = [place] if not place.is_dir() else sorted(place.rglob("*"))
-        for file in files:
-            try:
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            with contextlib.suppress(OSError):
                 status = file.stat()
-            except OSError:
-                continue
-            if file.is_file() and "__pycache__" not in file.parts:
-                found[str(file)] = (status.st_mtime_ns, status.st_size)
+                if file.is_file() and "__pycache__" not in file.parts:
+                    found[str(file)] = (status.st_mtime_ns, status.st_size)
     return found

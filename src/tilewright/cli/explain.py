@@ -64,27 +64,22 @@ def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noq
 def _read(path: Path) -> EvalReport:
     if (path / EVENTS).is_file():
         one = next(iter(sorted(path.glob("reports/*.json"))), path / "reports" / "NAME.json")
-        raise RecordError(
-            f"{path} holds several evaluations: explain one of its reports, such as {one}"
-        )
+        raise RecordError(f"{path} holds several evaluations: explain one of them, such as {one}")
     try:
         return read_report(path)
     except RecordError as error:
         below = sorted(item.parent.name for item in path.glob("*/report.json"))
         if not below:
             raise
-        raise RecordError(
-            f"{path} holds several runs: explain one of {', '.join(below)}"
-        ) from error
+        names = ", ".join(below)
+        raise RecordError(f"{path} holds several runs: explain one of {names}") from error
 
 
 def _traced(report: EvalReport, settings: Config) -> EvalReport:
     """Return the report with the kernels of one call, from another evaluation without timing."""
     request = report.request
     if request.device == "cpu":
-        raise ConfigError(
-            "--profile lists the kernels of a GPU, and this evaluation ran on the CPU"
-        )
+        raise ConfigError("--profile lists a GPU's kernels, and this evaluation ran on the CPU")
     untimed = request.timing.model_copy(update={"enabled": False})
     again = request.model_copy(update={"trace": True, "timing": untimed, "seed": report.seed})
     print_line("running the candidate once more under torch's profiler")
@@ -121,10 +116,8 @@ def _about(report: EvalReport, written: Path | None, script: str, why_none: str)
         return unwritten if script else f"None: {why_none}."
     failing = failing_case(report)
     what = f"{failing.case}, {failing.input_variation}" if failing is not None else "the failure"
-    return (
-        f"It shows {what} with plain torch. It runs the candidate as you, without a sandbox.\n"
-        f"python {written}"
-    )
+    about = f"It shows {what} with plain torch. It runs the candidate as you, without a sandbox."
+    return f"{about}\npython {written}"
 
 
 def _document(

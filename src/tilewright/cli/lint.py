@@ -62,11 +62,9 @@ def command(address: str, relint: bool, as_json: bool, **given: Any) -> int:  # 
         for problem, health in zip(problems, found.values(), strict=True)
     ]
     show_result(as_json, rows, _view(problems, found))
-    weak = [p.id for p in problems if is_weak(found[p.id], "strict")]
-    failed = [health for health in found.values() if health.failed]
-    print_line(
-        f"{len(problems)} problems, {len(weak)} weak strictly, {len(failed)} cannot be judged here"
-    )
+    weak = sum(bool(is_weak(health, "strict")) for health in found.values())
+    failed = sum(bool(health.failed) for health in found.values())
+    print_line(f"{len(problems)} problems, {weak} weak strictly, {failed} cannot be judged here")
     return 1 if weak else 0
 
 
@@ -91,11 +89,9 @@ def _healths(
 
     with executor, Progress("lint") as progress, ThreadPoolExecutor(max(len(devices), 1)) as pool:
         progress.reached(0, len(problems))
-        for number, (problem, health) in enumerate(
-            zip(problems, pool.map(looked, problems), strict=True), start=1
-        ):
-            progress.reached(number, len(problems))
-            yield problem.id, health
+        for number, health in enumerate(pool.map(looked, problems)):
+            progress.reached(number + 1, len(problems))
+            yield problems[number].id, health
 
 
 def _path(home: Path, problem: Problem, model: str) -> Path:

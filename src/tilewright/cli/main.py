@@ -19,20 +19,15 @@ VERBS = (
 )
 """Each verb is a module of this package, which is imported when the verb is used."""
 INTERRUPTED = 130
-ELSEWHERE = (
-    "this is {platform}: explain, problems, records and reports work here; judging needs Linux"
-)
 
 
 class Tool(click.Group):
     """A group whose errors are one line and whose exit codes are those of `tilewright.errors`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
-        """Return the verbs."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a verb."""
         if cmd_name not in VERBS:
             return None
         command: click.Command = importlib.import_module(f"tilewright.cli.{cmd_name}").command
@@ -76,13 +71,13 @@ def cli(context: click.Context) -> None:
     input, 3 the problem, 4 unjudged, 5 the model, 6 a record. An interrupt has code 130.
     """
     if sys.platform != "linux":
-        print_line(ELSEWHERE.format(platform=sys.platform))
+        usable = "explain, problems, records and reports work here; judging needs Linux"
+        print_line(f"this is {sys.platform}: {usable}")
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def main() -> None:
-    """Run the command line and exit."""
     cli()
 
 

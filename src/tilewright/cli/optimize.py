@@ -22,18 +22,12 @@ from tilewright.cli.run_output import check_resumed, check_unchanged, resumed_ru
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.languages.python_template import require_templates
+from tilewright.loop import run_state
 from tilewright.loop.budget import usage_of
 from tilewright.loop.policies.base import Policy
 from tilewright.loop.policies.factory import choose_policy
 from tilewright.loop.run_search import SearchResult, play, remeasure_best
-from tilewright.loop.run_state import (
-    CANDIDATES,
-    SearchRun,
-    begin_session,
-    best_of,
-    resume_session,
-    score_of,
-)
+from tilewright.loop.run_state import CANDIDATES, SearchRun, best_of
 from tilewright.loop.strategies.base import Score
 from tilewright.problems.imported_sets import find_problems
 from tilewright.records.event_log import EVENTS, read_events
@@ -90,7 +84,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """
     require_templates("the file of the best candidate")
     run, settings, policy = opened(given, "optimize")
-    ended, score, turns = SearchResult(), score_of(settings.loop), list(run.finished)
+    ended, score, turns = SearchResult(), run_state.score_of(settings.loop), list(run.finished)
     with (
         closing(policy),
         run_progress("optimize", run.folder, verbose=given["verbose"]) as progress,
@@ -130,7 +124,7 @@ def opened(given: dict[str, Any], kind: str) -> tuple[SearchRun, Config, Policy]
         **(lint_results(problems, settings, model) if kind == "bench" else {}),
     )
     folder = create_run(settings.runs, config.dump(settings))
-    return begin_session(folder, begun, problems, settings), settings, policy
+    return run_state.begin_session(folder, begun, problems, settings), settings, policy
 
 
 def asks_a_model(run: str | None) -> bool:
@@ -140,9 +134,8 @@ def asks_a_model(run: str | None) -> bool:
     events = read_events(Path(run), left_out=lambda _: None)
     first = next((event.asks[0] for event in events if isinstance(event, RequestsIssued)), None)
     if first is not None and first.id == f"{first.problem}#{first.sample}":
-        raise RecordError(
-            f"{Path(run) / CANDIDATES}: missing; without it this run cannot be resumed"
-        )
+        missing = Path(run) / CANDIDATES
+        raise RecordError(f"{missing}: missing; without it this run cannot be resumed")
     return True
 
 
@@ -150,18 +143,17 @@ def _resumed(given: dict[str, Any]) -> tuple[SearchRun, Config, Policy]:
     folder, settings = resumed_run(given, FIXED)
     before = config.load(folder / "run.yaml", recorded=True)
     check_unchanged(folder, before, settings, MAY_CHANGE)
-    run = resume_session(folder, settings)
+    run = run_state.resume_session(folder, settings)
     check_resumed(folder, run.begun, one_model(settings))
     return run, settings, _policy(run.begun.name, settings, given)
 
 
 def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
     section = settings.loop
-    policy = choose_policy(
-        name, settings.model, strict_recording=given["strict_recording"], warn=print_line
-    )
-    free = not policy.max_cost(1000).usd
-    if section.max_usd is not None and free and not name.startswith(("recorded:", "local:")):
+    strict = given["strict_recording"]
+    policy = choose_policy(name, settings.model, strict_recording=strict, warn=print_line)
+    priced = policy.max_cost(1000).usd or name.startswith(("recorded:", "local:"))
+    if section.max_usd is not None and not priced:
         raise ConfigError(
             "--max-usd has no effect without prices: give --set model.usd_per_million_in=... and "
             "--set model.usd_per_million_out=..."
@@ -189,14 +181,10 @@ def _line(turns: Sequence[Turn], score: Score) -> str:
 def _document(
     run: SearchRun, turns: list[Turn], measured: dict[str, Any], ended: SearchResult
 ) -> dict[str, Any]:
-    best = {
-        name: {
-            "file": path,
-            "reason": None if report.verdict == "correct" else reason(report),
-            **{key: getattr(report, key) for key in SHOWN},
-        }
-        for name, (path, report) in measured.items()
-    }
+    best = {}
+    for name, (path, report) in measured.items():
+        why = None if report.verdict == "correct" else reason(report)
+        best[name] = {"file": path, "reason": why, **{key: getattr(report, key) for key in SHOWN}}
     return {
         "run": str(run.folder),
         "turns": len(turns),

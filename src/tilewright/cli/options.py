@@ -26,7 +26,6 @@ class SettingOption(click.Option):
         self.setting = setting
 
     def settings(self, value: Any) -> dict[str, object]:  # noqa: ANN401 - of the option's type
-        """Return the settings that a value of this option gives."""
         return {self.setting: value}
 
 
@@ -36,8 +35,8 @@ class DeviceOption(SettingOption):
     def settings(self, value: str | None) -> dict[str, object]:
         """Return the first device, and all devices if there are several."""
         names = [part.strip() for part in (value or "").split(",") if part.strip()]
-        several = names if len(names) > 1 else None
-        return {"eval.device": names[0] if names else None, "eval.devices": several}
+        first, several = next(iter(names), None), names if len(names) > 1 else None
+        return {"eval.device": first, "eval.devices": several}
 
 
 Decorator = Callable[[Any], Any]
@@ -49,32 +48,25 @@ def setting(flag: str, path: str, help: str, *names: str, **extra: Any) -> Decor
 
 
 def option(flag: str, metavar: str | None, help: str, *names: str, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
-    """Return a decorator that adds an option with a value."""
     return click.option(flag, *names, metavar=metavar, help=help, **extra)
 
 
 def repeated(flag: str, metavar: str | None, help: str, *names: str) -> Decorator:
-    """Return a decorator that adds an option that may be given several times."""
     return click.option(flag, *names, metavar=metavar, help=f"{help} Repeatable.", multiple=True)
 
 
 def choice(flag: str, values: Sequence[str], default: str, help: str, *names: str) -> Decorator:
-    """Return a decorator that adds an option with one of several values."""
     kind = click.Choice(values)
     return click.option(flag, *names, type=kind, default=default, show_default=True, help=help)
 
 
 def switch(flag: str, help: str, *names: str) -> Decorator:
-    """Return a decorator that adds an option without a value."""
     return click.option(flag, *names, is_flag=True, help=help)
 
 
-def number(
-    flag: str, help: str, least: int, most: int, default: int, metavar: str | None = None
-) -> Decorator:
-    """Return a decorator that adds an option for an integer, whose help shows the default."""
-    shown: dict[str, Any] = {"default": default, "show_default": True, "metavar": metavar}
-    return click.option(flag, type=click.IntRange(least, most), help=help, **shown)
+def number(flag: str, help: str, least: int, most: int, default: int, **extra: Any) -> Decorator:  # noqa: ANN401 - click's
+    extra |= {"default": default, "show_default": True, "help": help}
+    return click.option(flag, type=click.IntRange(least, most), **extra)
 
 
 def group(*decorators: Decorator) -> Decorator:
@@ -83,7 +75,6 @@ def group(*decorators: Decorator) -> Decorator:
 
 
 def overrides(example: str) -> Decorator:
-    """Return a decorator that adds the option `--set`."""
     help = f"Set one setting, after the file, for example {example}."
     return repeated("--set", "PATH=VALUE", help, "overrides")
 
@@ -112,14 +103,8 @@ def load_settings(
 ) -> Config:
     """Return the settings after the file, `--set` and the options of the current command.
 
-    Args:
-        given: the values of the options by name.
-        extra: more settings by path: the flag that gives each, and its value.
-        first: `path=value` texts that the user may override.
-        recorded: the `run.yaml` of a run, which is read in place of `--config`.
-
-    Raises:
-        ConfigError: a setting is wrong, or a flag and `--set` give the same one.
+    `extra` maps more settings to their flags and values. The user may override the texts of
+    `first`. `recorded` is the `run.yaml` of a run, which is read in place of `--config`.
     """
     flags = dict(extra or {})
     for param in click.get_current_context().command.params:
@@ -139,6 +124,10 @@ def load_settings(
     return config.load(source, overrides, recorded=recorded is not None)
 
 
+def with_eval(settings: Config, **changes: object) -> Config:
+    return settings.model_copy(update={"eval": settings.eval.model_copy(update=changes)})
+
+
 def one_model(settings: Config) -> str:
     """Return the hardware model that all devices of a run have, so that times are comparable."""
     names = settings.eval.devices or (settings.eval.device,)
@@ -155,9 +144,8 @@ def ready_to_judge(settings: Config) -> None:
         if sys.platform != "linux":
             raise InfrastructureError(f"unjudged: judging needs Linux, and this is {sys.platform}")
         if importlib.util.find_spec("torch") is None:
-            raise InfrastructureError(
-                "unjudged: torch is not installed; pip install 'tilewright[judge]'"
-            )
+            missing = "torch is not installed; pip install 'tilewright[judge]'"
+            raise InfrastructureError(f"unjudged: {missing}")
     usable_home(settings)
 
 
@@ -166,8 +154,7 @@ def usable_home(settings: Config) -> Path:
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(
-            f"{settings.home}: cannot be made ({error.strerror}); name another folder with "
-            f"--set home=DIR or {config.HOME_VARIABLE}"
-        ) from error
+        advice = f"name another folder with --set home=DIR or {config.HOME_VARIABLE}"
+        text = f"{settings.home}: cannot be made ({error.strerror}); {advice}"
+        raise ConfigError(text) from error
     return settings.home

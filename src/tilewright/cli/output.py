@@ -15,7 +15,6 @@ MAX_SKIPPED_CHARACTERS = 300
 
 
 def print_line(text: str) -> None:
-    """Write one line to standard error."""
     click.echo(f"tilewright: {text}", err=True)
 
 
@@ -31,13 +30,11 @@ class Skipped:
         self.count = 0
 
     def __call__(self, what: str) -> None:
-        """Name one skipped item."""
         self.count += 1
         if self.count <= MAX_SKIPPED_LINES:
             print_line(f"left out: {printable(one_line(what)[:MAX_SKIPPED_CHARACTERS])}")
 
     def rest(self) -> None:
-        """Print how many items were not named."""
         if self.count > MAX_SKIPPED_LINES:
             print_line(f"left out: {self.count - MAX_SKIPPED_LINES} more")
 
@@ -52,9 +49,7 @@ def print_skipped(lines: Iterable[str]) -> None:
 
 def printable(text: str) -> str:
     """Escape control characters, with which foreign text could overwrite our lines."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
-    )
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
 def one_line(text: str) -> str:

@@ -69,7 +69,6 @@ class Progress:
         self._ticker = threading.Thread(target=self._write_lines, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to show."""
         self._update()
         self._rich.start()
         if self._rich.disable and not self._verbose:
@@ -77,14 +76,12 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the line from the terminal."""
         self._over.set()
         self._rich.stop()
         if self._ticker.is_alive():
             self._ticker.join()
 
     def __call__(self, event: str, fields: dict[str, Any]) -> None:
-        """Show an event."""
         self.events += 1
         text = describe(event, fields)
         if text:
@@ -111,7 +108,6 @@ class Progress:
             self._rich.update(self._id, total=total, completed=done)
 
     def note(self, text: str) -> None:
-        """Write a line that stays."""
         if self._rich.disable:
             print_line(printable(text))
         else:

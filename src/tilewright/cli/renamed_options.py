@@ -42,11 +42,7 @@ REPLACED_OPTIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def with_new_names(args: list[str]) -> list[str]:
-    """Return the arguments under the new names, after one line about the old ones.
-
-    Raises:
-        ConfigError: both names of one option were given.
-    """
+    """Return the arguments under the new names, after one line about the old ones."""
     words = 2 if " ".join(args[:2]) in RENAMED_OPTIONS else 1
     verb = " ".join(args[:words])
     end = args.index("--") if "--" in args else len(args)

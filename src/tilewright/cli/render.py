@@ -48,8 +48,6 @@ PIPE_WIDTH = 110
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a verdict table."""
-
     name: str
     problem: str
     verdict: Verdict
@@ -77,9 +75,8 @@ def show_result(as_json: bool, document: object, view: RenderableType) -> None:
 
 def to_text(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
     """Return the rendered text without colours and without trailing spaces."""
-    console = Console(
-        file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False
-    )
+    plain: dict[str, Any] = {"color_system": None, "highlight": False, "markup": False}
+    console = Console(file=io.StringIO(), width=width, **plain)
     with console.capture() as capture:
         console.print(renderable)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
@@ -89,7 +86,6 @@ class PlainTable(Table):
     """A table whose cells are text without markup, emoji and control characters."""
 
     def add_row(self, *cells: object, **extra: Any) -> None:  # noqa: ANN401 - rich's
-        """Add a row. A cell that is no `Text` is shown as its `str`."""
         shown = (c if isinstance(c, Text) else Text(printable(str(c))) for c in cells)
         super().add_row(*shown, **extra)
 
@@ -142,7 +138,6 @@ def short_reason(report: EvalReport) -> str:
 
 
 def reason(report: EvalReport) -> str:
-    """Return the reason of the verdict in one line."""
     return printable(reason_of(report))
 
 
@@ -156,7 +151,6 @@ def judged(report: EvalReport) -> str:
 
 
 def finding_text(finding: Finding) -> str:
-    """Return a finding in one line."""
     weight = "decisive: " if finding.weight == "decisive" else ""
     return f"{weight}{finding.check}: {finding.summary}"
 
@@ -170,7 +164,6 @@ def _layers_text(layers: Sequence[IsolationStatus]) -> str:
 
 
 def report_view(report: EvalReport) -> Group:
-    """Return the answer of `tilewright eval`."""
     head = Text(report.verdict, style=STYLES[report.verdict])
     head.append(f"  {judged(report)}", style="default not bold")
     parts: list[RenderableType] = [head]
@@ -183,7 +176,6 @@ def report_view(report: EvalReport) -> Group:
 
 
 def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
-    """Return one line for each case and baseline."""
     shared = _shared_labels(comparisons)
     made = table("case", "baseline", "time", "candidate time", "speed-up", "", "labels")
     for item in comparisons:
@@ -259,7 +251,6 @@ def timed_text(report: EvalReport) -> str:
 
 
 def rows_table(rows: Sequence[Row]) -> Table:
-    """Return a verdict table with one line per candidate."""
     made = table("candidate", "problem", "verdict", "speed-up, or why not")
     for row in rows:
         verdict = Text(row.verdict, style=STYLES[row.verdict])

@@ -19,7 +19,6 @@ MAX_FLIPS = 10
 
 
 def turn_text(turn: Turn) -> str:
-    """Return a turn in one line."""
     parts = []
     for item in turn.judgements:
         said: str = item.verdict

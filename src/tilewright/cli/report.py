@@ -43,9 +43,8 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
     target = Path(given["out"]) if given["out"] else folders[0]
     with uncollected():
         gathered = gather(folders, full=given["all_candidates"])
-        name = (
-            given["title"] or f"{gathered.runs[0].begun.problems}, {gathered.runs[0].begun.device}"
-        )
+        begun = gathered.runs[0].begun
+        name = given["title"] or f"{begun.problems}, {begun.device}"
         shown = document(gathered, name)
         files = {
             "report.html": page(shown).encode(),

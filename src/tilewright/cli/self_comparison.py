@@ -121,9 +121,7 @@ def calibrated(
     chosen: list[list[Sample]] = [[] for _ in calibration.DEFAULT.sigmas]
     for item in samples:
         chosen[calibration.class_of(item.call_us, item.moved_bytes)].append(item)
-    sigmas = [
-        _sigma_or(wide, own) for wide, own in zip(calibration.DEFAULT.sigmas, chosen, strict=True)
-    ]
+    sigmas = map(_sigma_or, calibration.DEFAULT.sigmas, chosen)
     return tuple(sigmas), tuple(len(own) for own in chosen)
 
 

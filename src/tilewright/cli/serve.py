@@ -24,7 +24,7 @@ from tilewright.serve import auth
 Judges = LocalExecutor | RayExecutor
 Count = int | Callable[[], int]
 Event = Callable[[str, dict[str, Any]], None]
-Evaluate = Callable[[EvalRequest, Event], EvalReport]
+
 HOST_HELP = "Address at which the server listens."
 
 
@@ -93,6 +93,7 @@ def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict
     host, port = given["host"], given["port"]
     try:
         from tilewright.serve.app import create_app
+        from tilewright.serve.dispatcher import HEARTBEAT
         from tilewright.serve.server_process import bind, hold, listen
         from tilewright.serve.service import Service
     except ImportError as error:
@@ -100,7 +101,11 @@ def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict
         raise ConfigError(text) from error
     with hold(home, print_line), bind(host, port) as bound:
         model, executor, running, workers = _opened(settings, given["workers"])
-        evaluate = _watched(executor)
+
+        def evaluate(request: EvalRequest, on_event: Event) -> EvalReport:
+            # A heartbeat is emitted while it waits for a device.
+            return executor.evaluate(request, on_event, idle=lambda: on_event(HEARTBEAT, {}))
+
         service = Service(settings, model, evaluate, home, running, workers, tokens)
         print_line(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
         try:
@@ -118,16 +123,6 @@ def _opened(settings: Config, workers: int) -> tuple[str, Judges, Count, Count]:
     model, devices = one_model(settings), settings.eval.devices
     count = max(workers, len(devices))
     return model, LocalExecutor(settings.home, workers, devices), 2 * count, count
-
-
-def _watched(executor: Judges) -> Evaluate:
-    """Return a function that evaluates, and emits a heartbeat while it waits for a device."""
-    from tilewright.serve.dispatcher import HEARTBEAT
-
-    def evaluate(request: EvalRequest, on_event: Event) -> EvalReport:
-        return executor.evaluate(request, on_event, idle=lambda: on_event(HEARTBEAT, {}))
-
-    return evaluate
 
 
 def _executor_of(where: str | None, address: str | None) -> str | None:

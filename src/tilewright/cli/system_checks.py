@@ -36,6 +36,8 @@ AS_ROOT = (
     "run as root, or let this user make user namespaces (sysctl user.max_user_namespaces, "
     "kernel.apparmor_restrict_unprivileged_userns=0); in a container give it CAP_SYS_ADMIN"
 )
+LANDLOCK = "Linux 5.13 or newer with landlock among the lsm= of its command line"
+SECCOMP = "with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64"
 LAYERS: dict[str, tuple[str, str]] = {
     "pid_namespace": ("killing every process that a candidate started", AS_ROOT),
     "ipc_uts_cgroup_namespaces": ("separate System V memory and host names", AS_ROOT),
@@ -46,19 +48,14 @@ LAYERS: dict[str, tuple[str, str]] = {
     "cpu_affinity": ("timed calls on separate cores", "allow sched_setaffinity"),
     "rlimits": ("limits on memory, files and processes", "raise the hard limits (ulimit -H -a)"),
     "environment": ("candidates without your environment variables", "report this as a bug"),
-    "landlock": (
-        "a second restriction of the file system",
-        "Linux 5.13 or newer with landlock among the lsm= of its command line",
-    ),
-    "seccomp": (
-        "candidates without dangerous system calls",
-        "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
-    ),
+    "landlock": ("a second restriction of the file system", LANDLOCK),
+    "seccomp": ("candidates without dangerous system calls", f"a kernel {SECCOMP}"),
     "process_creation_guard": (
         "CPU time that includes every process of a candidate",
-        "Linux 5.7 or newer with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
+        f"Linux 5.7 or newer {SECCOMP}",
     ),
 }
+"""For each isolation layer: what it enables, and how to get it."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +132,11 @@ def _gpu() -> Item:
 
 
 def _cores() -> Item:
+    enables = "timing: the clock needs a core of its own"
     if sys.platform != "linux":
-        return Item("cores", False, f"{os.cpu_count()} in all", "timing", "use Linux")
+        return Item("cores", False, f"{os.cpu_count()} in all", enables, "use Linux")
     count = len(os.sched_getaffinity(0))
     said = f"{count} of {os.cpu_count()} may be used"
-    enables = "timing: the clock needs a core of its own"
     return Item("cores", count >= 2, said, enables, "a second core")
 
 
@@ -156,12 +153,12 @@ def layer_items(report: EvalReport | None) -> list[Item]:
     """Return one row for each isolation layer, as the last evaluation reported it."""
     if report is None or not report.isolation:
         return [Item("isolation", False, "not tried", "isolated candidates", "see `judging`")]
-    items = []
-    for layer in report.isolation:
-        enables, get = LAYERS.get(layer.name, ("stronger isolation", "see the reason given"))
-        detail = layer.detail or "active"
-        items.append(Item(f"isolation: {layer.name}", layer.active, detail, enables, get))
-    return items
+    return [
+        Item(
+            f"isolation: {layer.name}", layer.active, layer.detail or "active", *LAYERS[layer.name]
+        )
+        for layer in report.isolation
+    ]
 
 
 def cluster_items(settings: Config) -> list[Item]:

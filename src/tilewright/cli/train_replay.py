@@ -23,6 +23,8 @@ from tilewright.rl.presets import PRESETS, Preset, preset
 if TYPE_CHECKING:
     from tilewright.rl.replay import RecordedBatch, Replayed
 
+    Found = dict[Preset, list[Replayed]]
+
 NO_MISMATCH = "mismatch rejection (MRS) is not computed: logs lack the trainer's log-probabilities"
 MAX_MASKS = 200
 """Most rows of the table of masks."""
@@ -117,9 +119,7 @@ def _seed_of(folder: Path) -> int:
     return seed if isinstance(seed, int) else 0
 
 
-def _document(
-    run: str, seed: int, found: dict[Preset, list[Replayed]], given: dict[str, Any]
-) -> dict[str, Any]:
+def _document(run: str, seed: int, found: Found, given: dict[str, Any]) -> dict[str, Any]:
     from tilewright.rl.replay import masks, replay_metrics
 
     def batch(part: Replayed) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _document(
     return {**head, "presets": presets}
 
 
-def _tables(found: dict[Preset, list[Replayed]]) -> list[Table]:
+def _tables(found: Found) -> list[Table]:
     from tilewright.rl.replay import replay_metrics
 
     tables = []

@@ -12,8 +12,6 @@ from typing import Any
 from tilewright.reports.loader import Gathered, Run
 from tilewright.scoring.summary import group_of
 
-__all__ = ["MAX_FLIPS", "TRAJECTORY_TURNS", "as_csv", "as_markdown", "known"]
-
 COLUMNS = (
     *("run", "ask", "problem", "group", "protocol", "verdict", "speedup", "low", "high", "light"),
     *("seconds", "reason", "labels", "findings", "note", "report", "again"),

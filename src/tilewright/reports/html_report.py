@@ -23,8 +23,6 @@ from tilewright.scoring.learning_curves import curves
 from tilewright.scoring.roofline import roofline_points
 from tilewright.scoring.summary import explained_by_run, group_of
 
-__all__ = ["document", "drawn", "kept", "page", "shown_report"]
-
 MAX_LINES = 5000
 """Most candidates in the list of a page. The CSV has all of them."""
 MAX_SOURCE, MAX_REASON = 20_000, 400

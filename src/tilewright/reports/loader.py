@@ -23,8 +23,6 @@ from tilewright.records.events import EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import read_report
 from tilewright.scoring.summary import summary_of
 
-__all__ = ["Gathered", "Run", "annotate", "chosen", "gather", "read_run", "uncollected"]
-
 MAX_WHOLE_REPORTS = 300
 """Most candidates that a page shows in full."""
 MAX_EXTREME = 15
@@ -69,14 +67,12 @@ class Gathered:
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Pause the garbage collector: records hold no cycles, and reading them takes a quarter."""
-    was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if was:
-            gc.enable()
+        gc.enable()
 
 
 def read_run(folder: Path, skipped: list[str] | None = None) -> Run:
@@ -126,10 +122,6 @@ def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
     """Read runs that make one leaderboard.
 
     A problem that the linter found weak for one run is left out of the scores of all runs.
-
-    Raises:
-        ConfigError: the runs differ in problems, protocols or device.
-        RecordError: a run cannot be read.
     """
     skipped: list[str] = []
     runs = [read_run(folder, skipped) for folder in folders]
@@ -160,9 +152,8 @@ def _compare(one: Run, other: Run) -> None:
         if ours != theirs and (name != "protocols" or set(ours) != set(theirs)):
             raise ConfigError(f"{both}: {name} are {ours!r} and {theirs!r}; make a report of each")
     if one.sources != other.sources:
-        raise ConfigError(
-            f"{both}: their problems have equal names and different content; make a report of each"
-        )
+        differing = "their problems have equal names and different content"
+        raise ConfigError(f"{both}: {differing}; make a report of each")
 
 
 def chosen(runs: list[Run], most: int | None) -> list[tuple[int, Turn, EvalSummary]]:

@@ -23,18 +23,12 @@ from tilewright.records.events import EvalSummary, RunStarted, Turn, TurnFinishe
 from tilewright.records.run_folder import read_report
 from tilewright.reports.html_report import shown_report
 
-__all__ = ["Turns"]
-
 MAX_TEXT = 60_000
 """Most characters of a message or a reply that are shown."""
 
 
 class Turns:
-    """The turns in the log of a run folder. Safe to use from several threads.
-
-    Raises:
-        RecordError: the folder holds no run.
-    """
+    """The turns in the log of a run folder. Safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -168,9 +162,8 @@ class Turns:
             return [], not turn.prompt
         numbers = [self._numbers[name] for name in turn.ask.shown_turns if name in self._numbers]
         shown = [self.turn(number) for number in numbers]
-        messages = conversation(
-            problem, self.begun.language, shown, turn.ask.instruction, turn.ask.prompt_override
-        )
+        added = turn.ask.instruction, turn.ask.prompt_override
+        messages = conversation(problem, self.begun.language, shown, *added)
         said = [{"role": item.role, "text": item.text[:MAX_TEXT]} for item in messages]
         return said, turn.prompt in ("", digest_of(messages))
 

@@ -13,8 +13,6 @@ from tilewright.reports.html_report import drawn
 from tilewright.reports.loader import MAX_WHOLE_REPORTS
 from tilewright.reports.turn_view import Turns
 
-__all__ = ["Viewer", "exported"]
-
 LOOPBACK = "127.0.0.1"
 MAX_PAGE_BYTES = 8_000_000
 """Largest size of an exported page."""
@@ -53,11 +51,7 @@ def exported(turns: Turns) -> str:
 
 
 class Viewer(ThreadingHTTPServer):
-    """Serves one run on the loopback address. Lifetime: until `shutdown`.
-
-    Raises:
-        ConfigError: the port is in use.
-    """
+    """Serves one run on the loopback address. Lifetime: until `shutdown`."""
 
     daemon_threads = True
 
@@ -83,9 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         where = urlparse(self.path)
         try:
             if not self._is_meant():
-                self._send(
-                    "this server answers only this machine\n", "text/plain", HTTPStatus.FORBIDDEN
-                )
+                self._fail(HTTPStatus.FORBIDDEN, "this server answers only this machine\n")
             elif where.path == "/":
                 text = _page(self.server.turns, [], {}, live=True)
                 self._send(text, "text/html; charset=utf-8")
@@ -97,16 +89,19 @@ class _Handler(BaseHTTPRequestHandler):
                 number = int(parse_qs(where.query)["n"][0])
                 self._json(self.server.turns.whole(range(len(self.server.turns.rows))[number]))
             else:
-                self._send("nothing here\n", "text/plain", HTTPStatus.NOT_FOUND)
+                self._fail(HTTPStatus.NOT_FOUND, "nothing here\n")
         except (ValueError, KeyError, IndexError):
-            self._send("no such turn\n", "text/plain", HTTPStatus.BAD_REQUEST)
+            self._fail(HTTPStatus.BAD_REQUEST, "no such turn\n")
         except RecordError as error:
-            self._send(str(error), "text/plain", HTTPStatus.INTERNAL_SERVER_ERROR)
+            self._fail(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
 
     def _is_meant(self) -> bool:
         """Tell whether the host is ours. A foreign page could use another name for this machine."""
         host = (self.headers.get("host") or "").rpartition(":")[0]
         return host in (LOOPBACK, "localhost")
+
+    def _fail(self, status: HTTPStatus, text: str) -> None:
+        self._send(text, "text/plain", status)
 
     def _json(self, document: object) -> None:
         self._send(json.dumps(document, separators=(",", ":")), "application/json")
