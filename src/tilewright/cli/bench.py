@@ -40,7 +40,6 @@ from tilewright.scoring.summary import summary_of
 
 PROTOCOLS = ("strict", "official")
 FIXED = ("problems", "candidates", "protocols", "language", "device", "out", "file")
-"""Options that a resumed run may not be given."""
 
 
 @click.command("bench")
@@ -184,7 +183,7 @@ def _turns(
             judgements.append(judged(judge, ask, problem, files, chosen, language)[0])
         return Turn(ask=ask, source=digest_text(text), judgements=tuple(judgements))
 
-    try:
+    with closing(executor):
         yield from drive(
             run.strategy,
             play,
@@ -194,5 +193,3 @@ def _turns(
             admit=lambda _: next(room, None) is not None,
             stop=stop,
         )
-    finally:
-        executor.close()

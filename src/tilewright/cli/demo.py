@@ -40,10 +40,7 @@ class Exhibit:
     path: Path
     problem: str
     expect: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
+    name: str
 
 
 def exhibits(folder: Path) -> list[Exhibit]:
@@ -54,7 +51,8 @@ def exhibits(folder: Path) -> list[Exhibit]:
         head = {match[1]: match[2] for match in map(_KEY.match, lines) if match is not None}
         if set(head) != {"problem", "expect"}:
             raise ConfigError(f"{path}: its header needs the keys `problem:` and `expect:`")
-        found.append(Exhibit(path, head["problem"], tuple(head["expect"].split(" or "))))
+        expect = tuple(head["expect"].split(" or "))
+        found.append(Exhibit(path, head["problem"], expect, path.stem))
     return sorted(found, key=lambda item: (item.expect != ("correct",), item.problem, item.name))
 
 
@@ -100,28 +98,21 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 def _judge_one(exhibit: Exhibit, settings: Config, folder: Path, progress: Progress) -> Row:
     """Evaluate one candidate. An error of our own makes it unjudged, and the demo continues."""
+    about = exhibit.name, exhibit.problem
     if exhibit.name.endswith("_triton") and importlib.util.find_spec("triton") is None:
-        return Row(exhibit.name, exhibit.problem, "unjudged", "", "triton is not installed")
+        return Row(*about, "unjudged", "", "triton is not installed")
     try:
         request = api.build_request(exhibit.path, exhibit.problem, settings)
         report = api.evaluate_request(request, settings, progress)
     except InfrastructureError as error:
         why = str(error).partition("\n")[0]
-        return Row(exhibit.name, exhibit.problem, "unjudged", "", why, as_expected=False)
+        return Row(*about, "unjudged", "", why, as_expected=False)
     place = folder / exhibit.name
     place.mkdir()
     unsaved = save(place, report, settings.home)
     if unsaved is not None:
         raise ConfigError(unsaved)
     # A missing compiler is not unexpected.
-    unbuilt = (
-        isinstance(report.outcome, Unjudged) and report.outcome.reason == UnjudgedReason.NO_COMPILER
-    )
-    return Row(
-        name=exhibit.name,
-        problem=exhibit.problem,
-        verdict=report.verdict,
-        speed=speed_of(report),
-        why=short_reason(report),
-        as_expected=None if unbuilt else report.verdict in exhibit.expect,
-    )
+    reason = report.outcome.reason if isinstance(report.outcome, Unjudged) else None
+    expected = None if reason == UnjudgedReason.NO_COMPILER else report.verdict in exhibit.expect
+    return Row(*about, report.verdict, speed_of(report), short_reason(report), expected)

@@ -26,7 +26,6 @@ from tilewright.scoring.roofline import roofline_points
 
 OF_THE_REPORT = ("work", "comparison")
 """Fields of a roofline point that the report holds already."""
-AGAIN = "tilewright eval --from-report"
 
 
 @click.command("explain")
@@ -57,14 +56,16 @@ def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noq
     show_result(as_json, _document(path, report, checks, written), view)
     if missing is not None:
         raise missing
-    print_line(f"run {path}; next: {f'python {written}' if written else f'{AGAIN} {path}'}")
+    again = f"python {written}" if written else f"tilewright eval --from-report {path}"
+    print_line(f"run {path}; next: {again}")
     return 0
 
 
 def _read(path: Path) -> EvalReport:
     if (path / EVENTS).is_file():
         one = next(iter(sorted(path.glob("reports/*.json"))), path / "reports" / "NAME.json")
-        raise RecordError(f"{path} holds several evaluations: explain one of them, such as {one}")
+        advice = f"explain one of its reports, such as {one}"
+        raise RecordError(f"{path} holds several evaluations: {advice}")
     try:
         return read_report(path)
     except RecordError as error:

@@ -56,21 +56,16 @@ def command(address: str, relint: bool, as_json: bool, **given: Any) -> int:  # 
     skipped: list[str] = []
     problems = find_problems(address, settings.home, skipped.append)
     print_skipped(skipped)
-    found = dict(_healths(problems, settings, relint=relint))
-    rows = [
-        {**health.model_dump(mode="json"), "weak": _weak(problem, health)}
-        for problem, health in zip(problems, found.values(), strict=True)
-    ]
-    show_result(as_json, rows, _view(problems, found))
-    weak = sum(bool(is_weak(health, "strict")) for health in found.values())
-    failed = sum(bool(health.failed) for health in found.values())
+    found = list(zip(problems, _healths(problems, settings, relint=relint), strict=True))
+    rows = [{**item.model_dump(mode="json"), "weak": _weak(p, item)} for p, item in found]
+    show_result(as_json, rows, _view(found))
+    weak = sum(bool(is_weak(health, "strict")) for _, health in found)
+    failed = sum(bool(health.failed) for _, health in found)
     print_line(f"{len(problems)} problems, {weak} weak strictly, {failed} cannot be judged here")
     return 1 if weak else 0
 
 
-def _healths(
-    problems: list[Problem], settings: Config, *, relint: bool
-) -> Iterator[tuple[str, Health]]:
+def _healths(problems: list[Problem], settings: Config, *, relint: bool) -> Iterator[Health]:
     model, devices = one_model(settings), settings.eval.devices
     executor = LocalExecutor(settings.home, devices=devices)
 
@@ -89,9 +84,9 @@ def _healths(
 
     with executor, Progress("lint") as progress, ThreadPoolExecutor(max(len(devices), 1)) as pool:
         progress.reached(0, len(problems))
-        for number, health in enumerate(pool.map(looked, problems)):
-            progress.reached(number + 1, len(problems))
-            yield problems[number].id, health
+        for number, health in enumerate(pool.map(looked, problems), start=1):
+            progress.reached(number, len(problems))
+            yield health
 
 
 def _path(home: Path, problem: Problem, model: str) -> Path:
@@ -124,23 +119,21 @@ def _weak(problem: Problem, health: Health) -> dict[str, list[str]]:
     }
 
 
-def _view(problems: list[Problem], found: dict[str, Health]) -> RenderableType:
+def _view(found: list[tuple[Problem, Health]]) -> RenderableType:
     head = ("problem", "weak strictly", "weak by the published tolerance", "memory", "reference")
     made = table(*head, "notes", right=(3, 4), wrap=(1, 2))
-    for problem in problems:
-        health = found[problem.id]
-        weak = {name: ", ".join(names) for name, names in _weak(problem, health).items()}
+    for problem, health in found:
+        cases, weak = health.cases, _weak(problem, health)
         notes = [
-            "random" if any(case.random for case in health.cases) else "",
-            "" if all(case.deterministic for case in health.cases) else "not deterministic",
+            "random" if any(case.random for case in cases) else "",
+            "" if all(case.deterministic for case in cases) else "not deterministic",
             health.failed[:100],
         ]
         made.add_row(
             cut(problem.id, MAX_NAME),
-            weak["strict"],
-            weak["official"],
-            engineering(max(map(memory_of, health.cases)), "B") if health.cases else "",
-            short_time(1e6 * max(c.call_s for c in health.cases)) if health.cases else "",
+            *map(", ".join, (weak["strict"], weak["official"])),
+            engineering(max(map(memory_of, cases)), "B") if cases else "",
+            short_time(1e6 * max(case.call_s for case in cases)) if cases else "",
             ", ".join(filter(None, notes)),
         )
     return made

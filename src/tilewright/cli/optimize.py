@@ -45,7 +45,6 @@ MAY_CHANGE = (
 FIXED = ("problem", "problems", "model", "strategy", "turns", "samples", "language", "out", "file")
 """Options that a resumed run may not be given."""
 SHOWN = ("verdict", "speedup", "speedup_low", "speedup_high")
-"""Numbers of the best candidate's second measurement."""
 
 
 MODEL_HELP = "Name of a model at its server, local:PATH, recorded:RUN or scripted:FILE.py."

@@ -144,9 +144,8 @@ def new_problem(name: str, parent: str) -> int:
 def about(problem: Problem) -> str:
     """Return the first line of the problem's own description, or of its set's."""
     tree = parse_tree(problem.source.text)
-    classes = (item for item in tree.body if isinstance(item, ast.ClassDef))
-    said = [ast.get_docstring(tree)]
-    said += [ast.get_docstring(item) for item in classes if item.name == "Model"]
+    models = [i for i in tree.body if isinstance(i, ast.ClassDef) and i.name == "Model"]
+    said = [ast.get_docstring(tree), *map(ast.get_docstring, models)]
     text = next(filter(None, said), problem.description or problem.category)
     return text.strip().partition("\n")[0]
 

@@ -37,11 +37,7 @@ STYLES: dict[Verdict, str] = {
     "rejected": "bold magenta",
     "unjudged": "bold yellow",
 }
-EXPLAINED: dict[str, str] = {
-    LabelName.UNCALIBRATED: "uncalibrated: `tilewright doctor --calibrate` fits the intervals to "
-    "this machine"
-}
-"""Labels of a time that need more words."""
+UNCALIBRATED = "`tilewright doctor --calibrate` fits the intervals to this machine"
 PIPE_WIDTH = 110
 """Columns of output that is not a terminal."""
 
@@ -193,6 +189,10 @@ def _shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     return tuple(name for name in first if all(name in item.labels for item in comparisons))
 
 
+def _explained(label: str) -> str:
+    return f"{label}: {UNCALIBRATED}" if label == LabelName.UNCALIBRATED else label
+
+
 def _summary(report: EvalReport) -> list[tuple[str, str]]:
     overall = ""
     if report.speedup is not None:
@@ -201,7 +201,7 @@ def _summary(report: EvalReport) -> list[tuple[str, str]]:
         ("speed-up", overall),
         ("outputs", outputs_text(report.cases)),
         ("timed calls", timed_text(report)),
-        *(("all times", EXPLAINED.get(name, name)) for name in _shared_labels(report.comparisons)),
+        *(("all times", _explained(name)) for name in _shared_labels(report.comparisons)),
     ]
     rows += [("roofline", _light_text(item)) for item in roofline_points(report)]
     rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]

@@ -72,10 +72,8 @@ def spread_of(item: Comparison) -> Spread | None:
     return Spread(item.case, item.baseline, len(rows), *found)
 
 
-def explain_view(
-    report: EvalReport, checks: Sequence[CheckSeen], reproducer: str
-) -> RenderableType:
-    """Return the whole content of a report. `reproducer` describes the script, or its absence."""
+def explain_view(report: EvalReport, checks: Sequence[CheckSeen], script: str) -> RenderableType:
+    """Return the whole content of a report. `script` describes the script, or its absence."""
     points, limits, printed = roofline_points(report), advice(report), report.candidate_output
     stages = ((i.name, short_time(i.wall_s * 1e6), i.detail) for i in report.stages)
     layers = ((i.name, "yes" if i.active else "no", i.detail) for i in report.isolation)
@@ -92,7 +90,7 @@ def explain_view(
         "Isolation": table("layer", "active", "", rows=layers),
         "Environment": _environment(report),
         "Output of the candidate": Text(_printed(printed)) if printed else None,
-        "Reproducer": Text(printable(reproducer)),
+        "Reproducer": Text(printable(script)),
         "Terms": facts(terms.items()) if (terms := terms_of(report)) else None,
     }
     parts: list[RenderableType] = [report_view(report)]

@@ -48,9 +48,6 @@ class Call:
     seed: int
     forward_seed: int
     slot: int
-    sample: None = None
-    """Timed calls share input samples; the other calls do not."""
-    perturb: None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,8 @@ def reproducer(report: EvalReport) -> tuple[str, str]:
         interpreted=language == "triton",
         constants=_constants(report, build, plan),
         header=HEADER.read_text(encoding="ascii") if build.loader == "c_abi" else "",
-        calls=[vars(call) for call in plan.calls],
+        # Only timed calls share input samples.
+        calls=[{**vars(call), "sample": None, "perturb": None} for call in plan.calls],
         problem=report.request.problem.source.text,
         files={file.path: file.text for file in candidate.files},
         judge_files={path: inlined(path) for path in judge_files},

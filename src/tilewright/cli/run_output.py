@@ -66,13 +66,11 @@ def check_resumed(folder: Path, begun: RunStarted, model: str) -> None:
             raise ConfigError(text)
 
 
-def check_unchanged(
-    folder: Path, before: Section, now: Section, may_change: tuple[str, ...]
-) -> None:
-    """Refuse a changed setting of a resumed run, unless its path begins as in `may_change`."""
+def check_unchanged(folder: Path, before: Section, now: Section, allowed: tuple[str, ...]) -> None:
+    """Refuse a changed setting of a resumed run, unless its path begins as in `allowed`."""
     for leaf in config.leaves(type(before)):
         get = attrgetter(leaf.path)
-        if get(before) != get(now) and not leaf.path.startswith(may_change):
+        if get(before) != get(now) and not leaf.path.startswith(allowed):
             raise ConfigError(
                 f"{folder} began with {leaf.path} {get(before)!r}, which a resumed run keeps: "
                 "leave it out, or start a new run"

@@ -20,6 +20,7 @@ LEVEL = 0.95
 """Share of A/A intervals that must contain 1."""
 MIN_SAMPLES = 6
 """Fewest samples of a class. A class with fewer keeps the default sigma."""
+Fitted = tuple[tuple[float, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,7 @@ def scatter_of(samples: Sequence[Sample]) -> Scatter | None:
     )
 
 
-def calibrated(
-    samples: Sequence[Sample], *, on_gpu: bool = False
-) -> tuple[tuple[float, ...], tuple[int, ...]]:
+def calibrated(samples: Sequence[Sample], *, on_gpu: bool = False) -> Fitted:
     """Return the sigma of each class of calls, and the number of its samples.
 
     Sigma is the smallest value for which 95 % of the samples' intervals contain 1. The variance
@@ -125,7 +124,7 @@ def calibrated(
     return tuple(sigmas), tuple(len(own) for own in chosen)
 
 
-def _calibrated_on_gpu(samples: Sequence[Sample]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+def _calibrated_on_gpu(samples: Sequence[Sample]) -> Fitted:
     """Return the sigma of calls of 10 us, and that of calls of up to 100 us.
 
     The first comes from short calls, where a constant time difference dominates. The second comes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,8 @@ def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict
 
         service = Service(settings, model, evaluate, home, running, workers, tokens)
         print_line(f"judging on {model}; tasks are kept in {home}; http://{host}:{port}/docs")
-        try:
+        with closing(executor):
             listen(create_app(service), service, bound, executor.kill)
-        finally:
-            executor.close()
 
 
 def _opened(settings: Config, workers: int) -> tuple[str, Judges, Count, Count]:

@@ -70,7 +70,6 @@ class Item:
 
 
 def tool_items(home: Path) -> list[Item]:
-    """Return the checks that need no evaluation."""
     system, linux = f"{platform.system()} {platform.release()}", sys.platform == "linux"
     python = f"{platform.python_version()} ({sys.executable})"
     use = "use Linux; explain and problems work here"
@@ -113,9 +112,7 @@ def _programs() -> Iterator[Item]:
 
 def _version_of(path: str) -> str:
     try:
-        done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=20, check=False
-        )
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{path} ({error})"
     lines = [line.strip() for line in done.stdout.splitlines() if re.search(r"\d", line)]
@@ -154,10 +151,8 @@ def layer_items(report: EvalReport | None) -> list[Item]:
     if report is None or not report.isolation:
         return [Item("isolation", False, "not tried", "isolated candidates", "see `judging`")]
     return [
-        Item(
-            f"isolation: {layer.name}", layer.active, layer.detail or "active", *LAYERS[layer.name]
-        )
-        for layer in report.isolation
+        Item(f"isolation: {item.name}", item.active, item.detail or "active", *LAYERS[item.name])
+        for item in report.isolation
     ]
 
 

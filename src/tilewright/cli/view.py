@@ -40,9 +40,6 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
     viewer = Viewer(turns, port)
     click.echo(viewer.url)
     print_line(f"{len(turns.rows)} turns of {run}; interrupt to end")
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            viewer.serve_forever()
-    finally:
-        viewer.server_close()
+    with viewer, contextlib.suppress(KeyboardInterrupt):
+        viewer.serve_forever()
     return 0

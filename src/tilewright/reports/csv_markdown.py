@@ -16,9 +16,7 @@ COLUMNS = (
     *("run", "ask", "problem", "group", "protocol", "verdict", "speedup", "low", "high", "light"),
     *("seconds", "reason", "labels", "findings", "note", "report", "again"),
 )
-OF_THE_SUMMARY = attrgetter(
-    *("protocol", "verdict", "speedup", "low", "high", "roofline_fraction", "seconds")
-)
+OF_THE_SUMMARY = attrgetter(*COLUMNS[4:9], "roofline_fraction", "seconds")
 HEADLINE = (
     *("run", "protocol", "judged", "without a candidate", "correct"),
     *("fast_1", "95 %", "believed", "geometric mean"),
@@ -30,7 +28,6 @@ MAX_FLIPS = 200
 
 
 def as_csv(gathered: Gathered) -> str:
-    """Return one line for each verdict."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -68,7 +65,6 @@ def _plain(text: str) -> str:
 
 
 def as_markdown(gathered: Gathered, title: str) -> str:
-    """Return the tables of the page."""
     scores = [
         [_cell(run.name), protocol, *_headline(numbers)]
         for run in gathered.runs

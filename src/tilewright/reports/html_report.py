@@ -27,14 +27,14 @@ MAX_LINES = 5000
 """Most candidates in the list of a page. The CSV has all of them."""
 MAX_SOURCE, MAX_REASON = 20_000, 400
 """Most characters of a source, and of the reason of a verdict, on a page."""
-OF_THE_RUN = ("problems", "protocols", "device", "evaluator", "problems_not_linted")
+OF_THE_RUN = {"problems", "protocols", "device", "evaluator", "problems_not_linted"}
+OF_A_FINDING = {"code", "summary", "evidence"}
 HARDWARE = ("driver", "cores", "machine", "kernel", "compiler")
 LINES_BYTES, WHOLE_BYTES = 2_500_000, 5_000_000
 """Most bytes of the list of candidates, and of the candidates in full. A page has at most 8 MB."""
 
 
 def page(shown: dict[str, Any]) -> str:
-    """Return the whole page of a document as HTML."""
     return drawn("page", shown["title"], shown, ["page.css"])
 
 
@@ -64,7 +64,6 @@ def _read(name: str) -> str:
 
 
 def document(gathered: Gathered, title: str) -> dict[str, Any]:
-    """Return the data of the page."""
     runs = [_run(run, number, gathered) for number, run in enumerate(gathered.runs)]
     listed = sum(len(run["rows"]) for run in runs)
     left_out = sum(len(run.turns) for run in gathered.runs) - listed
@@ -97,7 +96,7 @@ def _run(run: Run, number: int, gathered: Gathered) -> dict[str, Any]:
         "folder": str(run.folder),
         "path": str(run.folder.resolve()),
         "left": run.left,
-        **run.begun.model_dump(mode="json", include=set(OF_THE_RUN)),
+        **run.begun.model_dump(mode="json", include=OF_THE_RUN),
         "machines": _machines(list(own.values())),
         "summary": run.summary | {"flips": flips},
         "curves": curves(run.turns, gathered.weak) if several_turns else [],
@@ -188,8 +187,6 @@ def shown_report(report: EvalReport) -> dict[str, Any]:
             }
             for item in report.comparisons
         ],
-        "findings": [
-            item.model_dump(include={"code", "summary", "evidence"}) for item in report.findings
-        ],
+        "findings": [item.model_dump(include=OF_A_FINDING) for item in report.findings],
         "message": str(getattr(report.outcome, "message", "")),
     }

@@ -32,8 +32,6 @@ ANNOTATIONS = "annotations.yaml"
 
 @dataclass(frozen=True)
 class Run:
-    """The content of one run folder."""
-
     folder: Path
     begun: RunStarted
     turns: list[Turn]

@@ -119,7 +119,6 @@ class Turns:
         return marks
 
     def turn(self, number: int) -> Turn:
-        """Return one turn, read from the log."""
         offset, length = self._places[number]
         with open(self.folder / EVENTS, "rb") as file:
             file.seek(offset)

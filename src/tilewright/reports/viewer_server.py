@@ -65,7 +65,6 @@ class Viewer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Return the address of the page."""
         return f"http://{LOOPBACK}:{self.server_address[1]}/"
 
 
