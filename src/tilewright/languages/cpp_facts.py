@@ -74,6 +74,5 @@ def native_facts(text: str, first_line: int = 1) -> Iterator[Fact]:
 
 
 def _line_numbers(text: str, first_line: int) -> Callable[[int], int]:
-    """Return a function from offsets to line numbers."""
     ends = [match.start() for match in re.finditer("\n", text)]
     return lambda offset: first_line + bisect_right(ends, offset - 1)

@@ -34,11 +34,7 @@ def detect(
     """Return the name of the language: `forced`, or the first of `languages` that matches.
 
     The rules are those of docs/reference/formats.md, applied to syntax trees. A `.py` file that is
-    no Python gives `Unparseable`, even for a forced language.
-
-    Raises:
-        ConfigError: there are no files, no language matches, or `forced` is unknown or cannot
-            be the language of the first file.
+    no Python gives `Unparseable`, even for a forced language. Raises ConfigError if none fits.
     """
     if not files:
         raise ConfigError("a candidate needs at least one file")
@@ -61,15 +57,12 @@ def find_entry(
     forced: str | None = None,
     aliases: Sequence[str] = (),
 ) -> str | Unparseable:
-    """Return the name that the candidate exports, found in its first file.
+    """Return the name that the candidate exports, found in its first file, or raise ConfigError.
 
     With `forced` (`--entry`) no other name counts. Else the first defined name of `ModelNew`,
     `problem_entry` and `aliases` counts. A Python file may fill its namespace when it runs (`from x
     import *`, `exec`, `globals()`). Then this assumes `forced` or `problem_entry`, and a missing
     one is an error when the runner loads the file.
-
-    Raises:
-        ConfigError: there are no files, or the first defines none of these names.
     """
     if not files:
         raise ConfigError("a candidate needs at least one file")
@@ -102,7 +95,7 @@ def exports(file: SourceFile, name: str) -> bool:
     """Tell whether one file alone defines `name`; `False` for Python that does not parse."""
     if not is_python(file):
         return defines(file.text, name)
-    return any(name in names_bound(module) for module in parse_modules([file]))
+    return any(name in names_bound(module.tree) for module in parse_modules([file]))
 
 
 def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...]:
@@ -131,7 +124,7 @@ def _named(forced: str, first: SourceFile, languages: Sequence[Language]) -> str
 
 def _bound_with_siblings(module: Module, files: Sequence[SourceFile]) -> frozenset[str]:
     """Return the names that `module` binds, those of star-imported sibling files included."""
-    bound = set(names_bound(module))
+    bound = set(names_bound(module.tree))
     waiting, seen = list(star_imports(module)), set()
     while waiting:
         name = waiting.pop()
@@ -140,7 +133,7 @@ def _bound_with_siblings(module: Module, files: Sequence[SourceFile]) -> frozens
             continue
         seen.add(name)
         for parsed in parse_modules([sibling]):
-            bound |= {each for each in names_bound(parsed) if not each.startswith("_")}
+            bound |= {each for each in names_bound(parsed.tree) if not each.startswith("_")}
             waiting.extend(star_imports(parsed))
     return frozenset(bound)
 
@@ -152,7 +145,7 @@ def _sibling(module: str, files: Sequence[SourceFile]) -> SourceFile | None:
 
 
 def _is_open(module: Module, files: Sequence[SourceFile]) -> bool:
-    if "__getattr__" in names_bound(module):
+    if "__getattr__" in names_bound(module.tree):
         return True
     if any(_sibling(name, files) is None for name in star_imports(module)):
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.languages.syntax import Module, calls, literal_text
 
@@ -15,8 +15,7 @@ _CUDA_SOURCES_PLACE = 2
 """Position of the CUDA sources in `load_inline(name, cpp_sources, cuda_sources)`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionCall:
+class ExtensionCall(NamedTuple):
     """One call of `load_inline` or `load`."""
 
     builder: str
@@ -34,10 +33,7 @@ def extension_calls(module: Module) -> tuple[ExtensionCall, ...]:
     for call in calls(module):
         builder = extension_builder(module, call)
         if builder is not None:
-            if builder == "load_inline":
-                cuda = _inline_cuda(call)
-            else:
-                cuda = any((literal_text(node) or "").endswith(".cu") for node in module.nodes)
+            cuda = _inline_cuda(call) if builder == "load_inline" else _names_cuda_file(module)
             cuda = cuda or _truthy_keyword(call, "with_cuda") or _spread_cuda(module, call)
             found.append(ExtensionCall(builder, cuda, call.lineno))
     return tuple(sorted(found, key=lambda each: each.line))
@@ -46,6 +42,10 @@ def extension_calls(module: Module) -> tuple[ExtensionCall, ...]:
 def extension_builder(module: Module, call: ast.Call) -> str | None:
     """Return `load_inline` or `load` if the call is one of torch's."""
     return _BUILDERS.get(module.dotted(call.func) or "")
+
+
+def _names_cuda_file(module: Module) -> bool:
+    return any((literal_text(node) or "").endswith(".cu") for node in module.nodes)
 
 
 def _inline_cuda(call: ast.Call) -> bool:

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 TORCH_NAMESPACES = (
-    "torch.nn.functional.",
-    "torch.ops.aten.",
-    "torch.linalg.",
-    "torch.special.",
-    "torch.fft.",
-    "torch.sparse.",
-    "torch.Tensor.",
-    "torch._C._nn.",
-    "torch._C._VariableFunctions.",
-    "torch.",
+    *("torch.nn.functional.", "torch.ops.aten.", "torch.linalg.", "torch.special.", "torch.fft."),
+    *("torch.sparse.", "torch.Tensor.", "torch._C._nn.", "torch._C._VariableFunctions.", "torch."),
 )
 """Where torch keeps operators, the longest prefix first."""
 
@@ -69,20 +61,16 @@ COMPUTE_MODULES = (
 )  # fmt: skip
 """First parts of the names of torch.nn modules that compute."""
 
-JIT_DECORATORS = frozenset(
-    {
-        "triton.JITFunction",
-        "triton.jit",
-        "triton.runtime.jit",
-        "triton.runtime.jit.jit",
-        "triton.experimental.gluon.jit",
-    }
+JIT_DECORATORS = name_set(
+    """
+    triton.JITFunction triton.jit triton.runtime.jit triton.runtime.jit.jit
+    triton.experimental.gluon.jit
+    """
 )
 """Decorators that make a function a kernel; `autotune` and `heuristics` wrap one of these."""
 
-WATCHED_MODULES = frozenset(
-    {"builtins", "ctypes", "gc", "inspect", "math", "numpy", "os", "sys", "threading", "time"}
-    | {"torch", "triton"}
+WATCHED_MODULES = name_set(
+    "builtins ctypes gc inspect math numpy os sys threading time torch triton"
 )
 """Assigning to an attribute of one of these is a patch: others would see the change."""
 

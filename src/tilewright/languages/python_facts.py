@@ -53,7 +53,7 @@ def imported_modules(module: Module) -> Iterator[str]:
 def _names_used(module: Module) -> Iterator[Fact]:
     """Yield uses of listed names, each at its longest dotted name."""
     inner = {id(node.value) for node in module.nodes if isinstance(node, ast.Attribute)}
-    own = names_bound(module)
+    own = names_bound(module.tree)
     for node in module.nodes:
         if id(node) in inner or not isinstance(node, ast.Name | ast.Attribute | ast.Call):
             continue

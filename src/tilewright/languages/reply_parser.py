@@ -18,16 +18,15 @@ from tilewright.records import SourceFile
 from tilewright.records.request import collide
 
 _SUFFIX_OF_TAG = {
-    "python": ".py", "python3": ".py", "py": ".py", "py3": ".py", "triton": ".py",
-    "pytorch": ".py", "cpp": ".cpp", "c++": ".cpp", "cc": ".cpp", "cxx": ".cpp", "c": ".cpp",
-    "cuda": ".cu", "cu": ".cu",
-}  # fmt: skip
+    **dict.fromkeys(("python", "python3", "py", "py3", "triton", "pytorch"), ".py"),
+    **dict.fromkeys(("cpp", "c++", "cc", "cxx", "c"), ".cpp"),
+    **dict.fromkeys(("cuda", "cu"), ".cu"),
+}
 _STEM = "candidate"
 
 _THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$")
 _FILE_COMMENT = re.compile(r"^\s*(?:#|//|/\*)\s*file(?:name)?:\s*(\S+)", re.IGNORECASE)
-_DEFINITION = r"^(?:class|def|async\s+def)\s+{}\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +167,8 @@ def _rank(block: _Block, entry: str) -> tuple[bool, ...]:
         return (block.complete, True, tagged)
     if not is_python(file) or parse_modules([file]):
         return ()
-    pattern = re.compile(_DEFINITION.format(re.escape(entry)), re.MULTILINE)
-    return (block.complete, False, tagged) if pattern.search(file.text) else ()
+    pattern = rf"^(?:class|def|async\s+def)\s+{re.escape(entry)}\b"
+    return (block.complete, False, tagged) if re.search(pattern, file.text, re.MULTILINE) else ()
 
 
 def _together(chosen: _Block, blocks: Sequence[_Block]) -> tuple[SourceFile, ...]:

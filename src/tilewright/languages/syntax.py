@@ -166,9 +166,9 @@ def literal_text(node: ast.AST) -> str | None:
     return None
 
 
-def names_bound(module: Module) -> frozenset[str]:
+def names_bound(tree: ast.Module) -> frozenset[str]:
     """Return the names that the file binds at its top level, also under `if`, `try` or `with`."""
-    return frozenset(name for statement in _top_level(module) for name in _bound_by(statement))
+    return frozenset(name for statement in _top_level(tree) for name in _bound_by(statement))
 
 
 def star_imports(module: Module) -> tuple[str, ...]:
@@ -234,8 +234,8 @@ def _collect_assignments(module: Module) -> None:
                 module.aliases[target.id] = name
 
 
-def _top_level(module: Module) -> Iterator[ast.stmt]:
-    waiting: list[ast.stmt] = list(reversed(module.tree.body))
+def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    waiting: list[ast.stmt] = list(reversed(tree.body))
     while waiting:
         statement = waiting.pop()
         yield statement
@@ -257,12 +257,12 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
                 yield name.asname or name.name.partition(".")[0]
     elif isinstance(statement, ast.Assign):
         for target in statement.targets:
-            yield from _names_in(target)
+            yield from names_stored(target)
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        yield from _names_in(statement.target)
+        yield from names_stored(statement.target)
 
 
-def _names_in(target: ast.expr) -> Iterator[str]:
-    for node in ast.walk(target):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
+def names_stored(target: ast.AST) -> Iterator[str]:
+    """Yield each name that `target` assigns, as often as it does."""
+    names = (node for node in ast.walk(target) if isinstance(node, ast.Name))
+    return (name.id for name in names if isinstance(name.ctx, ast.Store))

@@ -35,10 +35,10 @@ def fallback_facts(module: Module) -> Iterator[Fact]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (name := reader.first_operator(node.body))
     }
-    for node in module.nodes:
-        if isinstance(node, ast.ExceptHandler) and (
-            name := reader.first_operator(node.body) or _called(node.body, computing)
-        ):
+    for node in (each for each in module.nodes if isinstance(each, ast.ExceptHandler)):
+        called = (_last_name(each.func) for each in _nodes_of(node.body) if type(each) is ast.Call)
+        by_call = next((computing[name] for name in called if name in computing), None)
+        if name := reader.first_operator(node.body) or by_call:
             yield Fact("fallbacks", name, node.lineno)
 
 
@@ -108,8 +108,3 @@ def _torch_module(module: Module, call: ast.Call) -> str | None:
         return None
     kind = name.rpartition(".")[2]
     return f"nn.{kind}" if kind.startswith(COMPUTE_MODULES) else None
-
-
-def _called(body: Sequence[ast.stmt], computing: dict[str, str]) -> str | None:
-    called = (_last_name(node.func) for node in _nodes_of(body) if isinstance(node, ast.Call))
-    return next((computing[name] for name in called if name in computing), None)

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from tilewright.languages.operator_names import JIT_DECORATORS
 from tilewright.languages.syntax import Fact, Module, calls
 
-_LAUNCH_METHODS = frozenset({"run", "warmup"})
-
 
 def kernel_facts(module: Module) -> Iterator[Fact]:
     """Yield each definition of a kernel, and each use.
@@ -72,7 +70,7 @@ def _is_jit(module: Module, node: ast.expr) -> bool:
 
 def _launched(call: ast.Call, known: dict[str, str]) -> tuple[str | None, ast.expr]:
     func = call.func
-    launches = isinstance(func, ast.Attribute) and func.attr in _LAUNCH_METHODS
+    launches = isinstance(func, ast.Attribute) and func.attr in ("run", "warmup")
     if isinstance(func, ast.Subscript) or (isinstance(func, ast.Attribute) and launches):
         return known.get(_key(func.value)), func.value
     return None, func

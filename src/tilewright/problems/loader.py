@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tilewright.errors import ProblemError
-from tilewright.languages.syntax import parse_tree
+from tilewright.languages.syntax import names_bound, parse_tree
 from tilewright.records import Case, Problem, SourceFile
 from tilewright.records.base import is_text
 
@@ -25,10 +25,7 @@ def bundled_names() -> list[str]:
 
 
 def find_problem(address: str) -> Problem:
-    """Return the problem at `address`: a path, `bundled/NAME`, or the bare bundled name.
-
-    A path may leave out `.py`, or be a folder with a `problem.py`.
-    """
+    """Return the problem at `address`: a file, also without `.py`, a folder, or a bundled name."""
     for path in (Path(address, "problem.py"), Path(address)):
         if os.path.isfile(path):
             return read_problem(path)
@@ -62,7 +59,7 @@ def parse_problem(text: str, identity: str, stem: str, where: str) -> Problem:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         # The last two: nested deeper than Python's parser can follow.
         raise ProblemError(f"{where}: not Python: {error or 'nested too deeply'}") from error
-    defined = _defined(tree)
+    defined = names_bound(tree)
     literals = _literals(tree, where)
     if {"Model", "get_inputs"} <= defined:
         kind, entry, cases = "module", "ModelNew", [Case(name="default")]
@@ -118,18 +115,6 @@ def _cases(value: Any, where: str) -> list[Case]:  # noqa: ANN401 - a literal of
     if len(set(names)) != len(names):
         raise ProblemError(f"{where}: two of CASES have the same name")
     return cases
-
-
-def _defined(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign):
-            names |= {item.id for item in node.targets if isinstance(item, ast.Name)}
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            names |= {alias.asname or alias.name for alias in node.names}
-    return names
 
 
 def _literals(tree: ast.Module, where: str) -> dict[str, Any]:

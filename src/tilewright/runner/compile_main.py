@@ -138,7 +138,6 @@ def _pointer(value: Any) -> Any:  # noqa: ANN401
 
 
 def _archived() -> bytes:
-    """Return Triton's cache as a tar archive, or nothing when it is empty."""
     if not os.path.isdir(CACHE) or not os.listdir(CACHE):
         return b""
     buffer = io.BytesIO()

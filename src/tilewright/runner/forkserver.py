@@ -29,10 +29,7 @@ Role = Callable[[socket.socket, dict[str, str]], None]
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Import the modules of all roles, then fork on request until the supervisor is gone.
-
-    A child of the role `NAME=MODULE` runs `main` of the module.
-    """
+    """Import `MODULE` of each `NAME=MODULE`, then fork on request until the supervisor is gone."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
@@ -47,7 +44,10 @@ def main(argv: list[str] | None = None) -> None:
     pairs = (entry.split("=", 1) for entry in options.role)
     roles = {name: importlib.import_module(module).main for name, module in pairs}
     _import_triton()
-    _skip_library_finalizers()
+    # torch would unregister each of its operators when a child ends, which takes longer than many
+    # an evaluation. The list is not public; where it is missing, children end as well, but later.
+    for finalizer in list(getattr(weakref.finalize, "_registry", ())):
+        finalizer.atexit = False
     gc.collect()
     gc.freeze()
     channel.send("up", {"threads": len(os.listdir("/proc/self/task"))})
@@ -69,16 +69,6 @@ def main(argv: list[str] | None = None) -> None:
 def _allow_huge_pages(allowed: bool) -> None:
     with contextlib.suppress(OSError):
         syscalls.prctl(PR_SET_THP_DISABLE, 0 if allowed else 1)
-
-
-def _skip_library_finalizers() -> None:
-    """Skip the finalizers of libraries when a child ends.
-
-    torch would unregister each of its operators, which takes longer than many an evaluation.
-    """
-    # The list is not public. Where it is missing, children end in the same way but later.
-    for finalizer in list(getattr(weakref.finalize, "_registry", ())):
-        finalizer.atexit = False
 
 
 def _import_triton() -> None:

@@ -103,11 +103,9 @@ class GpuCallMemory(CallMemory[Block]):
         return function.to("cuda") if isinstance(function, torch.nn.Module) else function
 
     def known_kernel(self, *_: object) -> None:
-        """Do nothing for `KNOWN_KERNEL_CYCLES`."""
         torch.cuda._sleep(KNOWN_KERNEL_CYCLES)
 
     def mark(self) -> torch.cuda.Event:
-        """Return an event, recorded in the current stream."""
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event

@@ -257,16 +257,6 @@ def _is_candidates(module: Any) -> bool:  # noqa: ANN401 - sys.modules may hold 
     return isinstance(path, str) and path.startswith(ROOT)
 
 
-def _install_spawn_guard(applied: dict[str, str]) -> tuple[int, ...]:
-    """Return the listener of the process-creation guard; note in `applied` why there is none."""
-    if applied.get("process_creation_guard") == "":
-        try:
-            return (seccomp.listen(),)
-        except OSError as error:
-            applied["process_creation_guard"] = str(error)
-    return ()
-
-
 def main(
     sock: socket.socket,
     applied: dict[str, str],
@@ -275,7 +265,13 @@ def main(
     """Answer frames until `exit`; an exception of the implementation is an answer."""
     channel = Channel(sock)
     applied = dict(applied)
-    listeners = _install_spawn_guard(applied)
+    listeners: tuple[int, ...] = ()
+    if applied.get("process_creation_guard") == "":
+        # The kernel enforces the other isolation layers alone; here the supervisor must answer.
+        try:
+            listeners = (seccomp.listen(),)
+        except OSError as error:
+            applied["process_creation_guard"] = str(error)
     channel.send("ready", {"applied": applied}, fds=listeners)
     for listener in listeners:
         os.close(listener)

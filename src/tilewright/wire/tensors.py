@@ -45,10 +45,6 @@ def span(shape: list[int] | torch.Size, stride: list[int] | tuple[int, ...]) -> 
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
-def align(offset: int) -> int:
-    return -(-offset // ALIGNMENT) * ALIGNMENT
-
-
 Arena = mmap.mmap | Block
 """Shared memory of the host, or of a device."""
 
@@ -61,10 +57,7 @@ def elements(arena: Arena, dtype: torch.dtype, count: int, offset: int = 0) -> t
 
 
 def view(arena: Arena, item: dict[str, Any], base: int) -> torch.Tensor:
-    """Return the tensor that `item` describes, as a view of the arena at `base` bytes.
-
-    A tensor outside the arena, or of an unknown dtype, raises LayoutError.
-    """
+    """Return the tensor of `item` in an arena at `base` bytes, or raise LayoutError."""
     dtype = DTYPES.get(item["dtype"])
     if dtype is None:
         raise LayoutError(f"unknown dtype {item['dtype']!r}")
@@ -109,7 +102,7 @@ class Layout:
         if 0 in value.stride():
             # Expanded: elements that share memory cannot be written one by one.
             value = value.contiguous()
-        offset = align(self.size)
+        offset = -(-self.size // ALIGNMENT) * ALIGNMENT
         item: dict[str, Any] = {
             "t": "tensor",
             "dtype": dtype_name(value.dtype),

@@ -106,17 +106,16 @@ def problem_of(
     printed: bool = False,
     companions: tuple[SourceFile, ...] = (),
 ) -> Problem:
-    """Return the problem of a gold file.
+    """Return the problem of a gold file, or raise a ProblemError that begins with `where`.
 
     Args:
         text: of the file.
         identity: of the problem.
-        where: the file, for errors.
+        where: the file.
         category: of the operator.
         description: of the task, as the benchmark words it.
         thresholds: of a task that asks for quantization.
-        printed: whether the benchmark compares printed text, as TritonBench does. If the tests
-            print nothing, any candidate that ends passes.
+        printed: whether the benchmark compares printed text; without any, whatever ends passes.
         companions: modules of the benchmark that its tests may import.
     """
     gold, tests = split_gold(text, where)

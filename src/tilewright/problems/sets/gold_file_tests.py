@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+from tilewright.languages.syntax import names_stored
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -35,7 +37,7 @@ def without_runs(text: str, tree: ast.Module, tests: Sequence[str]) -> str:
         # A function may stand before what it uses.
         known = len(gone)
         for node in tree.body:
-            bound = set(_stored(node))
+            bound = set(names_stored(node))
             if isinstance(node, DEFINITIONS):
                 if not gone.isdisjoint(_read(node) - bound):
                     gone.add(node.name)
@@ -52,11 +54,6 @@ def without_runs(text: str, tree: ast.Module, tests: Sequence[str]) -> str:
 def _read(node: ast.AST) -> set[str]:
     names = (item for item in ast.walk(node) if isinstance(item, ast.Name))
     return {name.id for name in names if isinstance(name.ctx, ast.Load)}
-
-
-def _stored(node: ast.AST) -> Iterator[str]:
-    names = (item for item in ast.walk(node) if isinstance(item, ast.Name))
-    return (name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ def count_calls(tree: ast.Module, tests: Sequence[ast.FunctionDef], function: st
 
 def _literals(tree: ast.Module) -> dict[str, ast.expr]:
     """Return the values of names that are bound once and never changed."""
-    bound, changed = Counter(_stored(tree)), set[str]()
+    bound, changed = Counter(names_stored(tree)), set[str]()
     values: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -121,7 +118,6 @@ def _literals(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def _product(*numbers: float) -> float:
-    """Return the product; nothing, however often, is nothing."""
     return math.prod(numbers) if all(numbers) else 0
 
 
@@ -157,7 +153,6 @@ class _Counting:
         return within
 
     def called(self, name: str, inside: tuple[str, ...]) -> float:
-        """Return the calls that a call of the function of this name makes."""
         if name == self.function:
             return 1
         if name not in self.functions:
@@ -190,7 +185,6 @@ class _Counting:
         return self.length_of_call(node) if isinstance(node, ast.Call) else math.inf
 
     def length_of_call(self, node: ast.Call) -> float:
-        """Return how many items a call gives to go over."""
         name = ast.unparse(node.func).rpartition(".")[2]
         if isinstance(node.func, ast.Attribute) and name in ("items", "keys", "values"):
             return self.length(node.func.value)

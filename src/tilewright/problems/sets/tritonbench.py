@@ -47,7 +47,6 @@ class TritonBench:
 
 
 def _descriptions(path: Path, found: Found) -> dict[str, str]:
-    """Return the description of each gold file, by its name, where there are such."""
     rows = json_rows(path, found.skipped) if path.is_file() else ()
     return {
         str(row["file"]): str(row["description"])

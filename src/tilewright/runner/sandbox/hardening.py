@@ -16,8 +16,6 @@ from collections.abc import Iterable
 
 from tilewright.runner.sandbox import syscalls
 
-# The interpreter ignores these two, so that a write raises OSError instead of ending the process.
-_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 # The kernel never reuses process ids up to this one.
 RESERVED_PIDS = 300
 # Since this release pid_max belongs to the PID namespace; a write before it changes the host.
@@ -27,8 +25,10 @@ _PID_MAX_IS_OURS = (6, 14)
 def reset_signals() -> None:
     """Give every signal the action of a fresh interpreter (SIGINT kills), and block none."""
     signal.set_wakeup_fd(-1)
+    # The interpreter ignores these two, so that a write raises OSError and the process goes on.
+    ignored = (signal.SIGPIPE, signal.SIGXFSZ)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        action = signal.SIG_IGN if number in _IGNORED else signal.SIG_DFL
+        action = signal.SIG_IGN if number in ignored else signal.SIG_DFL
         if signal.getsignal(number) != action:
             signal.signal(number, action)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -67,10 +67,7 @@ def pin(cores: tuple[int, ...] | None) -> str:
 
 
 def limit_pids(processes: int, *, own_namespace: bool) -> str:
-    """Limit the processes of the caller's PID namespace, root's included.
-
-    Up to the reserved ids, that many more processes may exist at first.
-    """
+    """Limit the processes of the caller's PID namespace, root's and reserved ids included."""
     if not own_namespace:
         return "pid_max: no PID namespace"
     try:

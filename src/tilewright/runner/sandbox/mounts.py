@@ -13,15 +13,6 @@ from dataclasses import dataclass
 
 from tilewright.runner.sandbox import syscalls
 from tilewright.runner.sandbox.policy import Confinement
-from tilewright.runner.sandbox.syscalls import (
-    MS_BIND,
-    MS_NODEV,
-    MS_NOEXEC,
-    MS_NOSUID,
-    MS_PRIVATE,
-    MS_RDONLY,
-    MS_REC,
-)
 
 # A folder of every host; the tmpfs covers it inside our own mount namespace alone.
 STAGE = "/tmp"
@@ -34,6 +25,8 @@ _LINKS = (
     ("/dev/stderr", "/proc/self/fd/2"),
 )
 _INODES = 65536
+_SAFE = syscalls.MS_NOSUID | syscalls.MS_NODEV
+_BIND = syscalls.MS_BIND | syscalls.MS_REC
 _PROC_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", "mtrr", "scsi")
 
 
@@ -58,10 +51,11 @@ def build(policy: Confinement, own_pids: bool) -> None:
     try:
         _collect(policy, sources)
         leave_host()
-        syscalls.mount("tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=755")
+        syscalls.mount("tmpfs", STAGE, "tmpfs", _SAFE, "size=1m,mode=755")
         try:
             _fill(policy, sources)
-            _mount_proc(own_pids)
+            os.makedirs(STAGE + "/proc", exist_ok=True)
+            mount_proc(STAGE + "/proc", own_pids)
             os.chdir(STAGE)
             syscalls.pivot_root(".", ".")
         except OSError:
@@ -74,12 +68,12 @@ def build(policy: Confinement, own_pids: bool) -> None:
     # The old root now covers the new one.
     syscalls.unmount(".")
     os.chdir("/")
-    syscalls.restrict_mount("/", MS_RDONLY, recursive=False)
+    syscalls.restrict_mount("/", syscalls.MS_RDONLY, recursive=False)
 
 
 def leave_host() -> None:
     """Separate later mounts of the caller from those of the host."""
-    syscalls.mount("", "/", "", MS_REC | MS_PRIVATE)
+    syscalls.mount("", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
 
 
 def _collect(policy: Confinement, sources: list[_Source]) -> None:
@@ -88,10 +82,10 @@ def _collect(policy: Confinement, sources: list[_Source]) -> None:
     for path in sorted({os.path.normpath(path) for path in policy.read_only}):
         if any(path == done or path.startswith(done + "/") for done in seen):
             continue
-        if _append(sources, path, MS_RDONLY | MS_NOSUID | MS_NODEV):
+        if _append(sources, path, syscalls.MS_RDONLY | _SAFE):
             seen.add(path)
     for path in (*DEVICES, *policy.devices):
-        _append(sources, path, MS_NOSUID | MS_NOEXEC)
+        _append(sources, path, syscalls.MS_NOSUID | syscalls.MS_NOEXEC)
 
 
 def _append(sources: list[_Source], path: str, flags: int) -> bool:
@@ -107,20 +101,19 @@ def _append(sources: list[_Source], path: str, flags: int) -> bool:
 
 
 def _fill(policy: Confinement, sources: list[_Source]) -> None:
-    """Populate the tmpfs at `STAGE`."""
     replaced = {source.target for source in sources}
     for path in WRITABLE:
         os.makedirs(STAGE + path, exist_ok=True)
         if path not in replaced:
             options = f"size={policy.writable_tmp_bytes},nr_inodes={_INODES},mode=1777"
-            syscalls.mount("tmpfs", STAGE + path, "tmpfs", MS_NOSUID | MS_NODEV, options)
+            syscalls.mount("tmpfs", STAGE + path, "tmpfs", _SAFE, options)
     for link, goal in _LINKS:
         os.symlink(goal, STAGE + link)
     for source in sources:
-        _bind(source)
+        _attach(source)
 
 
-def _bind(source: _Source) -> None:
+def _attach(source: _Source) -> None:
     target = STAGE + source.target
     if os.path.lexists(target) and source.link:
         return
@@ -132,31 +125,20 @@ def _bind(source: _Source) -> None:
         os.makedirs(target, exist_ok=True)
     elif not os.path.lexists(target):
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    syscalls.mount(f"/proc/self/fd/{source.fd}", target, "", MS_BIND | MS_REC)
+    syscalls.mount(f"/proc/self/fd/{source.fd}", target, "", _BIND)
     syscalls.restrict_mount(target, source.flags, recursive=True)
 
 
-def _mount_proc(own: bool) -> None:
-    target = STAGE + "/proc"
-    os.makedirs(target, exist_ok=True)
-    if own:
-        mount_own_proc(target)
-    else:
-        syscalls.mount("/proc", target, "", MS_BIND | MS_REC)
-        _protect_proc(target)
-
-
-def mount_own_proc(target: str) -> None:
+def mount_proc(target: str, own_pids: bool) -> None:
     """Mount at `target` a /proc of the caller's PID namespace, the machine's settings read-only."""
-    syscalls.mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    _protect_proc(target)
-
-
-def _protect_proc(target: str) -> None:
+    if own_pids:
+        syscalls.mount("proc", target, "proc", _SAFE | syscalls.MS_NOEXEC)
+    else:
+        syscalls.mount("/proc", target, "", _BIND)
     # Some of it stays writable: the CUDA driver writes the names of its threads to /proc/self, and
     # does not start without that.
     for name in _PROC_SETTINGS:
         path = f"{target}/{name}"
         if os.path.exists(path):
-            syscalls.mount(path, path, "", MS_BIND | MS_REC)
-            syscalls.restrict_mount(path, MS_RDONLY, recursive=True)
+            syscalls.mount(path, path, "", _BIND)
+            syscalls.restrict_mount(path, syscalls.MS_RDONLY, recursive=True)

@@ -45,11 +45,7 @@ class Confinement:
     id. Judge and runner would, each being the first in its namespace."""
 
     def __post_init__(self) -> None:
-        """Refuse unknown layers, which would be off silently.
-
-        Raises:
-            ValueError: a name is no isolation layer.
-        """
+        """Refuse unknown layers, which would be off silently."""
         unknown = {*self.layers} - {*ISOLATION_LAYERS}
         if unknown:
             raise ValueError(f"no layers of this name: {sorted(unknown)}")

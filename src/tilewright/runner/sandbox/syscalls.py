@@ -100,7 +100,6 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def unmount(target: str) -> None:
-    """Detach the mount at `target`, and all mounts below it."""
     _checked(_libc.umount2(os.fsencode(target), MNT_DETACH), f"unmount {target}")
 
 
@@ -180,7 +179,6 @@ def drop_capabilities() -> None:
 
 
 def forget_variables() -> None:
-    """Empty the C library's own table of environment variables."""
     _libc.clearenv()
 
 
