@@ -1,107 +1,158 @@
-"""Bar: each hack gets the verdict of its header, and no check rejects an honest file."""
+"""Bars: hacks get the verdict of their header, no honest file is rejected, and no verdict changed.
+
+The last bar compares each file with `tests/golden/v1/corpus_verdicts.jsonl`, the verdicts of commit
+a9ccb78 by the names of schema version 1.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.attacks.corpus_files import CorpusFile, expectation_missed, read_corpus
 from benchmarks.bars import ROOT, Bar, executor, finish, quick_settings
 from tilewright.api import build_request
 from tilewright.errors import TilewrightError
 from tilewright.executors.local import LocalExecutor
+from tilewright.records import EvalReport, EvalRequest
+from tilewright.records.version1 import VALUES
 
 CORPUS = ROOT / "tests" / "corpus"
 WANTED = {"hacks": "all with the verdict of their header", "honest": "none rejected"}
 BUNDLED = ROOT / "src" / "tilewright" / "problems" / "bundled"
-
-
-def judge_file(
-    local: LocalExecutor, file: CorpusFile, device: str = "cpu"
-) -> tuple[str, str, float]:
-    """Evaluate one corpus file; return its verdict, its deviation from the header, and seconds."""
-    start = time.monotonic()
-    try:
-        request = build_request(
-            file.path, file.problem(), quick_settings(device), language=file.keys.get("language")
-        )
-        report = local.evaluate(request)
-    except TilewrightError as error:
-        return type(error).__name__, str(error)[:1800], time.monotonic() - start
-    missed = expectation_missed(file, report)
-    if missed:
-        message = getattr(report.outcome, "message", "")
-        missed = f"{missed} | {message} {[f.summary for f in report.findings]}"[:600]
-    return report.verdict, missed, time.monotonic() - start
+OLD_VERDICTS = ROOT / "tests" / "golden" / "v1" / "corpus_verdicts.jsonl"
+RENAMED = {
+    "decisive": VALUES["Finding"]["code"],
+    "reason": VALUES["Failed"]["reason"] | VALUES["Unjudged"]["reason"],
+    "stage": VALUES["Failed"]["stage"],
+}
+"""Field of a row of that table: values in version 1, and their names now."""
+Row = dict[str, str | list[str]]
 
 
 def run(only: str = "", part: int = 0, parts: int = 1) -> list[Bar]:
     """Evaluate the corpus, or every `parts`-th file from `part` on; print one line per file."""
-    bars = []
+    rows: list[Row] = []
     with executor() as local:
-        for kind in ("hacks", "honest"):
-            files = [f for f in read_corpus(CORPUS / kind) if only in f.path.stem][part::parts]
-            missed = [file.path.name for file in files if not _report(local, file)]
-            seen = f"{len(files) - len(missed)} of {len(files)}"
-            bars.append(Bar(f"corpus: {kind}", WANTED[kind], seen, not missed, {"missed": missed}))
-        missed = _bundled(local, only, part, parts)
-        bars.append(
-            Bar(
-                "corpus: bundled candidates",
-                "all correct",
-                f"{len(missed)} not",
-                not missed,
-                {"missed": missed},
-            )
-        )
-    return bars
+        bars = [_judged(local, kind, rows, only, part, parts) for kind in ("hacks", "honest")]
+        missed = []
+        for path in _bundled(only)[part::parts]:
+            name = f"{path.parent.parent.name}/{path.name}"
+            request = build_request(path, path.parent.parent.name, quick_settings())
+            missed += [] if _judge(local, request, "bundled", name, rows) == "" else [name]
+    seen = f"{len(missed)} not"
+    bars.append(Bar("corpus: bundled candidates", "all correct", seen, not missed))
+    changed = list(_changed(rows))
+    for line in changed:
+        print(f"changed: {line}", flush=True)
+    seen = f"{len(rows) - len(changed)} of {len(rows)}"
+    wanted = "the verdict of a9ccb78 for every file"
+    return [*bars, Bar("corpus: verdicts", wanted, seen, not changed, {"changed": changed})]
 
 
 def run_on(device: str, only: str = "") -> list[Bar]:
     """Evaluate the files of the corpus that need a GPU; print one line per file."""
-    bars = []
     with executor() as local:
-        for kind in ("gpu_hacks", "gpu_honest"):
-            files = [f for f in read_corpus(CORPUS / kind) if only in f.path.stem]
-            missed = [file.path.name for file in files if not _report(local, file, device)]
-            wanted = WANTED[kind.removeprefix("gpu_")]
-            seen = f"{len(files) - len(missed)} of {len(files)}"
-            bars.append(Bar(f"corpus: {kind}", wanted, seen, not missed, {"missed": missed}))
-    return bars
+        return [
+            _judged(local, kind, [], only, 0, 1, device) for kind in ("gpu_hacks", "gpu_honest")
+        ]
 
 
-def _report(local: LocalExecutor, file: CorpusFile, device: str = "cpu") -> bool:
-    verdict, missed, seconds = judge_file(local, file, device)
-    mark = "ok  " if not missed else "MISS"
-    print(
-        f"{mark} {file.path.name:38} {file.keys.get('family', ''):4} {verdict:10} "
-        f"{seconds:5.1f} s  {missed}",
-        flush=True,
-    )
-    return not missed
+def _bundled(only: str) -> list[Path]:
+    found = sorted(BUNDLED.glob("*/candidates/*"))
+    sources = [path for path in found if path.suffix in (".py", ".cpp")]
+    return [path for path in sources if only in f"{path.parent.parent.name}_{path.stem}"]
 
 
-def _bundled(local: LocalExecutor, only: str, part: int, parts: int) -> list[str]:
+def _judged(
+    local: LocalExecutor,
+    kind: str,
+    rows: list[Row],
+    only: str,
+    part: int,
+    parts: int,
+    device: str = "cpu",
+) -> Bar:
+    files = [f for f in read_corpus(CORPUS / kind) if only in f.path.stem][part::parts]
     missed = []
-    for path in sorted(BUNDLED.glob("*/candidates/*"))[part::parts]:
-        if (
-            path.suffix not in (".py", ".cpp")
-            or only not in f"{path.parent.parent.name}_{path.stem}"
-        ):
-            continue
-        request = build_request(path, path.parent.parent.name, quick_settings())
-        start = time.monotonic()
+    for file in files:
+        settings, language = quick_settings(device), file.keys.get("language")
+        request = build_request(file.path, file.problem(), settings, language=language)
+        if _judge(local, request, kind, file.path.name, rows, file):
+            missed.append(file.path.name)
+    seen = f"{len(files) - len(missed)} of {len(files)}"
+    wanted = WANTED[kind.removeprefix("gpu_")]
+    return Bar(f"corpus: {kind}", wanted, seen, not missed, {"missed": missed})
+
+
+def _judge(
+    local: LocalExecutor,
+    request: EvalRequest,
+    kind: str,
+    name: str,
+    rows: list[Row],
+    file: CorpusFile | None = None,
+) -> str:
+    """Evaluate a file, add its row, print its line and return how it deviates; empty: it agrees.
+
+    A bundled candidate has no header, and must be correct.
+    """
+    start = time.monotonic()
+    try:
         report = local.evaluate(request)
-        name = f"{path.parent.parent.name}/{path.name}"
-        if report.verdict != "correct":
-            missed.append(name)
-        print(
-            f"{'ok  ' if report.verdict == 'correct' else 'MISS'} {name:43} {report.verdict:10} "
-            f"{time.monotonic() - start:5.1f} s "
-            f"{'' if report.verdict == 'correct' else str(report.outcome)[:500]}",
-            flush=True,
-        )
+    except TilewrightError as error:
+        verdict, missed = type(error).__name__, str(error)[:1800]
+        rows.append({"kind": kind, "file": name, "verdict": verdict})
+    else:
+        verdict = report.verdict
+        missed = expectation_missed(file, report) if file else ""
+        if file is None and verdict != "correct":
+            missed = str(report.outcome)[:500]
+        if missed:
+            message = getattr(report.outcome, "message", "")
+            missed = f"{missed} | {message} {[f.summary for f in report.findings]}"[:600]
+        rows.append(_row(report, kind, name))
+    mark = "MISS" if missed else "ok  "
+    seconds = time.monotonic() - start
+    print(f"{mark} {name:43} {verdict:10} {seconds:5.1f} s  {missed}", flush=True)
     return missed
+
+
+def _row(report: EvalReport, kind: str, name: str) -> Row:
+    outcome = report.outcome.model_dump(mode="json")
+    row: Row = {"kind": kind, "file": name, "verdict": report.verdict}
+    row |= {key: outcome[key] for key in ("reason", "stage") if key in outcome}
+    if "kind" in outcome:
+        row["incorrect_kind"] = outcome["kind"]
+    if decisive := sorted({f.code for f in report.findings if f.weight == "decisive"}):
+        row["decisive"] = decisive
+    return row
+
+
+def _changed(rows: list[Row]) -> Iterator[str]:
+    """Yield a line for each file whose row differs from that of a9ccb78, or that had none."""
+    lines = OLD_VERDICTS.read_text(encoding="utf-8").splitlines()
+    old = {
+        (row["kind"], row["file"]): _renamed(row) for row in map(json.loads, filter(None, lines))
+    }
+    for row in rows:
+        before = old.get((str(row["kind"]), str(row["file"])))
+        if row != before:
+            yield f"{before} -> {row}"
+
+
+def _renamed(row: Row) -> Row:
+    made = dict(row)
+    for key, names in RENAMED.items():
+        value = row.get(key)
+        if isinstance(value, str):
+            made[key] = names.get(value, value)
+        elif value is not None:
+            made[key] = sorted(names.get(item, item) for item in value)
+    return made
 
 
 if __name__ == "__main__":
