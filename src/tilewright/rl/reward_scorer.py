@@ -149,8 +149,10 @@ def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
         return _parsed_record(given)
     if isinstance(given, str) and given:
         return find_one(given, settings.home)
-    model = fields.get("reward_model")
-    model = model if isinstance(model, Mapping) else {}
+    model, extra = (
+        item if isinstance(item := fields.get(name), Mapping) else {}
+        for name in ("reward_model", "extra_info")
+    )
     texts = (model.get("ground_truth"), fields.get("ground_truth"), fields.get("reference"))
     text = next((item for item in texts if isinstance(item, str) and item.strip()), None)
     if text is None:
@@ -160,8 +162,6 @@ def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
         )
     if text.lstrip().startswith("{"):
         return _parsed_record(text)
-    extra = fields.get("extra_info")
-    extra = extra if isinstance(extra, Mapping) else {}
     name = extra.get("uuid", extra.get("name"))
     return _parsed_source(text, None if name is None else str(name))
 

@@ -1,7 +1,6 @@
 """The token ids that a sampler read and wrote, in files next to the event log.
 
-Rows of the training hold these ids. Text that is tokenised again may give other ids, and a
-gradient for tokens that nothing sampled.
+Text that is tokenised again may give other ids, and a gradient for tokens that nothing sampled.
 """
 
 from __future__ import annotations

@@ -181,9 +181,9 @@ def _pass_rates(groups: list[str], column: list[EvalSummary | None], prefix: str
 
 
 def _advantages(advantages: Masked) -> Values:
-    if not advantages.known.any():
-        return {"advantage/mean": None}
     known = advantages.values[advantages.known]
+    if not len(known):
+        return {"advantage/mean": None}
     return {
         "advantage/mean": float(known.mean()),
         "advantage/std": float(known.std(correction=0)),

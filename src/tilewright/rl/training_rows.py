@@ -1,7 +1,4 @@
-"""From a rollout batch to the rows that an engine trains on: one row for each turn.
-
-Each row carries the number of its group, so an engine may sort rows and cut them into pieces.
-"""
+"""From a rollout batch to the rows that an engine trains on: one row for each turn."""
 
 from __future__ import annotations
 
@@ -98,19 +95,14 @@ def turns_of(played: RolloutBatch, preset: Preset, seed: int) -> TurnVerdicts:
 
 
 def rows_of(played: RolloutBatch) -> list[TrainingRow]:
-    """Return the rows of a batch, one for each present turn.
-
-    Raises:
-        RecordError: a judged turn has no sampled tokens.
-    """
+    """Return the rows of a batch, one for each present turn."""
     found = []
     for number, (turns, samples) in enumerate(zip(played.turns, played.samples, strict=True)):
         for place, (turn, sample) in enumerate(zip(turns, samples, strict=True)):
-            if turn is None:
-                continue
-            if sample is None or not sample.reply:
+            if sample is not None and sample.reply:
+                found.append(TrainingRow(number, place, sample))
+            elif turn is not None:
                 raise RecordError(f"{turn.ask.id}: its tokens are not among the samples")
-            found.append(TrainingRow(number, place, sample))
     return found
 
 

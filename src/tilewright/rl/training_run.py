@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright._version import __version__
-from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.loop.run_state import PROBLEMS, lines_of
@@ -33,7 +32,12 @@ class TrainingRun:
     def __init__(self, config: TrainConfig, folder: Path, on_event: OnEvent) -> None:
         self.config, self.folder = config, folder
         self.preset: Preset = config.estimator()
-        self.world: World = open_world(config.world, _judging(config), folder, on_event)
+        section = config.settings.eval
+        required = section.rules.require_custom_kernel or config.require_custom_kernel
+        rules = section.rules.model_copy(update={"require_custom_kernel": required})
+        judging = {"eval": section.model_copy(update={"rules": rules})}
+        settings = config.settings.model_copy(update=judging)
+        self.world: World = open_world(config.world, settings, folder, on_event)
         begun = (folder / EVENTS).exists()
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
@@ -100,15 +104,6 @@ class TrainingRun:
                 device=self.world.device,
             )
         )
-
-
-def _judging(config: TrainConfig) -> Config:
-    """Return the settings of the judge, with the rule that training adds."""
-    section = config.settings.eval
-    required = section.rules.require_custom_kernel or config.require_custom_kernel
-    rules = section.rules.model_copy(update={"require_custom_kernel": required})
-    section = section.model_copy(update={"rules": rules})
-    return config.settings.model_copy(update={"eval": section})
 
 
 def _kept(path: Path) -> list[Problem]:

@@ -285,8 +285,7 @@ def _problems_of(log: RunLog) -> Iterator[tuple[Problem, Row]]:
         yield from ((problem, {}) for problem in log.problems())
         return
     for rest in drkernel_rows.imported_rows(log.folder):
-        problem = log.problem(str(rest.get("problem"))) if rest is not None else None
-        if problem is not None and rest is not None:
+        if rest is not None and (problem := log.problem(str(rest.get("problem")))):
             yield problem, rest["row"]
 
 

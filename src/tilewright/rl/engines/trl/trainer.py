@@ -99,14 +99,14 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             raise ConfigError(f"this trainer runs in one process, not in {count}")
         self.remove_callback(PrinterCallback)
         self.add_callback(_StepEnd(self._end_step))
-        self._hooks, self._reference = hooks, reference
+        self.hooks, self._reference = hooks, reference
         self._pad = int(tokenizer.pad_token_id)
         self._adapted = adapters is not None
         if reference is not None:
             add_fused_lm_head(reference, temperature=self.temperature)
             self._reference = reference.to(self.accelerator.device).eval()
         self._left: deque[dict[str, Tensor]] = deque()
-        self._trained: TrainedStep | None = None
+        self.trained: TrainedStep | None = None
         self._begun: int | None = None
         self._updating = 0.0
         self._lease = ExitStack()
@@ -128,7 +128,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
     def batch(self, step: int) -> list[dict[str, Tensor]]:
         """Return the batch of a step, in as many pieces as TRL accumulates."""
         start = time.monotonic()
-        played = self._hooks.source(step)
+        played = self.hooks.source(step)
         rows = rows_of(played)
         count = self.args.gradient_accumulation_steps
         chosen = pieces([row.length for row in rows], count)
@@ -136,10 +136,10 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         cut = [Piece(group, self._tensors(group)) for group in grouped]
         middle = time.monotonic()
         # `_end_step` ends the lease.
-        self._lease.enter_context(leased(self._hooks.lease))
+        self._lease.enter_context(leased(self.hooks.lease))
         means = self._record_log_probs(cut)
         parts = {"rollouts": middle - start, "log_probs": time.monotonic() - middle}
-        self._trained = trained = self._estimate(played, cut, means, parts)
+        self.trained = trained = self._estimate(played, cut, means, parts)
         found = [self._scaled(piece, trained.rows) for piece in cut]
         lost = len(rows) - sum(len(piece.rows) for piece in cut)
         if lost or len(found) > count:
@@ -168,7 +168,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         Both are means over tokens, in nats. The divergence from the reference q is the mean of
         exp(d) - d - 1 with d = log q - log p (estimator k3, Schulman 2020).
         """
-        measured = self._hooks.measures_reference
+        measured = self.hooks.measures_reference
         entropy = divergence = tokens = 0.0
         for piece in cut:
             wrote = piece.inputs["completion_mask"].bool()
@@ -209,8 +209,8 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         seconds: dict[str, float],
     ) -> TrainedStep:
         start = time.monotonic()
-        turns = turns_of(played, self._hooks.preset, self._hooks.seed)
-        estimate = estimate_turns(turns, self._hooks.preset)
+        turns = turns_of(played, self.hooks.preset, self.hooks.seed)
+        estimate = estimate_turns(turns, self.hooks.preset)
         shape = len(played.turns), len(played.turns[0])
         rows = [row for piece in cut for row in piece.rows]
         before = [logps for piece in cut for logps in piece.inputs["old_per_token_logps"].cpu()]
@@ -220,7 +220,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             table(rows, [torch.tensor(row.sample.logprobs) for row in rows], shape),
             table(rows, [torch.ones(len(r.sample.reply), dtype=torch.bool) for r in rows], shape),
         )
-        found = estimate_rows(estimate, *tables, self._hooks.preset)
+        found = estimate_rows(estimate, *tables, self.hooks.preset)
         seconds["estimator"] = time.monotonic() - start
         return TrainedStep(played, turns, estimate, found, *tables, *means, seconds)
 
@@ -240,18 +240,18 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
     def _end_step(self) -> None:
         """Release the device, so that sampling and evaluations can use it."""
         self._lease.close()
-        if self._trained is not None:
-            self._trained.seconds["update"] = time.monotonic() - self._updating
+        if self.trained is not None:
+            self.trained.seconds["update"] = time.monotonic() - self._updating
         if self.accelerator.device.type == "cuda":
             torch.cuda.empty_cache()
-        self._hooks.after_step(int(self.state.global_step))
+        self.hooks.after_step(int(self.state.global_step))
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Report TRL's metrics of a step to the observer, and add ours to TRL's log."""
-        if "grad_norm" in logs and self._trained is not None:
+        if "grad_norm" in logs and self.trained is not None:
             clipped = self._metrics["train"].get("clip_ratio/region_mean", [])
             given = logs | {"clipped": sum(clipped) / len(clipped)} if clipped else logs
-            metrics = self._hooks.observer(int(self.state.global_step), self._trained, given)
+            metrics = self.hooks.observer(int(self.state.global_step), self.trained, given)
             # The prefix keeps our names apart from TRL's.
             logs |= {f"tilewright/{n}": v for n, v in metrics.items() if v is not None}
         super().log(logs, start_time)

@@ -3,6 +3,7 @@
 # ruff: noqa: E402 - a machine without trl skips all of it
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
 import os
@@ -93,7 +94,7 @@ def logprobs_of(model, learned):
 
 
 def own_loss(trainer, preset):
-    learned, loss = trainer._trained, preset.loss
+    learned, loss = trainer.trained, preset.loss
     return policy_loss(
         logprobs_of(trainer.model, learned),
         learned.before.double(),
@@ -124,11 +125,11 @@ def test_the_trl_loss_equals_the_tilewright_loss(folder, preset, aggregation):
     # As in a training: `train` sets both.
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
-    ratios = (logprobs_of(trainer.model, trainer._trained) - trainer._trained.before).exp()
+    ratios = (logprobs_of(trainer.model, trainer.trained) - trainer.trained.before).exp()
     assert ratios.max() > 1.28
-    assert ratios[trainer._trained.rows.tokens].min() < 0.8
+    assert ratios[trainer.trained.rows.tokens].min() < 0.8
     theirs = sum(trainer._compute_loss(trainer.model, piece) for piece in pieces)
-    wanted = own_loss(trainer, trainer._hooks.preset)
+    wanted = own_loss(trainer, trainer.hooks.preset)
     assert abs(float(wanted)) > 1e-3
     assert float(theirs) == pytest.approx(float(wanted), abs=1e-6, rel=1e-5)
 
@@ -145,13 +146,13 @@ def test_the_gradient_of_a_step_is_that_of_the_tilewright_loss(folder):
 
     trainer.add_callback(Capture())
     observed = []
-    object.__setattr__(
-        trainer._hooks, "observer", lambda step, _, logs: observed.append((step, logs)) or {}
+    trainer.hooks = dataclasses.replace(
+        trainer.hooks, observer=lambda step, _, logs: observed.append((step, logs)) or {}
     )
     trainer.train()
     before.update(dict(copied.named_parameters()))
     trainer.model = copied
-    own_loss(trainer, trainer._hooks.preset).backward()
+    own_loss(trainer, trainer.hooks.preset).backward()
     norm = math.sqrt(sum(float(p.grad.double().square().sum()) for p in before.values()))
     (step, logs) = observed[0]
     assert step == 1
@@ -166,7 +167,7 @@ def test_no_row_is_lost_and_empty_micro_batches_have_no_weight(folder):
     count = trainer.args.gradient_accumulation_steps
     pieces = trainer.batch(0)
     assert len(pieces) == count == 16
-    learned = trainer._trained
+    learned = trainer.trained
     assert int(learned.turns.present.sum()) == 15
     assert sum(int(p["tool_mask"].sum()) for p in pieces) == int(learned.rows.tokens.sum())
     filling = [p for p in pieces if not p["tool_mask"].any() and not p["advantages"].any()]
@@ -176,8 +177,9 @@ def test_no_row_is_lost_and_empty_micro_batches_have_no_weight(folder):
 
 def test_a_batch_that_trl_would_step_on_twice_is_refused(folder):
     trainer = trainer_of(folder)
-    trainer._prepare_inputs(None)
-    trainer._left.clear()
+    # TRL calls `_prepare_inputs` once for each piece.
+    for _ in range(trainer.args.gradient_accumulation_steps):
+        trainer._prepare_inputs(None)
     with pytest.raises(InfrastructureError, match="each batch has one optimizer step"):
         trainer._prepare_inputs(None)
     trainer.state.global_step += 1
@@ -198,10 +200,10 @@ def test_the_reference_model_is_the_initial_model(folder):
         reference = None if adapters else models.load_model(str(folder / "model"))
         trainer = trainer_of(folder, adapters=given, reference=reference)
         trainer.batch(0)
-        assert trainer._trained.divergence == pytest.approx(0.0, abs=1e-9)
+        assert trainer.trained.divergence == pytest.approx(0.0, abs=1e-9)
         moved(trainer.model, 0.1)
         trainer.batch(0)
-        assert trainer._trained.divergence > 1e-4
+        assert trainer.trained.divergence > 1e-4
 
 
 def test_the_trl_methods_that_the_trainer_uses_exist():
