@@ -18,7 +18,7 @@ from tilewright.records import Problem
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, Reply, RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.records.run_folder import create_run, read_report
-from tilewright.serve.agent_text import evaluated_text, explained_text, history_text
+from tilewright.serve.agent_text import best_text, explained_text, history_text
 
 __all__ = ["MODEL", "AgentRun"]
 
@@ -90,7 +90,7 @@ class AgentRun:
                 f"{redacted(verdict.reason)}. Send it again; if that does not help, tell your "
                 "user that the problem or the machine is at fault"
             )
-        return evaluated_text(number, turn, self._best())
+        return f"Turn {number}.\n\n{turn.feedback}\n\n{best_text(self._best())}"
 
     def explain(self, number: int) -> str:
         """Return the details of a turn.
@@ -114,7 +114,7 @@ class AgentRun:
 
     def history(self) -> str:
         """Return one line for each turn."""
-        return history_text(self._told(), self._best())
+        return history_text(self._told(), best_text(self._best()))
 
     def stop(self) -> None:
         """Repeat no evaluation, and store nothing of a running one."""

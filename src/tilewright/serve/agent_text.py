@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tilewright.loop.feedback import CUT, redacted
-from tilewright.records import CaseResult, EvalReport, Failed, Incorrect, Rejected
+from tilewright.records import CaseResult, EvalReport, Failed, Finding, Incorrect, Rejected
 from tilewright.records.events import EvalSummary, Turn
+from tilewright.records.report import Profile
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import cut, short_time, speed_text
 
-__all__ = ["MAX_EXPLANATION_CHARS", "evaluated_text", "explained_text", "history_text"]
+__all__ = ["MAX_EXPLANATION_CHARS", "best_text", "explained_text", "history_text"]
 
 MAX_EXPLANATION_CHARS = 12_000
 """Characters of an explanation, about 3,000 tokens."""
@@ -18,65 +19,57 @@ MAX_TURNS = 60
 """Lines of a history; older turns are only counted."""
 MAX_LINES, MAX_MESSAGE_CHARS, MAX_REASON_CHARS = 24, 4000, 160
 MAX_LINE_CHARS = 300
-Best = tuple[int, Turn] | None
 
 
-def evaluated_text(number: int, turn: Turn, best: Best) -> str:
-    """Return the feedback of an evaluation: number, verdict and reasons, and the best so far."""
-    return f"Turn {number}.\n\n{turn.feedback}\n\n{_best_text(best)}"
-
-
-def history_text(turns: Mapping[int, Turn], best: Best) -> str:
+def history_text(turns: Mapping[int, Turn], best: str) -> str:
     """Return one line for each turn, and the best so far as the last line."""
     if not turns:
         return "No turn yet: `evaluate` makes the first."
     lines = [_line(number, turn) for number, turn in turns.items()]
     if len(lines) > MAX_TURNS:
         lines = [f"({len(lines) - MAX_TURNS} earlier turns)", *lines[-MAX_TURNS:]]
-    return "\n".join([*lines, "", _best_text(best)])
+    return "\n".join([*lines, "", best])
 
 
 def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
     """Return the facts of a report: outcome, cases, outputs, findings, stages, advice."""
-    head = _line(number, turn)
     if report is None:
-        return _bounded(f"{head}\n\n{redacted(turn.feedback)}", MAX_EXPLANATION_CHARS)
+        text = f"{_line(number, turn)}\n\n{turn.feedback}"
+        return _bounded(redacted(text), MAX_EXPLANATION_CHARS)
     blocks = [
-        head,
+        _line(number, turn),
         _outcome(report),
         _section("Times", _times(report)),
         _section("What limits it", advice(report)),
         _section("Outputs", _outputs(report.cases)),
-        _section("Findings", _findings(report)),
+        _section("Findings", map(_finding, report.findings)),
         _section("Noted", (f"{item.name}: {item.detail}" for item in report.labels)),
-        _section("Its own kernels", _kernels(report)),
-        _section("Stages", _stages(report)),
+        _section("Its own kernels", _kernels(report.profile)),
+        _section("Stages", (f"{s.name}: {short_time(s.wall_s * 1e6)}" for s in report.stages)),
         _section("It printed", report.candidate_output.strip().splitlines()),
     ]
-    return _bounded(
-        redacted("\n\n".join(block for block in blocks if block)), MAX_EXPLANATION_CHARS
-    )
+    return _bounded(redacted("\n\n".join(filter(None, blocks))), MAX_EXPLANATION_CHARS)
 
 
-def _line(number: int, turn: Turn) -> str:
-    said = turn.judgements[0]
-    more = (
-        _speed(said) if said.verdict == "correct" else redacted(cut(said.reason, MAX_REASON_CHARS))
-    )
-    return f"turn {number}: {said.verdict}{f', {more}' if more else ''}"
-
-
-def _speed(said: EvalSummary) -> str:
-    if said.speedup is None:
-        return "not timed"
-    return speed_text(said.speedup, said.low, said.high)
-
-
-def _best_text(best: Best) -> str:
+def best_text(best: tuple[int, Turn] | None) -> str:
+    """Return the number and the speed-up of the best turn so far."""
     if best is None:
         return "Best so far: none is correct yet."
     number, turn = best
     return f"Best so far: turn {number}, {_speed(turn.judgements[0])}."
+
+
+def _line(number: int, turn: Turn) -> str:
+    summary = turn.judgements[0]
+    correct = summary.verdict == "correct"
+    more = _speed(summary) if correct else redacted(cut(summary.reason, MAX_REASON_CHARS))
+    return f"turn {number}: {summary.verdict}{f', {more}' if more else ''}"
+
+
+def _speed(summary: EvalSummary) -> str:
+    if summary.speedup is None:
+        return "not timed"
+    return speed_text(summary.speedup, summary.low, summary.high)
 
 
 def _outcome(report: EvalReport) -> str:
@@ -93,50 +86,35 @@ def _outcome(report: EvalReport) -> str:
             return ""
 
 
-def _times(report: EvalReport) -> list[str]:
-    lines = []
+def _times(report: EvalReport) -> Iterator[str]:
     for item in report.comparisons:
-        mine, theirs = (
-            short_time(item.candidate.median_us),
-            short_time(item.baseline_timing.median_us),
-        )
+        mine = short_time(item.candidate.median_us)
+        theirs = short_time(item.baseline_timing.median_us)
         speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
         labels = f" ({', '.join(item.labels)})" if item.labels else ""
-        lines.append(f"{item.case}: {mine}, {item.baseline} {theirs}: {speed}{labels}")
-    return lines
+        yield f"{item.case}: {mine}, {item.baseline} {theirs}: {speed}{labels}"
 
 
-def _outputs(cases: Iterable[CaseResult]) -> list[str]:
-    """Return a line for each case: its results by input variation."""
-    contents: dict[str, dict[str, list[str]]] = {}
+def _outputs(cases: Iterable[CaseResult]) -> Iterator[str]:
+    """Yield a line for each case: its results by input variation."""
+    variations: dict[str, dict[str, list[str]]] = {}
     for item in cases:
-        contents.setdefault(item.case, {}).setdefault(item.result, []).append(item.input_variation)
-    return [
-        f"{name}: "
-        + "; ".join(
-            f"{verdict} with {', '.join(dict.fromkeys(found))}"
-            for verdict, found in verdicts.items()
+        variations.setdefault(item.case, {}).setdefault(item.result, []).append(
+            item.input_variation
         )
-        for name, verdicts in contents.items()
-    ]
+    for name, results in variations.items():
+        parts = (f"{kind} with {', '.join(dict.fromkeys(of))}" for kind, of in results.items())
+        yield f"{name}: {'; '.join(parts)}"
 
 
-def _findings(report: EvalReport) -> list[str]:
-    return [
-        f"{'decisive: ' if item.weight == 'decisive' else ''}{item.check}: {item.summary}"
-        for item in report.findings
-    ]
+def _finding(item: Finding) -> str:
+    return f"{'decisive: ' if item.weight == 'decisive' else ''}{item.check}: {item.summary}"
 
 
-def _kernels(report: EvalReport) -> list[str]:
-    made = report.profile
+def _kernels(made: Profile | None) -> list[str]:
     if made is None:
         return []
     return [f"{made.case}: {made.launches} launches a call, {made.coverage:.0%} of its device time"]
-
-
-def _stages(report: EvalReport) -> list[str]:
-    return [f"{item.name}: {short_time(item.wall_s * 1e6)}" for item in report.stages]
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import ipaddress
+import itertools
 import json
 import re
 import secrets
@@ -88,9 +88,8 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
         if scope not in SCOPES:
             raise ConfigError(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}")
     token = secrets.token_urlsafe(32)
-    with _alone(home):
-        row: dict[str, object] = {"sha256": _hashed(token), "scopes": list(scopes)}
-        _write(home, {**_read(home), name: row})
+    with _changed(home) as rows:
+        rows[name] = {"sha256": _hashed(token), "scopes": list(scopes)}
     return token
 
 
@@ -100,12 +99,10 @@ def revoke_token(home: Path, name: str) -> None:
     Raises:
         ConfigError: there is no such client, or the file cannot be used.
     """
-    with _alone(home):
-        rows = _read(home)
+    with _changed(home) as rows:
         if name not in rows:
             raise ConfigError(f"no client {name!r}; there are {', '.join(sorted(rows)) or 'none'}")
         del rows[name]
-        _write(home, rows)
 
 
 def listed_tokens(home: Path) -> dict[str, list[str]]:
@@ -118,25 +115,19 @@ def listed_tokens(home: Path) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    """Lock the file, so that two commands do not overwrite each other's change."""
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        file = open(home / f"{FILE}.lock", "a", encoding="ascii")  # noqa: SIM115 - held below
-    except OSError as error:
-        raise ConfigError(f"{home / FILE}: cannot be written: {error.strerror}") from error
-    with file:
-        file_lock.lock(file)
-        yield
-
-
-def _write(home: Path, rows: dict[str, dict[str, object]]) -> None:
+def _changed(home: Path) -> Iterator[dict[str, dict[str, object]]]:
+    """Yield the rows of the file and write them; two commands do so one after the other."""
     path = home / FILE
     try:
-        fresh = path.with_suffix(".new")
-        fresh.touch(mode=0o600)
-        fresh.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-        fresh.replace(path)
+        home.mkdir(parents=True, exist_ok=True)
+        with open(home / f"{FILE}.lock", "a", encoding="ascii") as file:
+            file_lock.lock(file)
+            rows = _read(home)
+            yield rows
+            fresh = path.with_suffix(".new")
+            fresh.touch(mode=0o600)
+            fresh.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+            fresh.replace(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -178,21 +169,21 @@ class Tokens:
         """Tell whether there is a token."""
         return bool(self._clients)
 
-    def _look_again(self) -> None:
-        """Read the file if it has changed; a damaged file admits no client."""
+    def _present(self) -> dict[str, AuthenticatedClient]:
+        """Return the clients by hash; read the file again if it has changed."""
         state = _state_of(self._home)
-        if state == self._state:
-            return
-        try:
-            self._clients = _clients_of(self._home)
-        except ConfigError:
-            self._clients = {}
-        self._state = state
+        if state != self._state:
+            try:
+                self._clients = _clients_of(self._home)
+            except ConfigError:
+                # A damaged file admits no client.
+                self._clients = {}
+            self._state = state
+        return self._clients
 
     def knows(self, client: AuthenticatedClient) -> bool:
         """Tell whether the token of an admitted client is still valid."""
-        self._look_again()
-        return client in self._clients.values()
+        return client in self._present().values()
 
     def client_of(self, headers: Mapping[str, str]) -> AuthenticatedClient | None:
         """Return the client that sent these headers, or `None` if it is unknown.
@@ -200,20 +191,20 @@ class Tokens:
         A token comes as `Bearer TOKEN`, or as the password of `Basic`. The latter is for a client
         that only takes an address: `http://x:TOKEN@host:port`.
         """
-        self._look_again()
+        clients = self._present()
         kind, _, value = headers.get("authorization", "").partition(" ")
         token = value.strip()
         if kind.lower() == "basic":
             try:
                 token = base64.b64decode(token, validate=True).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:
                 return None
         elif kind.lower() != "bearer":
             return None
-        given = _hashed(token)
+        given = _hashed(token).encode()
         # All hashes are compared, so that the time does not depend on the result.
-        found = [client for known, client in self._clients.items() if _same(known, given)]
-        return found[0] if found else None
+        same = [hmac.compare_digest(known.encode(), given) for known in clients]
+        return next(itertools.compress(clients.values(), same), None)
 
 
 def _state_of(home: Path) -> tuple[int, int, int] | None:
@@ -231,7 +222,3 @@ def _clients_of(home: Path) -> dict[str, AuthenticatedClient]:
         # A reserved name, written by hand, would give access to the tasks of others.
         if name not in RESERVED
     }
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -33,7 +34,8 @@ POLL_INTERVAL_S = 1.0
 MAX_THREADS = 256
 """Tasks that run at once; each waits in a thread of its own."""
 Answer = TypeVar("Answer")
-Evaluate = Callable[[EvalRequest, Callable[[str, dict[str, Any]], None]], EvalReport]
+OnEvent = Callable[[str, dict[str, Any]], None]
+Evaluate = Callable[[EvalRequest, OnEvent], EvalReport]
 
 
 class Cancelled(Exception):
@@ -141,8 +143,8 @@ class Dispatcher:
         """End queued tasks whose deadline has passed, once in an interval."""
         if time.monotonic() < self._deadlines_checked_at + POLL_INTERVAL_S:
             return
-        self._deadlines_checked_at, now = time.monotonic(), time.time()
-        for task in self._tasks.late(now):
+        self._deadlines_checked_at = time.monotonic()
+        for task in self._tasks.late(time.time()):
             self._start(task)
 
     def _limit(self) -> int:
@@ -155,10 +157,9 @@ class Dispatcher:
     def _judge(self, task: TaskState) -> None:
         repeat = False
         try:
-            repeat = self._attempt(task)
-        except _Ending:
-            # The store has the task as running, so the next server continues it.
-            pass
+            # At the server's end the store has the task as running: the next server continues it.
+            with contextlib.suppress(_Ending):
+                repeat = self._attempt(task)
         finally:
             with self._changed:
                 self._tasks.finish(task, repeat=repeat, queue=not self._ending)
@@ -196,18 +197,14 @@ class Dispatcher:
             return False
         except Exception as error:  # noqa: BLE001 - an internal error of any kind
             return self._failed(task, error)
-        result = report.to_json().encode()
-        self._end(report.verdict, lambda: store.finish(key, report.verdict, result))
+        verdict, result = report.verdict, report.to_json().encode()
+        self._end(verdict, lambda: store.finish(key, verdict, result))
         stages = [(item.name, item.wall_s) for item in report.stages]
-        device = report.environment.device
-        self._on_event(
-            key, "judged", {"verdict": report.verdict, "stages": stages, "device": device}
-        )
+        fields = {"verdict": verdict, "stages": stages, "device": report.environment.device}
+        self._on_event(key, "judged", fields)
         return False
 
-    def _progress_callback(
-        self, running: TaskState, task: Task
-    ) -> Callable[[str, dict[str, Any]], None]:
+    def _progress_callback(self, running: TaskState, task: Task) -> OnEvent:
         """Return the callback for the events of an evaluation.
 
         It raises if the task was cancelled, or if its deadline passed before it got a device.
@@ -242,9 +239,8 @@ class Dispatcher:
 
     def _failed(self, task: Task, error: Exception) -> bool:
         store, reason = self._store, f"{type(error).__name__}: {error}"
-        self._on_event(
-            task.key, "internal_error", {"attempt": task.attempts, "message": reason[:500]}
-        )
+        fields = {"attempt": task.attempts, "message": reason[:500]}
+        self._on_event(task.key, "internal_error", fields)
         if self._ending:
             # The end of the server is no failure of the task.
             raise _Ending from error
@@ -256,7 +252,7 @@ class Dispatcher:
         self._stored(lambda: store.requeue(task.key, reason).result())
         return True
 
-    def _end(self, verdict: str, write: Callable[[], Future[None]]) -> None:
+    def _end(self, verdict: str, write: Callable[[], Future[bool]]) -> None:
         self._stored(lambda: write().result())
         self.verdicts[verdict] += 1
 

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, HTTPException, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
-from tilewright.config import Config
 from tilewright.errors import ConfigError, ProblemError
 from tilewright.problems.loader import parse_problem
 from tilewright.problems.requests import build_request
@@ -190,9 +189,13 @@ async def _judged(
 
 
 def _request_of(body: GymTask, service: Service) -> EvalRequest:
-    name, settings = digest_text(body.reference_code)[:16], _settings(service)
-    text = body.reference_code
-    entry = body.entry_point or "Model"
+    settings = service.settings
+    if settings.serve.protocol == "kernelgym":
+        # KernelGYM's rules read a report of the protocol `official`.
+        section = settings.eval.model_copy(update={"protocol": "official"})
+        settings = settings.model_copy(update={"eval": section})
+    text, entry = body.reference_code, body.entry_point or "Model"
+    name = digest_text(text)[:16]
     if entry != "Model":
         text += f"\n\nModel = {entry}\n"
     problem = parse_problem(text, f"kernelgym/{name}", name, "kernelgym")
@@ -206,15 +209,6 @@ def _request_of(body: GymTask, service: Service) -> EvalRequest:
     trace = bool(body.enable_profiling) and settings.eval.device != "cpu"
     limits = made.limits.model_copy(update={"total_timeout_s": total_timeout_s})
     return made.model_copy(update={"limits": limits, "trace": trace})
-
-
-def _settings(service: Service) -> Config:
-    """Return the settings of an evaluation; KernelGYM's rules read an `official` report."""
-    settings = service.settings
-    if settings.serve.protocol == "strict":
-        return settings
-    section = settings.eval.model_copy(update={"protocol": "official"})
-    return settings.model_copy(update={"eval": section})
 
 
 def _answer_for(name: str, task: Task | None, service: Service) -> Answer:

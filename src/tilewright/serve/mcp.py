@@ -97,20 +97,14 @@ def serve(
             stop()
 
 
+@dataclass
 class _Tools:
     """The tools, as methods for the `mcp` package. Their docstrings are for agents."""
 
-    def __init__(
-        self,
-        run: AgentRun,
-        one_by_one: ThreadPoolExecutor,
-        failure: type[Exception],
-        warn: Callable[[str], None],
-    ) -> None:
-        self._run = run
-        self._one_by_one = one_by_one
-        self._failure = failure
-        self._warn = warn
+    run: AgentRun
+    one_by_one: ThreadPoolExecutor
+    failure: type[Exception]
+    warn: Callable[[str], None]
 
     async def evaluate(
         self, code: Annotated[str, Field(description="The whole source file of a candidate.")]
@@ -123,24 +117,24 @@ class _Tools:
         """
         loop = asyncio.get_running_loop()
         with self._as_tool_errors("evaluate"):
-            return await loop.run_in_executor(self._one_by_one, self._run.evaluate, code)
+            return await loop.run_in_executor(self.one_by_one, self.run.evaluate, code)
 
     async def explain(
         self, turn: Annotated[int, Field(description="Number of the turn, from evaluate.")]
     ) -> str:
         """Explain a turn at more length: outcome, times, outputs, findings, what limits it."""
         with self._as_tool_errors("explain"):
-            return self._run.explain(turn)
+            return self.run.explain(turn)
 
     async def problem(self) -> str:
         """Show the problem: its reference, the rules, and what a candidate must define."""
         with self._as_tool_errors("problem"):
-            return self._run.problem()
+            return self.run.problem()
 
     async def history(self) -> str:
         """List all turns, one line each: verdict, and speed-up with its 95 % interval."""
         with self._as_tool_errors("history"):
-            return self._run.history()
+            return self.run.history()
 
     @contextmanager
     def _as_tool_errors(self, tool: str) -> Iterator[None]:
@@ -151,8 +145,8 @@ class _Tools:
         except TilewrightError as error:
             cause = error.__cause__
             more = "" if cause is None else "\n" + "".join(traceback.format_exception(cause))
-            self._warn(f"{error}{more}".rstrip())
-            raise self._failure(str(error)) from error
+            self.warn(f"{error}{more}".rstrip())
+            raise self.failure(str(error)) from error
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,6 +18,7 @@ from prometheus_client.registry import Collector
 
 __all__ = ["Metrics", "family"]
 
+PREFIX = "tilewright"
 BUCKETS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 """Upper limits of the buckets of a histogram, in seconds."""
 STAGES_ON_DEVICE = frozenset(
@@ -36,23 +38,17 @@ class Metrics(Collector):
     `live` returns the metrics that the server computes when somebody reads them.
     """
 
-    def __init__(self, live: Callable[[], Iterable[Metric]] = lambda: ()) -> None:
+    def __init__(self, live: Callable[[], Iterable[Metric]]) -> None:
         self._live = live
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        registry = self._registry
-
-        def counter(name: str, meaning: str, *labels: str) -> Counter:
-            return Counter(f"tilewright_{name}", meaning, labels, registry=registry)
-
-        def histogram(name: str, meaning: str) -> Histogram:
-            return Histogram(f"tilewright_{name}", meaning, buckets=BUCKETS_S, registry=registry)
-
+        self._registry = registry = CollectorRegistry()
+        registry.register(self)
+        counter = partial(Counter, namespace=PREFIX, registry=registry)
+        histogram = partial(Histogram, namespace=PREFIX, buckets=BUCKETS_S, registry=registry)
         self.accepted = counter("accepted", "Accepted submissions, also of known work.")
         self.cache_hits = counter(
-            "cache_hits", "Submissions of work that was already done or running.", "how"
+            "cache_hits", "Submissions of work that was already done or running.", ["how"]
         )
-        self.requests = counter("requests", "Requests by method and status.", "method", "status")
+        self.requests = counter("requests", "Requests by method and status.", ["method", "status"])
         self.internal_errors = counter(
             "internal_errors", "Attempts that ended with an internal error."
         )
@@ -64,13 +60,14 @@ class Metrics(Collector):
             "answer_seconds", "Seconds until a request was answered, except streams."
         )
         self._stage_seconds = Summary(
-            "tilewright_stage_seconds",
+            "stage_seconds",
             "Seconds of evaluations by stage.",
             ["stage"],
+            PREFIX,
             registry=registry,
         )
         self._device_busy_seconds = counter(
-            "device_busy_seconds", "Seconds in which evaluations held a device.", "device"
+            "device_busy_seconds", "Seconds in which evaluations held a device.", ["device"]
         )
 
     def judged(self, stages: Iterable[tuple[str, float]], device: str) -> None:
@@ -98,8 +95,8 @@ def family(
     """
     kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
     if not isinstance(values, Mapping):
-        return kind(f"tilewright_{name}", meaning, value=float(values))
-    found = kind(f"tilewright_{name}", meaning, labels=[label])
+        return kind(f"{PREFIX}_{name}", meaning, value=float(values))
+    found = kind(f"{PREFIX}_{name}", meaning, labels=[label])
     for value, count in values.items():
         found.add_metric([value], count)
     return found

@@ -16,12 +16,11 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tilewright.errors import ConfigError
-from tilewright.records.file_lock import lock_when_free
+from tilewright.records import file_lock
 from tilewright.serve.service import Service
 
 __all__ = ["bind", "hold", "listen"]
 
-POLL_INTERVAL_S = 0.2
 BACKLOG = 2048
 FINISH_S = 10
 """Seconds that open answers may take after the last evaluation of a draining server."""
@@ -44,8 +43,9 @@ def hold(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
     with lock:
-        line = f"another server uses {folder}; this server starts when that one has ended"
-        lock_when_free(lock, threading.Event(), POLL_INTERVAL_S, lambda: waits(line))
+        if not file_lock.try_lock(lock):
+            waits(f"another server uses {folder}; this server starts when that one has ended")
+            file_lock.lock(lock)
         yield
 
 
@@ -85,16 +85,16 @@ def listen(app: FastAPI, service: Service, bound: socket.socket, kill: Callable[
         # Any client can send the headers with which a proxy names its client.
         proxy_headers=False,
     )
-    server = _Draining(settings)
-    server.prepare(service, kill)
-    server.run(sockets=[bound])
+    _Draining(settings, service, kill).run(sockets=[bound])
 
 
 class _Draining(uvicorn.Server):
     """A server that drains before it ends. Lifetime: the process."""
 
-    def prepare(self, service: Service, kill: Callable[[], None]) -> None:
-        """Set the service to drain, and the call that kills late evaluations."""
+    def __init__(
+        self, settings: uvicorn.Config, service: Service, kill: Callable[[], None]
+    ) -> None:
+        super().__init__(settings)
         self._service = service
         self._kill = kill
         self._thread: threading.Thread | None = None

@@ -86,15 +86,15 @@ class Task:
     client: str
     problem: str
     priority: int
-    state: str
-    attempts: int
     submitted_at: float
-    started_at: float | None
-    ended_at: float | None
-    deadline: float | None
-    verdict: str | None
-    error: str | None
-    sequence: int
+    state: str = "queued"
+    attempts: int = 0
+    started_at: float | None = None
+    ended_at: float | None = None
+    deadline: float | None = None
+    verdict: str | None = None
+    error: str | None = None
+    sequence: int = 0
 
     @property
     def is_open(self) -> bool:

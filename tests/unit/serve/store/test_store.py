@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import threading
 import time
 
 import pytest
@@ -197,12 +196,18 @@ def test_no_task_is_accepted_once_the_store_file_is_deleted(tmp_path, store):
         store.submit(given_of("lost")).result()
 
 
-def test_a_cancelled_caller_does_not_end_the_writer_thread(store):
-    blocked = threading.Event()
-    store._done(lambda _: blocked.wait(5))
-    gone = store.submit(given_of("gone"))
-    assert gone.cancel()
-    blocked.set()
+def test_a_cancelled_caller_does_not_end_the_writer_thread(tmp_path, store):
+    with contextlib.closing(sqlite3.connect(tmp_path / "tasks.db")) as other:
+        # The writer waits for the lock of the first change, so the second one is not begun.
+        other.execute("begin exclusive")
+        first = store.submit(given_of("first"))
+        limit = time.monotonic() + 10
+        while not first.running():
+            assert time.monotonic() < limit
+            time.sleep(0.005)
+        gone = store.submit(given_of("gone"))
+        assert gone.cancel()
+        other.rollback()
     assert store.submit(given_of("k")).result().key == "k"
     assert store.task("gone") is None
 
