@@ -20,8 +20,6 @@ from tilewright.records.events import Ask, Reply, RequestsIssued, RunStarted, Tu
 from tilewright.records.run_folder import create_run, read_report
 from tilewright.serve.agent_text import best_text, explained_text, history_text
 
-__all__ = ["MODEL", "AgentRun"]
-
 MODEL = "agent"
 """Model name in the log: the server does not know which model an agent uses."""
 HOW_TO_SEND = "- Do not put the file into your reply: pass its whole text to the tool `evaluate`."

@@ -11,8 +11,6 @@ from tilewright.records.report import Profile
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import cut, short_time, speed_text
 
-__all__ = ["MAX_EXPLANATION_CHARS", "best_text", "explained_text", "history_text"]
-
 MAX_EXPLANATION_CHARS = 12_000
 """Characters of an explanation, about 3,000 tokens."""
 MAX_TURNS = 60

@@ -33,8 +33,6 @@ from tilewright.serve.service import RETRY_S, Service
 from tilewright.serve.sse import events
 from tilewright.serve.store.tables import Task
 
-__all__ = ["Service", "create_app", "describe"]
-
 MAX_WAIT_S = 60.0
 MAX_BATCH_TASKS = 200
 MAX_ERRORS = 20

@@ -22,18 +22,6 @@ from typing import Literal
 from tilewright.errors import ConfigError
 from tilewright.records import file_lock
 
-__all__ = [
-    "LOCAL",
-    "NOBODY",
-    "SCOPES",
-    "AuthenticatedClient",
-    "Tokens",
-    "is_loopback",
-    "listed_tokens",
-    "make_token",
-    "revoke_token",
-]
-
 Scope = Literal["submit", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("submit", "read", "admin")
 FILE = "tokens.json"

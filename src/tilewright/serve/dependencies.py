@@ -11,16 +11,6 @@ from tilewright.serve.auth import AuthenticatedClient, Scope
 from tilewright.serve.schemas import ErrorBody
 from tilewright.serve.service import RETRY_S, DisconnectCheck, Service
 
-__all__ = [
-    "REFUSALS",
-    "CurrentClient",
-    "CurrentService",
-    "TaskKey",
-    "admitted",
-    "disconnect_check",
-    "needs",
-]
-
 REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": ErrorBody, "description": meaning}
     for code, meaning in {

@@ -13,12 +13,9 @@ from typing import Any, TypeVar
 from tilewright.errors import InfrastructureError, ProblemError, RecordError
 from tilewright.executors.retrying import Backoff, retry
 from tilewright.records import EvalReport, EvalRequest
-from tilewright.serve.queue_policy import Waiting
 from tilewright.serve.store.store import Store
 from tilewright.serve.store.tables import Task
 from tilewright.serve.task_states import Phase, TaskState, TaskStates
-
-__all__ = ["HEARTBEAT", "Cancelled", "Dispatcher"]
 
 HEARTBEAT = "still"
 """Event without content: the evaluation still runs, so it can be cancelled here."""
@@ -94,9 +91,8 @@ class Dispatcher:
         """
         if task.state != "queued":
             return
-        item = Waiting(**{name: getattr(task, name) for name in Waiting.__dataclass_fields__})
         with self._changed:
-            self._tasks.queue(item, client)
+            self._tasks.queue(task, client)
             self._changed.notify()
 
     def forget(self, key: str) -> None:
@@ -151,7 +147,7 @@ class Dispatcher:
         limit = self._max_concurrency
         return min(limit if isinstance(limit, int) else limit(), MAX_THREADS)
 
-    def _next(self) -> Waiting | None:
+    def _next(self) -> Task | None:
         return self._tasks.next() if len(self._tasks.running) < self._limit() else None
 
     def _judge(self, task: TaskState) -> None:

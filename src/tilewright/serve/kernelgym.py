@@ -33,8 +33,6 @@ from tilewright.serve.schemas import Submission
 from tilewright.serve.service import DisconnectCheck, Service
 from tilewright.serve.store.tables import Task
 
-__all__ = ["add_kernelgym"]
-
 MAX_SOURCE_CHARS = 100_000
 MAX_TIMEOUT_S = 3600.0
 MAX_REFUSED_ANSWERS = 1000
@@ -223,29 +221,20 @@ def _answer_for(name: str, task: Task | None, service: Service) -> Answer:
     return task_answer(name, task, stored, service.settings.serve.protocol)
 
 
-def _own(name: str, request: Request, client: AuthenticatedClient, service: Service) -> Answer:
-    """Return the answer for a client's task by its name.
+def status(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
+    """Return the status of a task, by the client's name for it."""
+    found = results(name, request, client, service)
+    return {key: found[key] for key in ("task_id", "status", "submitted_at", "completed_at")}
 
-    Raises:
-        HTTPException: the client has no such task, or neither scope.
-    """
+
+def results(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
+    """Return the result of a task, by the client's name for it."""
     needs(client, "submit", "read")
     key = service.store.named(client.name, name)
     refused: Answer | None = request.app.state.refused.get((client.name, name))
     if key is None and refused is not None:
         return refused
     return _answer_for(name, None if key is None else service.store.task(key), service)
-
-
-def status(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
-    """Return the status of a task, by the client's name for it."""
-    found = _own(name, request, client, service)
-    return {key: found[key] for key in ("task_id", "status", "submitted_at", "completed_at")}
-
-
-def results(name: str, request: Request, client: CurrentClient, service: CurrentService) -> Answer:
-    """Return the result of a task, by the client's name for it."""
-    return _own(name, request, client, service)
 
 
 def health(service: CurrentService) -> Answer:

@@ -11,8 +11,6 @@ from tilewright.records.codes import FailureReason
 from tilewright.scoring.benchmarks.kernelgym import BEFORE_RUNNING, by_kernelgym
 from tilewright.serve.store.tables import Task
 
-__all__ = ["Answer", "answer_of", "batch_answer", "refusal", "task_answer"]
-
 Answer = dict[str, Any]
 MAX_MESSAGE_CHARS = 2000
 """Characters of a message."""
@@ -47,7 +45,9 @@ def task_answer(name: str, task: Task, stored: bytes, protocol: str) -> Answer:
     if task.state != "done":
         code = "UNJUDGED" if task.state == "failed" else "CANCELLED"
         return found | {"status": "failed", "error_code": code, "error_message": task.error}
-    return found | answer_of(EvalReport.model_validate_json(stored), protocol)
+    report = EvalReport.model_validate_json(stored)
+    by_its_rules = protocol == "kernelgym" and report.request.protocol == "official"
+    return found | (_kernelgym_answer(report) if by_its_rules else _strict_answer(report))
 
 
 def refusal(name: str, code: str, message: str, at: float) -> Answer:
@@ -79,15 +79,8 @@ def batch_answer(
     }
 
 
-def answer_of(report: EvalReport, protocol: str = "strict") -> Answer:
-    """Return a verdict in KernelGYM's fields; times in milliseconds, summed over cases.
-
-    Args:
-        report: the report of the task.
-        protocol: `strict` for our verdict, `kernelgym` for KernelGYM's, from an `official` report.
-    """
-    if protocol == "kernelgym" and report.request.protocol == "official":
-        return _by_its_rules(report)
+def _strict_answer(report: EvalReport) -> Answer:
+    """Return our verdict in KernelGYM's fields; times in milliseconds, summed over cases."""
     outcome = report.outcome
     found: Answer = {
         "status": "completed",
@@ -119,7 +112,8 @@ def answer_of(report: EvalReport, protocol: str = "strict") -> Answer:
     return found
 
 
-def _by_its_rules(report: EvalReport) -> Answer:
+def _kernelgym_answer(report: EvalReport) -> Answer:
+    """Return the verdict of KernelGYM's rules over a report of the protocol `official`."""
     found = by_kernelgym(report)
     message = str(getattr(report.outcome, "message", "")) or None
     return {

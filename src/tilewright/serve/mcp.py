@@ -25,8 +25,6 @@ from tilewright._version import __version__
 from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, boundary
 from tilewright.serve.agent_session import AgentRun
 
-__all__ = ["NAME", "Sdk", "load_sdk", "serve"]
-
 NAME = "tilewright"
 """Name of the server for its clients."""
 INSTRUCTIONS = """\
@@ -76,11 +74,7 @@ def serve(
 ) -> None:
     """Serve a run to the client at standard input and output, until it disconnects.
 
-    Args:
-        sdk: the result of `load_sdk`.
-        run: the run that the tools use.
-        stop: ends a running evaluation.
-        warn: prints a message for the person who runs the server.
+    `stop` ends a running evaluation; `warn` prints a message for the person who runs the server.
     """
     # Not a thread of the event loop, which would wait for it when the client disconnects.
     with ThreadPoolExecutor(1, "evaluate") as one_by_one:

@@ -20,8 +20,6 @@ from tilewright.serve.rate_limit import TokenBuckets
 from tilewright.serve.request_limits import closing_refusal, discard
 from tilewright.serve.service import Service
 
-__all__ = ["AccessMiddleware"]
-
 PUBLIC = {"/v1/health", "/health", "/openapi.json", "/docs"}
 """Paths that need no token. They show no data of any client."""
 REQUEST_ID = re.compile(r"[\w.\-]{1,64}", re.ASCII)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from tilewright.executors.scheduling import next_request
-
-__all__ = ["PRIORITIES", "State", "Waiting", "choose"]
+from tilewright.serve.store.tables import Task
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}
@@ -17,33 +15,19 @@ MAX_SCANNED = 64
 """Queued tasks of one client in which the server looks for a cached problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """The facts of a queued task that its order depends on."""
-
-    key: str
-    client: str
-    problem: str
-    priority: int
-    sequence: int
-    """Order of acceptance."""
-    deadline: float | None = None
-    """Time after which the task may not start any more."""
-
-
 def choose(
-    waiting: Mapping[str, Sequence[Waiting]],
+    waiting: Mapping[str, Sequence[Task]],
     turns: Sequence[str],
     running: Set[str],
     skips: Mapping[str, int] = MappingProxyType({}),
-) -> Waiting | None:
+) -> Task | None:
     """Return the task that starts next, or `None` if no task waits.
 
     Tasks of the highest priority come first. Among their clients comes the one that was served
     longest ago; among its tasks `executors.scheduling.next_request` decides.
 
     Args:
-        waiting: tasks of each client, by priority and then age.
+        waiting: queued tasks of each client, by priority and then age.
         turns: clients in the order in which they were last served, the latest last.
         running: problems of running tasks, whose judges are cached.
         skips: how often each client's oldest task was skipped, by key.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-__all__ = ["TokenBuckets"]
-
 MAX_NAMES = 10_000
 """Clients with a bucket; beyond that the one not seen for longest is dropped."""
 

@@ -10,8 +10,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["BodyLimitMiddleware", "closing_refusal", "discard"]
-
 DISCARD_S, MAX_DISCARDED_BYTES = 2.0, 16 << 20
 """Limits of `discard`: seconds, and bytes."""
 

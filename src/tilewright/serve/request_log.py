@@ -11,8 +11,6 @@ from pathlib import Path
 
 from tilewright.errors import ConfigError
 
-__all__ = ["RequestLog"]
-
 MAX_VALUE_CHARS = 300
 """Characters of one value, since clients may send long ones."""
 

@@ -10,17 +10,6 @@ from tilewright.records import EvalRequest
 from tilewright.serve.queue_policy import PRIORITIES, State
 from tilewright.serve.store.tables import Task
 
-__all__ = [
-    "NAME",
-    "ErrorBody",
-    "HealthStatus",
-    "Queue",
-    "Submission",
-    "TaskView",
-    "Worker",
-    "view_of",
-]
-
 NAME = r"^[\w.:@+\-]{1,100}$"
 """Pattern of a client's name for a task. It is a part of a path, so it has no slash."""
 MAX_DEADLINE_S = 366 * 86_400.0

@@ -19,8 +19,6 @@ from tilewright.errors import ConfigError
 from tilewright.records import file_lock
 from tilewright.serve.service import Service
 
-__all__ = ["bind", "hold", "listen"]
-
 BACKLOG = 2048
 FINISH_S = 10
 """Seconds that open answers may take after the last evaluation of a draining server."""
@@ -123,21 +121,21 @@ class _HeaderTimeout(H11Protocol):
     Uvicorn itself waits without limit for the first byte and for the end of the headers.
     """
 
-    timeout_s = 10.0
+    timeout_s: float
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - asyncio's
         """Start the timeout of the first request."""
         super().connection_made(transport)
-        self._timer = self.loop.call_later(self.timeout_s, self._give_up)
+        self._start_timer()
 
     def data_received(self, data: bytes) -> None:
         """Stop the timeout at a complete request, and start it at the first part of one."""
         super().data_received(data)
         if self._has_request():
             self._stop_timer()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(self.timeout_s, self._give_up)
+        else:
+            self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timeout."""
@@ -147,10 +145,13 @@ class _HeaderTimeout(H11Protocol):
     def _has_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    def _start_timer(self) -> None:
+        self._timer = self._timer or self.loop.call_later(self.timeout_s, self._give_up)
+
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        self._timer = None
 
     def _give_up(self) -> None:
         self._timer = None

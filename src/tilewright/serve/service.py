@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,8 +29,6 @@ from tilewright.serve.store.store import Conflict, Store
 from tilewright.serve.store.tables import Submitted, Task
 from tilewright.serve.task_events import EventFeed, Wakers
 
-__all__ = ["RETRY_S", "DisconnectCheck", "Service"]
-
 RETRY_S = 5
 """Seconds in `Retry-After`."""
 DISCONNECT_POLL_S = 2.0
@@ -37,8 +36,6 @@ DISCONNECT_POLL_S = 2.0
 PRUNE_S = 60.0
 """Seconds between two deletions of old tasks."""
 PRUNE_BATCH_SIZE = 500
-
-
 DisconnectCheck = Callable[[], Awaitable[bool]]
 
 
@@ -57,14 +54,8 @@ class Service:
     ) -> None:
         """Open the store, and start its queued tasks.
 
-        Args:
-            settings: the settings of the server.
-            device: the model of its devices.
-            evaluate: evaluates a request.
-            folder: the folder of the store.
-            max_concurrency: number of tasks that run at once.
-            judges: number of those that hold a device, while others prepare; default: all.
-            tokens: each request needs one of them; `None` admits every client.
+        At most `max_concurrency` tasks run at once. Of those, `judges` (default: all) hold a
+        device while the others prepare. With `tokens` each request needs one of them.
         """
         self._judges = max_concurrency if judges is None else judges
         self.settings = settings
@@ -116,8 +107,8 @@ class Service:
         elif event == "judged":
             self.metrics.judged(fields["stages"], fields["device"])
         if event in ("running", "internal_error", "judged"):
-            said = {name: value for name, value in fields.items() if name != "stages"}
-            self.request_log.write(event, task=key, **said)
+            shown = {name: value for name, value in fields.items() if name != "stages"}
+            self.request_log.write(event, task=key, **shown)
         self.feed.tell(key, event, fields)
 
     def _on_finished(self, key: str | None = None) -> None:
@@ -170,8 +161,8 @@ class Service:
 
     def _admitted(self, request: EvalRequest) -> EvalRequest:
         """Return a request with the server's device, and within the server's limits."""
-        candidates = [request.candidate, *(b.candidate for b in request.baselines if b.candidate)]
-        if any(item.allow_imports for item in candidates):
+        candidates = [request.candidate, *(item.candidate for item in request.baselines)]
+        if any(item is not None and item.allow_imports for item in candidates):
             raise HTTPException(422, "allow_imports: a client may not mount folders of the server")
         if request.seed is not None:
             raise HTTPException(422, "seed: the server draws it in secret; leave it out")
@@ -231,27 +222,23 @@ class Service:
             for number in range(count)
         ]
 
-    def prune(self) -> int:
-        """Delete ended tasks that are too old or too many, with their reports; return how many."""
-        limits, pruned = self.settings.serve, 0
-        days = limits.retention_days
-        before = 0.0 if days is None else time.time() - days * 86_400.0
-        while not self.draining:
+    def _prune(self) -> None:
+        """Delete ended tasks that are too old or too many, with their reports."""
+        limits, pruned, some = self.settings.serve, 0, PRUNE_BATCH_SIZE
+        before = time.time() - (limits.retention_days or math.inf) * 86_400.0
+        while some == PRUNE_BATCH_SIZE and not self.draining:
             some = self.store.prune(before, limits.max_finished_tasks, PRUNE_BATCH_SIZE).result()
             pruned += some
-            if some < PRUNE_BATCH_SIZE:
-                break
         if pruned:
             self.metrics.expired_tasks.inc(pruned)
             self.request_log.write("pruned", tasks=pruned)
-        return pruned
 
     async def keep_pruning(self) -> None:
         """Prune at intervals until the server ends."""
         while True:
             # A store that cannot be written now may be writable in a minute.
             with contextlib.suppress(InfrastructureError):
-                await asyncio.to_thread(self.prune)
+                await asyncio.to_thread(self._prune)
             await asyncio.sleep(PRUNE_S)
 
     def drain(self) -> None:

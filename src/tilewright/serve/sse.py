@@ -17,8 +17,6 @@ from tilewright.serve.schemas import view_of
 from tilewright.serve.service import RETRY_S, Service
 from tilewright.serve.task_events import TooMany
 
-__all__ = ["events"]
-
 POLL_INTERVAL_S = 2.0
 """Seconds between two checks that the client's token is still valid."""
 KEEPALIVE_POLLS = 7

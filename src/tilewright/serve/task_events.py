@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Event", "EventFeed", "TooMany", "Wakers"]
-
 MAX_EVENTS_PER_TASK = 256
 """Events of one task that the server keeps."""
 MAX_TASKS = 1024

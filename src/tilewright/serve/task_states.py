@@ -6,9 +6,8 @@ import bisect
 import enum
 from dataclasses import dataclass, field, replace
 
-from tilewright.serve.queue_policy import Waiting, choose
-
-__all__ = ["Phase", "TaskState", "TaskStates"]
+from tilewright.serve.queue_policy import choose
+from tilewright.serve.store.tables import Task
 
 
 class Phase(enum.Enum):
@@ -33,15 +32,15 @@ NEXT_PHASES = {
 class TaskState:
     """All that the dispatcher knows of one task."""
 
-    item: Waiting
+    item: Task
     clients: set[str] = field(default_factory=set)
     """Clients in whose queues the task waits, in addition to that of its item."""
     phase: Phase = Phase.ENDED
     skips: int = 0
     """Times that a later task of a client started before it."""
-    again: Waiting | None = None
+    again: Task | None = None
     """The task was submitted again while it runs, so it is queued again when the run ends."""
-    entries: list[Waiting] = field(default_factory=list)
+    entries: list[Task] = field(default_factory=list)
     """Its entries in the queues of its clients."""
 
 
@@ -52,7 +51,7 @@ class TaskStates:
         self._tasks: dict[str, TaskState] = {}
         self.running: dict[str, TaskState] = {}
         """The tasks that run or are being cancelled, by key."""
-        self._queues: dict[str, list[Waiting]] = {}
+        self._queues: dict[str, list[Task]] = {}
         """Entries of queued tasks by client, in the order of `queue_policy`."""
         self._served: list[str] = []
         """Clients in the order in which they were last served, the latest last."""
@@ -87,7 +86,7 @@ class TaskStates:
         else:
             self.running[key] = task
 
-    def queue(self, item: Waiting, client: str = "") -> None:
+    def queue(self, item: Task, client: str = "") -> None:
         """Queue a task, also for `client`; a running task is queued again when its run ends."""
         task = self._tasks.get(item.key) or TaskState(item)
         if client:
@@ -124,14 +123,14 @@ class TaskStates:
         task.item, task.again = again, None
         self.move(task, Phase.QUEUED)
 
-    def next(self) -> Waiting | None:
+    def next(self) -> Task | None:
         """Return the entry of the task that starts next."""
         running = {task.item.problem for task in self.running.values()}
         heads = [own[0].key for own in self._queues.values() if own]
         skips = {key: self._tasks[key].skips for key in heads}
         return choose(self._queues, self._served, running, skips)
 
-    def serve(self, entry: Waiting) -> TaskState:
+    def serve(self, entry: Task) -> TaskState:
         """Note that a client is served with a task, and return the task."""
         head = self._queues[entry.client][0]
         if head is not entry:
@@ -150,5 +149,5 @@ class TaskStates:
         ]
 
 
-def _order(item: Waiting) -> tuple[int, int]:
+def _order(item: Task) -> tuple[int, int]:
     return -item.priority, item.sequence

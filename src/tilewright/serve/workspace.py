@@ -9,8 +9,6 @@ from pathlib import Path
 from tilewright.errors import ConfigError
 from tilewright.serve.mcp import NAME
 
-__all__ = ["write_workspace"]
-
 SKILL, CLIENT = "SKILL.md", ".mcp.json"
 TEMPLATE = Path(__file__).parent / "skill.md"
 CALL_MS = 900_000
@@ -20,13 +18,9 @@ CALL_MS = 900_000
 def write_workspace(
     folder: Path, problem: str, command: Sequence[str], variables: Mapping[str, str]
 ) -> list[Path]:
-    """Write the files; return their paths.
+    """Write the files into a new or existing folder; return their paths.
 
-    Args:
-        folder: created if it does not exist.
-        problem: name of the problem in the skill.
-        command: starts the server; the client runs it in `folder`.
-        variables: environment variables of the server.
+    `command` starts the server, with these environment variables; the client runs it in `folder`.
 
     Raises:
         ConfigError: a file exists already, or the folder cannot be written.

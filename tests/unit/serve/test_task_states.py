@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.serve.queue_policy import Waiting
+from tilewright.serve.store.tables import Task
 from tilewright.serve.task_states import Phase, TaskState, TaskStates
 
 KEYS = st.sampled_from("abcd")
@@ -23,7 +23,8 @@ STEPS = st.lists(
 
 
 def item_of(key, client="one", sequence=None):
-    return Waiting(key, client, f"problem {key}", 1, ord(key) if sequence is None else sequence)
+    number = ord(key) if sequence is None else sequence
+    return Task(key, client, f"problem {key}", 1, 0.0, sequence=number)
 
 
 @given(STEPS)

@@ -9,21 +9,6 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from tilewright.serve.store.tables import CARRIED, NAMES, OWNERS, SHOWN, TASKS
 
-__all__ = [
-    "ADD_NAME",
-    "ADD_OWNER",
-    "ADD_TASK",
-    "BEGIN",
-    "CARRY_ON",
-    "DONE",
-    "FAILED",
-    "IS_OPEN",
-    "LATE",
-    "NAMED",
-    "RENAME",
-    "TASK",
-]
-
 _KEY = TASKS.c.key == bindparam("of_key")
 IS_OPEN = (TASKS.c.state == "queued") | (TASKS.c.state == "running")
 """Condition: the task has not ended."""

@@ -9,8 +9,6 @@ from sqlalchemy import Connection, delete, insert, select
 from tilewright.serve.store import queries as sql
 from tilewright.serve.store.tables import CARRIED, NAMES, OWNERS, SERVED, TASKS
 
-__all__ = ["carry_over", "prune"]
-
 
 def prune(connection: Connection, before: float, most: int | None, batch: int) -> int:
     """Delete at most `batch` tasks that ended before a time, or exceed `most`; return how many."""

@@ -23,12 +23,9 @@ from sqlalchemy import Connection, Engine, Update, delete, func, select, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tilewright.errors import InfrastructureError
-from tilewright.serve.queue_policy import Waiting
 from tilewright.serve.store import queries as sql
 from tilewright.serve.store import retention
 from tilewright.serve.store.tables import NAMES, OWNERS, SHOWN, TASKS, Submitted, Task, open_engine
-
-__all__ = ["Conflict", "Store"]
 
 BATCH_SIZE = 500
 """Most changes of one transaction."""
@@ -230,16 +227,15 @@ class Store:
         return retention.prune(connection, before, most, batch)
 
     @_queued
-    def recover_interrupted(self, connection: Connection) -> list[Waiting]:
+    def recover_interrupted(self, connection: Connection) -> list[Task]:
         """Let everything wait that was being judged when the server died; return what waits."""
         # The end of a server is no failure of the task.
         attempts = func.max(TASKS.c.attempts - 1, 0)
         runs = update(TASKS).where(TASKS.c.state == "running")
         connection.execute(runs.values(state="queued", attempts=attempts))
         retention.carry_over(connection, self._by)
-        columns = [TASKS.c[name] for name in Waiting.__dataclass_fields__]
-        found = select(*columns).where(TASKS.c.state == "queued").order_by(TASKS.c.sequence)
-        return [Waiting(**row._mapping) for row in connection.execute(found)]
+        found = select(*SHOWN).where(TASKS.c.state == "queued").order_by(TASKS.c.sequence)
+        return [Task(*row) for row in connection.execute(found)]
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

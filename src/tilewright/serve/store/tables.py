@@ -21,18 +21,6 @@ from sqlalchemy import (
     inspect,
 )
 
-__all__ = [
-    "CARRIED",
-    "NAMES",
-    "OWNERS",
-    "SERVED",
-    "SHOWN",
-    "TASKS",
-    "Submitted",
-    "Task",
-    "open_engine",
-]
-
 BUSY_MS = 20_000
 META = MetaData()
 TASKS = Table(

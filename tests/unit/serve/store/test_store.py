@@ -14,9 +14,9 @@ from tests import sample_reports as reports
 from tilewright.errors import InfrastructureError
 from tilewright.executors.scheduling import MAX_SKIPS
 from tilewright.serve.dispatcher import ATTEMPTS
-from tilewright.serve.queue_policy import Waiting, choose
+from tilewright.serve.queue_policy import choose
 from tilewright.serve.store.store import Conflict, Store
-from tilewright.serve.store.tables import Submitted
+from tilewright.serve.store.tables import Submitted, Task
 
 REQUEST = reports.request().to_json().encode()
 
@@ -34,7 +34,7 @@ def given_of(key, client="a", **more):
 
 
 def waits(key, client="a", problem="p", priority=1, sequence=0):
-    return Waiting(key, client, problem, priority, sequence)
+    return Task(key, client, problem, priority, 0.0, sequence=sequence)
 
 
 def test_identical_work_of_two_clients_is_one_task(store):
@@ -139,7 +139,7 @@ def test_among_a_clients_tasks_a_cached_problem_is_next():
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.sampled_from("xyz"))))
 def test_every_queued_task_is_chosen_once_in_priority_order(rows):
-    waiting: dict[str, list[Waiting]] = {}
+    waiting: dict[str, list[Task]] = {}
     for number, (client, priority, problem) in enumerate(rows):
         item = waits(str(number), client, problem, priority, number)
         waiting.setdefault(client, []).append(item)
