@@ -60,12 +60,7 @@ class AgentRun:
         """The run folder; `None` before the first answer."""
 
     def evaluate(self, code: str) -> str:
-        """Evaluate a candidate and return the feedback.
-
-        Raises:
-            InfrastructureError: tilewright itself failed.
-            ConfigError: the run folder cannot be written.
-        """
+        """Evaluate a candidate and return the feedback; an exception if it has no verdict."""
         if self._over.is_set():
             raise InfrastructureError("the server ends, so it evaluates no more candidates")
         log, judge = self._opened()
@@ -91,12 +86,7 @@ class AgentRun:
         return f"Turn {number}.\n\n{turn.feedback}\n\n{best_text(self._best())}"
 
     def explain(self, number: int) -> str:
-        """Return the details of a turn.
-
-        Raises:
-            ConfigError: there is no such turn.
-            RecordError: its report cannot be read.
-        """
+        """Return the details of a turn; `ConfigError` if there is no such turn."""
         turns = self._told()
         turn = turns.get(number)
         if turn is None or self.folder is None:

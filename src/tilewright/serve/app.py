@@ -10,19 +10,19 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import Field, ValidationError
+from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
 from tilewright._version import __version__
-from tilewright.errors import InfrastructureError
+from tilewright.errors import InfrastructureError, RecordError
 from tilewright.records import EvalReport
 from tilewright.serve.dependencies import (
     REFUSALS,
     CurrentClient,
     CurrentService,
+    HasLeft,
     TaskKey,
     admitted,
-    disconnect_check,
     needs,
 )
 from tilewright.serve.kernelgym import add_kernelgym
@@ -169,16 +169,14 @@ async def submit_many(
 
 async def task(
     key: TaskKey,
-    request: Request,
-    client: CurrentClient,
     service: CurrentService,
+    has_left: HasLeft,
     wait_s: Annotated[float, Query(ge=0)] = 0.0,
 ) -> TaskView:
     """Return a task once it has ended, or as it is after `wait_s` seconds.
 
     `key` is the key of the task, or your name for it.
     """
-    has_left = disconnect_check(request, client, service)
     return _task_view(await service.ended(key, min(wait_s, MAX_WAIT_S), has_left))
 
 
@@ -188,8 +186,8 @@ def report(key: TaskKey, service: CurrentService) -> EvalReport:
     if not found:
         raise HTTPException(404, "the task has no report, or not yet")
     try:
-        return EvalReport.model_validate_json(found)
-    except ValidationError as error:
+        return EvalReport.from_json(found)
+    except RecordError as error:
         raise HTTPException(500, "the stored report is damaged") from error
 
 
@@ -220,7 +218,7 @@ def tasks(
 
 def health(service: CurrentService) -> HealthStatus:
     """Return the status of the server, without data of any client."""
-    usable: Literal["ok", "draining"] = "draining" if service.draining else "ok"
+    usable = "draining" if service.draining else "ok"
     return HealthStatus(
         status=usable if service.store.is_there() else "store_unavailable",
         version=__version__,

@@ -1,6 +1,7 @@
 """Authentication: every client on the loopback address, elsewhere clients with a token.
 
-`make_token` shows a token once; the file holds its hash.
+`make_token` shows a token once; the file holds its hash. A function that cannot use the file, or
+gets a wrong name, raises `ConfigError`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from tilewright.errors import ConfigError
 from tilewright.records import file_lock
 
 Scope = Literal["submit", "read", "admin"]
-SCOPES: tuple[Scope, ...] = ("submit", "read", "admin")
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 FILE = "tokens.json"
 NAME = re.compile(r"[\w.:@/+\-]{1,100}")
 
@@ -59,22 +60,13 @@ def _hashed(token: str) -> str:
 
 
 def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
-    """Add a client to the file of tokens, or give it a new token; return the token.
-
-    Raises:
-        ConfigError: the name is invalid, a scope is unknown, or the file cannot be used.
-    """
+    """Add a client to the file of tokens, or give it a new token; return the token."""
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"client {name!r}: a name has 1 to 100 letters, digits and any of . : @ / + - _"
         )
     if name in RESERVED:
-        raise ConfigError(
-            f"client {name!r}: requests without a token use this name; choose another"
-        )
-    for scope in scopes:
-        if scope not in SCOPES:
-            raise ConfigError(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}")
+        raise ConfigError(f"client {name!r}: requests without a token use this name")
     token = secrets.token_urlsafe(32)
     with _changed(home) as rows:
         rows[name] = {"sha256": _hashed(token), "scopes": list(scopes)}
@@ -82,11 +74,7 @@ def make_token(home: Path, name: str, scopes: tuple[str, ...]) -> str:
 
 
 def revoke_token(home: Path, name: str) -> None:
-    """Remove a client from the file of tokens; its tasks stay.
-
-    Raises:
-        ConfigError: there is no such client, or the file cannot be used.
-    """
+    """Remove a client from the file of tokens; its tasks stay."""
     with _changed(home) as rows:
         if name not in rows:
             raise ConfigError(f"no client {name!r}; there are {', '.join(sorted(rows)) or 'none'}")
@@ -94,11 +82,7 @@ def revoke_token(home: Path, name: str) -> None:
 
 
 def listed_tokens(home: Path) -> dict[str, list[str]]:
-    """Return the scopes of each client.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
+    """Return the scopes of each client."""
     return {name: _scopes_of(row) for name, row in sorted(_read(home).items())}
 
 
@@ -142,11 +126,7 @@ def _scopes_of(row: dict[str, object]) -> list[str]:
 
 
 class Tokens:
-    """Clients by token, as the file has them now. Lifetime: the server.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
+    """Clients by token, as the file has them now. Lifetime: the server."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

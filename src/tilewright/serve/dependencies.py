@@ -46,13 +46,10 @@ CurrentClient = Annotated[AuthenticatedClient, Depends(_client)]
 CurrentService = Annotated[Service, Depends(_service)]
 
 
-def disconnect_check(
-    request: Request, client: AuthenticatedClient, service: Service
+async def _disconnect_check(
+    request: Request, client: CurrentClient, service: CurrentService
 ) -> DisconnectCheck:
-    """Return a function that tells whether a client has disconnected.
-
-    The function raises `HTTPException` once the client's token is invalid.
-    """
+    """Return a check for a disconnect, which raises `HTTPException` once the token is invalid."""
 
     async def has_left() -> bool:
         if not service.is_known(client):
@@ -62,12 +59,11 @@ def disconnect_check(
     return has_left
 
 
-def needs(client: AuthenticatedClient, *scopes: Scope) -> None:
-    """Return if a client has one of these scopes.
+HasLeft = Annotated[DisconnectCheck, Depends(_disconnect_check)]
 
-    Raises:
-        HTTPException: the client has none of them.
-    """
+
+def needs(client: AuthenticatedClient, *scopes: Scope) -> None:
+    """Refuse a client that has none of these scopes."""
     if not any(client.may(scope) for scope in scopes):
         raise HTTPException(403, f"{client.name} has no scope {' or '.join(scopes)}")
 
@@ -75,13 +71,9 @@ def needs(client: AuthenticatedClient, *scopes: Scope) -> None:
 def admitted(
     client: AuthenticatedClient, service: Service, wanted: int, known: Iterable[bool]
 ) -> None:
-    """Return if a client may submit `wanted` tasks now.
+    """Refuse a client that may not submit `wanted` tasks now.
 
     `known` tells of each whether it adds no task. It is read if the queue has no room for all.
-
-    Raises:
-        HTTPException: the scope is missing, the batch exceeds the queue, the queue is full, or the
-            server drains.
     """
     needs(client, "submit")
     limits = service.settings.serve

@@ -126,10 +126,8 @@ class Dispatcher:
                 if self._ending:
                     return
                 self._end_late()
-                item = self._next()
-                if item is None:
-                    continue
-                self._start(self._tasks.serve(item))
+                if (item := self._next()) is not None:
+                    self._start(self._tasks.serve(item))
 
     def _start(self, task: TaskState) -> None:
         self._tasks.move(task, Phase.RUNNING)
@@ -163,17 +161,13 @@ class Dispatcher:
         self._on_finished(task.item.key)
 
     def _attempt(self, running: TaskState) -> bool:
-        """Evaluate a task once; return whether it is to be evaluated again.
-
-        Raises:
-            _Ending: the server ended first, or the store could not be used until then.
-        """
+        """Evaluate a task once; return whether it is to be evaluated again."""
         store, key = self._store, running.item.key
         begun = self._stored(lambda: store.begin(key).result() or store.pending_start(key))
         if begun is None:
             return False
         task, text = begun
-        if task.deadline is not None and time.time() > task.deadline and self._expired(key):
+        if self._is_late(task) and self._expired(key):
             return False
         waited_s = max(time.time() - task.submitted_at, 0.0)
         self._on_event(key, "running", {"attempt": task.attempts, "waited_s": waited_s})
@@ -201,10 +195,7 @@ class Dispatcher:
         return False
 
     def _progress_callback(self, running: TaskState, task: Task) -> OnEvent:
-        """Return the callback for the events of an evaluation.
-
-        It raises if the task was cancelled, or if its deadline passed before it got a device.
-        """
+        """Return the callback for events, which raises if the task was cancelled or is late."""
         begun = False
 
         def on_event(event: str, fields: dict[str, Any]) -> None:
@@ -253,11 +244,7 @@ class Dispatcher:
         self.verdicts[verdict] += 1
 
     def _stored(self, ask: Callable[[], Answer]) -> Answer:
-        """Return the answer of the store, and repeat the call while the store cannot be used.
-
-        Raises:
-            _Ending: the server ends first.
-        """
+        """Return the answer of the store; try again until it can be used, or raise at the end."""
 
         def retry_after(error: Exception) -> float | None:
             if not isinstance(error, InfrastructureError):

@@ -24,8 +24,8 @@ from tilewright.serve.dependencies import (
     REFUSALS,
     CurrentClient,
     CurrentService,
+    HasLeft,
     admitted,
-    disconnect_check,
     needs,
 )
 from tilewright.serve.kernelgym_schemas import Answer, batch_answer, refusal, task_answer
@@ -95,17 +95,24 @@ def add_kernelgym(app: FastAPI) -> None:
 
 
 async def evaluate(
-    body: GymTask, request: Request, client: CurrentClient, service: CurrentService
+    body: GymTask,
+    request: Request,
+    client: CurrentClient,
+    service: CurrentService,
+    has_left: HasLeft,
 ) -> Answer:
     """Evaluate one candidate, and answer when it has been evaluated."""
     admitted(client, service, 1, (_is_known(item, service) for item in [body]))
     accepted = await _accepted(body, request, client, service)
-    until = time.monotonic() + MAX_TIMEOUT_S
-    return await _judged(body, accepted, service, until, disconnect_check(request, client, service))
+    return await _judged(body, accepted, service, time.monotonic() + MAX_TIMEOUT_S, has_left)
 
 
 async def evaluate_batch(
-    body: GymBatch, request: Request, client: CurrentClient, service: CurrentService
+    body: GymBatch,
+    request: Request,
+    client: CurrentClient,
+    service: CurrentService,
+    has_left: HasLeft,
 ) -> Answer:
     """Evaluate several candidates, and answer with all results."""
     known = (_is_known(item, service) for item in body.tasks)
@@ -119,9 +126,7 @@ async def evaluate_batch(
     found, until = [], time.monotonic() + MAX_TIMEOUT_S
     for item, key in accepted:
         try:
-            found.append(
-                await _judged(item, key, service, until, disconnect_check(request, client, service))
-            )
+            found.append(await _judged(item, key, service, until, has_left))
         except HTTPException as error:
             found.append(_not_judged(item, str(error.detail)))
     return batch_answer(body.batch_id, found, began, time.time())
@@ -129,7 +134,7 @@ async def evaluate_batch(
 
 def _not_judged(body: GymTask, said: str) -> Answer:
     """Return the result of a refused task of a batch: unjudged, not zero."""
-    return refusal(body.task_id, "UNJUDGED", said, time.time())
+    return refusal(body.task_id, "UNJUDGED", said)
 
 
 def _is_known(body: GymTask, service: Service) -> bool:
@@ -143,12 +148,7 @@ def _is_known(body: GymTask, service: Service) -> bool:
 async def _accepted(
     body: GymTask, request: Request, client: AuthenticatedClient, service: Service
 ) -> str | Answer:
-    """Accept a task; return its key, or the answer to an invalid one.
-
-    Raises:
-        HTTPException: the client uses its name for another request.
-        InfrastructureError: the store cannot be written.
-    """
+    """Accept a task; return its key, or the answer to an invalid one."""
     try:
         made = await asyncio.to_thread(_request_of, body, service)
     except (ProblemError, ConfigError, ValidationError) as error:
@@ -156,7 +156,7 @@ async def _accepted(
             # `/results/{id}` would still return the verdict of that request.
             taken = f"you already use the name {body.task_id!r} for a different request"
             raise HTTPException(409, taken) from error
-        said = refusal(body.task_id, "VALIDATION_ERROR", str(error), time.time())
+        said = refusal(body.task_id, "VALIDATION_ERROR", str(error))
         # Only the event loop writes this dictionary, so it needs no lock.
         kept: dict[tuple[str, str], Answer] = request.app.state.refused
         kept.pop((client.name, body.task_id), None)
@@ -171,11 +171,7 @@ async def _accepted(
 async def _judged(
     body: GymTask, accepted: str | Answer, service: Service, until: float, has_left: DisconnectCheck
 ) -> Answer:
-    """Return the answer for a task once it has ended, or at the time `until`.
-
-    Raises:
-        HTTPException: retention has deleted the task meanwhile.
-    """
+    """Return the answer for a task once it has ended, or at the time `until`."""
     if isinstance(accepted, str):
         # A task that has not ended is `processing`; the original's client then polls its status.
         task = await service.ended(accepted, until - time.monotonic(), has_left)
@@ -210,11 +206,7 @@ def _request_of(body: GymTask, service: Service) -> EvalRequest:
 
 
 def _answer_for(name: str, task: Task | None, service: Service) -> Answer:
-    """Return the answer for a task.
-
-    Raises:
-        HTTPException: there is no such task, or retention has just deleted its result.
-    """
+    """Return the answer for a task; 404 if retention has just deleted it."""
     stored = service.store.result(task.key) if task is not None and task.state == "done" else b""
     if task is None or (task.state == "done" and not stored):
         raise HTTPException(404, "you have no such task")
@@ -250,7 +242,7 @@ def workers(client: CurrentClient, service: CurrentService) -> Answer:
     rows = {
         row.name.partition("@")[0]: {
             "device": row.device,
-            "status": "busy" if row.state == "busy" else "idle",
+            "status": "idle" if row.state == "draining" else row.state,
         }
         for row in service.workers()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -45,19 +46,20 @@ def task_answer(name: str, task: Task, stored: bytes, protocol: str) -> Answer:
     if task.state != "done":
         code = "UNJUDGED" if task.state == "failed" else "CANCELLED"
         return found | {"status": "failed", "error_code": code, "error_message": task.error}
-    report = EvalReport.model_validate_json(stored)
+    report = EvalReport.from_json(stored)
     by_its_rules = protocol == "kernelgym" and report.request.protocol == "official"
     return found | (_kernelgym_answer(report) if by_its_rules else _strict_answer(report))
 
 
-def refusal(name: str, code: str, message: str, at: float) -> Answer:
+def refusal(name: str, code: str, message: str) -> Answer:
     """Return the answer to an invalid or refused task."""
+    now = _timestamp(time.time())
     return _empty(name) | {
         "status": "failed",
         "error_code": code,
         "error_message": message[:MAX_MESSAGE_CHARS],
-        "submitted_at": _timestamp(at),
-        "completed_at": _timestamp(at),
+        "submitted_at": now,
+        "completed_at": now,
     }
 
 

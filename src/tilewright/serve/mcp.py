@@ -47,11 +47,7 @@ class Sdk:
 
 
 def load_sdk() -> Sdk:
-    """Import the `mcp` package.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Import the `mcp` package; `ConfigError` if it is not installed."""
     if importlib.util.find_spec("mcp") is None:
         raise ConfigError("the package mcp is not installed; pip install 'tilewright[mcp]'")
     try:

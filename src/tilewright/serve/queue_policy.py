@@ -24,13 +24,9 @@ def choose(
     """Return the task that starts next, or `None` if no task waits.
 
     Tasks of the highest priority come first. Among their clients comes the one that was served
-    longest ago; among its tasks `executors.scheduling.next_request` decides.
-
-    Args:
-        waiting: queued tasks of each client, by priority and then age.
-        turns: clients in the order in which they were last served, the latest last.
-        running: problems of running tasks, whose judges are cached.
-        skips: how often each client's oldest task was skipped, by key.
+    longest ago, by `turns`, which has the latest last. Among its tasks
+    `executors.scheduling.next_request` decides, by the problems that run, whose judges are cached,
+    and by how often the oldest task was skipped.
     """
     heads = {client: tasks[0] for client, tasks in waiting.items() if tasks}
     if not heads:

@@ -10,11 +10,9 @@ MAX_NAMES = 10_000
 
 
 class TokenBuckets:
-    """Token buckets by name. Lifetime: the server. Safe to use from several threads.
+    """Token buckets of `burst` tokens by name, filled with `rate` tokens per second.
 
-    Args:
-        rate: tokens per second.
-        burst: size of a bucket, in requests.
+    Lifetime: the server. Safe to use from several threads.
     """
 
     def __init__(self, rate: float, burst: int) -> None:

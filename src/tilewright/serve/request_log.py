@@ -19,9 +19,6 @@ class RequestLog:
     """Writes one line for each event. Lifetime: the server. Safe to use from several threads.
 
     If a line cannot be written, for example on a full disk, it is lost and the server goes on.
-
-    Raises:
-        ConfigError: the file cannot be opened.
     """
 
     def __init__(self, path: Path | None) -> None:

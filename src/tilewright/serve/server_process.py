@@ -29,9 +29,6 @@ def hold(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock of a folder of tasks; a second server waits until the first has ended.
 
     The kernel frees the lock when the process ends, for any reason.
-
-    Raises:
-        ConfigError: the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,11 +45,7 @@ def hold(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Bind an address; the server does so before it starts any evaluation.
-
-    Raises:
-        ConfigError: the address is in use, or does not belong to this machine.
-    """
+    """Bind an address; the server does so before it starts any evaluation."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)

@@ -121,12 +121,7 @@ class Service:
         return self.tokens is None or self.tokens.knows(client)
 
     async def submit(self, client: AuthenticatedClient, given: Submission) -> Task:
-        """Accept a submission.
-
-        Raises:
-            HTTPException: the request has a forbidden field, or a name that is in use.
-            InfrastructureError: the store cannot be written.
-        """
+        """Accept a submission; `HTTPException` for a forbidden field or a name that is in use."""
         request = self._admitted(given.request)
         now = time.time()
         row = Submitted(

@@ -119,11 +119,7 @@ class EventFeed:
 
     @contextlib.contextmanager
     def listening(self, client: str, key: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set at each event of a task.
-
-        Raises:
-            TooMany: the client has too many open event streams.
-        """
+        """Yield an event that is set at each event of a task; `TooMany` beyond the limit."""
         with self._lock:
             if self._listeners[client] >= MAX_LISTENERS_PER_CLIENT:
                 raise TooMany(f"{client} already has {MAX_LISTENERS_PER_CLIENT} open event streams")

@@ -112,10 +112,7 @@ class TaskStates:
             self.move(task, Phase.CANCELLING)
 
     def finish(self, task: TaskState, *, repeat: bool, queue: bool) -> None:
-        """End the run of a task, or queue it again: to repeat it, or since it was submitted again.
-
-        Without `queue` it ends in any case.
-        """
+        """End the run of a task; `queue` it again to `repeat` it, or if it was submitted again."""
         again = task.again or (task.item if repeat else None)
         if again is None or not queue:
             self.move(task, Phase.ENDED)

@@ -18,12 +18,9 @@ CALL_MS = 900_000
 def write_workspace(
     folder: Path, problem: str, command: Sequence[str], variables: Mapping[str, str]
 ) -> list[Path]:
-    """Write the files into a new or existing folder; return their paths.
+    """Write the files into a new or existing folder, overwrite none, and return their paths.
 
     `command` starts the server, with these environment variables; the client runs it in `folder`.
-
-    Raises:
-        ConfigError: a file exists already, or the folder cannot be written.
     """
     server: dict[str, object] = {"type": "stdio", "command": command[0], "args": [*command[1:]]}
     if variables:

@@ -59,10 +59,7 @@ class Store:
 
     `by` names the device model and the version that evaluate. A task that was accepted under
     another `by` and evaluated here is evaluated again when it is submitted again. A method that
-    changes the file returns a future, which raises `InfrastructureError` if that is impossible.
-
-    Raises:
-        InfrastructureError: the file cannot be opened or created.
+    changes the file returns a future. `InfrastructureError`: the file cannot be used.
     """
 
     def __init__(self, path: Path, by: str = "") -> None:
@@ -239,11 +236,7 @@ class Store:
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        """Yield a connection for reading.
-
-        Raises:
-            InfrastructureError: the file cannot be read.
-        """
+        """Yield a connection for reading."""
         try:
             with self._engine.connect() as connection:
                 yield connection
@@ -303,11 +296,7 @@ class Store:
 
 
 def _take_name(connection: Connection, given: Submitted, name: str) -> None:
-    """Give a client's name to its submission.
-
-    Raises:
-        Conflict: the name belongs to a different request.
-    """
+    """Give a client's name to its submission; `Conflict` if a different request has it."""
     own = {"of_client": given.client, "of_name": name}
     known = connection.execute(sql.NAMED, own).first()
     if known is None:

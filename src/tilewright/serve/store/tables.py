@@ -6,63 +6,50 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Engine,
-    Float,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    create_engine,
-    event,
-    inspect,
-)
+import sqlalchemy as sa
 
 BUSY_MS = 20_000
-META = MetaData()
-TASKS = Table(
+META = sa.MetaData()
+TASKS = sa.Table(
     "tasks",
     META,
-    Column("sequence", Integer, primary_key=True, autoincrement=True),
-    Column("key", Text, nullable=False, unique=True),
-    Column("client", Text, nullable=False),
-    Column("problem", Text, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("attempts", Integer, nullable=False, default=0),
-    Column("submitted_at", Float, nullable=False),
-    Column("started_at", Float),
-    Column("ended_at", Float),
-    Column("deadline", Float),
-    Column("verdict", Text),
-    Column("error", Text),
-    Column("request", LargeBinary, nullable=False),
-    Column("result", LargeBinary),
+    sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("key", sa.Text, nullable=False, unique=True),
+    sa.Column("client", sa.Text, nullable=False),
+    sa.Column("problem", sa.Text, nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False, default=0),
+    sa.Column("submitted_at", sa.Float, nullable=False),
+    sa.Column("started_at", sa.Float),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("deadline", sa.Float),
+    sa.Column("verdict", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("request", sa.LargeBinary, nullable=False),
+    sa.Column("result", sa.LargeBinary),
 )
-Index("by_state", TASKS.c.state, TASKS.c.sequence)
-BY_END = Index("by_end", TASKS.c.ended_at)
-NAMES = Table(
+sa.Index("by_state", TASKS.c.state, TASKS.c.sequence)
+BY_END = sa.Index("by_end", TASKS.c.ended_at)
+NAMES = sa.Table(
     "names",
     META,
-    Column("client", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("key", Text, nullable=False),
+    sa.Column("client", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, nullable=False),
     # Digest of what was submitted, before the server's own settings came into the key.
-    Column("given", Text),
+    sa.Column("given", sa.Text),
 )
-OWNERS = Table(
+OWNERS = sa.Table(
     "owners",
     META,
-    Column("client", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
+    sa.Column("client", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
 )
-Index("by_key", OWNERS.c.key)
-SERVED = Table("served", META, Column("by", Text, primary_key=True))
+sa.Index("by_key", OWNERS.c.key)
+SERVED = sa.Table("served", META, sa.Column("by", sa.Text, primary_key=True))
 """One row: the device model and the version that evaluate now."""
-CARRIED = Table("carried", META, Column("key", Text, primary_key=True))
+CARRIED = sa.Table("carried", META, sa.Column("key", sa.Text, primary_key=True))
 """Flagged tasks: an earlier server accepted them for another device model or version."""
 
 
@@ -91,11 +78,7 @@ class Task:
 
     @property
     def begins_anew(self) -> bool:
-        """Whether another submission starts the task again.
-
-        It does after an internal error or a cancellation, and without a verdict: the reason for
-        that may be gone.
-        """
+        """Whether another submission starts the task again, since the cause may be gone."""
         return self.state in ("failed", "cancelled") or self.verdict == "unjudged"
 
 
@@ -118,17 +101,13 @@ class Submitted:
     deadline: float | None = None
 
 
-def open_engine(path: Path) -> Engine:
-    """Open or create a store's file; a file of an earlier version gets its missing columns.
-
-    Raises:
-        SQLAlchemyError: the file cannot be opened.
-    """
-    engine = create_engine(f"sqlite:///{path}")
-    event.listen(engine, "connect", _connected)
+def open_engine(path: Path) -> sa.Engine:
+    """Open or create a store's file; a file of an earlier version gets its missing columns."""
+    engine = sa.create_engine(f"sqlite:///{path}")
+    sa.event.listen(engine, "connect", _connected)
     META.create_all(engine)
     BY_END.create(engine, checkfirst=True)
-    if "given" not in {column["name"] for column in inspect(engine).get_columns("names")}:
+    if "given" not in {column["name"] for column in sa.inspect(engine).get_columns("names")}:
         with engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE names ADD COLUMN given TEXT")
     return engine
