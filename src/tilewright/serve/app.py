@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -28,7 +28,15 @@ from tilewright.serve.dependencies import (
 from tilewright.serve.kernelgym import add_kernelgym
 from tilewright.serve.middleware import AccessMiddleware
 from tilewright.serve.request_limits import BodyLimitMiddleware
-from tilewright.serve.schemas import HealthStatus, Queue, Submission, TaskView, Worker, view_of
+from tilewright.serve.schemas import (
+    HealthStatus,
+    Queue,
+    State,
+    Submission,
+    TaskView,
+    Worker,
+    view_of,
+)
 from tilewright.serve.service import RETRY_S, Service
 from tilewright.serve.sse import events
 from tilewright.serve.store.tables import Task
@@ -206,7 +214,7 @@ def _task_view(found: Task | None) -> TaskView:
 def tasks(
     client: CurrentClient,
     service: CurrentService,
-    state: Literal["queued", "running", "done", "failed", "cancelled"] | None = None,
+    state: State | None = None,
     after: Annotated[int, Query(ge=0, le=MAX_SQLITE_INTEGER)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> list[TaskView]:

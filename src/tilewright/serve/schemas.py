@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tilewright.records import EvalRequest
-from tilewright.serve.queue_policy import PRIORITIES, State
 from tilewright.serve.store.tables import Task
 
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 NAME = r"^[\w.:@+\-]{1,100}$"
 """Pattern of a client's name for a task. It is a part of a path, so it has no slash."""
 MAX_DEADLINE_S = 366 * 86_400.0

@@ -22,9 +22,8 @@ from tilewright.records.base import digest_text
 from tilewright.serve.auth import AuthenticatedClient, Tokens
 from tilewright.serve.dispatcher import Dispatcher, Evaluate
 from tilewright.serve.prometheus_metrics import Metrics, family
-from tilewright.serve.queue_policy import PRIORITIES
 from tilewright.serve.request_log import RequestLog
-from tilewright.serve.schemas import Submission, Worker
+from tilewright.serve.schemas import PRIORITIES, Submission, Worker
 from tilewright.serve.store.store import Conflict, Store
 from tilewright.serve.store.tables import Submitted, Task
 from tilewright.serve.task_events import EventFeed, Wakers

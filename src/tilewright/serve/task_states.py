@@ -1,13 +1,18 @@
-"""The state of each task at this server, and the one function that changes it. No threads."""
+"""The state of each task at this server, the one function that changes it, and the queue order."""
 
 from __future__ import annotations
 
 import bisect
 import enum
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from tilewright.serve.queue_policy import choose
+from tilewright.executors.scheduling import next_request
 from tilewright.serve.store.tables import Task
+
+MAX_SCANNED = 64
+"""Queued tasks of one client in which the server looks for a cached problem."""
 
 
 class Phase(enum.Enum):
@@ -52,7 +57,7 @@ class TaskStates:
         self.running: dict[str, TaskState] = {}
         """The tasks that run or are being cancelled, by key."""
         self._queues: dict[str, list[Task]] = {}
-        """Entries of queued tasks by client, in the order of `queue_policy`."""
+        """Entries of queued tasks by client, in their order."""
         self._served: list[str] = []
         """Clients in the order in which they were last served, the latest last."""
 
@@ -148,3 +153,30 @@ class TaskStates:
 
 def _order(item: Task) -> tuple[int, int]:
     return -item.priority, item.sequence
+
+
+def choose(
+    waiting: Mapping[str, Sequence[Task]],
+    turns: Sequence[str],
+    running: Set[str],
+    skips: Mapping[str, int] = MappingProxyType({}),
+) -> Task | None:
+    """Return the task that starts next, or `None` if no task waits.
+
+    Tasks of the highest priority come first. Among their clients comes the one that was served
+    longest ago, by `turns`, which has the latest last. Among its tasks
+    `executors.scheduling.next_request` decides, by the problems that run, whose judges are cached,
+    and by how often the oldest task was skipped.
+    """
+    heads = {client: tasks[0] for client, tasks in waiting.items() if tasks}
+    if not heads:
+        return None
+    highest = max(head.priority for head in heads.values())
+    served = {client: place for place, client in enumerate(turns)}
+    client = min(
+        (name for name, head in heads.items() if head.priority == highest),
+        key=lambda name: (served.get(name, -1), heads[name].sequence),
+    )
+    own = [task for task in waiting[client][:MAX_SCANNED] if task.priority == highest]
+    index = next_request([(task.problem, skips.get(task.key, 0)) for task in own], running)
+    return None if index is None else own[index]

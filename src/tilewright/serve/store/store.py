@@ -7,6 +7,7 @@ disk makes transactions larger and not the queue longer. Readers have their own 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import queue
 import threading
@@ -19,13 +20,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, Update, delete, func, select, update
+from sqlalchemy import Connection, Engine, Update, delete, func, insert, select, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tilewright.errors import InfrastructureError
 from tilewright.serve.store import queries as sql
-from tilewright.serve.store import retention
-from tilewright.serve.store.tables import NAMES, OWNERS, SHOWN, TASKS, Submitted, Task, open_engine
+from tilewright.serve.store.tables import (
+    CARRIED,
+    NAMES,
+    OWNERS,
+    SERVED,
+    SHOWN,
+    TASKS,
+    Submitted,
+    Task,
+    open_engine,
+)
 
 BATCH_SIZE = 500
 """Most changes of one transaction."""
@@ -153,7 +163,7 @@ class Store:
             connection.execute(statement.values(**values, result=None))
             return fresh
         packed = zlib.compress(given.request, 1)
-        inserted = connection.execute(sql.ADD_TASK, {**values, "request": packed})
+        inserted = connection.execute(insert(TASKS), {**values, "request": packed})
         return replace(fresh, sequence=inserted.lastrowid)
 
     @_queued
@@ -221,7 +231,20 @@ class Store:
         One call deletes at most `batch`, so that other changes get their turn. It never deletes an
         open task.
         """
-        return retention.prune(connection, before, most, batch)
+        # `not_in`: with `in`, SQLite would not use the index of the end times.
+        ended = TASKS.c.state.not_in(("queued", "running"))
+        if most is not None:
+            times = select(TASKS.c.ended_at).where(TASKS.c.ended_at.is_not(None))
+            newest_first = times.order_by(TASKS.c.ended_at.desc())
+            # The end time of the newest task beyond the limit.
+            spare = connection.execute(newest_first.offset(most).limit(1)).scalar()
+            if spare is not None:
+                before = max(before, math.nextafter(spare, math.inf))
+        old = select(TASKS.c.key).where(ended, TASKS.c.ended_at < before).limit(batch)
+        keys = connection.execute(old).scalars().all()
+        for table in (NAMES, OWNERS, CARRIED, TASKS):
+            connection.execute(delete(table).where(table.c.key.in_(keys)))
+        return len(keys)
 
     @_queued
     def recover_interrupted(self, connection: Connection) -> list[Task]:
@@ -230,7 +253,7 @@ class Store:
         attempts = func.max(TASKS.c.attempts - 1, 0)
         runs = update(TASKS).where(TASKS.c.state == "running")
         connection.execute(runs.values(state="queued", attempts=attempts))
-        retention.carry_over(connection, self._by)
+        _carry_over(connection, self._by)
         found = select(*SHOWN).where(TASKS.c.state == "queued").order_by(TASKS.c.sequence)
         return [Task(*row) for row in connection.execute(found)]
 
@@ -301,7 +324,7 @@ def _take_name(connection: Connection, given: Submitted, name: str) -> None:
     known = connection.execute(sql.NAMED, own).first()
     if known is None:
         row = {"client": given.client, "name": name, "key": given.key, "given": given.given}
-        connection.execute(sql.ADD_NAME, row)
+        connection.execute(insert(NAMES), row)
     elif known.key != given.key:
         if not given.given or known.given != given.given:
             raise Conflict(f"you already use the name {name!r} for another request")
@@ -325,6 +348,20 @@ def _joined(connection: Connection, found: Task, given: Submitted) -> Task:
 def _cause(error: Exception) -> str:
     """Return the message of the database, without the statement and its values."""
     return str(getattr(error, "orig", None) or error).partition("\n")[0]
+
+
+def _carry_over(connection: Connection, by: str) -> None:
+    """Flag the tasks that are still open if the previous server used another device or version.
+
+    Their key names the old device, but they will be evaluated on this one. So a later request for
+    the old device must be evaluated again.
+    """
+    if connection.execute(select(SERVED.c.by)).scalar() == by:
+        return
+    waits = select(TASKS.c.key).where(sql.IS_OPEN)
+    connection.execute(insert(CARRIED).prefix_with("OR IGNORE").from_select(["key"], waits))
+    connection.execute(delete(SERVED))
+    connection.execute(insert(SERVED).values(by=by))
 
 
 def _task(connection: Connection, key: str) -> Task | None:

@@ -14,9 +14,9 @@ from tests import sample_reports as reports
 from tilewright.errors import InfrastructureError
 from tilewright.executors.scheduling import MAX_SKIPS
 from tilewright.serve.dispatcher import ATTEMPTS
-from tilewright.serve.queue_policy import choose
 from tilewright.serve.store.store import Conflict, Store
 from tilewright.serve.store.tables import Submitted, Task
+from tilewright.serve.task_states import choose
 
 REQUEST = reports.request().to_json().encode()
 
