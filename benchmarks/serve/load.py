@@ -160,9 +160,7 @@ def _fill(folder: Path) -> None:
     futures: list[Any] = []
     for number in range(STORED):
         key = f"old{number}"
-        task = Submitted(
-            key=key, client="local", problem=f"p{number % 50}", priority=1, request=b"{}"
-        )
+        task = Submitted(key, "local", f"p{number % 50}", 1, time.time(), request=b"{}")
         futures += [store.submit(task), store.finish(key, "correct", report)]
         if len(futures) > 20_000:
             for future in futures:

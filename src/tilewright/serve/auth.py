@@ -1,7 +1,6 @@
 """Authentication: every client on the loopback address, elsewhere clients with a token.
 
-`make_token` shows a token once; the file holds its hash. A function that cannot use the file, or
-gets a wrong name, raises `ConfigError`.
+The file holds the hash of each token. If it cannot be used, a function raises `ConfigError`.
 """
 
 from __future__ import annotations
@@ -134,7 +133,6 @@ class Tokens:
         self._clients = _clients_of(home)
 
     def __bool__(self) -> bool:
-        """Tell whether there is a token."""
         return bool(self._clients)
 
     def _present(self) -> dict[str, AuthenticatedClient]:

@@ -85,10 +85,7 @@ class Dispatcher:
         self._thread.start()
 
     def add(self, task: Task, client: str = "") -> None:
-        """Queue an accepted task, or update a queued one to its present deadline and priority.
-
-        The task also waits in the queue of `client`; the queue that is served first starts it.
-        """
+        """Queue an accepted task, also for `client`; a queued one gets its present deadline."""
         if task.state != "queued":
             return
         with self._changed:

@@ -1,8 +1,7 @@
 """The endpoints of KernelGYM, which its client and training scripts call, over the same queue.
 
-Fields and defaults are those of KernelGYM's API (arXiv 2602.05885, its released server). The answer
-lists fields that have no effect here. An unjudged task is `failed` with the code `UNJUDGED`; mask
-it in training, and do not score it zero.
+Fields and defaults are those of its API (arXiv 2602.05885, its released server). The answer lists
+fields without an effect here. An unjudged task is `failed` with the code `UNJUDGED`.
 """
 
 from __future__ import annotations
@@ -133,7 +132,6 @@ async def evaluate_batch(
 
 
 def _not_judged(body: GymTask, said: str) -> Answer:
-    """Return the result of a refused task of a batch: unjudged, not zero."""
     return refusal(body.task_id, "UNJUDGED", said)
 
 

@@ -1,7 +1,6 @@
-"""Tools for coding agents over standard input and output, by the Model Context Protocol.
+"""Tools for coding agents by the Model Context Protocol, over standard input and output.
 
-The official `mcp` package implements the protocol. Its versions 1 and 2 name the server class
-differently; the rest that this module uses is the same.
+Versions 1 and 2 of the package `mcp` differ in the name of the server class.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -52,17 +52,13 @@ def load_sdk() -> Sdk:
         raise ConfigError("the package mcp is not installed; pip install 'tilewright[mcp]'")
     try:
         made = importlib.import_module("mcp.server.mcpserver")
-        failures = importlib.import_module("mcp.server.mcpserver.exceptions")
     except ModuleNotFoundError:
         made = importlib.import_module("mcp.server.fastmcp")
-        failures = importlib.import_module("mcp.server.fastmcp.exceptions")
-        return Sdk(made.FastMCP, failures.ToolError, _own_wire)
-
-    def make(name: str, **options: object) -> object:
-        return made.MCPServer(name, version=__version__, **options)
-
+    failure = importlib.import_module(f"{made.__name__}.exceptions").ToolError
+    if hasattr(made, "FastMCP"):
+        return Sdk(made.FastMCP, failure, _own_wire)
     # Version 2 redirects standard output itself.
-    return Sdk(make, failures.ToolError, nullcontext)
+    return Sdk(partial(made.MCPServer, version=__version__), failure, nullcontext)
 
 
 def serve(

@@ -31,10 +31,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics(Collector):
-    """Metrics of one server. Lifetime: the server. Safe to use from several threads.
-
-    `live` returns the metrics that the server computes when somebody reads them.
-    """
+    """Metrics of one server, and those that `live` computes when they are read. Thread-safe."""
 
     def __init__(self, live: Callable[[], Iterable[Metric]]) -> None:
         self._live = live
@@ -76,7 +73,6 @@ class Metrics(Collector):
                 self._device_busy_seconds.labels(device).inc(seconds)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics that are computed at the moment."""
         return self._live()
 
     def text(self) -> bytes:
@@ -87,10 +83,7 @@ class Metrics(Collector):
 def family(
     name: str, meaning: str, values: Mapping[str, float] | float, label: str = ""
 ) -> GaugeMetricFamily | CounterMetricFamily:
-    """Return one metric with its present value, or with a value for each value of a label.
-
-    It is a counter if its name ends in `_total`, else a gauge.
-    """
+    """Return a gauge, or a counter `*_total`, with its value, or one for each value of a label."""
     kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
     if not isinstance(values, Mapping):
         return kind(f"{PREFIX}_{name}", meaning, value=float(values))

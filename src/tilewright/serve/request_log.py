@@ -36,13 +36,13 @@ class RequestLog:
     def write(self, event: str, **fields: object) -> None:
         """Write one event without its `None` values, and with strings cut."""
         row: dict[str, object] = {"at": datetime.now(UTC).isoformat(), "event": event}
-        for name, value in fields.items():
-            if value is not None:
-                row[name] = value[:MAX_VALUE_CHARS] if isinstance(value, str) else value
+        row |= {name: value for name, value in fields.items() if value is not None}
+        for name, value in row.items():
+            if isinstance(value, str):
+                row[name] = value[:MAX_VALUE_CHARS]
         # JSON escapes line breaks, so an event stays one line.
         text = json.dumps(row, default=str)
         self._handler.handle(logging.makeLogRecord({"msg": text, "levelno": logging.INFO}))
 
     def close(self) -> None:
-        """Close the file."""
         self._handler.close()

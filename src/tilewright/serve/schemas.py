@@ -83,7 +83,6 @@ class Worker(BaseModel):
 
 
 def view_of(task: Task) -> TaskView:
-    """Return a task as its owner sees it."""
     names = {number: name for name, number in PRIORITIES.items()}
     fields = {name: getattr(task, name) for name in TaskView.model_fields if name != "priority"}
     return TaskView(priority=names[task.priority], **fields)

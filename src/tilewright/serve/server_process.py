@@ -118,7 +118,6 @@ class _HeaderTimeout(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - asyncio's
-        """Start the timeout of the first request."""
         super().connection_made(transport)
         self._start_timer()
 
@@ -131,7 +130,6 @@ class _HeaderTimeout(H11Protocol):
             self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timeout."""
         self._stop_timer()
         super().connection_lost(exc)
 

@@ -80,11 +80,9 @@ class Service:
 
     @property
     def uptime_s(self) -> float:
-        """Seconds since the server's start."""
         return time.time() - self._started_at
 
     def _live_metrics(self) -> Iterator[Metric]:
-        """Yield the metrics that are computed when they are read."""
         state, ended = self.dispatcher.state(), dict(self.dispatcher.verdicts)
         yield family("waiting", "Queued tasks.", state["waiting"])
         yield family("running", "Running tasks.", state["running"])
@@ -129,6 +127,7 @@ class Service:
             client=client.name,
             problem=request.problem.digest(),
             priority=PRIORITIES[given.priority],
+            submitted_at=now,
             request=request.to_json().encode(),
             name=given.name,
             deadline=None if given.deadline_s is None else now + given.deadline_s,
@@ -176,10 +175,7 @@ class Service:
         return task.is_open
 
     async def ended(self, key: str, wait_s: float, has_left: DisconnectCheck) -> Task | None:
-        """Return a task once it has ended, or as it is after `wait_s` seconds or at a drain.
-
-        The wait also ends when the client disconnects, by `has_left`.
-        """
+        """Return a task once it has ended, after `wait_s`, at a drain, or if the client left."""
         until = time.monotonic() + wait_s
         with self._waiting.waiting(key) as news:
             while True:

@@ -1,7 +1,6 @@
 """Events of tasks: a bounded buffer for each task, with many listeners at their own pace.
 
-A listener holds only a position in the buffer, so a slow listener delays no other. If the buffer
-has dropped events after that position, the server reports that to the listener.
+A listener holds only a position in the buffer, so a slow listener delays no other.
 """
 
 from __future__ import annotations

@@ -163,10 +163,9 @@ def choose(
 ) -> Task | None:
     """Return the task that starts next, or `None` if no task waits.
 
-    Tasks of the highest priority come first. Among their clients comes the one that was served
-    longest ago, by `turns`, which has the latest last. Among its tasks
-    `executors.scheduling.next_request` decides, by the problems that run, whose judges are cached,
-    and by how often the oldest task was skipped.
+    It has the highest priority, and its client was served longest ago; `turns` has the latest last.
+    Among the client's tasks, `executors.scheduling.next_request` decides by the `running` problems,
+    whose judges are cached, and by how often the oldest task was skipped.
     """
     heads = {client: tasks[0] for client, tasks in waiting.items() if tasks}
     if not heads:

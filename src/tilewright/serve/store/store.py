@@ -135,10 +135,7 @@ class Store:
 
     @_queued
     def submit(self, connection: Connection, given: Submitted) -> Task:
-        """Accept a submission; clients that submit the same request share one task.
-
-        The future raises `Conflict` if the client uses the name for a different request.
-        """
+        """Accept a submission, which clients may share; `Conflict` if its name is in use."""
         if given.name is not None:
             _take_name(connection, given, given.name)
         connection.execute(sql.ADD_OWNER, {"client": given.client, "key": given.key})
@@ -148,23 +145,16 @@ class Store:
         foreign = is_done and connection.execute(sql.CARRY_ON, {"of_key": given.key}).rowcount
         if found is not None and not (found.begins_anew or foreign):
             return _joined(connection, found, given)
-        fresh = Task(
-            key=given.key,
-            client=given.client,
-            problem=given.problem,
-            priority=given.priority,
-            submitted_at=time.time(),
-            deadline=given.deadline,
-            sequence=0 if found is None else found.sequence,
-        )
-        values = {name: value for name, value in vars(fresh).items() if name != "sequence"}
+        fields = {column.name: getattr(given, column.name) for column in SHOWN}
         if found is not None:
-            statement = update(TASKS).where(TASKS.c.key == given.key)
-            connection.execute(statement.values(**values, result=None))
-            return fresh
+            fields["sequence"] = found.sequence
+            again = update(TASKS).where(TASKS.c.key == given.key)
+            connection.execute(again.values(**fields, result=None))
+            return Task(**fields)
+        del fields["sequence"]
         packed = zlib.compress(given.request, 1)
-        inserted = connection.execute(insert(TASKS), {**values, "request": packed})
-        return replace(fresh, sequence=inserted.lastrowid)
+        inserted = connection.execute(insert(TASKS), {**fields, "request": packed})
+        return Task(**fields, sequence=inserted.lastrowid)
 
     @_queued
     def begin(self, connection: Connection, key: str) -> tuple[Task, bytes] | None:
@@ -208,10 +198,7 @@ class Store:
     def cancel(
         self, connection: Connection, client: str, key: str, *, for_all: bool = False
     ) -> bool:
-        """Cancel an open task; `False` if it has ended, or another client has submitted it too.
-
-        `for_all` cancels it for the other clients too.
-        """
+        """Cancel an open task, unless another client has submitted it too and it is not `for_all`."""
         others = select(OWNERS.c.key).where(OWNERS.c.key == key, OWNERS.c.client != client)
         if not for_all and connection.execute(others).first():
             for table in (NAMES, OWNERS):
@@ -259,7 +246,6 @@ class Store:
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        """Yield a connection for reading."""
         try:
             with self._engine.connect() as connection:
                 yield connection

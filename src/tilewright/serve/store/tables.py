@@ -86,19 +86,14 @@ SHOWN = [TASKS.c[name] for name in Task.__dataclass_fields__]
 
 
 @dataclass(frozen=True)
-class Submitted:
-    """A submission for the store."""
+class Submitted(Task):
+    """A new task, and the rest of its submission."""
 
-    key: str
-    client: str
-    problem: str
-    priority: int
-    request: bytes
+    request: bytes = b""
     name: str | None = None
     """The client's name for the task."""
     given: str = ""
     """Digest of the request as the client sent it."""
-    deadline: float | None = None
 
 
 def open_engine(path: Path) -> sa.Engine:

@@ -29,7 +29,7 @@ def store(tmp_path):
 
 
 def given_of(key, client="a", **more):
-    fields = {"problem": "p", "priority": 1, "request": REQUEST}
+    fields = {"problem": "p", "priority": 1, "submitted_at": time.time(), "request": REQUEST}
     return Submitted(key=key, client=client, **{**fields, **more})
 
 
