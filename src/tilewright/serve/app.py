@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError
 from tilewright._version import __version__
 from tilewright.errors import InfrastructureError, RecordError
 from tilewright.records import EvalReport
+from tilewright.serve import schemas
 from tilewright.serve.dependencies import (
     REFUSALS,
     CurrentClient,
@@ -28,18 +29,8 @@ from tilewright.serve.dependencies import (
 from tilewright.serve.kernelgym import add_kernelgym
 from tilewright.serve.middleware import AccessMiddleware
 from tilewright.serve.request_limits import BodyLimitMiddleware
-from tilewright.serve.schemas import (
-    HealthStatus,
-    Queue,
-    State,
-    Submission,
-    TaskView,
-    Worker,
-    view_of,
-)
 from tilewright.serve.service import RETRY_S, Service
 from tilewright.serve.sse import events
-from tilewright.serve.store.tables import Task
 
 MAX_WAIT_S = 60.0
 MAX_BATCH_TASKS = 200
@@ -156,23 +147,23 @@ async def _store_unavailable(request: Request, error: Exception) -> JSONResponse
 
 
 async def submit(
-    body: Submission, request: Request, client: CurrentClient, service: CurrentService
-) -> TaskView:
+    body: schemas.Submission, request: Request, client: CurrentClient, service: CurrentService
+) -> schemas.TaskView:
     """Accept one submission. The server has stored it before it answers."""
     admitted(client, service, 1, map(service.knows, [body]))
     found = await service.submit(client, body)
     request.state.task = found.key
-    return view_of(found)
+    return schemas.view_of(found)
 
 
 async def submit_many(
-    body: Annotated[list[Submission], Field(max_length=MAX_BATCH_TASKS)],
+    body: Annotated[list[schemas.Submission], Field(max_length=MAX_BATCH_TASKS)],
     client: CurrentClient,
     service: CurrentService,
-) -> list[TaskView]:
+) -> list[schemas.TaskView]:
     """Accept several submissions. A refused one refuses all that follow it."""
     admitted(client, service, len(body), map(service.knows, body))
-    return [view_of(await service.submit(client, item)) for item in body]
+    return [schemas.view_of(await service.submit(client, item)) for item in body]
 
 
 async def task(
@@ -180,12 +171,12 @@ async def task(
     service: CurrentService,
     has_left: HasLeft,
     wait_s: Annotated[float, Query(ge=0)] = 0.0,
-) -> TaskView:
+) -> schemas.TaskView:
     """Return a task once it has ended, or as it is after `wait_s` seconds.
 
     `key` is the key of the task, or your name for it.
     """
-    return _task_view(await service.ended(key, min(wait_s, MAX_WAIT_S), has_left))
+    return schemas.view_of(await service.ended(key, min(wait_s, MAX_WAIT_S), has_left))
 
 
 def report(key: TaskKey, service: CurrentService) -> EvalReport:
@@ -199,35 +190,29 @@ def report(key: TaskKey, service: CurrentService) -> EvalReport:
         raise HTTPException(500, "the stored report is damaged") from error
 
 
-async def cancel(key: TaskKey, client: CurrentClient, service: CurrentService) -> TaskView:
+async def cancel(key: TaskKey, client: CurrentClient, service: CurrentService) -> schemas.TaskView:
     """Cancel a task, unless another client has submitted it too. A running evaluation ends."""
     needs(client, "submit")
-    return _task_view(await service.cancel(client, key))
-
-
-def _task_view(found: Task | None) -> TaskView:
-    if found is None:
-        raise HTTPException(404, "you have no such task")
-    return view_of(found)
+    return schemas.view_of(await service.cancel(client, key))
 
 
 def tasks(
     client: CurrentClient,
     service: CurrentService,
-    state: State | None = None,
+    state: schemas.State | None = None,
     after: Annotated[int, Query(ge=0, le=MAX_SQLITE_INTEGER)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> list[TaskView]:
+) -> list[schemas.TaskView]:
     """Return your tasks in the order of acceptance, after a sequence number."""
     needs(client, "read")
     whose = None if client.may("admin") else client.name
-    return [view_of(found) for found in service.store.page(whose, state, after, limit)]
+    return [schemas.view_of(found) for found in service.store.page(whose, state, after, limit)]
 
 
-def health(service: CurrentService) -> HealthStatus:
+def health(service: CurrentService) -> schemas.HealthStatus:
     """Return the status of the server, without data of any client."""
     usable = "draining" if service.draining else "ok"
-    return HealthStatus(
+    return schemas.HealthStatus(
         status=usable if service.store.is_there() else "store_unavailable",
         version=__version__,
         device=service.device,
@@ -235,16 +220,16 @@ def health(service: CurrentService) -> HealthStatus:
     )
 
 
-def waiting(client: CurrentClient, service: CurrentService) -> Queue:
+def waiting(client: CurrentClient, service: CurrentService) -> schemas.Queue:
     """Return the number of queued and running tasks."""
     needs(client, "read")
     found = service.dispatcher.state()
     if not client.may("admin"):
         found["clients"] = {client.name: found["clients"].get(client.name, 0)}
-    return Queue(**found)
+    return schemas.Queue(**found)
 
 
-def workers(client: CurrentClient, service: CurrentService) -> list[Worker]:
+def workers(client: CurrentClient, service: CurrentService) -> list[schemas.Worker]:
     """Return the workers, one for each task that can run at once."""
     needs(client, "read")
     return service.workers()

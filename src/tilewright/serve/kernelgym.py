@@ -128,7 +128,7 @@ async def evaluate_batch(
             found.append(await _judged(item, key, service, until, has_left))
         except HTTPException as error:
             found.append(_not_judged(item, str(error.detail)))
-    return batch_answer(body.batch_id, found, began, time.time())
+    return batch_answer(body.batch_id, found, began)
 
 
 def _not_judged(body: GymTask, said: str) -> Answer:
@@ -203,10 +203,10 @@ def _request_of(body: GymTask, service: Service) -> EvalRequest:
     return made.model_copy(update={"limits": limits, "trace": trace})
 
 
-def _answer_for(name: str, task: Task | None, service: Service) -> Answer:
-    """Return the answer for a task; 404 if retention has just deleted it."""
-    stored = service.store.result(task.key) if task is not None and task.state == "done" else b""
-    if task is None or (task.state == "done" and not stored):
+def _answer_for(name: str, task: Task, service: Service) -> Answer:
+    stored = service.store.result(task.key) if task.state == "done" else b""
+    if task.state == "done" and not stored:
+        # Retention has just deleted the task.
         raise HTTPException(404, "you have no such task")
     return task_answer(name, task, stored, service.settings.serve.protocol)
 
@@ -224,7 +224,7 @@ def results(name: str, request: Request, client: CurrentClient, service: Current
     refused: Answer | None = request.app.state.refused.get((client.name, name))
     if key is None and refused is not None:
         return refused
-    return _answer_for(name, None if key is None else service.store.task(key), service)
+    return _answer_for(name, service.task(key), service)
 
 
 def health(service: CurrentService) -> Answer:

@@ -174,23 +174,30 @@ class Service:
             return task.state == "running" and self.dispatcher.judges(task.key)
         return task.is_open
 
-    async def ended(self, key: str, wait_s: float, has_left: DisconnectCheck) -> Task | None:
+    def task(self, key: str | None) -> Task:
+        """Return a task; 404 if there is none, or retention has deleted it."""
+        found = None if key is None else self.store.task(key)
+        if found is None:
+            raise HTTPException(404, "you have no such task")
+        return found
+
+    async def ended(self, key: str, wait_s: float, has_left: DisconnectCheck) -> Task:
         """Return a task once it has ended, after `wait_s`, at a drain, or if the client left."""
         until = time.monotonic() + wait_s
         with self._waiting.waiting(key) as news:
             while True:
                 # Cleared before the state is read, so that no end is missed.
                 news.clear()
-                task = await asyncio.to_thread(self.store.task, key)
+                task = await asyncio.to_thread(self.task, key)
                 left = until - time.monotonic()
-                if task is None or left <= 0 or not self.goes_on(task) or await has_left():
+                if left <= 0 or not self.goes_on(task) or await has_left():
                     return task
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(news.wait(), min(left, DISCONNECT_POLL_S))
 
-    async def cancel(self, client: AuthenticatedClient, key: str) -> Task | None:
+    async def cancel(self, client: AuthenticatedClient, key: str) -> Task:
         """Cancel a task unless another client has submitted it too; return it."""
-        before = self.store.task(key)
+        before = self.task(key)
         for_all = client.may("admin")
         if await asyncio.wrap_future(self.store.cancel(client.name, key, for_all=for_all)):
             self.dispatcher.forget(key)

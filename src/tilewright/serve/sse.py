@@ -32,8 +32,7 @@ async def events(
     id back as `Last-Event-ID` goes on after that event. `events_dropped` reports that the server
     has discarded some events. If a stream ends without `ended`, open it again.
     """
-    if await asyncio.to_thread(service.store.task, key) is None:
-        raise HTTPException(404, "you have no such task")
+    await asyncio.to_thread(service.task, key)
     after = service.feed.place_of(request.headers.get("last-event-id"))
     stream = _stream(service, client, key, after)
     try:

@@ -198,7 +198,7 @@ class Store:
     def cancel(
         self, connection: Connection, client: str, key: str, *, for_all: bool = False
     ) -> bool:
-        """Cancel an open task, unless another client has submitted it too and it is not `for_all`."""
+        """Cancel an open task unless another client has submitted it too, or all if `for_all`."""
         others = select(OWNERS.c.key).where(OWNERS.c.key == key, OWNERS.c.client != client)
         if not for_all and connection.execute(others).first():
             for table in (NAMES, OWNERS):
