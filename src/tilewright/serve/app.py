@@ -25,6 +25,7 @@ from tilewright.serve.dependencies import (
     TaskKey,
     admitted,
     needs,
+    task_key,
 )
 from tilewright.serve.kernelgym import add_kernelgym
 from tilewright.serve.middleware import AccessMiddleware
@@ -190,10 +191,14 @@ def report(key: TaskKey, service: CurrentService) -> EvalReport:
         raise HTTPException(500, "the stored report is damaged") from error
 
 
-async def cancel(key: TaskKey, client: CurrentClient, service: CurrentService) -> schemas.TaskView:
+async def cancel(
+    key: str, request: Request, client: CurrentClient, service: CurrentService
+) -> schemas.TaskView:
     """Cancel a task, unless another client has submitted it too. A running evaluation ends."""
+    # Before the task is looked up: without the scope the answer does not depend on the key.
     needs(client, "submit")
-    return schemas.view_of(await service.cancel(client, key))
+    own = await asyncio.to_thread(task_key, key, request, client, service)
+    return schemas.view_of(await service.cancel(client, own))
 
 
 def tasks(

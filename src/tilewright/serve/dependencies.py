@@ -99,7 +99,7 @@ def admitted(
         raise HTTPException(429, f"the queue of {client.name} is full", later)
 
 
-def _task_key(key: str, request: Request, client: CurrentClient, service: CurrentService) -> str:
+def task_key(key: str, request: Request, client: CurrentClient, service: CurrentService) -> str:
     """Return the key of a client's task, by the key or the client's name for it."""
     # The scope `submit` also allows to read and cancel one's own tasks.
     needs(client, "submit", "read")
@@ -111,5 +111,5 @@ def _task_key(key: str, request: Request, client: CurrentClient, service: Curren
     return found
 
 
-TaskKey = Annotated[str, Depends(_task_key)]
+TaskKey = Annotated[str, Depends(task_key)]
 """The key of a task that the client may see; 404 for any other task."""

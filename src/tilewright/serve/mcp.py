@@ -73,8 +73,7 @@ def serve(
         tools = _Tools(run, one_by_one, sdk.failure, warn)
         server = sdk.make(NAME, instructions=INSTRUCTIONS, log_level="WARNING")
         for tool in (tools.evaluate, tools.explain, tools.problem, tools.history):
-            about = inspect.getdoc(tool)
-            server.add_tool(tool, description=about, structured_output=False)
+            server.add_tool(tool, description=inspect.getdoc(tool), structured_output=False)
         try:
             with sdk.wire():
                 server.run()

@@ -16,8 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tilewright.serve.auth import LOCAL, NOBODY, AuthenticatedClient, is_loopback
-from tilewright.serve.rate_limit import TokenBuckets
-from tilewright.serve.request_limits import closing_refusal, discard
+from tilewright.serve.request_limits import TokenBuckets, closing_refusal, discard
 from tilewright.serve.service import Service
 
 PUBLIC = {"/v1/health", "/health", "/openapi.json", "/docs"}
@@ -110,8 +109,7 @@ class AccessMiddleware:
 def _foreign_page(headers: Headers) -> JSONResponse | None:
     """Refuse requests that a foreign page sends through a browser on this machine.
 
-    Without tokens every program that reaches the loopback address is a client, also a browser. A
-    page's own request has the page as `Origin`. A page may also give the loopback address a name
+    A page's own request has the page as `Origin`. A page may also give the loopback address a name
     of its own (DNS rebinding); that name is then the `Host`.
     """
     origin, host = headers.get("origin"), headers.get("host")

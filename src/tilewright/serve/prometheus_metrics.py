@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Histogram,
-    Summary,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Histogram, Summary
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 PREFIX = "tilewright"
 BUCKETS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 """Upper limits of the buckets of a histogram, in seconds."""
-STAGES_ON_DEVICE = frozenset(
-    {
-        *("start_judge", "load", "correctness", "launch_suppression", "profile", "trace"),
-        *("timing", "shutdown", "cleanup"),
-    }
-)
+STAGES_ON_DEVICE = {
+    *("start_judge", "load", "correctness", "launch_suppression", "profile", "trace"),
+    *("timing", "shutdown", "cleanup"),
+}
 """Stages of an evaluation in which it holds its device."""
 # The time at which a metric began would be one more series for each metric.
-disable_created_metrics()  # type: ignore[no-untyped-call]
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics(Collector):
@@ -54,12 +46,9 @@ class Metrics(Collector):
         self.answer_seconds = histogram(
             "answer_seconds", "Seconds until a request was answered, except streams."
         )
-        self._stage_seconds = Summary(
-            "stage_seconds",
-            "Seconds of evaluations by stage.",
-            ["stage"],
-            PREFIX,
-            registry=registry,
+        summary = partial(Summary, namespace=PREFIX, registry=registry)
+        self._stage_seconds = summary(
+            "stage_seconds", "Seconds of evaluations by stage.", ["stage"]
         )
         self._device_busy_seconds = counter(
             "device_busy_seconds", "Seconds in which evaluations held a device.", ["device"]
@@ -77,7 +66,7 @@ class Metrics(Collector):
 
     def text(self) -> bytes:
         """Return all metrics as text."""
-        return generate_latest(self._registry)
+        return prometheus_client.generate_latest(self._registry)
 
 
 def family(

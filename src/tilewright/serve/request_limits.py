@@ -1,17 +1,44 @@
-"""Limits of request bodies: size, declared or not, and time to arrive."""
+"""Limits of requests: the rate of each client, and the size and time of a body."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+from collections import OrderedDict
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+MAX_NAMES = 10_000
+"""Clients with a bucket; beyond that the one not seen for longest is dropped."""
 DISCARD_S, MAX_DISCARDED_BYTES = 2.0, 16 << 20
 """Limits of `discard`: seconds, and bytes."""
+
+
+class TokenBuckets:
+    """Token buckets of `burst` tokens by name, filled with `rate` tokens per second.
+
+    Lifetime: the server. Safe to use from several threads.
+    """
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate, self._burst = rate, float(burst)
+        self._lock = threading.Lock()
+        self._filled: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str, now: float) -> float:
+        """Take a token at a time in seconds; return 0, or the seconds until there is one."""
+        with self._lock:
+            level, then = self._filled.pop(name, (self._burst, now))
+            level = min(level + max(now - then, 0.0) * self._rate, self._burst)
+            allowed = level >= 1.0
+            self._filled[name] = (level - 1.0 if allowed else level, max(now, then))
+            while len(self._filled) > MAX_NAMES:
+                self._filled.popitem(last=False)
+        return 0.0 if allowed else (1.0 - level) / self._rate
 
 
 class BodyLimitMiddleware:
@@ -63,8 +90,7 @@ class BodyLimitMiddleware:
 async def discard(receive: Receive) -> None:
     """Read and drop the rest of a body, within limits.
 
-    Most clients read an answer only after they have sent everything. If the server closes the
-    connection before, they never see the answer.
+    Most clients read an answer only after they have sent everything.
     """
     size = 0
     with contextlib.suppress(TimeoutError):

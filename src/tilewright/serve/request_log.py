@@ -18,7 +18,7 @@ MAX_VALUE_CHARS = 300
 class RequestLog:
     """Writes one line for each event. Lifetime: the server. Safe to use from several threads.
 
-    If a line cannot be written, for example on a full disk, it is lost and the server goes on.
+    A line that cannot be written, for example on a full disk, is lost.
     """
 
     def __init__(self, path: Path | None) -> None:

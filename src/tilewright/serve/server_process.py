@@ -56,9 +56,8 @@ def bind(host: str, port: int) -> socket.socket:
 def listen(app: FastAPI, service: Service, bound: socket.socket, kill: Callable[[], None]) -> None:
     """Serve on a socket until a signal.
 
-    The first signal drains: the server refuses submissions with 503, still answers reads, and
-    finishes running evaluations; after `serve.shutdown_grace_s` it calls `kill`. A second signal
-    ends the server at once, and the next server repeats the running evaluations.
+    The first signal drains: the server refuses submissions, answers reads, and finishes running
+    evaluations; after `serve.shutdown_grace_s` it calls `kill`. A second signal ends it at once.
     """
     limits = service.settings.serve
 
@@ -109,10 +108,7 @@ class _Draining(uvicorn.Server):
 
 
 class _HeaderTimeout(H11Protocol):
-    """A connection that closes if a request does not arrive. Lifetime: the connection.
-
-    Uvicorn itself waits without limit for the first byte and for the end of the headers.
-    """
+    """A connection that closes if a request does not arrive; uvicorn itself waits without limit."""
 
     timeout_s: float
     _timer: asyncio.TimerHandle | None = None

@@ -17,7 +17,7 @@ from tests.unit.serve.store.test_store import given_of
 from tilewright.errors import ConfigError
 from tilewright.serve.auth import Tokens, listed_tokens, make_token, revoke_token
 from tilewright.serve.prometheus_metrics import Metrics, family
-from tilewright.serve.rate_limit import TokenBuckets
+from tilewright.serve.request_limits import TokenBuckets
 from tilewright.serve.request_log import RequestLog
 from tilewright.serve.store.store import Store
 from tilewright.serve.task_events import (

@@ -17,28 +17,11 @@ _OWN_NAME = (NAMES.c.client == bindparam("of_client")) & (NAMES.c.name == bindpa
 NAMED = select(NAMES.c.key, NAMES.c.given).where(_OWN_NAME)
 RENAME = update(NAMES).where(_OWN_NAME).values(key=bindparam("to_key"), given=bindparam("to_given"))
 ADD_OWNER = insert(OWNERS).prefix_with("OR IGNORE")
-BEGIN = (
-    update(TASKS)
-    .where(_KEY, TASKS.c.state == "queued")
-    .values(state="running", started_at=bindparam("now"), attempts=TASKS.c.attempts + 1)
-    .returning(*SHOWN, TASKS.c.request)
-)
-DONE = (
-    update(TASKS)
-    .where(_KEY, IS_OPEN)
-    .values(
-        state="done",
-        verdict=bindparam("said"),
-        result=bindparam("packed"),
-        # An earlier attempt may have left an error.
-        error=None,
-        ended_at=bindparam("now"),
-    )
-)
-FAILED = (
-    update(TASKS)
-    .where(_KEY, IS_OPEN)
-    .values(state="failed", error=bindparam("said"), ended_at=bindparam("now"))
-)
+_START = update(TASKS).where(_KEY, TASKS.c.state == "queued").returning(*SHOWN, TASKS.c.request)
+BEGIN = _START.values(state="running", started_at=bindparam("now"), attempts=TASKS.c.attempts + 1)
+_END = update(TASKS).where(_KEY, IS_OPEN).values(ended_at=bindparam("now"))
+FAILED = _END.values(state="failed", error=bindparam("said"))
+# An earlier attempt may have left an error.
+DONE = _END.values(state="done", verdict=bindparam("said"), result=bindparam("packed"), error=None)
 LATE = FAILED.where(TASKS.c.deadline < bindparam("now"))
 CARRY_ON = delete(CARRIED).where(CARRIED.c.key == bindparam("of_key"))

@@ -337,10 +337,9 @@ def _cause(error: Exception) -> str:
 
 
 def _carry_over(connection: Connection, by: str) -> None:
-    """Flag the tasks that are still open if the previous server used another device or version.
+    """Flag the open tasks if the previous server used another device or version.
 
-    Their key names the old device, but they will be evaluated on this one. So a later request for
-    the old device must be evaluated again.
+    Their key names the old device, but they will be evaluated on this one.
     """
     if connection.execute(select(SERVED.c.by)).scalar() == by:
         return
