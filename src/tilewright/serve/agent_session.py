@@ -29,8 +29,7 @@ _FENCES = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 class AgentRun:
     """Evaluates an agent's candidates and stores them as a run. Lifetime: one MCP connection.
 
-    The first candidate creates the run folder, since clients also start servers that they never
-    use. Call `evaluate` from one thread at a time; other threads may call the other methods.
+    The first candidate creates the run folder. Call `evaluate` from one thread at a time.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class AgentRun:
         self._evaluate = evaluate
         self._retry_delay_s = retry_delay_s
         self._score = score_of(settings.loop)
-        self._asked: list[Ask] = []
+        self._asks: list[Ask] = []
         self._turns: dict[int, Turn] = {}
         """Turns by the number that the agent sees, from 1, without those that raised an error."""
         self._turns_lock = threading.Lock()
@@ -64,10 +63,12 @@ class AgentRun:
         if self._over.is_set():
             raise InfrastructureError("the server ends, so it evaluates no more candidates")
         log, judge = self._opened()
-        ask = self._next()
+        problem, past = self._problem.id, len(self._asks)
+        parents = tuple(ask.id for ask in self._asks[-1:])
+        ask = Ask(id=f"{problem}#0.{past}", problem=problem, turn=past, parents=parents)
         log.append(RequestsIssued(limit=1, asks=(ask,)))
-        self._asked.append(ask)
-        number = len(self._asked)
+        self._asks.append(ask)
+        number = past + 1
         reply = Reply(text=fenced(code), model=MODEL)
         turn = RolloutEnvironment(self._settings, judge).evaluate_reply(ask, self._problem, reply)
         if self._over.is_set():
@@ -87,7 +88,7 @@ class AgentRun:
 
     def explain(self, number: int) -> str:
         """Return the details of a turn; `ConfigError` if there is no such turn."""
-        turns = self._told()
+        turns = self._finished()
         turn = turns.get(number)
         if turn is None or self.folder is None:
             known = ", ".join(str(item) for item in list(turns)[-10:]) or "none yet"
@@ -102,7 +103,7 @@ class AgentRun:
 
     def history(self) -> str:
         """Return one line for each turn."""
-        return history_text(self._told(), best_text(self._best()))
+        return history_text(self._finished(), best_text(self._best()))
 
     def stop(self) -> None:
         """Repeat no evaluation, and store nothing of a running one."""
@@ -130,22 +131,13 @@ class AgentRun:
             self._judge = AnswerEvaluator(folder, self._evaluate, retry_delay_s=self._retry_delay_s)
         return self._log, self._judge
 
-    def _next(self) -> Ask:
-        number = len(self._asked)
-        return Ask(
-            id=f"{self._problem.id}#0.{number}",
-            problem=self._problem.id,
-            turn=number,
-            parents=tuple(ask.id for ask in self._asked[-1:]),
-        )
-
-    def _told(self) -> dict[int, Turn]:
+    def _finished(self) -> dict[int, Turn]:
         with self._turns_lock:
             return dict(self._turns)
 
     def _best(self) -> tuple[int, Turn] | None:
         """Return the number of the best correct turn, and the turn."""
-        turns = self._told()
+        turns = self._finished()
         best = best_of(list(turns.values()), self._score).get(self._problem.id)
         if best is None:
             return None

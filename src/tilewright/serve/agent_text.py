@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from tilewright.loop.feedback import CUT, redacted
@@ -42,7 +43,7 @@ def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
         _section("Outputs", _outputs(report.cases)),
         _section("Findings", map(_finding, report.findings)),
         _section("Noted", (f"{item.name}: {item.detail}" for item in report.labels)),
-        _section("Its own kernels", _kernels(report.profile)),
+        _section("Its own kernels", (_kernels(made) for made in [report.profile] if made)),
         _section("Stages", (f"{s.name}: {short_time(s.wall_s * 1e6)}" for s in report.stages)),
         _section("It printed", report.candidate_output.strip().splitlines()),
     ]
@@ -66,7 +67,7 @@ def _line(number: int, turn: Turn) -> str:
 
 def _speed(summary: EvalSummary) -> str:
     if summary.speedup is None:
-        return "not timed"
+        return "without a time"
     return speed_text(summary.speedup, summary.low, summary.high)
 
 
@@ -95,11 +96,9 @@ def _times(report: EvalReport) -> Iterator[str]:
 
 def _outputs(cases: Iterable[CaseResult]) -> Iterator[str]:
     """Yield a line for each case: its results by input variation."""
-    variations: dict[str, dict[str, list[str]]] = {}
+    variations: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for item in cases:
-        variations.setdefault(item.case, {}).setdefault(item.result, []).append(
-            item.input_variation
-        )
+        variations[item.case][item.result].append(item.input_variation)
     for name, results in variations.items():
         parts = (f"{kind} with {', '.join(dict.fromkeys(of))}" for kind, of in results.items())
         yield f"{name}: {'; '.join(parts)}"
@@ -109,10 +108,8 @@ def _finding(item: Finding) -> str:
     return f"{'decisive: ' if item.weight == 'decisive' else ''}{item.check}: {item.summary}"
 
 
-def _kernels(made: Profile | None) -> list[str]:
-    if made is None:
-        return []
-    return [f"{made.case}: {made.launches} launches a call, {made.coverage:.0%} of its device time"]
+def _kernels(made: Profile) -> str:
+    return f"{made.case}: {made.launches} launches a call, {made.coverage:.0%} of its device time"
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -48,10 +48,9 @@ class _Ending(Exception):
 
 
 class Dispatcher:
-    """Evaluates queued tasks, several at once. Lifetime: the server.
+    """Evaluates queued tasks, also those that ran when the last server died. Lifetime: the server.
 
-    A task that was running when the last server died is queued again. `max_concurrency` is the
-    number of tasks that run at once; it is a function where devices come and go.
+    At most `max_concurrency` run at once; it is a function where devices come and go.
     """
 
     def __init__(

@@ -121,18 +121,15 @@ async def evaluate_batch(
         try:
             accepted.append((item, await _accepted(item, request, client, service)))
         except HTTPException as error:
-            accepted.append((item, _not_judged(item, f"{error.detail}; give it another task_id")))
+            message = f"{error.detail}; give it another task_id"
+            accepted.append((item, refusal(item.task_id, "UNJUDGED", message)))
     found, until = [], time.monotonic() + MAX_TIMEOUT_S
     for item, key in accepted:
         try:
             found.append(await _judged(item, key, service, until, has_left))
         except HTTPException as error:
-            found.append(_not_judged(item, str(error.detail)))
+            found.append(refusal(item.task_id, "UNJUDGED", error.detail))
     return batch_answer(body.batch_id, found, began)
-
-
-def _not_judged(body: GymTask, said: str) -> Answer:
-    return refusal(body.task_id, "UNJUDGED", said)
 
 
 def _is_known(body: GymTask, service: Service) -> bool:

@@ -117,9 +117,7 @@ def _kernelgym_answer(report: EvalReport) -> Answer:
     found = by_kernelgym(report)
     message = str(getattr(report.outcome, "message", "")) or None
     return {
-        "status": found.status,
-        "compiled": found.compiled,
-        "correctness": found.correctness,
+        **found.model_dump(include={"status", "compiled", "correctness"}),
         "decoy_kernel": found.unused_kernel,
         "reference_runtime": found.reference_ms or 0.0,
         "kernel_runtime": found.kernel_ms or 0.0,

@@ -1,7 +1,4 @@
-"""Access control for each HTTP request: request id, authentication, rate limit and log.
-
-An unauthenticated request is answered before its body is read.
-"""
+"""Access control: request id, authentication before the body is read, rate limit and log."""
 
 from __future__ import annotations
 

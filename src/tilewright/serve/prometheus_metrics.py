@@ -55,7 +55,7 @@ class Metrics(Collector):
         )
 
     def judged(self, stages: Iterable[tuple[str, float]], device: str) -> None:
-        """Add the stages of one evaluation, in seconds."""
+        """Add the stages of one evaluation."""
         for name, seconds in stages:
             self._stage_seconds.labels(name).observe(seconds)
             if name in STAGES_ON_DEVICE:

@@ -142,13 +142,8 @@ class TaskStates:
 
     def late(self, now: float) -> list[TaskState]:
         """Return the queued tasks whose deadline has passed."""
-        return [
-            task
-            for task in self._tasks.values()
-            if task.phase is Phase.QUEUED
-            and task.item.deadline is not None
-            and task.item.deadline < now
-        ]
+        queued = [task for task in self._tasks.values() if task.phase is Phase.QUEUED]
+        return [task for task in queued if task.item.deadline and task.item.deadline < now]
 
 
 def _order(item: Task) -> tuple[int, int]:

@@ -23,9 +23,9 @@ def write_workspace(
     `command` starts the server, with these environment variables; the client runs it in `folder`.
     """
     server: dict[str, object] = {"type": "stdio", "command": command[0], "args": [*command[1:]]}
+    server["timeout"] = CALL_MS
     if variables:
         server["env"] = dict(variables)
-    server["timeout"] = CALL_MS
     skill = TEMPLATE.read_text(encoding="utf-8").replace("{problem}", problem)
     texts = {
         folder / SKILL: skill,

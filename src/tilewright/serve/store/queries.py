@@ -1,6 +1,6 @@
 """The statements of the store for one task, built once: building takes longer than running.
 
-Parameters have other names than columns (`of_key`), which SQLAlchemy requires for an UPDATE.
+SQLAlchemy requires that the parameters of an UPDATE are not named as columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The server's store: a task is on the disk before the server answers that it is accepted.
 
-One thread writes. It writes all changes that arrive during a transaction in the next one, so a slow
-disk makes transactions larger and not the queue longer. Readers have their own connections.
+One thread writes all changes that arrive during a transaction in the next one, so a slow disk makes
+transactions larger and not the queue longer. Readers have their own connections.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Store:
     """Tasks in one SQLite file. Lifetime: the server. Safe to use from several threads.
 
     `by` names the device model and the version that evaluate. A task that was accepted under
-    another `by` and evaluated here is evaluated again when it is submitted again. A method that
-    changes the file returns a future. `InfrastructureError`: the file cannot be used.
+    another `by` is evaluated again when it is submitted again. A method that changes the file
+    returns a future. `InfrastructureError`: the file cannot be used.
     """
 
     def __init__(self, path: Path, by: str = "") -> None:
@@ -213,11 +213,7 @@ class Store:
     def prune(
         self, connection: Connection, before: float, most: int | None = None, batch: int = 500
     ) -> int:
-        """Delete tasks that ended before a time or beyond the `most` latest; return how many.
-
-        One call deletes at most `batch`, so that other changes get their turn. It never deletes an
-        open task.
-        """
+        """Delete at most `batch` tasks that ended before a time or beyond the `most` latest."""
         # `not_in`: with `in`, SQLite would not use the index of the end times.
         ended = TASKS.c.state.not_in(("queued", "running"))
         if most is not None:
