@@ -33,8 +33,7 @@ def history_text(turns: Mapping[int, Turn], best: str) -> str:
 def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
     """Return the facts of a report: outcome, cases, outputs, findings, stages, advice."""
     if report is None:
-        text = f"{_line(number, turn)}\n\n{turn.feedback}"
-        return _bounded(redacted(text), MAX_EXPLANATION_CHARS)
+        return _bounded(redacted(f"{_line(number, turn)}\n\n{turn.feedback}"))
     blocks = [
         _line(number, turn),
         _outcome(report),
@@ -47,7 +46,7 @@ def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
         _section("Stages", (f"{s.name}: {short_time(s.wall_s * 1e6)}" for s in report.stages)),
         _section("It printed", report.candidate_output.strip().splitlines()),
     ]
-    return _bounded(redacted("\n\n".join(filter(None, blocks))), MAX_EXPLANATION_CHARS)
+    return _bounded(redacted("\n\n".join(filter(None, blocks))))
 
 
 def best_text(best: tuple[int, Turn] | None) -> str:
@@ -122,7 +121,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([f"{title}:", *(f"- {line}" for line in found)])
 
 
-def _bounded(text: str, most: int) -> str:
+def _bounded(text: str, most: int = MAX_EXPLANATION_CHARS) -> str:
     """Cut a text in its middle: a traceback tells most at its start and its end."""
     if len(text) <= most:
         return text

@@ -167,9 +167,9 @@ class Tokens:
                 return None
         elif kind.lower() != "bearer":
             return None
-        given = _hashed(token).encode()
+        given = _hashed(token)
         # All hashes are compared, so that the time does not depend on the result.
-        same = [hmac.compare_digest(known.encode(), given) for known in clients]
+        same = [hmac.compare_digest(known.encode(), given.encode()) for known in clients]
         return next(itertools.compress(clients.values(), same), None)
 
 

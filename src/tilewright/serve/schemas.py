@@ -83,6 +83,5 @@ class Worker(BaseModel):
 
 
 def view_of(task: Task) -> TaskView:
-    names = {number: name for name, number in PRIORITIES.items()}
     fields = {name: getattr(task, name) for name in TaskView.model_fields if name != "priority"}
-    return TaskView(priority=names[task.priority], **fields)
+    return TaskView(priority=list(PRIORITIES)[task.priority], **fields)

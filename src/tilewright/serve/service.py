@@ -51,14 +51,14 @@ class Service:
         judges: int | Callable[[], int] | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        """Open the store, and start its queued tasks.
+        """Open the store, and start its queued tasks: `max_concurrency` at once.
 
-        At most `max_concurrency` tasks run at once. Of those, `judges` (default: all) hold a
-        device while the others prepare. With `tokens` each request needs one of them.
+        Of those, `judges` (default: all) hold a device while the others prepare.
         """
         self._judges = max_concurrency if judges is None else judges
         self.settings = settings
         self.tokens = tokens
+        """Each request needs one of them; `None` admits every client."""
         self.device = device
         """Model of the devices."""
         self._started_at = time.time()
@@ -89,7 +89,7 @@ class Service:
         yield family("max_running", "Tasks that may run at once.", state["max_running"])
         yield family("tasks", "Stored tasks by state.", self.store.counts(), "state")
         yield family("ended_total", "Tasks that ended since the start.", ended, "as")
-        yield family("unjudged_total", "Tasks without a verdict.", ended.get("unjudged", 0))
+        yield family("unjudged_total", "Ended tasks without a verdict.", ended.get("unjudged", 0))
         yield family("listeners", "Open event streams.", self.feed.listeners)
         yield family("draining", "1 while the server drains.", self.draining)
         yield family("uptime_seconds", "Seconds since the start.", self.uptime_s)

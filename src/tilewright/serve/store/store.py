@@ -1,6 +1,6 @@
 """The server's store: a task is on the disk before the server answers that it is accepted.
 
-One thread writes all changes that arrive during a transaction in the next one, so a slow disk makes
+One thread writes all changes that arrive during a transaction in the next one. So a slow disk makes
 transactions larger and not the queue longer. Readers have their own connections.
 """
 
@@ -67,8 +67,8 @@ def _queued(
 class Store:
     """Tasks in one SQLite file. Lifetime: the server. Safe to use from several threads.
 
-    `by` names the device model and the version that evaluate. A task that was accepted under
-    another `by` is evaluated again when it is submitted again. A method that changes the file
+    `by` names the device model and the version that evaluate. A task that another `by` accepted and
+    this one evaluated is evaluated again when it is submitted again. A method that changes the file
     returns a future. `InfrastructureError`: the file cannot be used.
     """
 
