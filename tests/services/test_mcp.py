@@ -226,7 +226,7 @@ def test_a_disconnected_client_leaves_no_process_behind(tmp_path):
         assert process.wait(timeout=10) == 0
         _, alive = psutil.wait_procs(below, timeout=10)
         assert not alive
-    # It was asked and never told: nothing is known of it.
+    # The request was issued and has no turn, so nothing is known of it.
     assert not read_run(the_run(tmp_path)).turns
 
 

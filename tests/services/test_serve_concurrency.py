@@ -9,7 +9,7 @@ import time
 import pytest
 
 import tilewright
-from tests.services.test_serve import GOOD, Server, request, token_of
+from tests.services.test_serve import GOOD, Server, asked, request, token_of
 from tests.services.test_serve_follow import ENDLESS
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError, TooLarge
@@ -64,10 +64,12 @@ def test_concurrent_evaluate_async_calls_are_cancelled_as_infrastructure_errors(
 
     async def all_of_them() -> list[object]:
         texts = [ENDLESS.format(f"package {number}") for number in range(MANY)]
-        asked = [tilewright.evaluate_async(text, problem, config=settings) for text in texts]
-        waiting = [asyncio.create_task(item) for item in asked]
+        waiting = [
+            asyncio.create_task(tilewright.evaluate_async(text, problem, config=settings))
+            for text in texts
+        ]
         await all_known(client, MANY)
-        for row in client._run(client._asked("GET", "/v1/tasks?limit=500")):
+        for row in asked(f"{server.url}/v1/tasks?limit=500")[1]:
             client.cancel(row["key"])
         return await asyncio.gather(*waiting, return_exceptions=True)
 

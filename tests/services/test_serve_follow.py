@@ -50,7 +50,7 @@ def test_many_clients_follow_a_task_from_start_to_end(server):
     threads = [threading.Thread(target=follow) for _ in range(8)]
     for thread in threads:
         thread.start()
-    # One that never reads harms nobody.
+    # A client that never reads delays no other.
     idle = socket.create_connection(("127.0.0.1", server.port))
     idle.sendall(f"GET /v1/tasks/{key}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     for thread in threads:

@@ -56,6 +56,7 @@ def schemathesis(server: Server, folder: Path, *words: str) -> None:
 
 
 def test_every_endpoint_answers_fuzzed_requests_as_its_schema_states(server, tmp_path):
+    # `schemathesis` asserts that the program found no violation.
     schemathesis(server, tmp_path, "--phases", "fuzzing")
 
 

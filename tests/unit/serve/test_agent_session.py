@@ -142,7 +142,7 @@ def test_a_broken_machine_is_reported_and_the_run_continues(session):
         with pytest.raises(InfrastructureError, match="no_device"):
             run.evaluate(CODE)
     assert run.evaluate(CODE).startswith(f"Turn {MAX_LOST_EVALUATIONS + 1}.")
-    # The last of them was not told at all.
+    # The last of them finished no turn.
     assert f"turn {MAX_LOST_EVALUATIONS}:" not in run.history()
 
 

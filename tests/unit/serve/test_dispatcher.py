@@ -42,7 +42,7 @@ class Script:
 
 
 class BehindOthers:
-    """Answers once others, who are judged first, are through."""
+    """Answers after the executor has run other tasks first."""
 
     def __init__(self):
         self.over = threading.Event()
@@ -137,7 +137,7 @@ def test_a_running_task_is_cancelled_at_its_next_event(store):
 
 @pytest.fixture
 def locked(tmp_path, monkeypatch):
-    """Yield a store that somebody else holds, while its only task is being judged."""
+    """Yield a store that another connection locks while its only task is evaluated."""
     monkeypatch.setattr(tables, "BUSY_MS", 10)
     store, script = Store(tmp_path / "tasks.db"), Script(reports.correct())
     script.go.clear()
@@ -283,7 +283,7 @@ def test_a_task_resubmitted_while_its_result_is_stored_is_judged_again(store):
 
     def on_event(key, event, _fields):
         if event == "judged" and not noted.is_set():
-            # The store has its answer by now, and the dispatcher is not done with it.
+            # The store has the result, and the dispatcher has not finished the task.
             again = store.submit(given_of(key)).result()
             assert again.state == "queued"
             made.add(again)
@@ -303,12 +303,12 @@ def test_the_oldest_task_is_skipped_a_limited_number_of_times(store):
     def evaluate(request, _seen):
         order.append(request.candidate.files[0].path)
         if len(order) < 60:
-            # Somebody always has one more of the problem that is warm.
-            made.add(store.submit(given_of(f"w{len(order)}", problem="warm")).result())
+            # A client always has one more task of the problem whose judge is cached.
+            made.add(store.submit(given_of(f"w{len(order)}", problem="cached")).result())
         return reports.correct().model_copy(update={"request": request})
 
     made = Dispatcher(store, evaluate, max_concurrency=2, retry_delay_s=0.001)
-    for key, problem in (("w-1", "warm"), ("w-2", "warm"), ("old", "other"), ("w-3", "warm")):
+    for key, problem in (("w-1", "cached"), ("w-2", "cached"), ("old", "other"), ("w-3", "cached")):
         made.add(store.submit(given_of(key, problem=problem)).result())
     ended(store, "old")
     began = store.task("old").started_at

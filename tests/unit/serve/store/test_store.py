@@ -283,7 +283,7 @@ def test_a_result_of_another_device_model_is_not_reused(tmp_path):
     first.close()
     other = opened("B")
     other.finish("waits", "correct", b"of B").result()
-    # Who waits for it gets it, and its report says of what it is.
+    # The client that waits for it gets it; its report names the device model.
     assert other.result("waits") == b"of B"
     other.close()
     back = opened("A")
