@@ -60,10 +60,10 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
         if on_cluster:
             progress.about("leasing the devices of the cluster")
         items = cluster_items(settings) if on_cluster else tool_items(settings.home)
-        reports, trouble = _judge_self(settings, progress)
-        if given["calibrate"] and not trouble:
+        reports, failure = _judge_self(settings, progress)
+        if given["calibrate"] and not failure:
             calibration = _calibrate(settings, given["runs"], progress)
-    items += [_judging_item(reports, trouble), *layer_items(reports[-1] if reports else None)]
+    items += [_judging_item(reports, failure), *layer_items(reports[-1] if reports else None)]
     samples = [sample for report in reports for sample in samples_of(report)]
     scatter = self_comparison.scatter_of(samples)
     items.append(noise_item(scatter))
@@ -72,15 +72,15 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     document = {
         "items": [asdict(item) for item in items],
         "calibration": calibration,
-        "noise": None if scatter is None else asdict(scatter),
+        "noise": None if scatter is None else scatter.document(),
     }
     show_result(given["as_json"], document, doctor_view(items))
-    print_line(f"next: {_next(trouble, settings)}")
-    return InfrastructureError.exit_code if trouble else 0
+    print_line(f"next: {_next(failure, settings)}")
+    return InfrastructureError.exit_code if failure else 0
 
 
-def _next(trouble: str, settings: Config) -> str:
-    if trouble:
+def _next(failure: str, settings: Config) -> str:
+    if failure:
         return "fix `judging` as listed, then tilewright doctor"
     if is_cluster(settings.executor):
         return "tilewright serve --executor ray --ray-address ADDRESS"
@@ -125,9 +125,9 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
     }
 
 
-def _judging_item(reports: list[EvalReport], trouble: str) -> Item:
-    if trouble:
-        return Item("judging", False, trouble, "every verdict", "see the lines above")
+def _judging_item(reports: list[EvalReport], failure: str) -> Item:
+    if failure:
+        return Item("judging", False, failure, "every verdict", "see the lines above")
     wrong = [report.verdict for report in reports if report.verdict != "correct"]
     if wrong:
         said = f"the verdict of the reference itself is {wrong[0]}"
@@ -140,7 +140,7 @@ def noise_item(scatter: Scatter | None) -> Item:
         get = "two cores, and `judging` above"
         return Item("A/A noise", False, "nothing was timed", "speed-ups", get)
     said = (
-        f"{scatter.runs} runs of {short_time(scatter.call_us)} per call: a reference differs from "
+        f"{scatter.runs} runs of {short_time(scatter.time_us)} per call: a reference differs from "
         f"itself by {math.expm1(scatter.median):.1%} in the median, "
         f"{math.expm1(scatter.worst):.1%} at most"
     )

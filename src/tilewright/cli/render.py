@@ -122,7 +122,7 @@ def speed_of(report: EvalReport) -> str:
     """Return the speed-up over all cases. It is empty for a candidate that is not correct."""
     if report.speedup is not None:
         return speed_text(report.speedup, report.speedup_low, report.speedup_high)
-    return "not timed" if isinstance(report.outcome, Correct) else ""
+    return "untimed" if isinstance(report.outcome, Correct) else ""
 
 
 def short_reason(report: EvalReport) -> str:

@@ -29,7 +29,7 @@ class Sample:
 
     problem: str
     case: str
-    call_us: float
+    time_us: float
     moved_bytes: int
     log_ratio: float
     within: float
@@ -41,10 +41,14 @@ class Scatter:
     """Distances of A/A ratios from 1."""
 
     runs: int
-    call_us: float
+    time_us: float
     median: float
     """Of |log ratio|."""
     worst: float
+
+    def document(self) -> dict[str, float]:
+        """Return the numbers as `doctor --json` names them."""
+        return {"call_us" if name == "time_us" else name: n for name, n in vars(self).items()}
 
 
 def self_request(name: str, settings: Config, cases: Sequence[str] = ()) -> EvalRequest:
@@ -80,7 +84,7 @@ def _sample(report: EvalReport, item: Comparison, blocks: slice) -> Sample:
     return Sample(
         problem=report.request.problem.id,
         case=item.case,
-        call_us=item.baseline_timing.median_us,
+        time_us=item.baseline_timing.median_us,
         moved_bytes=item.moved_bytes,
         log_ratio=_nearest(bootstrap.median(ratios), item.self_reported_us[blocks]),
         within=(high - low) / (2 * NORMAL_95),
@@ -102,7 +106,7 @@ def scatter_of(samples: Sequence[Sample]) -> Scatter | None:
     sizes = [abs(item.log_ratio) for item in samples]
     return Scatter(
         runs=len(samples),
-        call_us=bootstrap.median([item.call_us for item in samples]),
+        time_us=bootstrap.median([item.time_us for item in samples]),
         median=bootstrap.median(sizes),
         worst=max(sizes),
     )
@@ -119,7 +123,7 @@ def calibrated(samples: Sequence[Sample], *, on_gpu: bool = False) -> Fitted:
         return _calibrated_on_gpu(samples)
     chosen: list[list[Sample]] = [[] for _ in calibration.DEFAULT.sigmas]
     for item in samples:
-        chosen[calibration.class_of(item.call_us, item.moved_bytes)].append(item)
+        chosen[calibration.class_of(item.time_us, item.moved_bytes)].append(item)
     sigmas = map(_sigma_or, calibration.DEFAULT.sigmas, chosen)
     return tuple(sigmas), tuple(len(own) for own in chosen)
 
@@ -133,17 +137,17 @@ def _calibrated_on_gpu(samples: Sequence[Sample]) -> Fitted:
     short = [
         replace(item, log_ratio=item.log_ratio * scale, within=item.within * scale)
         for item in samples
-        if item.call_us <= calibration.GPU_SHORT_US
-        for scale in [item.call_us / calibration.GPU_AT_US]
+        if item.time_us <= calibration.GPU_SHORT_US
+        for scale in [item.time_us / calibration.GPU_AT_US]
     ]
     first = _sigma_or(calibration.GPU_DEFAULT.sigmas[0], short)
     others = [
         replace(item, log_ratio=item.log_ratio / left, within=math.hypot(*known) / left)
         for item in samples
-        if item.call_us > calibration.GPU_SHORT_US
-        for left in [calibration.share_left(item.call_us)]
+        if item.time_us > calibration.GPU_SHORT_US
+        for left in [calibration.share_left(item.time_us)]
         for known in [
-            (item.within, first * calibration.GPU_AT_US / item.call_us, calibration.GPU_MIN_SIGMA)
+            (item.within, first * calibration.GPU_AT_US / item.time_us, calibration.GPU_MIN_SIGMA)
         ]
     ]
     return (first, _sigma_or(calibration.GPU_DEFAULT.sigmas[1], others)), (len(short), len(others))

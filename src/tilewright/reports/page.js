@@ -119,7 +119,7 @@ else $("flips").hidden = true;
 const points = data.runs.flatMap((run) => Object.entries(run.whole).flatMap(([key, whole]) => whole.lights.map((light) => ({ key: whose(run, key), ...light }))));
 if (points.length) {
   const x = (p) => 50 + 390 * (Math.min(Math.max(Math.log10(p.intensity || 0.01), -2), 4) + 2) / 6, y = (p) => 235 - 215 * Math.min(p.share, 1.2) / 1.2;
-  const node = frame("Share of the speed of light against operations per byte", [-2, 0, 2, 4].map((v) => [50 + 390 * (v + 2) / 6, "1e" + v]), [0, 0.4, 0.8, 1.2].map((v) => [235 - 215 * v / 1.2, 100 * v + " %"]), "operations per necessary byte", "share of what this device was seen to do at most");
+  const node = frame("Roofline fraction against operations per byte", [-2, 0, 2, 4].map((v) => [50 + 390 * (v + 2) / 6, "1e" + v]), [0, 0.4, 0.8, 1.2].map((v) => [235 - 215 * v / 1.2, 100 * v + " %"]), "operations per necessary byte", "share of what this device was seen to do at most");
   for (const p of points) { const dot = svg("circle", { cx: x(p), cy: y(p), r: 4, fill: p.limit === "memory" ? COLOURS[0] : COLOURS[1], opacity: 0.7 }); dot.append(svg("title", {}, `${p.key}, ${p.case}: ${share(p.share)}, limited by ${p.limit}`)); node.append(dot); }
   $("roofline").append(el("p", {}, "Blue is limited by memory, orange by computing; ceilings were measured on the device."), node);
 } else $("roofline").hidden = true;

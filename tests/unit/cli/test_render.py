@@ -123,19 +123,19 @@ def test_reasons_are_one_short_line():
 
 
 def test_an_untimed_or_wrong_candidate_shows_no_speedup():
-    assert speed_of(reports.report()) == "not timed"
+    assert speed_of(reports.report()) == "untimed"
     assert speed_of(reports.incorrect()) == ""
 
 
 def test_the_verdict_table_is_rendered_as_its_golden_text():
     rows = [
         Row("fused", "softmax", "correct", "1.42x [1.40, 1.44]", "", as_expected=True),
-        Row("decoy", "softmax", "correct", "", "it got through", as_expected=False),
+        Row("trick", "softmax", "correct", "", "it got through", as_expected=False),
     ]
     assert to_text(rows_table(rows)) == (
         "candidate  problem  verdict               speed-up, or why not\n"
         "fused      softmax  correct               1.42x [1.40, 1.44]\n"
-        "decoy      softmax  correct (unexpected)  it got through\n"
+        "trick      softmax  correct (unexpected)  it got through\n"
     )
 
 

@@ -23,8 +23,8 @@ from tilewright.evaluator.timing.calibration import DEFAULT, GPU_DEFAULT
 from tilewright.wire.names import ISOLATION_LAYERS
 
 
-def sample(log_ratio: float, call_us: float = 5000.0, within: float = 0.0) -> Sample:
-    return Sample("p", "c", call_us, 0, log_ratio, within)
+def sample(log_ratio: float, time_us: float = 5000.0, within: float = 0.0) -> Sample:
+    return Sample("p", "c", time_us, 0, log_ratio, within)
 
 
 def test_the_reference_is_its_own_candidate():
@@ -62,7 +62,7 @@ def test_variation_within_a_process_is_removed_from_sigma():
 
 
 def test_calibration_uses_the_call_classes_of_the_evaluator():
-    samples = [sample(0.01, call_us=limit) for limit in (100.0, 1000.0) for _ in range(6)]
+    samples = [sample(0.01, time_us=limit) for limit in (100.0, 1000.0) for _ in range(6)]
     assert calibrated(samples)[1] == (6, 6, 0, 0)
 
 
@@ -72,7 +72,7 @@ def test_gpu_calibration_recovers_a_known_time_and_share():
     for _ in range(4000):
         for us in (chance.uniform(5, 20), chance.uniform(20.1, 1000)):
             noise = math.hypot(0.4 / us, 0.01 * min(1, 100 / us), 0.001, 0.0005)
-            samples.append(sample(chance.gauss(0, noise), call_us=us, within=0.0005))
+            samples.append(sample(chance.gauss(0, noise), time_us=us, within=0.0005))
     (at_10_us, share), counts = calibrated(samples, on_gpu=True)
     assert at_10_us == pytest.approx(0.04, rel=0.1)
     assert share == pytest.approx(0.01, rel=0.1)
@@ -81,7 +81,7 @@ def test_gpu_calibration_recovers_a_known_time_and_share():
 
 def test_gpu_calibration_without_enough_samples_keeps_the_defaults():
     assert calibrated([], on_gpu=True) == (GPU_DEFAULT.sigmas, (0, 0))
-    long = [sample(0.05, call_us=500.0)] * 6
+    long = [sample(0.05, time_us=500.0)] * 6
     sigmas, counts = calibrated(long, on_gpu=True)
     assert (sigmas[0], counts) == (GPU_DEFAULT.sigmas[0], (0, 6))
     assert sigmas[1] > GPU_DEFAULT.sigmas[1]

@@ -280,7 +280,7 @@ def test_unreadable_lines_are_named_and_the_rest_is_shown(tmp_path):
         text.replace('"schema_version":2', '"schema_version":7')
     )
     with open(run / "events.jsonl", "a") as log:
-        log.write('{"event": "told", "turn": 3}\n')
+        log.write('{"event": "turn_finished", "turn": 3}\n')
     gathered = gather([run])
     assert len(gathered.runs[0].turns) == 6
     assert any("events.jsonl:8: " in line for line in gathered.skipped)
