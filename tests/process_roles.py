@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.runners.shared_memory import sealed_memory
+from tilewright.evaluator.runners.cpu_runner import sealed_memory
 from tilewright.wire.frames import Channel, Frame
 
 ANSWER_S = 30.0

@@ -11,7 +11,7 @@ import torch
 
 from tests.process_roles import Arenas, Role
 from tilewright.evaluator.judge.memory_reader import read_tensor
-from tilewright.evaluator.runners.shared_memory import SyncPage
+from tilewright.evaluator.runners.cpu_runner import SyncPage
 from tilewright.runner.main import main
 from tilewright.wire import sync_page
 from tilewright.wire.frames import Frame

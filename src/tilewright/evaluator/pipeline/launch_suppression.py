@@ -69,9 +69,9 @@ def measure_own_work(session: EvaluationSession) -> None:
     with session.stage(Stage.LAUNCH_SUPPRESSION):
         found = None
         if _may_end_suppressed(session):
-            found = _suppress_in_place(session, runner, case)
+            found = _suppress(session, case, in_place=True)
         if found is None or found.right:
-            found = _suppress_in_fresh_runner(session, case)
+            found = _suppress(session, case, in_place=False)
     session.observations.right_when_suppressed = found.right
     if own is not None and not found.right:
         session.observations.profile = _with_suppressed_share(*own, found.call_s)
@@ -111,40 +111,34 @@ def _may_end_suppressed(session: EvaluationSession) -> bool:
     return session.on_gpu and session.request.candidate.language == "triton"
 
 
-def _suppress_in_place(session: EvaluationSession, runner: Runner, case: Case) -> SuppressedRun:
-    runner.stage = Stage.LAUNCH_SUPPRESSION
+def _suppress(session: EvaluationSession, case: Case, *, in_place: bool) -> SuppressedRun:
+    """Compare a call on new inputs, and time such calls on a GPU if the output is wrong."""
+    pool = session.runners
     try:
-        runner.suppress_launches()
-        return _call_without_launches(session, runner, case)
+        if in_place:
+            runner = pool.runners["candidate"]
+            runner.stage = Stage.LAUNCH_SUPPRESSION
+            runner.suppress_launches()
+        else:
+            candidate = session.request.candidate
+            runner = pool.start(SUPPRESSED, candidate, build="candidate", suppressed=True)
+            runner.stage = Stage.LAUNCH_SUPPRESSION
+            pool.match_and_publish(SUPPRESSED)
+        sample = session.judge.sample(case, "nominal", 50)
+        result = pool.call(runner, sample, 0)
+        right = not pool.check(runner, sample, 0, result).wrong
+        timed = session.on_gpu and not right
+        call_s = _median_call_s(session, runner, sample) if timed else None
+        session.judge.forget(sample)
+        return SuppressedRun(right, call_s)
     except EvaluationEnded:
-        # The end of this process is no evidence any more.
-        session.runners.stop("candidate")
-        return SuppressedRun(None)
-
-
-def _suppress_in_fresh_runner(session: EvaluationSession, case: Case) -> SuppressedRun:
-    pool, candidate = session.runners, session.request.candidate
-    try:
-        runner = pool.start(SUPPRESSED, candidate, build="candidate", suppressed=True)
-        runner.stage = Stage.LAUNCH_SUPPRESSION
-        pool.match_and_publish(SUPPRESSED)
-        return _call_without_launches(session, runner, case)
-    except EvaluationEnded:
+        if in_place:
+            # The end of this process is no evidence any more.
+            pool.stop("candidate")
         return SuppressedRun(None)
     finally:
         if SUPPRESSED in pool.runners:
             pool.runners[SUPPRESSED].child.kill_async()
-
-
-def _call_without_launches(session: EvaluationSession, runner: Runner, case: Case) -> SuppressedRun:
-    """Compare a call on new inputs, and time such calls on a GPU if the output is wrong."""
-    pool, sample = session.runners, session.judge.sample(case, "nominal", 50)
-    result = pool.call(runner, sample, 0)
-    right = not pool.check(runner, sample, 0, result).wrong
-    timed = session.on_gpu and not right
-    call_s = _median_call_s(session, runner, sample) if timed else None
-    session.judge.forget(sample)
-    return SuppressedRun(right, call_s)
 
 
 def _with_suppressed_share(

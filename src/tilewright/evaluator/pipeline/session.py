@@ -14,12 +14,11 @@ from tilewright.evaluator.devices.nvml import Conditions, conditions
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.judge_client.client import JudgeClient
 from tilewright.evaluator.judge_client.messages import Forget
-from tilewright.evaluator.processes.host import DeviceHost
 from tilewright.evaluator.processes.idle import IdleJudge
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.calibration import read_calibration
 from tilewright.evaluator.verdict import Observations
-from tilewright.records import EvalRequest, Label, StageRecord
+from tilewright.records import Label, StageRecord
 from tilewright.records.codes import Stage
 
 
@@ -32,7 +31,8 @@ class EvaluationSession:
     """
 
     def __init__(self, context: EvaluationContext) -> None:
-        self.context = context
+        self.context, self.host, self.request = context, context.host, context.request
+        self.on_gpu = context.host.device.is_gpu
         self.judge = JudgeClient(context)
         self.runners = RunnerPool(context, self.judge)
         self.observations = Observations()
@@ -46,21 +46,6 @@ class EvaluationSession:
         self._waited_s = 0.0
         """Wall seconds of waiting for the lease, which are no cost of the evaluation."""
         self.runners.deadline = self._started + self.request.limits.total_timeout_s
-
-    @property
-    def host(self) -> DeviceHost:
-        """The host of the device."""
-        return self.context.host
-
-    @property
-    def request(self) -> EvalRequest:
-        """The request that is evaluated."""
-        return self.context.request
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether the device is a GPU."""
-        return self.host.device.is_gpu
 
     def add_label(self, name: str, detail: str) -> None:
         """Attach a label to the report."""

@@ -1,8 +1,7 @@
 """The baselines of an evaluation: runners to time against, cached for their problem on a GPU.
 
-A GPU context takes long to create, and compilation takes longer still. A baseline that is the
-problem's own reference holds no candidate's code. It stays in a cache with its problem's judge, and
-later candidates are timed against it.
+A GPU context takes long to create. A baseline that is the problem's own reference holds no code of
+a candidate, so it stays in a cache with its problem's judge.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import mmap
 import os
 import select
 import time
@@ -27,7 +29,6 @@ from tilewright.evaluator.runners.messages import (
     read,
     read_weights,
 )
-from tilewright.evaluator.runners.shared_memory import SyncPage, page_round, sealed_memory
 from tilewright.records import Failed, Limits
 from tilewright.records.codes import FailureReason, Stage
 from tilewright.wire import sync_page
@@ -53,6 +54,38 @@ class CallTiming:
     untimed_cpu_s: float
     """CPU seconds that the runner used outside the call, since the end of its previous one."""
     result: Result
+
+
+def sealed_memory(name: str, size: int) -> int:
+    """Return the descriptor of `size` zero bytes whose size cannot change any more.
+
+    Without the seal a runner could truncate memory that the judge has mapped, and kill the judge.
+    """
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+def page_round(size: int) -> int:
+    """Return `size` rounded up to whole pages, at least one."""
+    return max(-(-size // mmap.PAGESIZE), 1) * mmap.PAGESIZE
+
+
+class SyncPage:
+    """Shared flags that release a timed call and report its end without a system call."""
+
+    def __init__(self) -> None:
+        self.fd = sealed_memory("sync", mmap.PAGESIZE)
+        self._map = mmap.mmap(self.fd, mmap.PAGESIZE)
+        self.flags = memoryview(self._map).cast("Q")
+
+    def close(self) -> None:
+        """Unmap and close."""
+        self.flags.release()
+        self._map.close()
+        os.close(self.fd)
 
 
 class Runner:
@@ -99,10 +132,9 @@ class Runner:
         self._watch_client, self._deadline, self.reused = watch, deadline, True
 
     def reserve_inputs(self, inputs: int) -> tuple[int, ...]:
-        """Map input memory of at least these bytes in the runner.
+        """Map input memory of at least these bytes; return descriptors, which the caller closes.
 
-        Returns descriptors for the judge, which the caller closes. One is of the input memory; the
-        first time there are also those of the runner's memory and of its memory map.
+        One is of the input memory; the first time also of the runner's memory and its memory map.
         """
         first = not self.inputs_bytes
         self.inputs_bytes = page_round(inputs)
@@ -139,9 +171,6 @@ class Runner:
         """Send a frame and return the answer; an `error` answer ends the evaluation.
 
         `takes` descriptors of the answer are left open for the caller.
-
-        Raises:
-            EvaluationEnded: the candidate raised, crashed, hung, or broke the protocol.
         """
         timeout_s = timeout_s or self.limits.call_timeout_s
         deadline = time.monotonic() + timeout_s
@@ -237,24 +266,20 @@ class Runner:
 
     def _stop(self) -> None:
         if not self.child.tree.freeze():
-            raise self._failed(
-                FailureReason.TIMEOUT, f"it did not stand still within {STOPPED_S:g} s"
-            )
+            message = f"it did not stand still within {STOPPED_S:g} s"
+            raise self._failed(FailureReason.TIMEOUT, message)
 
     def _when_ready(self, write_delayed: Callable[[], bool] | None) -> tuple[float, float]:
-        """Stop the ready runner; return its CPU seconds and when it went on again.
-
-        With several threads a call may use more CPU time than it lasts, so this must be known.
-        """
+        """Stop the ready runner; return its CPU seconds and when it went on again."""
         self._stop()
-        used = self.child.tree.cpu_s()
+        tree = self.child.tree
+        used = tree.cpu_s()
         if write_delayed and not write_delayed():
             raise self._forged("its inputs cannot be written any more")
         resumed = time.perf_counter()
-        self.child.tree.resume()
-        while not self.child.tree.is_spinning():
-            if time.perf_counter() >= resumed + RESUME_TIMEOUT_S:
-                break
+        tree.resume()
+        while not tree.is_spinning() and time.perf_counter() < resumed + RESUME_TIMEOUT_S:
+            continue
         return used, resumed
 
     def forbid_processes(self) -> None:
@@ -284,10 +309,7 @@ class Runner:
             self._watch()
 
     def _watch(self) -> None:
-        """Check that the client is there, time is left, and memory is within its limit.
-
-        RLIMIT_DATA does not limit shared mappings and files in memory; this check does.
-        """
+        """Check that the client is there, time is left, and memory is within its limit."""
         now = time.monotonic()
         if now < self._next_look:
             return
@@ -297,6 +319,7 @@ class Runner:
             message = f"the whole evaluation took longer than {self.limits.total_timeout_s:g} s"
             raise EvaluationEnded.failed(self.stage, FailureReason.TIMEOUT, message)
         allowed = self.limits.memory_bytes + self.inputs_bytes
+        # RLIMIT_DATA does not limit shared mappings and files in memory.
         used = self.child.tree.resident_bytes()
         if used > allowed + LIBRARY_BYTES:
             self.child.kill()
@@ -334,13 +357,10 @@ class Runner:
         if status is None:
             return self._failed(FailureReason.PROTOCOL_VIOLATION, "it closed its channel")
         if os.WIFSIGNALED(status):
-            return self._failed(
-                FailureReason.CRASH, f"killed by {signal_name(os.WTERMSIG(status))}"
-            )
-        return self._failed(
-            FailureReason.UNEXPECTED_EXIT,
-            f"it ended itself with exit code {os.WEXITSTATUS(status)}",
-        )
+            message = f"killed by {signal_name(os.WTERMSIG(status))}"
+            return self._failed(FailureReason.CRASH, message)
+        message = f"it ended itself with exit code {os.WEXITSTATUS(status)}"
+        return self._failed(FailureReason.UNEXPECTED_EXIT, message)
 
     def _failed(self, reason: FailureReason, message: str) -> Exception:
         return self._attributed(Failed(stage=self.stage, reason=reason, message=message))

@@ -71,10 +71,7 @@ class OutputReport(SelfReported):
 
     def described(self) -> Fields:
         """Return the plain values that travel on to the judge."""
-        values: Fields = self.model_dump(exclude={"address", "alias"})
-        if self.address is not None:
-            values["address"] = self.address
-        return values
+        return self.model_dump(exclude={"alias"}, exclude_none=True)
 
 
 class Mapped(SelfReported):
@@ -136,11 +133,7 @@ Model = TypeVar("Model", bound=SelfReported)
 
 
 def read(frame: Frame, model: type[Model]) -> Model:
-    """Return the frame's fields as `model`.
-
-    Raises:
-        FrameError: they do not follow the schema.
-    """
+    """Return the frame's fields as `model`, or raise `FrameError` if they break the schema."""
     try:
         return model.model_validate(frame.fields)
     except ValidationError as error:
@@ -156,10 +149,8 @@ _WEIGHTS: TypeAdapter[list[_Weight]] = TypeAdapter(Annotated[list[_Weight], Fiel
 def read_weights(body: bytes) -> bytes:
     """Return the list of (name, shape, dtype) in `body`, checked and encoded anew.
 
-    Entries of a dtype that cannot cross the sandbox are left out.
-
-    Raises:
-        FrameError: it is not such a list, or its names are longer than a frame can name.
+    Entries of a dtype that cannot cross the sandbox are left out. A `FrameError` says that it is
+    not such a list, or that its names are longer than a frame can name.
     """
     try:
         entries = _WEIGHTS.validate_json(body)

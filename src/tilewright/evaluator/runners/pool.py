@@ -27,8 +27,7 @@ from tilewright.evaluator.judge_client.messages import (
 from tilewright.evaluator.processes.forkserver_client import Child
 from tilewright.evaluator.processes.idle import RunnerCache
 from tilewright.evaluator.runners.cpu_runner import Runner
-from tilewright.evaluator.runners.gated_calls import measure_clock_excess
-from tilewright.evaluator.runners.gpu_runner import GpuRunner
+from tilewright.evaluator.runners.gpu_runner import GpuRunner, measure_clock_excess
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.records import Candidate, IsolationStatus
 from tilewright.records.codes import UnjudgedReason

@@ -20,7 +20,7 @@ from tilewright.evaluator.timing.calibration import Calibration, planned_replica
 from tilewright.evaluator.timing.case_timings import (
     CaseTimes,
     TimedCall,
-    shortest,
+    charged_times,
     undetectable_work_s,
 )
 from tilewright.evaluator.timing.cpu_clock import HostClock
@@ -75,10 +75,9 @@ Clock = HostClock | CudaEventClock
 
 
 class Restart(Protocol):
-    """Replaces all runners by other processes, for one more replicate."""
+    """Replaces all runners by other processes; with `fresh` by none that served a candidate."""
 
-    def __call__(self, *, fresh: bool) -> None:
-        """Replace them; with `fresh` by none that served an earlier candidate."""
+    def __call__(self, *, fresh: bool) -> None: ...
 
 
 def time_case(
@@ -126,11 +125,8 @@ def time_case(
 
 
 def has_prior_work(runner: Runner, planned: int) -> bool:
-    """Tell whether a candidate's process did work before that shows in its times.
-
-    Calls that need several replicates are so short that the calls of the correctness stage show
-    in them (ADR 42).
-    """
+    """Tell whether a candidate's process did work before that shows in its times."""
+    # Calls that need several replicates are so short that earlier calls show in them (ADR 42).
     return runner.profiled or (planned > 1 and runner.judged)
 
 
@@ -179,11 +175,8 @@ class CaseTimer:
         return steady_s[0]
 
     def _warm_up(self, runner: Runner) -> float:
-        """Call until three calls in a row agree, and return the seconds of the shortest.
-
-        Kernels are tuned and compiled in these calls. Each slot is used, because the first use of
-        memory makes a call slower.
-        """
+        """Call until three calls in a row agree, and return the seconds of the shortest."""
+        # Kernels are tuned and compiled now. The first use of each slot makes a call slower.
         recent: list[float] = []
         while len(recent) < MAX_WARM_UP_CALLS:
             slot = len(recent) % self.slots
@@ -225,7 +218,8 @@ class CaseTimer:
                 made % CHECK_EVERY_BLOCKS == 0 or (made == soonest and planned == 1)
             ):
                 target = plan.target_ci_half_width * math.sqrt(planned)
-                sought = SOUGHT_SHARE * undetectable_work_s(times) / shortest(times)
+                shortest_s = min(min(charged_times(times, name)) for name in self.names[:-1])
+                sought = SOUGHT_SHARE * undetectable_work_s(times) / shortest_s
                 if made >= least or sought > target:
                     widths = [half_width(times, name) for name in self.names[:-1]]
                     if max(widths) <= max(target, sought):

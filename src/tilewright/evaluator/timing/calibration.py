@@ -1,9 +1,8 @@
 """How much two processes of the same function differ: measured per device, by kind of call.
 
-Two processes have different memory behind the same function. The time of a call that computes
-hardly depends on it. A call that streams over megabytes can differ by several percent from process
-to process, which no number of calls in one process shows. On a GPU the difference has two parts
-(`GPU_PARTS`): half a microsecond, and a small share of the time of calls that are not long.
+Two processes have different memory behind the same function. A call that streams over megabytes
+can differ by several percent from process to process, which no number of calls in one process
+shows. On a GPU the difference has two parts (`GPU_PARTS`).
 """
 
 from __future__ import annotations

@@ -197,8 +197,3 @@ def is_short(times: CaseTimes, baseline: str) -> bool:
     return undetectable_work_s(times) > SHORT_SHARE * bootstrap.median(
         charged_times(times, baseline)
     )
-
-
-def shortest(times: CaseTimes) -> float:
-    """Return the shortest call of a baseline in seconds."""
-    return min(min(charged_times(times, name)) for name in list(times.total_s)[:-1])

@@ -1,8 +1,7 @@
 """How one call is timed on a GPU: by the judge's events around a call that was queued before.
 
-runners/gated_calls.py describes one call. If the baseline's launches take too long to be queued
-ahead, the times of all implementations include launches (ADR 40). Ten milliseconds of launches
-ahead would be a share of a call that differs from call to call.
+If the baseline's launches take too long to be queued ahead, the times of all implementations
+include launches (ADR 40), because a part of the launches ahead would differ from call to call.
 """
 
 from __future__ import annotations
@@ -10,8 +9,12 @@ from __future__ import annotations
 from tilewright.evaluator.judge_client.client import InputSampleInfo
 from tilewright.evaluator.judge_client.messages import FinishTimed, PublishSample
 from tilewright.evaluator.runners.cpu_runner import CallTiming, Runner
-from tilewright.evaluator.runners.gated_calls import GatedCall, gated_call
-from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S, GpuRunner
+from tilewright.evaluator.runners.gpu_runner import (
+    QUEUE_TIMEOUT_S,
+    GatedCall,
+    GpuRunner,
+    gated_call,
+)
 from tilewright.evaluator.runners.messages import Result
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, TimedCall

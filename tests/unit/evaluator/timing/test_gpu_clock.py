@@ -11,14 +11,15 @@ import pytest
 from tests.scripted_judge import ScriptedJudge
 from tilewright.evaluator.judge_client.messages import REQUESTS, FinishTimed, PublishSample
 from tilewright.evaluator.pipeline.gpu_checks import slowdown_share
-from tilewright.evaluator.runners.gated_calls import (
+from tilewright.evaluator.runners.gpu_runner import (
     CALIBRATION_CALLS,
     KNOWN_KERNEL,
+    QUEUE_TIMEOUT_S,
     SETTLING_CALLS,
+    GpuRunner,
     gated_call,
     measure_clock_excess,
 )
-from tilewright.evaluator.runners.gpu_runner import QUEUE_TIMEOUT_S, GpuRunner
 from tilewright.evaluator.runners.messages import EvaluationEnded, Result
 from tilewright.evaluator.runners.pool import RunnerPool
 from tilewright.evaluator.timing.case_timings import CaseTimes, GpuReadings, TimedCall
