@@ -3,8 +3,8 @@
 KernelGYM (arXiv 2602.05885, its released server) requires five trials within an absolute and
 relative tolerance of 1e-2, as `official` does. It has one check more, for Triton alone: some kernel
 of the candidate was launched. Speed is the ratio of two means, each rounded to three significant
-digits. This view leaves out the original's second check, which compares names in a profile with
-names of launches, and attacks that need the judge's own process.
+digits. This view leaves out attacks that need the judge's own process. It also leaves out the
+original's second check, which compares names in a profile with names of launches.
 """
 
 from __future__ import annotations
