@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
@@ -12,11 +11,10 @@ from tilewright.records.codes import FindingCode
 __all__ = ["CHECK"]
 
 
-@dataclass(frozen=True)
 class Inputs:
     """Inputs belong to the judge: a candidate may read them, never write or return them."""
 
-    name: str = "inputs"
+    name = "inputs"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Reject overwritten inputs and outputs that share memory with inputs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.languages.operator_names import name_set
@@ -23,11 +22,10 @@ GLUE = name_set(
 """Operators that allocate, move or view values but compute nothing."""
 
 
-@dataclass(frozen=True)
 class LibraryUse:
     """Names the library operators that a candidate in a kernel language uses."""
 
-    name: str = "library_use"
+    name = "library_use"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Label library operators of a candidate with own kernels, and compiled graphs."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
@@ -22,11 +20,10 @@ KINDS = {
 """Field of `StaticFeatures`: the code of its finding, and the words of its summary."""
 
 
-@dataclass(frozen=True)
 class Obfuscation:
     """Static facts that a reader should look at. They never decide."""
 
-    name: str = "obfuscation"
+    name = "obfuscation"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Note each kind of sighting once, with its places."""

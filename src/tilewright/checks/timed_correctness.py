@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
@@ -11,11 +9,10 @@ from tilewright.records.codes import FindingCode
 __all__ = ["CHECK"]
 
 
-@dataclass(frozen=True)
 class TimedCorrectness:
     """The judge compares outputs of timed calls like any others."""
 
-    name: str = "timed_correctness"
+    name = "timed_correctness"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Note that a timed call was wrong; the verdict is `incorrect` already."""

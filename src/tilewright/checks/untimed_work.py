@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
@@ -19,11 +18,10 @@ MAX_INTERFERENCE_SHARE = 0.1
 """Share of a baseline's call that no candidate is rejected for taking."""
 
 
-@dataclass(frozen=True)
 class UntimedWork:
     """A candidate's processes may use CPU time within its timed calls alone."""
 
-    name: str = "untimed_work"
+    name = "untimed_work"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Reject CPU time used between the calls, or during the baseline's calls."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
@@ -13,11 +11,10 @@ __all__ = ["CHECK"]
 _KERNEL_LANGUAGES = ("triton", "cpp", "cuda")
 
 
-@dataclass(frozen=True)
 class UnusedKernels:
     """A candidate in a kernel language must do its work in its own kernels."""
 
-    name: str = "unused_kernels"
+    name = "unused_kernels"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Reject a candidate that launches nothing, or is right without its launches."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding, Label
 from tilewright.records.codes import FindingCode, LabelName
@@ -11,11 +9,10 @@ from tilewright.records.codes import FindingCode, LabelName
 __all__ = ["CHECK"]
 
 
-@dataclass(frozen=True)
 class Weights:
     """A module must follow its weights when they change after construction."""
 
-    name: str = "weights"
+    name = "weights"
 
     def inspect(self, evidence: Evidence) -> Observation:
         """Note an output that is right with the initial weights alone; label missing weights."""
