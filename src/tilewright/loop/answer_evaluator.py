@@ -5,25 +5,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 
 from tilewright.config import Config
 from tilewright.errors import InfrastructureError, ProblemError, RecordError, writing
 from tilewright.executors.factory import Executor, open_executor
 from tilewright.executors.retrying import Backoff, retry
-from tilewright.records import (
-    Correct,
-    EvalReport,
-    EvalRequest,
-    Failed,
-    Incorrect,
-    Outcome,
-    Problem,
-    Protocol,
-    Rejected,
-    Unjudged,
-)
+from tilewright.records import Correct, EvalReport, EvalRequest, Problem, Protocol, Rejected
 from tilewright.records.base import digest_text
 from tilewright.records.codes import Stage
 from tilewright.records.events import Ask, EvalSummary
@@ -77,9 +65,7 @@ class AnswerEvaluator:
         self._over.set()
 
     def evaluate(self, ask: Ask, request: EvalRequest) -> tuple[EvalSummary, EvalReport | None]:
-        """Evaluate a request, or read the report of an earlier invocation.
-
-        Returns the summary for the event log, and the report if there is one.
+        """Return the summary and the report of a request, also from an earlier invocation.
 
         Raises:
             InfrastructureError: internal errors repeat; the run cannot continue on this machine.
@@ -168,7 +154,10 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         protocol=report.request.protocol,
         verdict=report.verdict,
         reason=cut(reason_of(report), MAX_REASON),
-        **_codes(report.outcome),
+        # Only some outcomes have these fields.
+        code=getattr(report.outcome, "kind", None) or getattr(report.outcome, "reason", None),
+        stage=getattr(report.outcome, "stage", None),
+        inputs=getattr(report.outcome, "inputs", None),
         speedup=report.speedup if timed else None,
         low=report.speedup_low if timed else None,
         high=report.speedup_high if timed else None,
@@ -184,19 +173,6 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         seconds=seconds,
         report=path,
     )
-
-
-def _codes(outcome: Outcome) -> dict[str, StrEnum | None]:
-    """Return the codes of the reason of an outcome."""
-    match outcome:
-        case Incorrect(kind=kind, inputs=inputs):
-            return {"code": kind, "inputs": inputs}
-        case Failed(reason=reason, stage=stage):
-            return {"code": reason, "stage": stage}
-        case Unjudged(reason=reason):
-            return {"code": reason}
-        case Correct() | Rejected():
-            return {}
 
 
 def nondefault_tolerance(protocol: Protocol, problem: Problem) -> float | None:

@@ -60,14 +60,9 @@ def drive(
 ) -> Generator[Turn]:
     """Yield each turn after it is in the log, until the strategy ends or no request is admitted.
 
-    Args:
-        strategy: a new one, or one that `replay` returned.
-        play: answers a request and judges the answer; called from several threads.
-        log: open for writing.
-        max_concurrency: most requests at the same time.
-        waiting: requests of an earlier invocation without a result.
-        admit: tells whether the budget allows a request. A later invocation repeats a refused one.
-        stop: ends the running requests after an error.
+    `play` answers a request and judges the answer; several threads call it. `waiting` holds the
+    requests of an earlier invocation without a result. `admit` tells whether the budget allows a
+    request; a later invocation repeats a refused one. `stop` ends requests after an error.
 
     Raises:
         Exception: an error of `play`; the log holds the turns that ended before it.

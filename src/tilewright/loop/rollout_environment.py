@@ -73,11 +73,7 @@ def judged(
     settings: Config,
     language: str | None = None,
 ) -> tuple[EvalSummary, EvalReport | None]:
-    """Judge source files; return the summary for the log, and the report if there is one.
-
-    Raises:
-        InfrastructureError: internal errors repeat.
-    """
+    """Judge source files; return the summary for the log, and the report if there is one."""
     request = requested(files, problem, settings, language)
     return (request, None) if isinstance(request, EvalSummary) else judge.evaluate(ask, request)
 

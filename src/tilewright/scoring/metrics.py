@@ -105,8 +105,8 @@ def rejected_share(scores: Sequence[Score]) -> float:
 def mean_with_zeros(scores: Sequence[Score]) -> float | None:
     """Return the mean speed-up, zero for a candidate that is not ok (MTMC); `None` without any.
 
-    This leaves out candidates that are ok and were not timed. If no candidate that is ok was timed,
-    there is no mean: all of its values would be zeros.
+    It leaves out candidates that are ok and were not timed. If none of them was timed, there is no
+    mean: all of its values would be zeros.
     """
     return _mean(_with_zeros([scores])[0])
 

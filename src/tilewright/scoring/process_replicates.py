@@ -50,10 +50,8 @@ def replicates_interval(
     For one replicate this is `speedup_interval`. A few replicates estimate their own scatter badly,
     so the calibrated variance moderates it.
 
-    Args:
-        groups: log ratios of blocks, one sequence for each process replicate; at most ten.
-        between_process_sigma: of the calibration, without unit.
-        apart: the number of independent replicates that these count for, if some share a process.
+    `groups` are log ratios of blocks, one sequence for each of at most ten process replicates.
+    `apart` is the number of independent replicates that these count for, if some share a process.
     """
     if len(groups) == 1:
         return speedup_interval(groups[0], between_process_sigma)

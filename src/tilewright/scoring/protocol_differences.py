@@ -60,12 +60,9 @@ def kind_of(judgement: EvalSummary) -> str:
 
 
 def cause_of(problem: str, published: EvalSummary, strict: EvalSummary) -> str:
-    """Return why the published rules and ours disagree on an answer to a problem; empty: unknown.
+    """Return why the published rules and ours disagree on an answer; empty: unknown.
 
-    Args:
-        problem: its id, which begins with the set's name.
-        published: the verdict by the rules of the benchmark, judged.
-        strict: ours, judged, and another.
+    `problem` is an id, which begins with the set's name. Both verdicts are judged, and they differ.
     """
     if published.verdict == "correct":
         return _let_pass(strict)

@@ -152,8 +152,8 @@ def explained_by_run(
 ) -> dict[str, float]:
     """Return by protocol the part of the deviance of correctness that the run explains.
 
-    This is the explained deviance of methods in KernelBench-X (arXiv 2605.04956), each run being a
-    method. The same scores count as in `summary_of`; `unanswered` is by run.
+    Each run is a method of KernelBench-X (arXiv 2605.04956). The same scores count as in
+    `summary_of`; `unanswered` is by run.
     """
     found = {}
     for protocol in protocols:
