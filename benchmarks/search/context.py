@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.bars import Bar
-from tilewright.loop.feedback import Seen, feedback
+from tilewright.loop.feedback import JudgedAnswer, feedback
 from tilewright.loop.policies.base import Message
 from tilewright.loop.prompts import conversation
 from tilewright.loop.strategies import sequential
@@ -80,7 +80,7 @@ def _judged(ask: Ask, text: str, ladder: Ladder) -> Turn:
     rung = MARK.search(text)
     if rung is None:
         summary = EvalSummary(protocol="strict", verdict="failed", reason="there is no code block")
-        response = feedback(Seen(summary, None, 0.0), "tilewright", 400)
+        response = feedback(JudgedAnswer(summary, None, 0.0), "tilewright", 400)
     else:
         summary = ladder.judgements[int(rung[1])]
         assert summary.speedup is not None

@@ -227,8 +227,8 @@ BUGS = (
         UNIT + "scoring/test_process_replicates.py",
         (
             "the calibration outweighs replicates that disagree",
-            "seen <= MAX_VARIANCE_RATIO * known",
-            "seen >= 0.0",
+            "observed <= MAX_VARIANCE_RATIO * known",
+            "observed >= 0.0",
         ),
     ),
     *planted(

@@ -17,7 +17,7 @@ from tilewright.records.events import EvalSummary
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import short_time, speed_text
 
-__all__ = ["FEEDBACK", "Seen", "feedback", "redacted"]
+__all__ = ["FEEDBACK", "JudgedAnswer", "feedback", "redacted"]
 
 CHARACTERS_PER_TOKEN = 4
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+\-]+/)+([\w.+\-]+)")
@@ -28,7 +28,7 @@ CUT = "\n[...]\n"
 
 
 @dataclass(frozen=True)
-class Seen:
+class JudgedAnswer:
     """A judged answer."""
 
     judgement: EvalSummary
@@ -43,9 +43,9 @@ def redacted(text: str) -> str:
     return _ALLOWED.sub("", _SECRET.sub("[...]", _PATH.sub(r"\1", plain)))
 
 
-def feedback(seen: Seen, preset: str, tokens: int) -> str:
+def feedback(answer: JudgedAnswer, preset: str, tokens: int) -> str:
     """Return the feedback of a preset, in at most about `tokens` tokens."""
-    blocks = FEEDBACK[preset](seen)
+    blocks = FEEDBACK[preset](answer)
     return _fitted([redacted(block) for block in blocks if block], tokens * CHARACTERS_PER_TOKEN)
 
 
@@ -62,9 +62,9 @@ def _fitted(blocks: Sequence[str], most: int) -> str:
     return text[:half] + CUT + text[-half:]
 
 
-def _ours(seen: Seen) -> list[str]:
+def _tilewright(answer: JudgedAnswer) -> list[str]:
     """Return the verdict, then its explanation, then advice: the most important block first."""
-    judgement, report = seen.judgement, seen.report
+    judgement, report = answer.judgement, answer.report
     if judgement.verdict == "unjudged":
         return ["This answer could not be judged, which is not its fault."]
     if report is None:
@@ -111,10 +111,10 @@ def _printed(report: EvalReport) -> str:
     return f"It printed:\n{text[-MAX_PRINTED_CHARS:]}" if text else ""
 
 
-def _paper(seen: Seen) -> list[str]:
-    speedup, report = seen.judgement.speedup, seen.report
-    if seen.judgement.verdict != "correct":
-        return [f"There was an error.\n{_message(seen)}"]
+def _paper(answer: JudgedAnswer) -> list[str]:
+    speedup, report = answer.judgement.speedup, answer.report
+    if answer.judgement.verdict != "correct":
+        return [f"There was an error.\n{_message(answer)}"]
     if speedup is None or speedup <= 1.0:
         speed = f"{speedup:.2f}x" if speedup else "not measured"
         return [f"Correct, but not faster than the reference ({speed})."]
@@ -123,13 +123,13 @@ def _paper(seen: Seen) -> list[str]:
     return [f"Correct, and {speedup:.2f}x as fast as the reference.{covered}"]
 
 
-def _message(seen: Seen) -> str:
-    outcome = seen.report.outcome if seen.report is not None else None
-    return str(getattr(outcome, "message", "")) or seen.judgement.reason
+def _message(answer: JudgedAnswer) -> str:
+    outcome = answer.report.outcome if answer.report is not None else None
+    return str(getattr(outcome, "message", "")) or answer.judgement.reason
 
 
-def _released_code(seen: Seen) -> list[str]:
-    judgement, report = seen.judgement, seen.report
+def _released_code(answer: JudgedAnswer) -> list[str]:
+    judgement, report = answer.judgement, answer.report
     first = report.comparisons[0] if report is not None and report.comparisons else None
     profile = report.profile if report is not None else None
     fields = {
@@ -146,14 +146,14 @@ def _released_code(seen: Seen) -> list[str]:
             "time_coverage": judgement.coverage,
         },
         # Redacted before it is quoted: a quoted line break would hide the start of a path.
-        "error_message": redacted(_message(seen)) if judgement.verdict != "correct" else "",
-        "reward": seen.reward,
+        "error_message": redacted(_message(answer)) if judgement.verdict != "correct" else "",
+        "reward": answer.reward,
     }
     return [f"This is the server's answer:\n\n{json.dumps(fields, indent=2)}"]
 
 
-FEEDBACK: dict[str, Callable[[Seen], list[str]]] = {
-    "tilewright": _ours,
+FEEDBACK: dict[str, Callable[[JudgedAnswer], list[str]]] = {
+    "tilewright": _tilewright,
     "paper": _paper,
     "released_code": _released_code,
 }

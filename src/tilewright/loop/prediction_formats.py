@@ -14,7 +14,7 @@ from tilewright.records import Problem
 
 __all__ = ["named_predictions"]
 
-ASKED = ("instruction", "prompt", "query")
+INSTRUCTION_FIELDS = ("instruction", "prompt", "query")
 DESCRIBED, WRAPPED = "Functional Description: ", "Wrapper Entry Information:"
 FENCE = "```"
 ENDS = re.compile(r"<\|im_end\|>|<\|EOT\|>")
@@ -38,13 +38,13 @@ def named_predictions(
 
 def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:
     """Return the id of a prediction's problem, or a text that names an unknown one, or `None`."""
-    label, asked = _bare(_text(row, ("label",))), _text(row, ASKED)
+    label, instruction = _bare(_text(row, ("label",))), _text(row, INSTRUCTION_FIELDS)
     if label and any(problem.id.startswith("tritonbench/") for problem in problems):
         return _only([p for p in problems if label in p.source.text]) or f"{label[:60]}..."
-    if DESCRIBED not in asked or WRAPPED not in asked:
+    if DESCRIBED not in instruction or WRAPPED not in instruction:
         return None
-    words = _joined(asked.rpartition(DESCRIBED)[2].partition(WRAPPED)[0])
-    wrapper = _WRAPPER.search(asked)
+    words = _joined(instruction.rpartition(DESCRIBED)[2].partition(WRAPPED)[0])
+    wrapper = _WRAPPER.search(instruction)
     name = wrapper[1] if wrapper else ""
     described = [p for p in problems if words and words in _joined(p.description)]
     # One description may be the beginning of another one.

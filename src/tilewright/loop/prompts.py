@@ -52,7 +52,7 @@ def conversation(
     language: str | None,
     shown: Sequence[Turn],
     instruction: str = "",
-    asked: str = "",
+    override: str = "",
 ) -> tuple[Message, ...]:
     """Return the messages of a prompt: the opening, then each shown turn and its feedback.
 
@@ -67,5 +67,5 @@ def conversation(
         # Reasoning is not repeated: it is long, and the code holds its result.
         messages.append(Message(role="assistant", text=spoken(turn.reply.text).strip()))
         ours = f"{turn.feedback}\n\n{AGAIN}"
-    last = "\n\n".join(filter(None, (asked or ours, instruction)))
+    last = "\n\n".join(filter(None, (override or ours, instruction)))
     return (*messages, Message(role="user", text=last))

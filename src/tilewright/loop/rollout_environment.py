@@ -16,7 +16,7 @@ from tilewright.loop.answer_evaluator import (
     nondefault_tolerance,
     unjudged,
 )
-from tilewright.loop.feedback import Seen, feedback
+from tilewright.loop.feedback import JudgedAnswer, feedback
 from tilewright.loop.policies.base import Message, digest_of
 from tilewright.loop.prompts import conversation
 from tilewright.problems.candidates import make_candidate
@@ -134,14 +134,14 @@ class RolloutEnvironment:
         else:
             protocol = self._settings.eval.protocol
             summary, report = unusable(protocol, problem, parsed.reason), None
-        seen = Seen(summary, report, self._reward(summary))
+        answer = JudgedAnswer(summary, report, self._reward(summary))
         return Turn(
             ask=ask,
             language=report.request.candidate.language if report is not None else "",
             source=digest_text("\n".join(file.text for file in parsed.files)),
             prompt=prompt,
             reply=reply,
-            feedback=feedback(seen, section.feedback, section.feedback_tokens),
+            feedback=feedback(answer, section.feedback, section.feedback_tokens),
             judgements=(summary,),
         )
 

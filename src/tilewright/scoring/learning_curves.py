@@ -63,7 +63,6 @@ def _correct(scores: Sequence[Score]) -> float | None:
 
 
 def _fast(scores: Sequence[Score]) -> dict[str, float]:
-    right = [item for item in scores if item.ok]
-    if not scores or (right and all(item.speedup is None for item in right)):
+    if not scores or metrics.untimed(scores):
         return {}
     return {f"{p:g}": metrics.fast_p(scores, p) for p in THRESHOLDS}

@@ -34,6 +34,7 @@ __all__ = [
     "pass_at_k",
     "ratio_of_sums",
     "rejected_share",
+    "untimed",
 ]
 
 
@@ -75,6 +76,12 @@ def fast_p_at_least(scores: Sequence[Score], p: float) -> float:
 def fast_p_believed(scores: Sequence[Score], p: float) -> float:
     """Return the share of all that are ok and have an interval above `p` as a whole. Ours."""
     return fast_counts(scores, [p])[0].believed / _number(scores)
+
+
+def untimed(scores: Sequence[Score]) -> bool:
+    """Tell whether some are ok and none of these was timed: their fast shares are unknown."""
+    right = [item for item in scores if item.ok]
+    return bool(right) and all(item.speedup is None for item in right)
 
 
 def fast_counts(scores: Sequence[Score], thresholds: Sequence[float]) -> list[FastCount]:
@@ -129,8 +136,7 @@ def amsr_values(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
 
 
 def _with_zeros(groups: Sequence[Sequence[Score]]) -> list[list[float]]:
-    right = [item for group in groups for item in group if item.ok]
-    if right and all(item.speedup is None for item in right):
+    if untimed([item for group in groups for item in group]):
         return [[] for _ in groups]
     return [
         [s.speedup for s in group if s.ok and s.speedup is not None]

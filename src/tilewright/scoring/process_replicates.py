@@ -2,7 +2,7 @@
 
 Each of k replicates has a log ratio m_i, and the variance w_i of its own blocks.
 
-* The seen variance is `s^2 = sum (m_i - m)^2 / (k - 1)`.
+* The observed variance is `s^2 = sum (m_i - m)^2 / (k - 1)`.
 * The known variance is `v^2 = mean of w_i + sigma^2` of the calibration, with d degrees of freedom.
 * Together they are `(d v^2 + (k - 1) s^2) / (d + k - 1)`, the posterior variance of Smyth
   (Statistical Applications in Genetics and Molecular Biology 3, 2004).
@@ -27,7 +27,7 @@ MAX_PRIOR_FREEDOM = 8
 """Degrees of freedom of the known variance in all. Many replicates exist because they differed; a
 larger value would let the calibration outvote them."""
 MAX_VARIANCE_RATIO = 3.0
-"""Seen over known variance: above this the calibration does not fit the function."""
+"""Observed over known variance: above this the calibration does not fit the function."""
 MISFIT_FREEDOM = 2
 """Degrees of freedom of the known variance where the calibration does not fit."""
 MAX_REPLICATES = 10
@@ -67,13 +67,13 @@ def interval_of_centres(
     if not 2 <= count <= MAX_REPLICATES:
         raise ValueError(f"{count} process replicates, expected 1 to {MAX_REPLICATES}")
     mean = math.fsum(centre for centre, _ in centres) / count
-    seen = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
+    observed = math.fsum((centre - mean) ** 2 for centre, _ in centres) / (count - 1)
     known = math.fsum(within for _, within in centres) / count
     known += between_process_sigma**2
-    fits = seen <= MAX_VARIANCE_RATIO * known
+    fits = observed <= MAX_VARIANCE_RATIO * known
     prior = min(PRIOR_FREEDOM * count, MAX_PRIOR_FREEDOM) if fits else MISFIT_FREEDOM
     freedom = prior + count - 1
-    variance = (prior * known + (count - 1) * seen) / freedom
+    variance = (prior * known + (count - 1) * observed) / freedom
     half = STUDENT_95[freedom - _FEWEST] * math.sqrt(variance / (apart or count))
     return from_logs(mean, half, half)
 

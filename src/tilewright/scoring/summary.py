@@ -27,8 +27,6 @@ SAMPLES = (1, 2, 4, 8)
 """Numbers of samples k of pass@k and fast@k."""
 NO_ANSWER = Score(ok=False)
 Grouped = dict[str, list[Score]]
-Judged = Sequence[tuple[str, EvalSummary]]
-"""Judgements by one protocol, with the ids of their problems."""
 
 
 def score_of(item: EvalSummary) -> Score | None:
@@ -85,9 +83,7 @@ def _of_protocol(
     turns: Sequence[Turn], protocol: Protocol, weak: Collection[str], unanswered: Collection[str]
 ) -> dict[str, Any]:
     left_out = _left_out(protocol, weak)
-    everything = _judged_by(turns, protocol)
-    by_problem, lacking = _counted(everything, left_out, unanswered)
-    judged = [pair for pair in everything if pair[0] not in left_out]
+    judged, by_problem, lacking = _counted(turns, protocol, left_out, unanswered)
     groups = sorted({group_of(problem) for problem in by_problem} - {""})
     kinds = [(item.verdict, kind_of(item)) for _, item in judged if item.verdict != "correct"]
     found = {
@@ -119,19 +115,16 @@ def _left_out(protocol: str, weak: Collection[str]) -> set[str]:
     return set(weak) if protocol == "strict" else set()
 
 
-def _judged_by(turns: Sequence[Turn], protocol: str) -> Judged:
-    return [
+def _counted(
+    turns: Sequence[Turn], protocol: str, left_out: set[str], unanswered: Collection[str]
+) -> tuple[list[tuple[str, EvalSummary]], Grouped, list[str]]:
+    """Return the judgements that count, their scores by problem, and problems without any."""
+    judged = [
         (turn.ask.problem, item)
         for turn in turns
         for item in turn.judgements
         if item.protocol == protocol
     ]
-
-
-def _counted(
-    judged: Judged, left_out: set[str], unanswered: Collection[str]
-) -> tuple[Grouped, list[str]]:
-    """Return the scores that count, by problem, and the problems without a candidate."""
     everything: Grouped = {}
     for problem, item in judged:
         score = score_of(item)
@@ -141,7 +134,8 @@ def _counted(
     lacking = sorted(set(unanswered) - left_out) if everything else []
     # As many as other problems have, so that numbers of k samples stay possible.
     samples = min(map(len, (counted or everything).values()), default=0)
-    return counted | {name: [NO_ANSWER] * samples for name in lacking}, lacking
+    judged = [pair for pair in judged if pair[0] not in left_out]
+    return judged, counted | {name: [NO_ANSWER] * samples for name in lacking}, lacking
 
 
 def explained_by_run(
@@ -161,10 +155,11 @@ def explained_by_run(
             (score.ok, name)
             for name, turns in runs.items()
             for scores in _counted(
-                _judged_by(last_of_trajectories(t for t in turns if t.judgements), protocol),
+                last_of_trajectories(turn for turn in turns if turn.judgements),
+                protocol,
                 _left_out(protocol, weak),
                 unanswered.get(name, ()),
-            )[0].values()
+            )[1].values()
             for score in scores
         ]
         if pairs:

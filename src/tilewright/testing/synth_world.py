@@ -85,8 +85,8 @@ class SynthWorld:
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
         """Return the turn of an ask that its policy refused."""
-        said = EvalSummary(protocol="strict", verdict="unjudged", reason=reason[:400])
-        return Turn(ask=ask, prompt=prompt, judgements=(said,))
+        summary = EvalSummary(protocol="strict", verdict="unjudged", reason=reason[:400])
+        return Turn(ask=ask, prompt=prompt, judgements=(summary,))
 
     def stop(self) -> None:
         """Do nothing: nothing takes any time."""
@@ -108,13 +108,13 @@ def conversations(count: int, turns: int, seed: int) -> list[dict[str, Any]]:
     draw = random.Random(f"synth/{seed}")
     rows = []
     for _ in range(count):
-        said: list[dict[str, str]] = []
-        told = QUESTION
+        spoken, question = list[dict[str, str]](), QUESTION
         for _ in range(turns):
             text = render(Program(*(draw.choice(levels) for levels in LEVELS.values())))
-            said += [{"role": "user", "content": told}, {"role": "assistant", "content": text}]
-            told = _feedback(judge(text))
-        rows.append({"messages": said})
+            spoken.append({"role": "user", "content": question})
+            spoken.append({"role": "assistant", "content": text})
+            question = _feedback(judge(text))
+        rows.append({"messages": spoken})
     return rows
 
 

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from tests import sample_reports as reports
 from tilewright.loop.answer_evaluator import summary_of_report
-from tilewright.loop.feedback import CHARACTERS_PER_TOKEN, FEEDBACK, Seen, feedback, redacted
+from tilewright.loop.feedback import (
+    CHARACTERS_PER_TOKEN,
+    FEEDBACK,
+    JudgedAnswer,
+    feedback,
+    redacted,
+)
 from tilewright.records import Failed
 from tilewright.records.events import EvalSummary
 from tilewright.scoring.rewards import REWARDS
@@ -32,17 +38,17 @@ SEEN = {
 }
 
 
-def seen(name: str, preset: str = "tilewright") -> Seen:
+def answer_of(name: str, preset: str = "tilewright") -> JudgedAnswer:
     report = SEEN[name]
     judgement = summary_of_report(report, "reports/x.json", 1.0)
-    return Seen(judgement, report, REWARDS[preset](judgement))
+    return JudgedAnswer(judgement, report, REWARDS[preset](judgement))
 
 
 def texts() -> dict[str, str]:
     found = {}
     for preset in FEEDBACK:
         for name in SEEN:
-            found[f"{preset}-{name}"] = feedback(seen(name, preset), preset, 1200) + "\n"
+            found[f"{preset}-{name}"] = feedback(answer_of(name, preset), preset, 1200) + "\n"
     return found
 
 
@@ -60,26 +66,28 @@ def test_feedback_reveals_no_seed_tolerance_or_folder(name):
 
 
 def test_feedback_to_a_reply_without_code_names_what_is_missing():
-    said = EvalSummary(protocol="strict", verdict="failed", reason="there is no code block")
-    assert "there is no code block" in feedback(Seen(said, None, 0.0), "tilewright", 1200)
+    summary = EvalSummary(protocol="strict", verdict="failed", reason="there is no code block")
+    assert "there is no code block" in feedback(
+        JudgedAnswer(summary, None, 0.0), "tilewright", 1200
+    )
 
 
 @given(st.sampled_from(sorted(SEEN)), st.sampled_from(sorted(FEEDBACK)), st.integers(25, 2000))
 def test_feedback_stays_within_its_token_budget(name, preset, tokens):
-    assert len(feedback(seen(name, preset), preset, tokens)) <= tokens * CHARACTERS_PER_TOKEN
+    assert len(feedback(answer_of(name, preset), preset, tokens)) <= tokens * CHARACTERS_PER_TOKEN
 
 
 def test_a_long_traceback_keeps_its_beginning_and_end():
     message = "ValueError: first\n" + "frame\n" * 5000 + "last line"
     report = reports.report(Failed(stage="load", reason="exception", message=message))
     judgement = summary_of_report(report, "", 1.0)
-    text = feedback(Seen(judgement, report, 0.0), "tilewright", 200)
+    text = feedback(JudgedAnswer(judgement, report, 0.0), "tilewright", 200)
     assert "ValueError: first" in text
     assert text.endswith("last line")
 
 
 def test_the_verdict_is_cut_last():
-    assert feedback(seen("correct"), "tilewright", 40).startswith("Verdict: correct.")
+    assert feedback(answer_of("correct"), "tilewright", 40).startswith("Verdict: correct.")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ __all__ = ["Local"]
 Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
 
 
-class Heard:
+class LogprobRecorder:
     """Keeps the log-probability of each sampled token. Lifetime: one batch.
 
     A logits processor gets the distribution before its token is sampled, and the token one step
@@ -52,8 +52,8 @@ class Heard:
 
     def _note(self, tokens: Any) -> None:  # noqa: ANN401
         if self._before is not None:
-            drawn = self._before.gather(-1, tokens[:, -1:].to(self._before.device))
-            self._kept.append(drawn[:, 0].tolist())
+            sampled = self._before.gather(-1, tokens[:, -1:].to(self._before.device))
+            self._kept.append(sampled[:, 0].tolist())
 
     def logprobs(self, sequences: Any) -> list[list[float]]:  # noqa: ANN401
         """Return the log-probabilities of each row; `sequences` are the complete outputs."""
@@ -171,15 +171,15 @@ class Local:
             # Explicit, because a model's own defaults would cut the distribution.
             top_p = section.top_p or 1.0
             sampling |= {"temperature": section.temperature, "top_k": 0, "top_p": top_p}
-        heard = Heard(section.temperature or 1.0)
+        recorder = LogprobRecorder(section.temperature or 1.0)
         sequences = self._model.generate(
             **encoded,
             max_new_tokens=section.max_tokens,
             pad_token_id=self._tokenizer.pad_token_id,
-            logits_processor=[heard],
+            logits_processor=[recorder],
             **sampling,
         )
-        scores = heard.logprobs(sequences)
+        scores = recorder.logprobs(sequences)
         seconds, length = time.monotonic() - start, encoded["input_ids"].shape[1]
         return [
             self._reply(row[length:].tolist(), probs, int(mask.sum()), seconds)

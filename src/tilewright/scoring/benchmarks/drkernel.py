@@ -54,9 +54,8 @@ def drkernel(turns: Sequence[Turn]) -> dict[str, Any] | None:
 
 def _numbers(scores: Sequence[Score]) -> dict[str, float | None]:
     """Return the shares; no fast@p if some candidates are right and none of them was timed."""
-    right = [item for item in scores if item.ok]
-    untimed = bool(right) and all(item.speedup is None for item in right)
-    found: dict[str, float | None] = {"correct": len(right) / len(scores)}
+    found: dict[str, float | None] = {"correct": sum(item.ok for item in scores) / len(scores)}
+    untimed = metrics.untimed(scores)
     return found | {
         f"fast@{p:g}": None if untimed else metrics.fast_p_at_least(scores, p) for p in THRESHOLDS
     }

@@ -18,7 +18,7 @@ from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.base import Message
-from tilewright.loop.policies.local_model import Heard
+from tilewright.loop.policies.local_model import LogprobRecorder
 from tilewright.records import file_lock
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import TokenSample
@@ -89,8 +89,8 @@ class TransformersSampler:
                     # The seed is independent of all earlier sampling.
                     digest = hashlib.blake2b(f"{seed}/{start}".encode(), digest_size=7).digest()
                     torch.manual_seed(int.from_bytes(digest, "big"))
-                    drawn = self._drawn([prompts[place] for place in chosen], sampling)
-                    found |= dict(zip(chosen, drawn, strict=True))
+                    sampled = self._drawn([prompts[place] for place in chosen], sampling)
+                    found |= dict(zip(chosen, sampled, strict=True))
         finally:
             self.model.train(training)
             if devices:
@@ -116,14 +116,14 @@ class TransformersSampler:
             pad_token_id=pad,
             **({} if greedy else chosen),
         )
-        heard = Heard(sampling.temperature)
+        recorder = LogprobRecorder(sampling.temperature)
         sequences = self.model.generate(
             input_ids=torch.tensor(ids, device=device),
             attention_mask=torch.tensor(seen, device=device),
             generation_config=config,
-            logits_processor=[heard],
+            logits_processor=[recorder],
         )
-        scores = heard.logprobs(sequences)
+        scores = recorder.logprobs(sequences)
         return [
             self._cut(prompt, row[longest:].tolist(), probs)
             for prompt, row, probs in zip(prompts, sequences, scores, strict=True)
