@@ -19,7 +19,7 @@ from tests.tiny_model import TEMPLATE, make_tiny_model
 from tilewright.config import load
 from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.problems.loader import find_problem
-from tilewright.rl.reward_scorer import scorer_of
+from tilewright.rl.reward_scorer import problem_of, scorer_of
 from tilewright.rl.trl_reward import AsyncTrlReward, TrlReward
 
 CORPUS = Path(__file__).parent.parent / "corpus"
@@ -135,6 +135,12 @@ def test_the_rows_of_drkernels_data_name_their_problem(settings):
     assert reward(["p", "p"], said, **columns) == [1.0, 0.0]
     with pytest.raises(ConfigError, match=r"a row names no problem: .* it has level"):
         reward(["p"], ["x"], level=[1])
+
+
+def test_a_row_may_hold_a_problem_of_schema_version_1(settings):
+    old = Path(__file__).parents[1] / "golden" / "v1" / "bench" / "problems.jsonl"
+    row = json.loads(old.read_text("utf-8").splitlines()[0])
+    assert problem_of({"problem": row}, settings).official_comparison == row["published"]
 
 
 def custom_reward_fn(path, name, reward_kwargs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -144,7 +145,7 @@ def problem_of(fields: Mapping[str, Any], settings: Config) -> Problem:
     """
     given = fields.get("problem")
     if isinstance(given, Mapping):
-        return Problem.model_validate(given)
+        return _parsed_record(json.dumps(given))
     if isinstance(given, str) and given.lstrip().startswith("{"):
         return _parsed_record(given)
     if isinstance(given, str) and given:
