@@ -120,7 +120,7 @@ class ThreadChild:
         ours, theirs = socket.socketpair()
         self.channel = Recording(ours)
         self.role = role
-        self.printed = Silent()
+        self.output = Silent()
         self.applied: dict[str, str] = {}
         self.closed = False
         self.signals: list[str] = []

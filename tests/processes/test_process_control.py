@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.evaluator.processes.forkserver_client import Child, Printed
+from tilewright.evaluator.processes.forkserver_client import Child, ChildOutput
 from tilewright.wire.frames import Channel
 
 COUNT = """
@@ -44,9 +44,9 @@ class Tree:
         self._init = subprocess.Popen([sys.executable, "-c", INIT, COUNT, str(path)])
         ours, self._theirs = socket.socketpair()
         reader, self._writer = os.pipe()
-        printed = Printed(100)
-        os.close(printed.writer)
-        self.child = Child(Channel(ours), self._init.pid, reader, printed, "runner")
+        output = ChildOutput(100)
+        os.close(output.writer)
+        self.child = Child(Channel(ours), self._init.pid, reader, output, "runner")
         within(20.0, lambda: all(self.counts()))
         Channel(self._theirs).send("ready", {"applied": {}})
         self.child.wait_ready()

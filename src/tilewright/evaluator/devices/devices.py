@@ -74,7 +74,7 @@ def find_device(name: str) -> Device:
     kind, _, number = name.partition(":")
     if kind != "cuda" or not (number or "0").isdecimal():
         raise ConfigError(f"device {name!r} is unknown; known: cpu, cuda, cuda:N")
-    found = _gpus()
+    found = gpus()
     index = int(number or 0)
     if index not in found:
         has = ", ".join(f"cuda:{i} ({row[2]})" for i, row in found.items()) or "no NVIDIA GPU"
@@ -112,7 +112,7 @@ def few_queues(device: Device) -> Device:
 
 def gpu_names() -> dict[str, str]:
     """Return the UUID of each GPU of this machine, by name (`cuda:N`)."""
-    return {f"cuda:{index}": row[1] for index, row in _gpus().items()}
+    return {f"cuda:{index}": row[1] for index, row in gpus().items()}
 
 
 def _toolkit() -> dict[str, str]:
@@ -122,7 +122,7 @@ def _toolkit() -> dict[str, str]:
 
 
 @cache
-def _gpus() -> dict[int, list[str]]:
+def gpus() -> dict[int, list[str]]:
     """Return the GPUs of this machine, by index."""
     rows = nvidia_smi("index", "uuid", "name", "driver_version", "compute_cap")
     return {int(row[0]): row for row in rows if row[0].isdecimal()}

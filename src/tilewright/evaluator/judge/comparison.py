@@ -2,9 +2,9 @@
 
 The tolerance of an element (DESIGN section 5) is the largest of
 
-- 16 x the 99.9th percentile of the reference's own error;
+- 16 x the 99.9th percentile of the reference's error;
 - 16 eps x max(|oracle|, RMS of the oracle's last-dimension slice), eps of the output's dtype;
-- 2 x the reference's own error at that element, or the reference could be rejected;
+- 2 x the reference's error at that element, or the reference could be rejected;
 - where an output is beyond these, `SENSITIVITY_FACTOR` x the effect of one rounding of the inputs.
 
 That effect counts as at least half of the reference's worst error and at most `MAX_SENSITIVITY`.
@@ -53,7 +53,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Expected:
-    """One expected output: the reference's value, the oracle's, and the reference's own error."""
+    """One expected output: the reference's value, the oracle's, and the reference's error."""
 
     value: torch.Tensor
     oracle: torch.Tensor | None
@@ -143,7 +143,7 @@ def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torc
 
 
 def with_sensitivity(expected: Expected, rounding_sensitivity: torch.Tensor) -> Expected:
-    """Widen the tolerance by the input-rounding sensitivity and by the reference's own error."""
+    """Widen the tolerance by the input-rounding sensitivity and by the reference's error."""
     if expected.value.numel() == 0:
         return replace(expected, rounding_sensitivity=rounding_sensitivity)
     worst = beyond = 0.0

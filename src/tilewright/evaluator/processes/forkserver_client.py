@@ -40,7 +40,7 @@ class ChildLost(InfrastructureError):
     """A child of ours ended, or did not answer in time."""
 
 
-class Printed:
+class ChildOutput:
     """Drains what a child prints, keeping the first `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
@@ -72,11 +72,11 @@ class Child:
     """A judge, runner or builder: its channel, its clock, its end. Lifetime: one process tree."""
 
     def __init__(
-        self, channel: Channel, init_pid: int, status_fd: int, printed: Printed, role: str
+        self, channel: Channel, init_pid: int, status_fd: int, output: ChildOutput, role: str
     ) -> None:
         self.channel = channel
         self.role = role
-        self.printed = printed
+        self.output = output
         self.applied: dict[str, str] = {}
         self._init_pidfd = os.pidfd_open(init_pid)
         self.pid = init_pid
@@ -120,7 +120,7 @@ class Child:
         try:
             frame = self.channel.receive(time.monotonic() + timeout_s)
         except _LOST as error:
-            text = self.printed.text()[-500:]
+            text = self.output.text()[-500:]
             self.kill()
             raise InfrastructureError(f"the {self.role} did not start: {error}. {text}") from error
         if frame.kind != kind:
@@ -174,7 +174,7 @@ class Child:
         self.channel.close()
         os.close(self._init_pidfd)
         os.close(self._status_fd)
-        self.printed.close()
+        self.output.close()
 
 
 class Forkserver:
@@ -238,8 +238,8 @@ class Forkserver:
     def _fork(self, channel: Channel, role: str, confinement: Fields, output_bytes: int) -> Child:
         ours, theirs = socket.socketpair()
         status_reader, status_writer = os.pipe()
-        printed = Printed(output_bytes)
-        fds = (theirs.fileno(), status_writer, printed.writer)
+        output = ChildOutput(output_bytes)
+        fds = (theirs.fileno(), status_writer, output.writer)
         try:
             channel.send("fork", {"role": role, "confinement": confinement}, fds=fds)
             frame = channel.receive(time.monotonic() + 20.0)
@@ -250,8 +250,8 @@ class Forkserver:
         finally:
             theirs.close()
             os.close(status_writer)
-            os.close(printed.writer)
-        return Child(Channel(ours), frame.fields["pid"], status_reader, printed, role)
+            os.close(output.writer)
+        return Child(Channel(ours), frame.fields["pid"], status_reader, output, role)
 
     def close(self) -> None:
         """End the forkserver; children that it forked die with it."""
@@ -283,5 +283,5 @@ def _talk(child: Child, kind: str) -> Iterator[None]:
     try:
         yield
     except _LOST as error:
-        text = child.printed.text()[-800:]
+        text = child.output.text()[-800:]
         raise ChildLost(f"the {child.role} was lost at {kind!r}: {error}. {text}") from error

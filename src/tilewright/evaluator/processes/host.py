@@ -127,7 +127,7 @@ class DeviceHost:
             limits.memory_bytes * (JUDGE_MEMORY if role == "judge" else 1),
             cores=cores,
             threads=len(cores),
-            device=self._device_of(role, streams=streams),
+            device=self.device_of(role, streams=streams),
             skipped_pids=int(role == "judge" and on_gpu),
             extra_paths=(*own_paths, *extra_paths),
             layers=tuple(
@@ -140,7 +140,8 @@ class DeviceHost:
         server = self.compilers if role == "compiler" else self.forkserver
         return server.fork(role, values, limits.stdout_bytes)
 
-    def _device_of(self, role: str, *, streams: bool) -> Device:
+    def device_of(self, role: str, *, streams: bool) -> Device:
+        """Return the device as a child of this role sees it."""
         if role == "compiler":
             # It runs before the lease: it gets no device to run on.
             return replace(self.device, nodes=())

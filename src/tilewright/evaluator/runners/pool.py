@@ -283,7 +283,7 @@ class RunnerPool:
     def record_output(self, name: str) -> None:
         """Keep what the candidate printed."""
         if name == "candidate" and name in self.runners:
-            self.candidate_output = self.runners[name].child.printed.text()
+            self.candidate_output = self.runners[name].child.output.text()
 
     @property
     def has_weights(self) -> bool:

@@ -19,9 +19,9 @@ def two_gpus(monkeypatch):
     done = subprocess.CompletedProcess([], 0, stdout=LISTING)
     monkeypatch.setattr(devices.shutil, "which", lambda name: f"/opt/bin/{name}")
     monkeypatch.setattr(devices.subprocess, "run", lambda *_, **__: done)
-    devices._gpus.cache_clear()
+    devices.gpus.cache_clear()
     yield
-    devices._gpus.cache_clear()
+    devices.gpus.cache_clear()
 
 
 def test_the_cpu_is_always_a_device():
@@ -44,10 +44,10 @@ def test_a_missing_gpu_is_named_with_the_available_ones(two_gpus):  # noqa: ARG0
 
 def test_without_an_nvidia_driver_there_is_no_gpu(monkeypatch):
     monkeypatch.setattr(devices.shutil, "which", lambda _: None)
-    devices._gpus.cache_clear()
+    devices.gpus.cache_clear()
     with pytest.raises(InfrastructureError, match="no device: cuda is not here"):
         find_device("cuda")
-    devices._gpus.cache_clear()
+    devices.gpus.cache_clear()
 
 
 def test_a_gpu_is_identified_by_its_uuid_and_the_only_visible_one(two_gpus):  # noqa: ARG001 - what is listed

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tilewright.evaluator.judge.memory_reader import differs, read_tensor
 
 PAGE = mmap.PAGESIZE
-NOWHERE = [
+UNREADABLE_ADDRESSES = [
     *(0, 8, -1, -PAGE, -(1 << 63), -(1 << 64)),
     *((1 << 56), (1 << 57) - 1, (1 << 63) - 8, 1 << 63, (1 << 64) - 1, 1 << 64, 1 << 200),
 ]
@@ -29,7 +29,7 @@ libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, cty
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[int]:
-    """Yield a descriptor of this process's own memory, as a contestant hands it over."""
+    """Yield a descriptor of this process's own memory, as a runner hands it over."""
     fd = os.open("/proc/self/mem", os.O_RDONLY)
     yield fd
     os.close(fd)
@@ -98,12 +98,12 @@ def test_a_read_uses_shape_and_dtype_but_no_strides_of_the_expected_tensor(memor
     assert there.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
-@pytest.mark.parametrize("address", NOWHERE)
+@pytest.mark.parametrize("address", UNREADABLE_ADDRESSES)
 def test_an_unmapped_address_gives_no_tensor(memory, address):
     assert read_tensor(memory, address, torch.empty(4)) is None
 
 
-@pytest.mark.parametrize("address", NOWHERE)
+@pytest.mark.parametrize("address", UNREADABLE_ADDRESSES)
 def test_an_empty_tensor_is_read_from_any_address(memory, address):
     there = read_tensor(memory, address, torch.empty(3, 0, 2, dtype=torch.float16))
 
@@ -184,7 +184,7 @@ def test_without_windows_nothing_is_read(memory):
     assert not differs(memory, -1, image, [[2, 2]])
 
 
-@pytest.mark.parametrize("address", NOWHERE)
+@pytest.mark.parametrize("address", UNREADABLE_ADDRESSES)
 def test_unreadable_memory_counts_as_different(memory, address):
     assert differs(memory, address, image_of(bytes(8)), [[0, 8]])
 

@@ -58,12 +58,12 @@ def test_only_a_single_stream_runner_gets_few_hardware_queues(host):
     host.device = Device("cuda:0", "a GPU", nodes=("/dev/nvidia0",))
     few = {"CUDA_DEVICE_MAX_CONNECTIONS": "2"}
 
-    assert host._device_of("runner", streams=False).environment == few
-    assert host._device_of("runner", streams=True) == host.device
-    assert host._device_of("judge", streams=False) == host.device
-    assert host._device_of("compiler", streams=False).nodes == ()
+    assert host.device_of("runner", streams=False).environment == few
+    assert host.device_of("runner", streams=True) == host.device
+    assert host.device_of("judge", streams=False) == host.device
+    assert host.device_of("compiler", streams=False).nodes == ()
     host.device = CPU
-    assert host._device_of("runner", streams=False) == CPU
+    assert host.device_of("runner", streams=False) == CPU
 
 
 def test_a_runner_of_several_streams_is_forked_with_all_hardware_queues(host, monkeypatch):
