@@ -28,7 +28,7 @@ from tilewright.api import build_request
 from tilewright.config import load
 from tilewright.errors import ConfigError, TilewrightError
 from tilewright.evaluator.pipeline.builds import libraries_of
-from tilewright.evaluator.processes.forkserver_client import Child, Printed
+from tilewright.evaluator.processes.forkserver_client import Child, ChildOutput
 from tilewright.evaluator.runners.cpu_runner import Runner
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.languages.static_features import static_features
@@ -166,9 +166,9 @@ class HostileRunner:
             # A wait status of any kind: an exit code, a signal with a name or without one.
             os.write(writer, struct.pack("<i", self.rng.choice((0, 256, 9, 11, 40, 64, 139, -1))))
         os.close(writer)
-        printed = Printed(1000)
-        os.close(printed.writer)
-        child = Child(Channel(ours), self.process.pid, reader, printed, "runner")
+        output = ChildOutput(1000)
+        os.close(output.writer)
+        child = Child(Channel(ours), self.process.pid, reader, output, "runner")
         self.runner = Runner("fuzz", child, LIMITS, lambda: None, float("inf"), 1)
         self.runner.entered = True
 

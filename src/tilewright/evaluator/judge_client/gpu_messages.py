@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tilewright.evaluator.judge_client.messages import Answer, Done, PublishSample, Request
 from tilewright.wire.frames import Fields
 
 
-@dataclass(frozen=True)
 class SharedMemory(Answer):
     """Handles and sizes in bytes of device memory; `work` only the first time for a runner."""
 
@@ -23,7 +22,6 @@ class SharedMemory(Answer):
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-@dataclass(frozen=True)
 class ShareMemory(Request[SharedMemory], kind="share_memory"):
     """Allocate device memory that a runner is to map. Sizes in bytes."""
 
@@ -33,7 +31,6 @@ class ShareMemory(Request[SharedMemory], kind="share_memory"):
     pool: int
 
 
-@dataclass(frozen=True)
 class MemoryMapped(Request[Done], kind="memory_mapped"):
     """Tell the judge at which address a GPU runner mapped its work block."""
 
@@ -41,7 +38,6 @@ class MemoryMapped(Request[Done], kind="memory_mapped"):
     base: int
 
 
-@dataclass(frozen=True)
 class RenameRunner(Request[Done], kind="rename"):
     """Know a runner by another name from now on."""
 
@@ -49,7 +45,6 @@ class RenameRunner(Request[Done], kind="rename"):
     to: str
 
 
-@dataclass(frozen=True)
 class QueueCall(Request[Done], kind="queue_call"):
     """Queue a call of a GPU runner behind the closed launch gate.
 
@@ -63,12 +58,10 @@ class QueueCall(Request[Done], kind="queue_call"):
     keep: str | None
 
 
-@dataclass(frozen=True)
 class OpenGate(Request[Done], kind="open_gate"):
     """Open the launch gate for a call that could not be queued whole."""
 
 
-@dataclass(frozen=True)
 class CollectOutputs(Request[Done], kind="collect_outputs"):
     """Queue the copy of a call's outputs, if `sample` is given, and open the launch gate."""
 
@@ -77,26 +70,22 @@ class CollectOutputs(Request[Done], kind="collect_outputs"):
     addresses: list[int]
 
 
-@dataclass(frozen=True)
 class AbandonCall(Request[Done], kind="abandon_call"):
     """Release the judge's stream from a call whose runner failed."""
 
     runner: str
 
 
-@dataclass(frozen=True)
 class ProbeAnswer(Answer):
     """Whether the device computed a known result."""
 
     right: bool
 
 
-@dataclass(frozen=True)
 class Probe(Request[ProbeAnswer], kind="probe"):
     """Compute something on the device whose result is known."""
 
 
-@dataclass(frozen=True)
 class CaseMeasured(Answer):
     """Bytes and operations of one call of the reference; `moved` as the problem declares it."""
 
@@ -110,7 +99,6 @@ class CaseMeasured(Answer):
     precision: str
 
 
-@dataclass(frozen=True)
 class MeasureCase(Request[CaseMeasured], kind="measure"):
     """Run the reference once on a case and measure what it needs."""
 
@@ -118,7 +106,6 @@ class MeasureCase(Request[CaseMeasured], kind="measure"):
     seed: int
 
 
-@dataclass(frozen=True)
 class CeilingsMeasured(Answer):
     """Bytes and operations per second that the device reaches; `failed` says why it could not."""
 
@@ -127,6 +114,5 @@ class CeilingsMeasured(Answer):
     failed: str = ""
 
 
-@dataclass(frozen=True)
 class MeasureCeilings(Request[CeilingsMeasured], kind="ceilings"):
     """Measure what the device can do at most."""

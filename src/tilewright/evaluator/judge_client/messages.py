@@ -7,7 +7,7 @@ the JSON header of its frame (wire/frames.py); one may travel as raw body or as 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform, get_args
 
 from tilewright.wire.frames import Fields, Frame, FrameError, Tree
 
@@ -18,8 +18,17 @@ ComparisonRule = dict[str, Any]
 """A published rule of comparison: `name` and its numbers (judge/official_comparison.py)."""
 
 
-@dataclass(frozen=True)
-class Answer:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Message:
+    """A base whose subclasses are frozen dataclasses."""
+
+    def __init_subclass__(cls) -> None:
+        """Make a class a dataclass."""
+        super().__init_subclass__()
+        dataclass(frozen=True)(cls)
+
+
+class Answer(Message):
     """An answer of the judge. The judge runs a problem's code, so the supervisor checks types."""
 
     __pydantic_config__: ClassVar[Fields] = {"extra": "forbid"}
@@ -28,8 +37,7 @@ class Answer:
 A = TypeVar("A", bound=Answer)
 
 
-@dataclass(frozen=True)
-class Request(Generic[A]):
+class Request(Message, Generic[A]):
     """A question of the supervisor; `A` is the type of the answer."""
 
     KIND: ClassVar[str]
@@ -79,7 +87,6 @@ def decode(frame: Frame) -> Request[Any]:
         raise FrameError(f"fields of {frame.kind!r}: {error}") from error
 
 
-@dataclass(frozen=True)
 class ProblemFailed(Answer):
     """The problem's own code failed; `out_of_memory` says whether device memory was missing."""
 
@@ -87,12 +94,10 @@ class ProblemFailed(Answer):
     out_of_memory: bool
 
 
-@dataclass(frozen=True)
 class Done(Answer):
     """The judge did as it was asked."""
 
 
-@dataclass(frozen=True)
 class ProblemLoaded(Answer):
     """The tree of the constructor's arguments, their size in bytes, and what the problem is."""
 
@@ -101,7 +106,6 @@ class ProblemLoaded(Answer):
     is_module: bool
 
 
-@dataclass(frozen=True)
 class LoadProblem(Request[ProblemLoaded], kind="problem"):
     """Load a problem's source. `rule` is the published comparison rule; `None` is ours."""
 
@@ -119,7 +123,6 @@ class LoadProblem(Request[ProblemLoaded], kind="problem"):
     tf32: bool
 
 
-@dataclass(frozen=True)
 class MapInputs(Request[Done], kind="map"):
     """Map a CPU runner's input memory; the first time with descriptors of the runner's memory.
 
@@ -134,7 +137,6 @@ class MapInputs(Request[Done], kind="map"):
     fds: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
 class Forget(Request[Done], kind="forget"):
     """Forget runners and input samples by name, all samples if `everything`, and snapshots."""
 
@@ -143,19 +145,16 @@ class Forget(Request[Done], kind="forget"):
     everything: bool = False
 
 
-@dataclass(frozen=True)
 class PublishInit(Request[Done], kind="publish_init"):
     """Write the constructor's arguments into a runner's input memory."""
 
     runner: str
 
 
-@dataclass(frozen=True)
 class ResetWeights(Request[Done], kind="reset_weights"):
     """Give the reference the weights of the init seed again."""
 
 
-@dataclass(frozen=True)
 class WeightsPlan(Answer):
     """Names of a runner's weights whose values the judge must read to match them."""
 
@@ -163,7 +162,6 @@ class WeightsPlan(Answer):
     count: int
 
 
-@dataclass(frozen=True)
 class PlanWeights(Request[WeightsPlan], kind="plan_weights"):
     """Draw new weights under `seed`, once, and match a runner's weights with them by name.
 
@@ -177,7 +175,6 @@ class PlanWeights(Request[WeightsPlan], kind="plan_weights"):
     entries: bytes = b""
 
 
-@dataclass(frozen=True)
 class MatchWeights(Request[Done], kind="match_weights"):
     """Match the weights of a runner that lie at the given addresses by their values."""
 
@@ -186,7 +183,6 @@ class MatchWeights(Request[Done], kind="match_weights"):
     addresses: list[int]
 
 
-@dataclass(frozen=True)
 class WeightsApplied(Answer):
     """Names of new weights that some runner cannot hold, and the size of the others in bytes."""
 
@@ -194,28 +190,24 @@ class WeightsApplied(Answer):
     bytes: int
 
 
-@dataclass(frozen=True)
 class ApplyWeights(Request[WeightsApplied], kind="apply_weights"):
     """Give the reference the new weights that all of these runners can hold."""
 
     runners: list[str]
 
 
-@dataclass(frozen=True)
 class WeightsPublished(Answer):
     """Where the weights lie in the runner's input memory."""
 
     tree: Tree
 
 
-@dataclass(frozen=True)
 class PublishWeights(Request[WeightsPublished], kind="publish_weights"):
     """Write the applied weights into a runner's input memory, under the runner's names."""
 
     runner: str
 
 
-@dataclass(frozen=True)
 class SampleLayout(Answer):
     """How an input sample and its expected outputs lie in memory, without their values."""
 
@@ -239,7 +231,6 @@ class SampleLayout(Answer):
     """Number of input tensors whose elements may be moved between timed calls."""
 
 
-@dataclass(frozen=True)
 class MakeSample(Request[SampleLayout], kind="sample"):
     """Make an input sample and the expected outputs. Nothing of them reaches a runner yet.
 
@@ -255,7 +246,6 @@ class MakeSample(Request[SampleLayout], kind="sample"):
     timed: bool
 
 
-@dataclass(frozen=True)
 class PublishSample(Request[Done], kind="publish"):
     """Write an input sample at `base` bytes into a runner's input memory.
 
@@ -270,14 +260,12 @@ class PublishSample(Request[Done], kind="publish"):
     late: int | None = None
 
 
-@dataclass(frozen=True)
 class DelayedWritten(Answer):
     """Whether the delayed part of the inputs could be written."""
 
     written: bool
 
 
-@dataclass(frozen=True)
 class WriteDelayed(Request[DelayedWritten], kind="write_delayed"):
     """Write the part of the inputs that was held back from a runner that is now ready."""
 
@@ -287,7 +275,6 @@ class WriteDelayed(Request[DelayedWritten], kind="write_delayed"):
     late: int
 
 
-@dataclass(frozen=True)
 class CallAnswer(Answer):
     """The judge's observations of one call; `wrong` is empty if the outputs are right."""
 
@@ -300,14 +287,12 @@ class CallAnswer(Answer):
     """Whether an output lies in the memory of the inputs."""
 
 
-@dataclass(frozen=True)
 class TimedAnswer(CallAnswer):
     """The same after a timed call; `seconds` by the judge's clock, `None` if it has none."""
 
     seconds: float | None = None
 
 
-@dataclass(frozen=True)
 class CheckOutputs(Request[CallAnswer], kind="check"):
     """Compare the outputs of a runner with the expected ones; `outputs` is what it says of them."""
 
@@ -317,7 +302,6 @@ class CheckOutputs(Request[CallAnswer], kind="check"):
     outputs: list[Tree]
 
 
-@dataclass(frozen=True)
 class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     """Look at a timed call that has ended, and write the inputs of the next one.
 
@@ -346,7 +330,6 @@ class FinishTimed(Request[TimedAnswer], kind="finish_timed"):
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True)
 class LintAnswer(Answer):
     """Degenerate answers that pass on a case (records/problem_lint.py, `CaseHealth`)."""
 
@@ -360,7 +343,6 @@ class LintAnswer(Answer):
     peak_bytes: int | None
 
 
-@dataclass(frozen=True)
 class LintCase(Request[LintAnswer], kind="lint"):
     """Find out which degenerate answers pass on a case, by each published rule and by ours."""
 
