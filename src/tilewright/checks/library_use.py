@@ -35,11 +35,10 @@ class LibraryUse:
             for name in evidence.operator_counts
             if name.startswith("aten::") and name.removeprefix("aten::") not in GLUE
         )
-        named = _named_in_source(evidence)
-        if evidence.language != "torch" and used:
-            labels.append(Label(name=LabelName.LIBRARY_CALL, detail=", ".join(used)[:200]))
-        elif evidence.language != "torch" and named:
+        detail = ", ".join(used)
+        if not used and (named := _named_in_source(evidence)):
             detail = "in the source, not seen when called: " + ", ".join(named)
+        if evidence.language != "torch" and detail:
             labels.append(Label(name=LabelName.LIBRARY_CALL, detail=detail[:200]))
         compiled = [item.name for item in evidence.features.compiled if "compile" in item.name]
         if compiled:
@@ -50,10 +49,8 @@ class LibraryUse:
 
 
 def _named_in_source(evidence: Evidence) -> list[str]:
-    """Return the library operators that the source names.
-
-    A candidate can recognise the call in which operators are counted, and compute otherwise there.
-    """
+    """Return the library operators that the source names."""
+    # A candidate can recognise the call in which operators are counted, and compute otherwise.
     features = evidence.features
     sightings = (*features.torch_ops, *features.aten_calls, *features.library_calls)
     loaders = [item for item in features.native_access if "dl" in item.name]

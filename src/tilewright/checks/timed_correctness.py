@@ -1,4 +1,4 @@
-"""Right when checked, wrong when timed: caches, replays, call counters, skipped work."""
+"""Timed calls with an incorrect output: caches, replays, call counters, skipped work."""
 
 from __future__ import annotations
 

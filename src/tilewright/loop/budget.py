@@ -37,11 +37,8 @@ class Budget(Record):
 
     def exceeded(self, spent: Usage) -> str:
         """Return the name of the first resource beyond this budget, or an empty text."""
-        for name in type(self).model_fields:
-            most = getattr(self, name)
-            if most is not None and getattr(spent, name) > most:
-                return name
-        return ""
+        limits = ((name, most) for name, most in self if most is not None)
+        return next((name for name, most in limits if getattr(spent, name) > most), "")
 
 
 def usage_of(turns: Iterable[Turn]) -> Usage:

@@ -61,9 +61,7 @@ class RolloutWorker:
         if ask.role == "measure":
             before = self._finished(ask.parents[0])
             if before.reply is None:
-                raise RecordError(
-                    f"{ask.id}: {ask.parents[0]} has no reply that can be measured again"
-                )
+                raise RecordError(f"{ask.id}: {ask.parents[0]} has no reply to measure again")
             return self._environment.evaluate_reply(ask, problem, before.reply, before.prompt)
         messages = self._messages(ask)
         try:

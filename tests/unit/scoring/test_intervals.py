@@ -178,9 +178,9 @@ def test_a_conclusion_needs_the_whole_interval_on_one_side_of_one(middle, low, h
     assert expected == decide(Interval(middle, low, high))
 
 
-@pytest.mark.parametrize(("half", "noisy"), [(1.049, False), (1.051, True)])
-def test_an_interval_is_noisy_beyond_5_percent_on_either_side(half, noisy):
-    assert is_noisy(Interval(1.3, 1.3 / half, 1.3 * half)) is noisy
+@pytest.mark.parametrize(("half", "wide"), [(1.049, False), (1.051, True)])
+def test_an_interval_is_noisy_beyond_5_percent_on_either_side(half, wide):
+    assert is_noisy(Interval(1.3, 1.3 / half, 1.3 * half)) is wide
 
 
 def test_the_mean_of_cases_is_geometric_and_its_width_shrinks():
