@@ -139,17 +139,20 @@ def test_bad_input_is_one_line(run, words, code, says, tmp_path):
     ],
 )
 def test_contradictory_flags_are_refused(run, words):
+    """`refused` fails unless one error line names the first flag, with exit code 2."""
     both = [word for word in words if word.startswith("--")][:2]
     refused(run("eval", "fast.py", "-p", "add_relu", *words), 2, both[0])
 
 
 def test_a_replay_takes_nothing_else(run):
+    """`refused` fails unless one error line names the contradiction, with exit code 2."""
     for words in (["-p", "add_relu"], ["--reuse"], ["--watch"], ["--set", "eval.device=cpu"]):
         refused(run("eval", "--from-report", "x", *words), 2, "contradict each other", words[0][:5])
     refused(run("eval", "-", "-p", "add_relu", "--watch"), 2, "never saved again")
 
 
 def test_two_baselines_of_one_name_are_refused(run, tmp_path):
+    """`refused` fails unless one error line quotes the name, with exit code 2."""
     other = tmp_path / "other" / "fast.py"
     other.parent.mkdir()
     other.write_text(reports.SOURCE)
@@ -158,6 +161,7 @@ def test_two_baselines_of_one_name_are_refused(run, tmp_path):
 
 
 def test_a_candidate_that_is_not_utf8_is_refused(run, tmp_path):
+    """`refused` fails unless one error line says so, with exit code 2."""
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe\x00")
     refused(run("eval", "bytes.py", "-p", "add_relu"), 2, "cannot be read as text")
     refused(run("eval", "-", "-p", "add_relu", stdin=b"\xff\xfe\x00"), 2, "cannot be read as text")
@@ -304,12 +308,14 @@ def test_a_report_that_cannot_be_written_is_shown_and_rescued(run, judged, tmp_p
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere: see the read-only disk")
 def test_a_read_only_folder_is_named(run, tmp_path):
+    """`refused` fails unless one error line names the folder, with exit code 2."""
     (tmp_path / "shut").mkdir(mode=0o500)
     refused(run("eval", "fast.py", "-p", "add_relu", "--out", "shut"), 2, "shut", "--out")
     refused(run("problems", "new", "mine", "--dir", "shut"), 2, "shut", "cannot be written")
 
 
 def test_a_folder_that_is_a_file_is_named(run, tmp_path):
+    """`refused` fails unless one error line names the file, with exit code 2."""
     refused(run("eval", "fast.py", "-p", "add_relu", "--out", "fast.py"), 2, "fast.py", "--out")
     refused(run("problems", "new", "mine", "--dir", "fast.py"), 2, "cannot be written")
     words = ["--set", f"home={tmp_path / 'fast.py' / 'home'}"]
@@ -331,6 +337,7 @@ def test_a_replay_asks_again_under_the_recorded_seed(run, judged, tmp_path):
 
 @pytest.mark.parametrize("verb", [["eval", "--from-report"], ["explain"]])
 def test_damaged_and_newer_records_are_refused_by_name(run, tmp_path, verb):
+    """`refused` fails unless one error line gives the reason, with exit code 6."""
     path = tmp_path / "report.json"
     text = reports.correct().to_json()
     path.write_text(text[: len(text) // 2])
@@ -389,5 +396,6 @@ def test_on_other_systems_one_line_lists_the_usable_commands(run, monkeypatch):
 
 
 def test_without_torch_judging_names_the_package_to_install(run, monkeypatch):
+    """`refused` fails unless one error line names the package, with exit code 4."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     refused(run("eval", "fast.py", "-p", "add_relu"), 4, "pip install 'tilewright[judge]'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -24,7 +25,7 @@ def test_progress_is_plain_text_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr("tilewright.cli.progress.FIRST_LINE_S", 0.05)
     with Progress("it") as progress:
         progress("sample", {"case": "tiny", "variation": "scale\x1b"})
-        progress._over.wait(0.2)
+        time.sleep(0.2)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("tilewright: it: correctness: tiny, scale\\x1b; ")
     assert len(lines) <= 3
