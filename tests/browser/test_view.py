@@ -141,14 +141,14 @@ def test_a_single_file_works_from_disk_and_in_dark_mode(browser, tmp_path):
 
 def test_ten_thousand_turns_open(browser, tmp_path):
     folder = a_run(tmp_path / "run")
-    with EventLog(folder) as log:
-        lines = []
-        for number in range(10_000):
-            item = EvalSummary(protocol="strict", verdict="correct", speedup=1 + number / 1e4)
-            ask = Ask(id=f"p{number % 50}#0.{number}", problem=f"p{number % 50}", turn=number // 50)
-            turn = Turn(ask=ask, reply=Reply(text="x" * 500), judgements=(item,))
-            lines.append(TurnFinished(turn=turn).model_dump_json().encode() + b"\n")
-        log._file.write(b"".join(lines))
+    lines = []
+    for number in range(10_000):
+        item = EvalSummary(protocol="strict", verdict="correct", speedup=1 + number / 1e4)
+        ask = Ask(id=f"p{number % 50}#0.{number}", problem=f"p{number % 50}", turn=number // 50)
+        turn = Turn(ask=ask, reply=Reply(text="x" * 500), judgements=(item,))
+        lines.append(TurnFinished(turn=turn).model_dump_json() + "\n")
+    with open(folder / "events.jsonl", "a", encoding="utf-8") as log:
+        log.writelines(lines)
     made = Viewer(Turns(folder))
     threading.Thread(target=made.serve_forever, daemon=True).start()
     try:
