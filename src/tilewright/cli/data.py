@@ -31,6 +31,7 @@ FORMAT_HELP = (
     "turns: a prompt and a reply each; sft: conversations with weights; rl: prompts with their "
     "problems; or a format of Dr. Kernel's data."
 )
+SEED_HELP = "Seed that chooses those problems."
 TARGET_HELP = "FILE.jsonl, FILE.parquet, or a folder that `datasets.load_from_disk` reads."
 
 
@@ -54,7 +55,7 @@ def command() -> None:
 @repeated("--include-label", "NAME", "Only turns with this label or finding.", "include_labels")
 @repeated("--exclude-label", "NAME", "No turns with this label or finding.", "exclude_labels")
 @choice("--dedupe", ("off", "exact", "near"), "off", "Skip programs that repeat earlier ones.")
-@repeated("--decontaminate", "PROBLEMS", "Skip rows with problems of this benchmark.")
+@repeated("--decontaminate", "PROBLEMS", "Skip rows with problems of this benchmark.", "against")
 @option(
     "--held-out",
     "SHARE",
@@ -62,9 +63,7 @@ def command() -> None:
     type=click.FloatRange(0.0, 1.0, max_open=True),
     default=0.0,
 )
-@click.option(
-    "--split-seed", default=0, show_default=True, help="Seed that chooses those problems."
-)
+@click.option("--split-seed", "seed", default=0, show_default=True, help=SEED_HELP)
 @options.LANGUAGE
 @options.JSON
 @options.SETTINGS
@@ -85,12 +84,9 @@ def export_(sources: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - th
         target=Path(given["target"]),
         format=given["kind"],
         choice=selection,
-        dedupe=given["dedupe"],
-        against=given["decontaminate"],
-        held_out=given["held_out"],
-        seed=given["split_seed"],
         language=settings.loop.language,
         home=settings.home,
+        **{name: given[name] for name in ("dedupe", "against", "held_out", "seed")},
     )
     named = Skipped()
     with Progress("export") as progress:

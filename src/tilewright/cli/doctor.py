@@ -117,12 +117,8 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
         write_calibration(settings.home, key, sigmas)
     except OSError as error:
         raise ConfigError(f"{settings.home}: cannot be written: {error.strerror}") from error
-    return {
-        "device": key,
-        "classes": list(_read(settings).classes),
-        "sigmas": list(sigmas),
-        "samples": list(counts),
-    }
+    fitted = {"sigmas": list(sigmas), "samples": list(counts)}
+    return {"device": key, "classes": list(_read(settings).classes), **fitted}
 
 
 def _judging_item(reports: list[EvalReport], failure: str) -> Item:

@@ -28,6 +28,9 @@ from tilewright.records import EvalRequest
 from tilewright.records.run_folder import read_report
 from tilewright.reports.csv_markdown import known
 
+PATHS_HELP = "Folder of packages that the candidate may import, mounted read-only."
+BAR_HELP = "Exit with 1 unless the lower end of the interval is at least X (or above X: '>X')."
+AGAIN_HELP = "Evaluate the request of a report (or run folder) again, on the same inputs."
 POLL_INTERVAL_S = 0.3
 """Seconds between two looks at the files that --watch watches."""
 OF_THE_REPORT = (
@@ -105,18 +108,9 @@ def _check(given: dict[str, Any]) -> None:
     "Rules of measurement: ours, or those that the benchmark published.",
     type=click.Choice(["strict", "official"]),
 )
-@repeated(
-    "--python-path",
-    "DIR",
-    "Folder of packages that the candidate may import, mounted read-only.",
-    "python_paths",
-)
+@repeated("--python-path", "DIR", PATHS_HELP, "python_paths")
 @switch("--watch", "Evaluate again whenever a file is saved, until Ctrl-C.")
-@option(
-    "--min-speedup",
-    "X",
-    "Exit with 1 unless the lower end of the interval is at least X (or above X: '>X').",
-)
+@option("--min-speedup", "X", BAR_HELP)
 @setting("--device", "eval.device", "Device that runs the candidate: cpu or cuda.", metavar="NAME")
 @setting(
     "--require-isolation",
@@ -129,11 +123,7 @@ def _check(given: dict[str, Any]) -> None:
 @options.OUT
 @options.SETTINGS
 @setting("--reuse", "eval.reuse", "Return the stored report of an identical request.", is_flag=True)
-@option(
-    "--from-report",
-    "REPORT",
-    "Evaluate the request of a report (or run folder) again, on the same inputs.",
-)
+@option("--from-report", "REPORT", AGAIN_HELP)
 @options.VERBOSE
 def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     """Judge CANDIDATE (a file, a folder, or - for stdin) against a problem.

@@ -26,15 +26,15 @@ from tilewright.serve.agent_session import MODEL, AgentRun
 from tilewright.serve.mcp import load_sdk, serve
 from tilewright.serve.workspace import write_workspace
 
+INIT_HELP = "Write SKILL.md and .mcp.json for an agent into DIR, and exit."
+
 
 @click.command("mcp")
 @options.PROBLEM
 @options.LANGUAGE
 @setting("--executor", "executor", "URL of a `tilewright serve` that judges.", metavar="URL")
 @setting("--device", "eval.device", "cpu, cuda or cuda:N.", metavar="NAME")
-@option(
-    "--init", "DIR", "Write SKILL.md and .mcp.json for an agent into DIR, and exit.", "workspace"
-)
+@option("--init", "DIR", INIT_HELP, "workspace")
 @options.OUT
 @options.SETTINGS
 @options.VERBOSE

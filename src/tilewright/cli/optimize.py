@@ -84,17 +84,13 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     require_templates("the file of the best candidate")
     run, settings, policy = opened(given, "optimize")
     ended, score, turns = SearchResult(), run_state.score_of(settings.loop), list(run.finished)
-    with (
-        closing(policy),
-        run_progress("optimize", run.folder, verbose=given["verbose"]) as progress,
-    ):
+    shown = run_progress("optimize", run.folder, verbose=given["verbose"])
+    with closing(policy), shown as progress:
         for turn in play(run, settings, policy, progress, ended):
             turns.append(turn)
             progress.note(_line(turns, score))
-        measured = {
-            name: remeasure_best(run, settings, turn, progress)
-            for name, turn in best_of(turns, score).items()
-        }
+        best = best_of(turns, score).items()
+        measured = {name: remeasure_best(run, settings, turn, progress) for name, turn in best}
     document = _document(run, turns, measured, ended)
     if given["as_json"]:
         click.echo(json.dumps(document, indent=1))

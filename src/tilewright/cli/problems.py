@@ -62,12 +62,9 @@ def list_problems(address: str, as_json: bool, **given: Any) -> int:  # noqa: AN
         return 0
     lines = ((_name(p), p.kind, len(p.cases), cut(about(p))) for p in found)
     show(table("problem", "kind", "cases", "about", rows=lines, right=(2,)))
+    sets = imported_sets.imported(settings.home)
     for name in catalogue("problem_sets"):
-        kept = [
-            f"{r} ({n})"
-            for set_name, r, n in imported_sets.imported(settings.home)
-            if set_name == name
-        ]
+        kept = [f"{revision} ({count})" for of, revision, count in sets if of == name]
         known = f"imported: {', '.join(kept)}" if kept else "not imported"
         print_line(f"set {name}: {imported_sets.problem_set(name).about}; {known}")
     _, at, revision = address.partition("@")

@@ -7,16 +7,8 @@ import threading
 import time
 from typing import Any, Self
 
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    SpinnerColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
 
 from tilewright.cli.output import print_line, printable
 
@@ -54,9 +46,9 @@ class Progress:
         self._verbose = verbose
         self._now = "starting"
         self._start = time.monotonic()
-        self._rich = RichProgress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
+        self._rich = rich_progress.Progress(
+            rich_progress.SpinnerColumn(),
+            rich_progress.TextColumn("{task.description}", markup=False),
             console=Console(stderr=True, highlight=False, markup=False),
             transient=True,
             refresh_per_second=4,
@@ -98,8 +90,12 @@ class Progress:
 
     def reached(self, done: int, total: int) -> None:
         """Show that `done` of `total` are done. A resumed run begins with a count above 0."""
-        if self._task.total is None:
-            bar = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        if self._rich.tasks[0].total is None:
+            bar = (
+                rich_progress.BarColumn(),
+                rich_progress.MofNCompleteColumn(),
+                rich_progress.TimeRemainingColumn(),
+            )
             self._rich.columns = (*self._rich.columns, *bar)
             self._rich.reset(self._id, total=total, completed=done)
             # The speed is that between two samples; this is the first one.
@@ -113,10 +109,6 @@ class Progress:
         else:
             self._rich.console.print(f"tilewright: {printable(text)}")
 
-    @property
-    def _task(self) -> Task:
-        return self._rich.tasks[0]
-
     def _update(self, now: str | None = None) -> None:
         self._now = now or self._now
         words = f"{self.what}: {self._now}" if self.what else self._now
@@ -124,7 +116,7 @@ class Progress:
 
     def _write(self) -> None:
         """Write the state of the progress as a line."""
-        task, parts = self._task, list[str]()
+        task, parts = self._rich.tasks[0], list[str]()
         if task.total is not None:
             parts.append(f"{task.completed:.0f} of {task.total:.0f}")
             left_s = task.time_remaining

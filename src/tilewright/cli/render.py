@@ -37,7 +37,8 @@ STYLES: dict[Verdict, str] = {
     "rejected": "bold magenta",
     "unjudged": "bold yellow",
 }
-UNCALIBRATED = "`tilewright doctor --calibrate` fits the intervals to this machine"
+FIT = "`tilewright doctor --calibrate` fits the intervals to this machine"
+EXPLAINED: dict[str, str] = {LabelName.UNCALIBRATED: f": {FIT}"}
 PIPE_WIDTH = 110
 """Columns of output that is not a terminal."""
 
@@ -189,19 +190,15 @@ def _shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     return tuple(name for name in first if all(name in item.labels for item in comparisons))
 
 
-def _explained(label: str) -> str:
-    return f"{label}: {UNCALIBRATED}" if label == LabelName.UNCALIBRATED else label
-
-
 def _summary(report: EvalReport) -> list[tuple[str, str]]:
-    overall = ""
+    overall, shared = "", _shared_labels(report.comparisons)
     if report.speedup is not None:
         overall = f"{speed_of(report)} (against {report.request.baselines[0].name}, all cases)"
     rows: list[tuple[str, str]] = [
         ("speed-up", overall),
         ("outputs", outputs_text(report.cases)),
         ("timed calls", timed_text(report)),
-        *(("all times", _explained(name)) for name in _shared_labels(report.comparisons)),
+        *(("all times", f"{name}{EXPLAINED.get(name, '')}") for name in shared),
     ]
     rows += [("roofline", _light_text(item)) for item in roofline_points(report)]
     rows += [("label", f"{label.name}: {label.detail}") for label in report.labels]

@@ -114,13 +114,8 @@ def _protocol(numbers: dict[str, Any]) -> RenderableType:
     fast = table("p", "fast_p (>)", "95 %", "at least (>=)", "lower bound > p")
     for item in numbers["fast_p"]:
         interval = known("[{:.1%}, {:.1%}]", item["low"], item["high"])
-        shares = (
-            _share(item["fast_p"]),
-            interval,
-            _share(item["at_least"]),
-            _share(item["believed"]),
-        )
-        fast.add_row(f"{item['p']:g}", *shares)
+        fast_p, *others = (_share(item[name]) for name in ("fast_p", "at_least", "believed"))
+        fast.add_row(f"{item['p']:g}", fast_p, interval, *others)
     groups = ["", _groups(numbers["groups"])] if "groups" in numbers else []
     return Group(facts(rows), "", fast, *groups)
 

@@ -10,16 +10,9 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from tilewright.cli import render
 from tilewright.cli.output import printable
-from tilewright.cli.render import (
-    comparisons_table,
-    facts,
-    finding_text,
-    outputs_text,
-    report_view,
-    table,
-    timed_text,
-)
+from tilewright.cli.render import facts, table
 from tilewright.records import CaseResult, Comparison, EvalReport, Finding, KernelTime, Profile
 from tilewright.records.codes import LabelName
 from tilewright.reports.csv_markdown import known
@@ -93,7 +86,7 @@ def explain_view(report: EvalReport, checks: Sequence[CheckSeen], script: str) -
         "Reproducer": Text(printable(script)),
         "Terms": facts(terms.items()) if (terms := terms_of(report)) else None,
     }
-    parts: list[RenderableType] = [report_view(report)]
+    parts: list[RenderableType] = [render.report_view(report)]
     for title, content in sections.items():
         if content is not None:
             parts += ["", Text(title, style="bold"), Padding(content, (0, 0, 0, 2))]
@@ -111,7 +104,7 @@ def _samples(cases: Sequence[CaseResult]) -> RenderableType:
         error = known("{:.3g}", item.error_over_tolerance)
         head = (item.case, item.input_variation, item.result, error)
         made.add_row(*head, item.oracle, item.seed, item.detail)
-    note = f"{outputs_text(cases)}. An error is a multiple of the tolerance."
+    note = f"{render.outputs_text(cases)}. An error is a multiple of the tolerance."
     return Group(made, Text(note, style="dim"))
 
 
@@ -122,10 +115,10 @@ def _timing(report: EvalReport) -> RenderableType:
     heads = ("case", "against", "blocks", "of", *(f"{q:.0%}" for q in PERCENTILES))
     spreads = [row for item in report.comparisons for row in _spread_rows(item)]
     return Group(
-        comparisons_table(report.comparisons),
+        render.comparisons_table(report.comparisons),
         "",
         table(*heads, rows=spreads),
-        Text(timed_text(report), style="dim"),
+        Text(render.timed_text(report), style="dim"),
     )
 
 
@@ -185,7 +178,7 @@ def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
         if not check.findings:
             made.add_row(check.name, Text(f"none. {check.about}", style="dim"))
         for finding in check.findings:
-            made.add_row(check.name, finding_text(finding))
+            made.add_row(check.name, render.finding_text(finding))
             evidence = json.dumps(finding.evidence, sort_keys=True)
             made.add_row("", Text(printable(f"{finding.code}: {evidence}"), style="dim"))
     for label in report.labels:

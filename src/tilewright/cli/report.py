@@ -32,10 +32,8 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
     The page works from disk, without network access.
     """
     folders = [Path(run) for run in runs]
-    for what, text in [
-        ("--title", given["title"] or ""),
-        *(("RUN", str(p.resolve())) for p in folders),
-    ]:
+    texts = [("--title", given["title"] or ""), *(("RUN", str(p.resolve())) for p in folders)]
+    for what, text in texts:
         if not is_text(text):
             raise ConfigError(f"{what} {text!r}: not valid UTF-8")
     for ask, text in notes:

@@ -146,9 +146,8 @@ def _calibrated_on_gpu(samples: Sequence[Sample]) -> Fitted:
         for item in samples
         if item.time_us > calibration.GPU_SHORT_US
         for left in [calibration.share_left(item.time_us)]
-        for known in [
-            (item.within, first * calibration.GPU_AT_US / item.time_us, calibration.GPU_MIN_SIGMA)
-        ]
+        for short_sigma in [first * calibration.GPU_AT_US / item.time_us]
+        for known in [(item.within, short_sigma, calibration.GPU_MIN_SIGMA)]
     ]
     return (first, _sigma_or(calibration.GPU_DEFAULT.sigmas[1], others)), (len(short), len(others))
 

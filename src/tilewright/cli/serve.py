@@ -26,6 +26,7 @@ Judges = LocalExecutor | RayExecutor
 Count = int | Callable[[], int]
 Event = Callable[[str, dict[str, Any]], None]
 
+RAY_HELP = "Address of the cluster, as `ray start --head` prints it; default: start one here."
 HOST_HELP = "Address at which the server listens."
 
 
@@ -39,11 +40,7 @@ HOST_HELP = "Address at which the server listens."
     type=click.Choice((LOCAL, RAY)),
     help="Judge on this machine, or on the devices of a Ray cluster. (executor)",
 )
-@option(
-    "--ray-address",
-    "HOST:PORT",
-    "Address of the cluster, as `ray start --head` prints it; default: start one here.",
-)
+@option("--ray-address", "HOST:PORT", RAY_HELP)
 @options.DEVICE
 @setting(
     "--protocol",

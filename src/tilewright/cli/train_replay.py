@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     Found = dict[Preset, list[Replayed]]
 
 NO_MISMATCH = "mismatch rejection (MRS) is not computed: logs lack the trainer's log-probabilities"
+UNCHECKED_HELP = (
+    "Reward rejected answers as if no check had run. The verdicts remain those of the log."
+)
+EXPLAIN_HELP = "Print the formulas of the estimator, and every mask of one batch."
+BATCH_HELP = "Only this batch; default: all, and with --explain the first one."
 MAX_MASKS = 200
 """Most rows of the table of masks."""
 ROUNDED = 1e-12
@@ -57,19 +62,9 @@ SHARES = ("correct", "filtered", "kept_profiling", "learned")
     help="Preset of the estimator. Repeatable; default: all of them.",
 )
 @click.option("--seed", type=int, help="Seed of PRS; default: the seed of the run, else 0.")
-@switch(
-    "--without-checks",
-    "Reward rejected answers as if no check had run. The verdicts remain those of the log.",
-)
-@switch(
-    "--explain",
-    "Print the formulas of the estimator, and every mask of one batch.",
-    "--dry-run",
-    "explained",
-)
-@option(
-    "--batch", "NAME", "Only this batch; default: all, and with --explain the first one.", "chosen"
-)
+@switch("--without-checks", UNCHECKED_HELP)
+@switch("--explain", EXPLAIN_HELP, "--dry-run", "explained")
+@option("--batch", "NAME", BATCH_HELP, "chosen")
 @JSON
 def command(run: str, names: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - the options
     """Compute rewards, advantages and keep rates of RUN again. Needs torch, and no device.

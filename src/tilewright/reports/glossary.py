@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tilewright.records import EvalReport
 
-__all__ = ["definitions", "terms_html", "terms_of"]
-
 SHIPPED = Path(__file__).with_name("glossary.md")
 """Where the wheel puts `docs/explanation/glossary.md`."""
 IN_CHECKOUT = Path(__file__).parents[3] / "docs" / "explanation" / "glossary.md"
@@ -39,8 +37,6 @@ def terms_of(report: EvalReport) -> dict[str, str]:
 
 def terms_html() -> str:
     """Return the whole glossary as HTML for the end of a page."""
-    rows = (
-        f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>"
-        for term, meaning in definitions().items()
-    )
+    pairs = ((escape(term), escape(meaning)) for term, meaning in definitions().items())
+    rows = (f"<dt>{term}</dt><dd>{meaning}</dd>" for term, meaning in pairs)
     return f"<details><summary>Terms of this page</summary><dl>{''.join(rows)}</dl></details>"

@@ -189,12 +189,8 @@ def test_json_is_one_document_whose_top_is_the_answer(run, judged):
     judged(reports.correct())
     result = run("eval", "fast.py", "-p", "add_relu", "--json")
     document = json.loads(result.stdout)
-    assert [document[key] for key in ("verdict", "speedup", "speedup_low", "speedup_high")] == [
-        "correct",
-        1.42,
-        1.36,
-        1.47,
-    ]
+    keys = ("verdict", "speedup", "speedup_low", "speedup_high")
+    assert [document[key] for key in keys] == ["correct", 1.42, 1.36, 1.47]
     assert EvalReport.from_json(result.stdout) == reports.correct()
 
 
