@@ -19,7 +19,7 @@ ComparisonRule = dict[str, Any]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Message:
+class JudgeMessage:
     """A base whose subclasses are frozen dataclasses."""
 
     def __init_subclass__(cls) -> None:
@@ -28,7 +28,7 @@ class Message:
         dataclass(frozen=True)(cls)
 
 
-class Answer(Message):
+class Answer(JudgeMessage):
     """An answer of the judge. The judge runs a problem's code, so the supervisor checks types."""
 
     __pydantic_config__: ClassVar[Fields] = {"extra": "forbid"}
@@ -37,7 +37,7 @@ class Answer(Message):
 A = TypeVar("A", bound=Answer)
 
 
-class Request(Message, Generic[A]):
+class Request(JudgeMessage, Generic[A]):
     """A question of the supervisor; `A` is the type of the answer."""
 
     KIND: ClassVar[str]
