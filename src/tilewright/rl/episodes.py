@@ -80,7 +80,6 @@ class Episodes(AbstractContextManager["Episodes"]):
         self._log.close()
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
         self.close()
 
 

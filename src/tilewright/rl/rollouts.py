@@ -192,7 +192,6 @@ class BatchPolicy:
         )
 
     def max_cost(self, prompt_tokens: int) -> Usage:
-        """Return the most that a reply can use."""
         return Usage(tokens=prompt_tokens + self.sampling.reply_tokens)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from tilewright.rl.presets import Preset
 from tilewright.rl.rollouts import EventHistory, RolloutBatch, Rollouts
 from tilewright.rl.tokens import Sampler
 from tilewright.rl.training_config import TrainConfig
-from tilewright.rl.trajectories import Trajectory, drawn_problems, trajectories_of
+from tilewright.rl.trajectories import drawn_problems, trajectories_of
 from tilewright.rl.worlds import World, open_world
 
 __all__ = ["TrainingRun"]
@@ -72,11 +72,10 @@ class TrainingRun:
         sampling = sampled.model_copy(update={**changes, "context_tokens": capacity})
         return self._rollouts.play(trajectories, section.turns, sampler, sampling)
 
-    def record(
-        self, step: int, batch: Sequence[Trajectory], metrics: dict[str, float | None]
-    ) -> None:
+    def record(self, step: int, played: RolloutBatch, metrics: dict[str, float | None]) -> None:
         """Write the metrics of a batch into the event log."""
-        self.log.append(Stepped(step=step, batch=batch[0].batch, figures=metrics))
+        batch = played.trajectories[0].batch
+        self.log.append(Stepped(step=step, batch=batch, figures=metrics))
 
     def close(self) -> None:
         """Release the world and the log."""

@@ -6,8 +6,9 @@ threads nor time decide which prompts the engine samples together.
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,18 +60,15 @@ def trajectories_of(
 
     Each of `problems` has a group of so many rollouts; `first` numbers the first trajectory.
     """
-    seen: Counter[str] = Counter()
-    found: list[Trajectory] = []
-    for problem in problems:
-        for rollout in range(rollouts):
-            found.append(Trajectory(batch, problem, seen[problem], rollout, first + len(found)))
-        seen[problem] += 1
-    return found
+    pairs = itertools.product(enumerate(problems), range(rollouts))
+    return [
+        Trajectory(batch, problem, problems[:place].count(problem), rollout, sample)
+        for sample, ((place, problem), rollout) in enumerate(pairs, start=first)
+    ]
 
 
 FittingTurns = Callable[[str, Sequence[str]], Sequence[str] | None]
-"""From a problem and its earlier requests to those that a prompt has room for; `None`: no room
-for an answer."""
+"""From a problem and its earlier requests to those that a prompt has room for, if any."""
 
 
 class LockstepStrategy:

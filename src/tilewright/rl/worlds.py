@@ -47,16 +47,13 @@ class EvaluatorWorld(RolloutEnvironment):
         super().__init__(settings, judge)
 
     def problems(self, address: str) -> list[Problem]:
-        """Return the problems at an address."""
         return find_problems(address, self._home)
 
     def stop(self) -> None:
-        """Abort the evaluations under way."""
         self._judge.stop()
         self._executor.kill()
 
     def close(self) -> None:
-        """Release the executor."""
         self._executor.close()
 
 

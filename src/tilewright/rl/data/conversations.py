@@ -1,8 +1,7 @@
 """Turns as rows to train on: a prompt with its reply, or a conversation with weights.
 
 In a conversation each message has a `weight`, as in OpenAI's fine-tuning files. It is 1 for a
-message of the assistant that the model learns, and 0 for all others. `WEIGHED_TEMPLATE` reads it.
-If all messages of the assistant have weight 1, TRL's `assistant_only_loss=True` needs no weights.
+message of the assistant that the model learns, and 0 for all others.
 """
 
 from __future__ import annotations
@@ -70,9 +69,8 @@ WEIGHED_TEMPLATE = (
 def turn_row(log: RunLog, turn: Turn, problem: Problem) -> Row:
     """Return the prompt of a turn, its reply, and its verdict.
 
-    `prompt` and `completion` are lists of messages, as trainers expect. `rewards` has the value of
-    each rule, `None` for an unjudged turn. Tokens and log-probabilities are those of the sampler,
-    if the policy reports them.
+    `rewards` has the value of each rule, `None` for an unjudged turn. Tokens and log-probabilities
+    are those of the sampler, if the policy reports them.
     """
     reply = turn.reply
     assert reply is not None

@@ -1,8 +1,7 @@
 """The three data sets of Dr. Kernel (hkust-nlp, on the Hugging Face Hub), read and written.
 
 `coldstart` has conversations of five turns. `rl` has prompts with their references, as verl reads
-them. `validation` has the same for KernelBench level 2, with fewer fields. An imported run keeps
-all fields without a counterpart in tilewright in `imported.jsonl`, and an export writes them again.
+them, and `validation` the same for KernelBench level 2. An export writes again what an import read.
 """
 
 from __future__ import annotations

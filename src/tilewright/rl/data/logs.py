@@ -29,9 +29,6 @@ class RunLog:
 
     It names damaged lines to `left_out` and reads the rest. A last line without an end comes from
     a killed run and is skipped silently.
-
-    Raises:
-        RecordError: it is no run.
     """
 
     def __init__(self, folder: Path, left_out: Callable[[str], None]) -> None:
@@ -89,8 +86,8 @@ class RunLog:
             offset += len(line)
 
     def turns(self) -> Iterator[Turn]:
-        """Yield the turns that have a reply, in the order of the log."""
-        yield from filter(None, map(self._at, self._offsets))
+        """Return the turns that have a reply, in the order of the log."""
+        return filter(None, map(self._at, self._offsets))
 
     def trajectories(self) -> Iterator[list[Turn]]:
         """Yield the turns of each trajectory, in order; the first begun trajectory comes first."""

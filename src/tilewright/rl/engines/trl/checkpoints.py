@@ -1,7 +1,4 @@
-"""The parts of both trainers: no model card, and checkpoints that are complete.
-
-A resumed run uses only checkpoints that have a marker file.
-"""
+"""The parts of both trainers: no model card, and checkpoints that a marker file completes."""
 
 from __future__ import annotations
 
@@ -22,8 +19,7 @@ class PlainTrainer:
 
     _tag_names = ["tilewright"]  # noqa: RUF012 - as in TRL
 
-    def create_model_card(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
-        """Write no model card."""
+    def create_model_card(self, *given: Any, **named: Any) -> None: ...  # noqa: ANN401
 
 
 class Checkpointing(TrainerCallback):  # type: ignore[misc]

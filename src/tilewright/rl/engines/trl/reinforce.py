@@ -71,7 +71,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
         warning = unjudged_warning(found, config.health)
         if warning:
             note(warning)
-        run.record(step, data.played.trajectories, found)
+        run.record(step, data.played, found)
         metrics["last"] = found
         note(f"step {step} of {preset.optimizer.steps}: {metrics_line(found)}")
         return found
@@ -83,7 +83,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
         played = run.score(step, sampler)
         if played is not None:
             metrics["held_out"] = found = verdict_metrics(played, preset)
-            run.record(step, played.trajectories, found)
+            run.record(step, played, found)
             note(f"held out, after step {step}: {metrics_line(found)}")
 
     reference = config.health.reference

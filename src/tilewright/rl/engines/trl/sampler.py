@@ -40,7 +40,7 @@ def leased(device: str | None) -> Iterator[None]:
 
 @dataclass
 class TransformersSampler:
-    """Samples batches of prompts with `generate`. Lifetime: one session of a training."""
+    """A `Sampler` that samples batches of prompts with `generate`. Lifetime: one session."""
 
     model: Any
     tokenizer: Any
@@ -56,21 +56,16 @@ class TransformersSampler:
         return sorted({*listed, self.tokenizer.eos_token_id} - {None})
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a prompt, with its chat template."""
         chat = [{"role": item.role, "content": item.text} for item in messages]
         text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return found
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def decode(self, reply: Sequence[int]) -> str:
-        """Return the text of a reply."""
-        text: str = self.tokenizer.decode(list(reply), skip_special_tokens=True)
-        return text
+        return str(self.tokenizer.decode(list(reply), skip_special_tokens=True))
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seed: str, sampling: SamplingSection
     ) -> list[TokenSample]:
-        """Return a reply to each prompt, which depends on prompts, weights and seed alone."""
         # Prompts of similar length share a batch, which needs less padding.
         order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
         found: dict[int, TokenSample] = {}

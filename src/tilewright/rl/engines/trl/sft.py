@@ -35,7 +35,6 @@ class _StepLog(TrainerCallback):  # type: ignore[misc]
         self.losses: list[float] = []
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
-        """Record the metrics of a step."""
         if "grad_norm" in logs:
             step, loss, gradient = state.global_step, logs["loss"], logs["grad_norm"]
             metrics = {name: logs.get(name) for name in ("entropy", "learning_rate")}

@@ -1,8 +1,7 @@
 """GRPOTrainer with the batches, the advantages and the masks of our own estimator.
 
-TRL keeps the model, the optimizer, accumulation, precision and checkpoints. `_prepare_inputs`
-replaces all of its handling of rollouts, rewards and groups: it returns finished rows. TRL's loss
-is `dr_grpo`, a token sum over a constant, and the advantages are scaled so that it equals ours.
+`_prepare_inputs` replaces TRL's handling of rollouts, rewards and groups: it returns finished rows.
+TRL's loss is `dr_grpo`, a token sum over a constant; scaled advantages make it equal to ours.
 """
 
 from __future__ import annotations
@@ -66,7 +65,6 @@ class _StepEnd(TrainerCallback):  # type: ignore[misc]
         self._end = end
 
     def on_step_end(self, *_: Any, **__: Any) -> None:  # noqa: ANN401
-        """Call the function."""
         self._end()
 
 
