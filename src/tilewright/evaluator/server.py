@@ -73,14 +73,13 @@ def _serve(hosts: dict[str, DeviceHost], home: Path, sock: socket.socket) -> Non
         frame = channel.receive()
         try:
             request = EvalRequest.from_json(frame.body)
-            checks = frame.fields.get("checks")
+            names = frame.fields.get("checks")
+            checks = None if names is None else tuple(names)
             host = _host_of(request.device, hosts, home, available)
             if frame.kind == "lint":
                 channel.send("health", {}, lint(host, request, emit, watch).to_json().encode())
                 continue
-            report = evaluate(
-                host, request, emit, watch, checks=None if checks is None else tuple(checks)
-            )
+            report = evaluate(host, request, emit, watch, checks=checks)
         except TilewrightError as error:
             channel.send("failed", {"type": type(error).__name__, "message": str(error)[:4000]})
         except ClientGone:

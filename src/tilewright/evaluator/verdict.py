@@ -177,9 +177,8 @@ def _comparisons(
             if context.request.protocol == "official":
                 found.append(compare_official(case, name, labels))
                 continue
-            item = compare_strict(
-                case, name, between_process_sigma(case, name, calibration), labels
-            )
+            sigma = between_process_sigma(case, name, calibration)
+            item = compare_strict(case, name, sigma, labels)
             if intervals.is_noisy(_interval(item)):
                 item = item.model_copy(update={"labels": (*labels, LabelName.WIDE_INTERVAL)})
             found.append(item)

@@ -232,7 +232,7 @@ def test_published_rules_give_a_mean_without_an_interval(judged):
 
 def test_short_noisy_and_uncalibrated_comparisons_are_labelled(judged):
     noisy = times([2e-3, 2e-3, 4e-3, 4e-3] * 8, [1e-3] * 32)
-    short = timed(5e-5, 4e-5, "short")
+    short = timed(5e-5, 4e-5, "brief")
     default = Calibration((0.0,) * 4, measured=False)
     made = judged(Observations(times=[noisy, short]), calibration=default)
 

@@ -94,9 +94,8 @@ def shut_down(session: EvaluationSession) -> None:
             detail = "its process was lost when it was called without its own launches"
             session.add_label(LabelName.EXIT_UNVERIFIED, detail)
         if status is None:
-            session.add_label(
-                LabelName.EXIT_TIMEOUT, f"its process did not end within {exit_s:g} s"
-            )
+            detail = f"its process did not end within {exit_s:g} s"
+            session.add_label(LabelName.EXIT_TIMEOUT, detail)
         elif os.WIFSIGNALED(status):
             message = f"its process died of signal {os.WTERMSIG(status)} while it ended"
             raise EvaluationEnded.failed(Stage.SHUTDOWN, FailureReason.MEMORY_CORRUPTION, message)

@@ -28,9 +28,8 @@ def lint(host: DeviceHost, request: EvalRequest, emit: Emit, watch: Callable[[],
     problem = request.problem
     about = {"problem": problem.id, "problem_digest": problem.digest(), "device": host.device.model}
     allowed = problem.input_variations
-    variations = [
-        name for name in INPUT_VARIATIONS if name == "nominal" or allowed is None or name in allowed
-    ]
+    known = INPUT_VARIATIONS if allowed is None else ("nominal", *allowed)
+    variations = [name for name in INPUT_VARIATIONS if name in known]
     rules: dict[str, ComparisonRule] = {
         f"{tolerance:g}": {"name": "allclose", "tolerance": tolerance} for tolerance in TOLERANCES
     }

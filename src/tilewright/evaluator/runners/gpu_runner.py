@@ -198,8 +198,6 @@ def measure_clock_excess(judge: JudgeClient, runner: GpuRunner) -> float:
 
     The runner has no candidate yet, so its own events can be trusted.
     """
-    excess = []
-    for _ in range(SETTLING_CALLS + CALIBRATION_CALLS):
-        call = gated_call(judge, runner, KNOWN_KERNEL)
-        excess.append(call.seconds - call.reported_s)
-    return bootstrap.median(excess[SETTLING_CALLS:])
+    count = SETTLING_CALLS + CALIBRATION_CALLS
+    calls = [gated_call(judge, runner, KNOWN_KERNEL) for _ in range(count)]
+    return bootstrap.median([call.seconds - call.reported_s for call in calls[SETTLING_CALLS:]])

@@ -54,12 +54,10 @@ class RunnerPool:
 
     Attributes:
         deadline: on `time.monotonic`; the pool waits for no runner's answer after it.
-        builds: what was built for each implementation.
         output_bytes: bytes of device memory for outputs outside the runner's allocator.
         allocator_bytes: bytes of device memory in which a runner's calls allocate.
         call_s: wall seconds spent in calls of candidate and baselines.
         isolation: the isolation layers of the newest child, active or not.
-        candidate_output: what the candidate printed.
     """
 
     def __init__(self, context: EvaluationContext, judge: JudgeClient) -> None:
@@ -86,9 +84,8 @@ class RunnerPool:
         candidate's own launches do nothing.
         """
         host, limits = self.context.host, self.context.request.limits
-        child = host.spawn(
-            "runner", limits, candidate.allow_imports, streams=self.context.several_streams
-        )
+        streams = self.context.several_streams
+        child = host.spawn("runner", limits, candidate.allow_imports, streams=streams)
         if name in COMPILE_MODES:
             # Its first call compiles, which is a build.
             limits = limits.model_copy(update={"call_timeout_s": limits.build_s})

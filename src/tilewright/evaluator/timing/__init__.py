@@ -1,1 +1,0 @@
-"""How fast is it: clocks, ABBA blocks, process replicates, and the comparison."""

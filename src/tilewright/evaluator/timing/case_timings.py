@@ -24,8 +24,6 @@ on an H200: 0.2 to 8.5 us, by kernel (docs/lab)."""
 SELF_REPORT_SLACK_S = 4e-6
 """Seconds by which the candidate may exceed a baseline's difference of the two clocks. Measured in
 A/A runs on an H200: 1.2 us (docs/lab)."""
-SHORT_DEVICE_S = GPU_SHORT_US * 1e-6
-"""A call on a device below this time is short: launches and clocks matter in it."""
 
 
 @dataclass
@@ -193,7 +191,6 @@ def charged_times(times: CaseTimes, name: str) -> list[float]:
 def is_short(times: CaseTimes, baseline: str) -> bool:
     """Tell whether a call is so short that undetectable work, or a launch, matters in it."""
     if times.on_device:
-        return bootstrap.median(times.total_s[baseline]) < SHORT_DEVICE_S
-    return undetectable_work_s(times) > SHORT_SHARE * bootstrap.median(
-        charged_times(times, baseline)
-    )
+        return bootstrap.median(times.total_s[baseline]) < GPU_SHORT_US * 1e-6
+    call_s = bootstrap.median(charged_times(times, baseline))
+    return undetectable_work_s(times) > SHORT_SHARE * call_s

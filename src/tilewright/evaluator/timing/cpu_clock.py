@@ -34,10 +34,6 @@ class HostClock:
     """Whether the calls of half a block get the same values, so that the outputs of the baseline
     are what is expected of the candidate."""
 
-    def prepare_block(self, pool: RunnerPool, call: TimedCall) -> None:
-        """Write the inputs of the first call of a block."""
-        pool.judge.request(call.published())
-
     def call(
         self, pool: RunnerPool, times: CaseTimes, call: TimedCall, after: TimedCall | None
     ) -> CallTiming:
@@ -49,9 +45,8 @@ class HostClock:
         # The candidate's processes as they were after its last call. New ones count below.
         before = candidate.child.tree.cpu_s()
         delayed = partial(_write_delayed, pool, call, call.late) if call.late is not None else None
-        timed = runner.timed_call(
-            call.sample.call_fields(call.slot), partial(_finish, pool, times, call, after), delayed
-        )
+        finish = partial(_finish, pool, times, call, after)
+        timed = runner.timed_call(call.sample.call_fields(call.slot), finish, delayed)
         if call.name != "candidate":
             candidate.child.tree.refresh()
             times.disturbed.append((candidate.child.tree.cpu_s() - before) / timed.total_s)

@@ -88,13 +88,11 @@ class CudaEventClock:
         self, pool: RunnerPool, times: CaseTimes, call: TimedCall, _: TimedCall | None
     ) -> CallTiming:
         """Make one call on fresh inputs, and have its outputs compared."""
-        runner = _on_device(pool.runners[call.name])
+        runner, sample = _on_device(pool.runners[call.name]), call.sample
         own = call.name == "candidate"
         checked = own and call.checked
-        finish = FinishTimed(
-            call.sample.name, call.name, call.base, expect=checked, compare=checked
-        )
-        fields = call.sample.call_fields(call.slot)
+        finish = FinishTimed(sample.name, call.name, call.base, expect=checked, compare=checked)
+        fields = sample.call_fields(call.slot)
         other, used = pool.runners["candidate"].child.tree, 0.0
         watched = bool(times.gpu.launching) and not own
         if watched:

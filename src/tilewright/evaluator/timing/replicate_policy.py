@@ -43,10 +43,8 @@ class ReplicatePolicy:
         estimate as well as the interval.
         """
         distance, claimed = _distance_from_one(times, baseline, sigma)
-        negligible = min(
-            max(self.negligible_sigmas * sigma, self.negligible_min), self.negligible_max
-        )
-        if not claimed and distance <= negligible:
+        negligible = max(self.negligible_sigmas * sigma, self.negligible_min)
+        if not claimed and distance <= min(negligible, self.negligible_max):
             return False
         ceiling = max(self.noise_ceiling_log, self.noise_ceiling_sigmas * sigma)
         return distance < ceiling / math.sqrt(len(times.replicate_starts) or 1)

@@ -71,7 +71,8 @@ def compare_strict(
         call_us = bootstrap.median(charged_times(times, "candidate")) * 1e6
         low *= call_us / (call_us + undetectable_work_s(times) * 1e6)
     interval = intervals.Interval(interval.estimate, low, high)
-    reported = times.gpu.self_reported_s
+    own = times.gpu.self_reported_s
+    reported = _paired(own.get(baseline, []), own.get("candidate", []))
     return Comparison(
         **_measured(times, baseline, raw, official=False),
         speedup=interval.estimate,
@@ -80,9 +81,7 @@ def compare_strict(
         conclusion=intervals.decide(interval),
         labels=labels,
         blocks_per_process=tuple(len(group) for group in _by_replicate(times, rows)),
-        self_reported_us=_rounded(
-            _paired(reported.get(baseline, []), reported.get("candidate", []))
-        ),
+        self_reported_us=_rounded(reported),
     )
 
 

@@ -1,4 +1,4 @@
-"""The timing of a case over scripted sides: a clock that only moves where the script says.
+"""The timing of a case with scripted runners: a clock that only moves where the script says.
 
 `python -m benchmarks --only planted_bugs` plants bugs that these tests must find.
 """
@@ -44,7 +44,7 @@ OUTPUT = {"dtype": "float32", "shape": [4]}
 TREE = {"t": "tuple", "v": []}
 NAMES = ["eager", "candidate"]
 PLACES = {"eager": 1 << 20, "candidate": 2 << 20}
-"""Where each side's outputs lie; every call has them one byte further."""
+"""The address of each runner's outputs, which moves by one byte a call."""
 
 
 def sample(name: str, **changes: Any) -> InputSampleInfo:
@@ -328,57 +328,57 @@ def test_a_short_call_is_faster_only_beyond_the_undetectable_work():
     assert (item.speedup_low, item.conclusion) == (pytest.approx(1.05), "faster")
 
 
-# Pairs of processes -------------------------------------------------------------------------------
+# Process replicates -------------------------------------------------------------------------------
 
 
-def timed_in_pairs(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
-    """Time a case of so much traffic; return its times, and a word for each reopening."""
+def timed_in_replicates(moved: int, seconds: float) -> tuple[CaseTimes, list[str]]:
+    """Time a case that moves so many bytes; return its times, and how its runners restarted."""
     session = Scripted.of(plan(40), steady(seconds), steady(seconds))
     session.moved = moved
-    opened: list[str] = []
-    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, opened))
-    return times, opened
+    restarts: list[str] = []
+    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, restarts))
+    return times, restarts
 
 
-def noted(session: Scripted, opened: list[str]) -> Restart:
+def noted(session: Scripted, restarts: list[str]) -> Restart:
     """Return a restart function that records whether it cached or replaced the runners."""
 
-    def reopen(*, fresh: bool) -> None:
-        opened.append("fresh" if fresh else "again")
+    def restart(*, fresh: bool) -> None:
+        restarts.append("fresh" if fresh else "again")
         for runner in session.runners.values():
             runner.child = SimpleNamespace(tree=runner.child.tree, pid=next(PROCESSES))  # type: ignore[assignment]
 
-    return reopen
+    return restart
 
 
 @pytest.mark.parametrize(("moved", "seconds"), [(16 << 20, 5e-4), (1 << 20, 2e-3)])
 def test_memory_bound_or_long_calls_are_timed_in_several_replicates(moved, seconds):
-    times, opened = timed_in_pairs(moved, seconds)
+    times, restarts = timed_in_replicates(moved, seconds)
 
-    assert opened == ["again"] * (PLANNED_REPLICATES - 1)
+    assert restarts == ["again"] * (PLANNED_REPLICATES - 1)
     assert times.replicate_starts == [0, 10, 20, 30]
     assert times.blocks == 40
 
 
 def test_replicates_that_disagree_are_followed_by_more():
-    opened: list[str] = []
-    uneven: Any = lambda _: (2e-3 * (1.15 if len(opened) % 2 else 1.0), 0.0)  # noqa: E731
+    restarts: list[str] = []
+    uneven: Any = lambda _: (2e-3 * (1.15 if len(restarts) % 2 else 1.0), 0.0)  # noqa: E731
     session = Scripted.of(plan(40), steady(2e-3), uneven)
     session.moved = 1 << 20
-    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, opened))
+    times = time_case(session, DEFAULT, Case(name="one"), NAMES, noted(session, restarts))
     assert len(times.replicate_starts) == MAX_REPLICATE_FACTOR * PLANNED_REPLICATES
-    assert opened == ["again"] * (PLANNED_REPLICATES - 1) + ["fresh"] * (
+    assert restarts == ["again"] * (PLANNED_REPLICATES - 1) + ["fresh"] * (
         PLANNED_REPLICATES * (MAX_REPLICATE_FACTOR - 1)
     )
 
 
 def test_short_or_compute_bound_calls_are_timed_in_one_replicate():
     for moved, seconds in ((1 << 20, 9e-4), (1 << 20, 1e-6)):
-        times, opened = timed_in_pairs(moved, seconds)
-        assert (times.replicate_starts, opened) == ([0], [])
+        times, restarts = timed_in_replicates(moved, seconds)
+        assert (times.replicate_starts, restarts) == ([0], [])
 
 
-def test_without_a_reopen_function_there_is_one_replicate():
+def test_without_a_restart_function_there_is_one_replicate():
     session = Scripted.of(plan(8), steady(1e-3), steady(1e-3))
     session.moved = 16 << 20
     assert time_case(session, DEFAULT, Case(name="one"), NAMES).replicate_starts == [0]

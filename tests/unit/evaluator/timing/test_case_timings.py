@@ -1,4 +1,4 @@
-"""From timed calls to a comparison: what counts as a side's time, and what a ratio is made of."""
+"""From timed calls to a comparison: the charged time of a runner, and the rows of a ratio."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilewright.evaluator.timing.speedup import compare_official, compare_strict
 from tilewright.scoring import bootstrap, intervals
 
 BESIDE_S = 1e-4
-"""What the harness's own part of a side does between two calls."""
+"""CPU seconds that the harness itself uses in a runner between two calls."""
 HIDEABLE_S = 1e-5 + 0.05 * BESIDE_S
 
 
@@ -90,11 +90,11 @@ def test_a_comparison_keeps_labels_and_moved_bytes(official):
     given_times = times([1e-3] * 8, [1e-3] * 8)
     given_times.moved_bytes = 12345
     if official:
-        item = compare_official(given_times, "eager", ("short",))
+        item = compare_official(given_times, "eager", ("short_call",))
     else:
-        item = compare_strict(given_times, "eager", 0.0, ("short",))
+        item = compare_strict(given_times, "eager", 0.0, ("short_call",))
 
-    assert (item.labels, item.moved_bytes) == (("short",), 12345)
+    assert (item.labels, item.moved_bytes) == (("short_call",), 12345)
 
 
 # Work beside a call -------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_moving_work_out_of_calls_gains_at_most_the_undetectable_work(calls, sha
 
 
 def in_pairs(ratios: list[float], blocks: int = 6) -> CaseTimes:
-    """Return a case timed in as many pairs of processes as there are ratios."""
+    """Return a case timed in as many process replicates as there are ratios."""
     calls = 2 * blocks
     made = times(
         [2e-3] * calls * len(ratios), [2e-3 / ratio for ratio in ratios for _ in range(calls)]

@@ -1,4 +1,4 @@
-"""Gated calls over a scripted judge and a scripted side: who is asked what, and in which order."""
+"""Gated calls with a scripted judge and runner: the requests that each gets, and their order."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_the_share_of_own_launches_comes_from_the_same_call():
 
 
 def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes]:
-    """Return what was asked of whom, where an open call of the baseline takes `seconds`."""
+    """Return a pool and its times; a baseline's call takes `seconds` once its gate is open."""
     made, times = scripted(seconds), CaseTimes("one")
     names = ["eager", "candidate"]
     made.runners = {
@@ -204,7 +204,7 @@ def settled(queued: tuple[float, float], seconds: float) -> tuple[Any, CaseTimes
 
 
 def one_case(made: Any, times: CaseTimes) -> None:
-    """Have the sides served a case up to where it is known how it is to be timed."""
+    """Prepare the runners for a case, until the clock has chosen how it is timed."""
     names, clock = list(made.runners), CudaEventClock()
     sample: Any = ScriptedSample()
     clock.reset_mode(made, names)
@@ -226,7 +226,7 @@ def test_all_runners_use_one_core_where_a_baselines_launches_take_long():
     CudaEventClock().choose_mode(made, times, ["eager", "candidate"], sample)
     assert made.log == [("on", (4,)), ("on", (4,))]
     assert made.runners["eager"].queue_timeout_s == 0.0
-    # The next case may be of few launches, and long for its device: what was kept is told anew.
+    # The next case may have few launches, so cached runners get the default mode again.
     made.log.clear()
     two = CaseTimes("two")
     one_case(made, two)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.evaluator.timing.calibration import GPU_SHORT_US
 from tilewright.evaluator.timing.case_timings import (
     SELF_REPORT_BAND_S,
     SELF_REPORT_SLACK_S,
-    SHORT_DEVICE_S,
     CaseTimes,
     GpuReadings,
     charged_times,
@@ -105,10 +105,10 @@ def test_the_lower_end_is_never_above_that_of_the_judges_times_alone(eager, cand
 
 
 def test_a_gpu_has_no_undetectable_work_and_short_calls_are_labelled():
-    made = times(SHORT_DEVICE_S / US - 1, 5, eager_said=10, candidate_said=5)
+    made = times(GPU_SHORT_US - 1, 5, eager_said=10, candidate_said=5)
     assert undetectable_work_s(made) == 0.0
     assert is_short(made, "eager")
-    made = times(SHORT_DEVICE_S / US + 1, 5, eager_said=10, candidate_said=5)
+    made = times(GPU_SHORT_US + 1, 5, eager_said=10, candidate_said=5)
     assert not is_short(made, "eager")
 
 
