@@ -49,9 +49,6 @@ def catalogue(kind: str, *, packages: Collection[str] | None = None) -> dict[str
 
     `packages` (the setting `plugins`) names the packages that are admitted in addition to
     tilewright. `None` admits all.
-
-    Raises:
-        PluginError: there is no such kind, or two plug-ins share one name.
     """
     if kind not in KINDS:
         raise PluginError(f"no kind of plug-in is called {kind!r}; kinds: {', '.join(KINDS)}")

@@ -134,10 +134,7 @@ def share_cores(devices: Sequence[str]) -> list[tuple[int, ...]]:
 class Supervisor(WorkerLoad):
     """One supervisor process, started with its first request. It judges one request at a time.
 
-    Args:
-        home: folder of caches and calibration.
-        device: where it judges; `None`: on the device that a request names.
-        cores: cores that it and its children may use; empty: all.
+    Without `device` it judges on the device that a request names, without `cores` on all cores.
     """
 
     def __init__(self, home: Path, device: str | None, cores: tuple[int, ...]) -> None:

@@ -209,8 +209,11 @@ class RayExecutor(WorkerPool[_DeviceActor]):
         """Request one device after another until the executor is closed."""
         while not self._closed:
             actor = ray_api.ask(self._device, self._workers, self._accelerator)
+            about: dict[str, Any] | None = None
             try:
-                about = self._introduced(actor)
+                asked = actor.about.remote(__version__, self._workers, self._home)
+                while about is None and not self._closed:
+                    about = ray_api.answer(asked, POLL_S)
             except ray_api.lost_errors() as error:
                 ray_api.kill(actor)
                 with self._changed:
@@ -232,15 +235,6 @@ class RayExecutor(WorkerPool[_DeviceActor]):
                     self._model = about["model"]
                     self._members.append(_DeviceActor(actor=actor, about=about))
                 self._dispatch()
-
-    def _introduced(self, actor: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Ray's
-        """Wait until an actor is placed, and return its description; `None`: we close."""
-        asked = actor.about.remote(__version__, self._workers, self._home)
-        while not self._closed:
-            found = ray_api.answer(asked, POLL_S)
-            if found is not None:
-                return dict(found)
-        return None
 
     def device_model(self) -> str:
         """Return the model of the devices once one is leased, or raise as `evaluate`."""

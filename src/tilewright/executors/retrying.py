@@ -46,14 +46,8 @@ def retry(
 ) -> Answer:
     """Return what a call returns, after as many attempts as it needs and `backoff` allows.
 
-    Args:
-        call: one attempt.
-        backoff: the delays between attempts.
-        retry_after: the least delay after an error in seconds; `None`: the error is final.
-        sleep: waits for a delay. A true result stops the retries, as `threading.Event.wait` does.
-
-    Raises:
-        Exception: the error of the last attempt.
+    `retry_after` gives the least delay after an error in seconds; `None`: the error is final.
+    A true result of `sleep` stops the retries, as that of `threading.Event.wait` does.
     """
     while True:
         try:
