@@ -35,9 +35,6 @@ def rewards(
     The three have one shape and any floating dtype. `correct` is C: 1 or 0, and 0 for rejected
     candidates. `speedup` is s: baseline time / candidate time, or the lower end of its interval.
     `coverage` is PR. Where s or PR is unknown, its term is 0. `weights` are a, b and c.
-
-    Raises:
-        RecordError: shapes differ.
     """
     require_shape("speedup", speedup.values, correct.values.shape)
     require_shape("coverage", coverage.values, correct.values.shape)
@@ -83,9 +80,6 @@ def keep(
     Dr. Kernel, equation 9. PRS also keeps every turn that is not eligible or has no coverage. The
     tensors have one shape: `coverage` of any floating dtype, `eligible` (the correct turns) bool,
     and `uniforms` (u) float64. Settings and errors are those of `keep_chance`.
-
-    Raises:
-        RecordError: shapes differ.
     """
     require_shape("eligible", eligible, coverage.values.shape)
     require_shape("uniforms", uniforms, coverage.values.shape)

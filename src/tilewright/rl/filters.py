@@ -19,9 +19,6 @@ def last_rewards(rewards: Masked, present: Tensor) -> Masked:
     """Return the reward of the last present turn of each trajectory, float64 (B,).
 
     `rewards` is (B, T), of any floating dtype, and known where judged; `present` is bool (B, T).
-
-    Raises:
-        RecordError: shapes differ.
     """
     require_shape("present", present, rewards.values.shape)
     place = torch.arange(present.shape[-1], device=present.device)

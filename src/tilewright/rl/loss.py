@@ -139,9 +139,6 @@ def for_engine(advantages: Tensor, weights: Tensor, normaliser: Tensor | float) 
     (...) are floating, and `weights` (...) come from `row_weights`. The normaliser, (...) or one
     number, is for a mean over all tokens their number; for TRL's `dr_grpo`, its rows times its
     longest reply.
-
-    Raises:
-        RecordError: shapes differ.
     """
     require_shape("weights", weights, advantages.shape)
     chosen = torch.where(weights > 0.0, advantages, 0.0).to(torch.float64)

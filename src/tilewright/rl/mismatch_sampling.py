@@ -26,31 +26,32 @@ _CHUNK_TOKENS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """Statistics of log rho over the generated tokens of each turn, (B, T)."""
+    """Statistics of log rho over the generated tokens of each turn, (B, T).
+
+    `summed` is the sum of log rho (geometric `mean`), or the log of the sum of rho (arithmetic).
+    `least` is the lowest log rho, at most 0. Without `written` tokens, both have no meaning.
+    """
 
     summed: Tensor
-    """Sum of log rho (geometric `mean`), or log of the sum of rho (arithmetic), float64."""
     least: Tensor
-    """Lowest log rho, at most 0, float64."""
     written: Tensor
-    """Number of generated tokens, int64. If it is 0, the other two have no meaning."""
     mean: Mean
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The result of mismatch rejection."""
+    """The result of mismatch rejection.
+
+    `tokens` are the kept ones, bool (B, T, L). `written` and `left` are the numbers of generated
+    and of kept tokens of each turn, int64 (B, T). `outside` are the turns that lost tokens because
+    a ratio is out of bounds, and `vetoed` those with a token below `min_ratio`, bool (B, T).
+    """
 
     tokens: Tensor
-    """Kept tokens, bool (B, T, L)."""
     written: Tensor
-    """Number of generated tokens of each turn, int64 (B, T)."""
     left: Tensor
-    """Number of kept tokens of each turn, int64 (B, T)."""
     outside: Tensor
-    """Turns that lost tokens because a ratio is out of bounds, bool (B, T)."""
     vetoed: Tensor
-    """Turns with a token below `min_ratio`, bool (B, T)."""
 
 
 def ratios(

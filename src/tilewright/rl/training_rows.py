@@ -32,11 +32,6 @@ class TrainingRow:
     turn: int
     sample: TokenSample
 
-    @property
-    def length(self) -> int:
-        """Tokens of prompt and reply."""
-        return len(self.sample.prompt) + len(self.sample.reply)
-
 
 def rewards_of(verdicts: Verdicts, section: RewardFormula) -> Masked:
     """Return the reward of each verdict, float64 (B, T), known where there is a verdict.

@@ -129,7 +129,8 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         played = self.hooks.source(step)
         rows = rows_of(played)
         count = self.args.gradient_accumulation_steps
-        chosen = pieces([row.length for row in rows], count)
+        lengths = [len(row.sample.prompt) + len(row.sample.reply) for row in rows]
+        chosen = pieces(lengths, count)
         grouped = [[rows[number] for number in numbers] for numbers in chosen]
         cut = [Piece(group, self._tensors(group)) for group in grouped]
         middle = time.monotonic()
