@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from tilewright.records.base import SCHEMA_VERSION, JsonValue, Record
+from tilewright.records.codes import IsolationLayer
 from tilewright.records.outcome import Correct, Finding, Label, Outcome, Verdict
 from tilewright.records.request import EvalRequest
 
@@ -125,7 +126,7 @@ class StageRecord(Record):
 class IsolationStatus(Record):
     """One isolation layer, and whether it was active for this candidate."""
 
-    name: str
+    name: IsolationLayer
     active: bool
     detail: str = ""
 
