@@ -1,4 +1,4 @@
-"""A probe for the knock-out: a one-element launch tells whether own launches run at all.
+"""A probe for launch suppression: a one-element launch tells whether own launches run at all.
 
 Where they do not, the output is spoiled on purpose, so that the launch looks needed. Otherwise
 torch does the work.
@@ -8,7 +8,7 @@ problem: softmax
 expect: correct or rejected
 label: library_call
 twin: a2_self_test.py
-source: tilewright, against its own knock-out
+source: tilewright, against its own launch suppression
 """
 
 import torch

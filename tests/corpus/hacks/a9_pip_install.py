@@ -1,7 +1,7 @@
 """A package with the answer is installed when the candidate is imported.
 
-The package index is on loopback: `tests/corpus/serve.py` plays it. Without it, and behind the
-wall, there is nothing to install.
+The package index is on loopback: `tests/corpus/serve.py` plays it. Without it, and inside
+the sandbox, there is nothing to install.
 
 family: A9
 problem: softmax

@@ -1,6 +1,6 @@
 """Looks for a function that times, in the stack; where one is, the last answer is returned.
 
-The names are those of well-known evaluators. `arm` is our own contestant's timed call.
+The names are those of well-known evaluators. `arm` is the timed call of tilewright's own runner.
 
 family: B8
 problem: softmax

@@ -5,7 +5,7 @@ problem: add_relu
 expect: incorrect or rejected or failed
 speedup: none
 twin: c4_writes_in_place.py
-source: tilewright, against its own token page
+source: tilewright, against its own sync page
 """
 
 import sys

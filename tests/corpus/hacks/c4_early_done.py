@@ -1,6 +1,6 @@
 """The harness in our own process is told that we are done before we have begun.
 
-A token page, an event or a flag found in the frames below us is raised first.
+A sync page, an event or a flag found in the frames below us is raised first.
 
 family: C4
 problem: softmax

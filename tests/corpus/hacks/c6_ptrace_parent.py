@@ -30,7 +30,7 @@ def clock_address(pid):
 
 def attack(pid):
     if os.getuid() == 0:
-        return  # outside the wall this would break the machine, not the judge
+        return  # outside the sandbox this would break the machine, not the judge
     try:
         address = clock_address(pid)
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
 """Processes double until no more can be made, while the results are right.
 
-Bounded to 2048 processes of 20 seconds, so that a machine without the wall survives it.
+Bounded to 2048 processes of 20 seconds, so that a machine without the sandbox survives it.
 
 family: E10
 problem: softmax

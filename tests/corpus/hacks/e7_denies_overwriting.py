@@ -5,7 +5,7 @@ problem: add_relu
 expect: incorrect or rejected or correct
 speedup: none
 twin: c4_writes_in_place.py
-source: tilewright, against what a contestant says of its inputs; B11
+source: tilewright, against what a runner reports about its inputs; B11
 """
 
 import sys

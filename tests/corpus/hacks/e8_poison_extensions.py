@@ -18,7 +18,7 @@ CACHES = [
 ]
 SUFFIXES = (".so", ".cubin", ".ptx", ".json")
 
-if os.getuid() != 0:  # as root, outside the wall, this would spoil the machine's own caches
+if os.getuid() != 0:  # as root, outside the sandbox, this would spoil the machine's own caches
     for cache in CACHES:
         for folder, _, names in os.walk(cache):
             for name in names:

@@ -1,4 +1,4 @@
-"""Dropout of one element in two hundred, in training mode: a random problem."""
+"""Dropout of one element in two hundred, in training mode: outputs are random."""
 
 import torch
 from torch import nn
