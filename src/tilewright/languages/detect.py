@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -101,8 +100,7 @@ def exports(file: SourceFile, name: str) -> bool:
 def main_first(files: Sequence[SourceFile], entry: str) -> tuple[SourceFile, ...]:
     """Return the files with the one to load in front; the others keep their order.
 
-    That is the first file that defines `ModelNew` or `entry`, Python before others. A Python file
-    comes first because it binds the C++ files.
+    It is the first that defines `ModelNew` or `entry`. Python comes first: it binds the C++ files.
     """
 
     def rank(file: SourceFile) -> tuple[bool, bool]:
@@ -149,7 +147,4 @@ def _is_open(module: Module, files: Sequence[SourceFile]) -> bool:
         return True
     if any(_sibling(name, files) is None for name in star_imports(module)):
         return True
-    return any(
-        isinstance(call.func, ast.Name) and call.func.id in _FILLS_NAMESPACE
-        for call in calls(module)
-    )
+    return any(getattr(call.func, "id", "") in _FILLS_NAMESPACE for call in calls(module))

@@ -14,7 +14,6 @@ from tilewright.languages.syntax import Fact, Module, literal_text, names_bound
 from tilewright.languages.torch_use import fallback_facts, torch_facts
 from tilewright.languages.triton_kernels import kernel_facts
 
-_BUILTIN_TYPES = frozenset({"bytes", "bytearray"})
 _BY_NAME = frozenset({"getattr", "setattr", "delattr", "hasattr"})
 _ENCODED = re.compile(r"[0-9a-fA-F]{128,}|[A-Za-z0-9+/]{256,}={0,2}")
 _LONG_BYTES = 256
@@ -72,7 +71,7 @@ def _builtin(node: ast.AST) -> str | None:
     if isinstance(node, ast.Name):
         return node.id if isinstance(node.ctx, ast.Load) else None
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return f"{node.value.id}.{node.attr}" if node.value.id in _BUILTIN_TYPES else None
+        return ast.unparse(node) if node.value.id in ("bytes", "bytearray") else None
     return None
 
 

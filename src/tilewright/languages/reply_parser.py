@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -39,8 +40,7 @@ class ParsedReply:
     """The rule that chose the files, or one line on what is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     text: str
     tag: str
     path: str | None
@@ -48,7 +48,7 @@ class _Block:
 
 
 def parse_reply(text: str, entry: str) -> ParsedReply:
-    """Find the code of a reply that defines `entry`.
+    """Return the code of a reply that defines `entry`, or the reason why there is none.
 
     1. Text between `<think>` and `</think>` does not count. Without the opening tag, all text up to
        `</think>` does not count. Without the closing tag, all text after `<think>` does not count.
@@ -67,9 +67,6 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
        that it mentions by name or imports. Of two blocks with one name the last one counts, the
        chosen block before any other.
     7. Without any block, the whole reply counts if it is Python and defines `entry`.
-
-    Returns:
-        The files, or none with a reason that the caller may show to the model.
     """
     # Lone surrogates cannot be written to disk.
     answer = spoken(text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n"))
@@ -78,9 +75,8 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
         file = SourceFile(path=f"{_STEM}.py", text=answer)
         if exports(file, entry):
             return ParsedReply((file,), f"the whole reply is Python that defines {entry}")
-        return ParsedReply(
-            (), f"there is no code block, and the reply as a whole defines no {entry}"
-        )
+        missing = f"there is no code block, and the reply as a whole defines no {entry}"
+        return ParsedReply((), missing)
     ranks = [(_rank(block, entry), number) for number, block in enumerate(blocks)]
     rank, number = max(ranks)
     if not rank:
@@ -98,13 +94,16 @@ def parse_reply(text: str, entry: str) -> ParsedReply:
 
 def spoken(text: str) -> str:
     """Return a reply without its thinking (rule 1 of `parse_reply`)."""
-    kept, start, inside = "", 0, False
+    kept: list[str] = []
+    start, inside = 0, False
     for tag in _THINKING.finditer(text):
         closing = tag[1] == "/"
-        if not inside:
-            kept = "" if closing else kept + text[start : tag.start()]
+        if closing and not inside:
+            kept.clear()
+        elif not inside:
+            kept.append(text[start : tag.start()])
         inside, start = not closing, tag.end()
-    return kept if inside else kept + text[start:]
+    return "".join(kept if inside else [*kept, text[start:]])
 
 
 def _blocks(text: str) -> Iterator[_Block]:

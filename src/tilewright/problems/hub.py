@@ -24,10 +24,9 @@ def fetch(hub: Hub, revision: str, folder: Path) -> str:
             commit = str(api.dataset_info(hub.dataset, revision=revision).sha)
         except RevisionNotFoundError as error:
             refs = api.list_repo_refs(hub.dataset, repo_type="dataset")
-            known = ", ".join(item.name for item in (*refs.branches, *refs.tags))
-            raise ProblemError(
-                f"--revision {revision}: {hub.dataset} has {known}, and whole commits"
-            ) from error
+            names = ", ".join(item.name for item in (*refs.branches, *refs.tags))
+            text = f"--revision {revision}: {hub.dataset} has {names}, and whole commits"
+            raise ProblemError(text) from error
         api.snapshot_download(
             hub.dataset,
             repo_type="dataset",

@@ -28,8 +28,8 @@ _randn = torch.randn
 _grad = torch.autograd.grad
 disable_gc, enable_gc = gc.disable, gc.enable
 
+Function = Callable[..., Any]
 Watch = AbstractContextManager[Any]
-"""A context around the implementation's work in an untimed call."""
 Answer = tuple[Any, list[Any], str]
 """The output of a call, its leaves as the judge can read them, and a text for its structure."""
 
@@ -49,6 +49,10 @@ class PreparedCall:
     first_byte: int = 0
     """Address of the input arena, to tell whether an output is a view of an input."""
     input_bytes: int = 0
+
+
+TimedAnswer = tuple[PreparedCall, list[Any], str, Any]
+"""A call, its leaves and structure, and a self-reported time or, of `waited`, peak of memory."""
 
 
 def arguments(fields: dict[str, Any], inputs: Arena, base: int, *place: int) -> PreparedCall:
@@ -85,7 +89,7 @@ def flatten(value: Any) -> tuple[list[Any], str]:  # noqa: ANN401
     return [value], "1"
 
 
-def run(function: Callable[..., Any], call: PreparedCall) -> Any:  # noqa: ANN401
+def run(function: Function, call: PreparedCall) -> Any:  # noqa: ANN401
     """Call `function`; with gradients, return its outputs followed by the gradients."""
     if not call.grads:
         with _no_grad():

@@ -62,23 +62,21 @@ def _compile(fields: dict[str, Any], paths: dict[str, str], compiled: list[Any])
     _compile_launches(fields["arch"], compiled)
     module = python.import_file(paths[fields["files"][0]["path"]])
     function = python.entry_of(module, [fields["entry"]])
+    memory = FakeBlock(0, UNLIMITED_BYTES)
     with FakeTensorMode(shape_env=ShapeEnv()):
         if isinstance(function, type):
-            init = build(fields["init"], FakeBlock(), 0)
+            init = build(fields["init"], memory, 0)
             # Constructed on the device: a module of fake tensors cannot be moved.
             with torch.device("cuda"):
                 function = function(**init) if isinstance(init, dict) else function(*init)
         for call in fields["calls"]:
             # The other calls may still succeed.
             with contextlib.suppress(Exception):
-                calls.run(function, calls.arguments(call, FakeBlock(), 0))
+                calls.run(function, calls.arguments(call, memory, 0))
 
 
 class FakeBlock(Block):
     """Device memory without values."""
-
-    def __init__(self) -> None:
-        super().__init__(0, UNLIMITED_BYTES)
 
     def elements(self, dtype: torch.dtype, count: int, offset: int) -> torch.Tensor:  # noqa: ARG002
         return torch.empty(count, dtype=dtype, device="cuda")

@@ -11,7 +11,6 @@ import ctypes
 import math
 import socket
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -19,15 +18,10 @@ import torch
 
 from tilewright.runner import calls
 from tilewright.runner import main as runner_main
+from tilewright.runner.calls import Answer, Function, PreparedCall, TimedAnswer, Watch
 from tilewright.runner.host_memory import CallMemory, await_release, map_sync_page
-from tilewright.wire.cuda_driver import (
-    DONE_SEMAPHORE,
-    GATE_SEMAPHORE,
-    SEMAPHORES_BYTES,
-    Block,
-    Driver,
-    initialise,
-)
+from tilewright.wire import cuda_driver
+from tilewright.wire.cuda_driver import SEMAPHORES_BYTES, Block, Driver
 from tilewright.wire.frames import Channel, Frame
 from tilewright.wire.sync_page import DONE, OUTPUTS
 
@@ -56,7 +50,7 @@ class GpuCallMemory(CallMemory[Block]):
     def __init__(self) -> None:
         super().__init__()
         # This much is possible while others are timed. An error here comes again in `begin`.
-        initialise()
+        cuda_driver.initialise()
         self.work = Block(0, 0)
         self.reserve = (0, 0)
         """Offset and bytes, in the work block, of the reserve for outputs that lie elsewhere."""
@@ -99,7 +93,7 @@ class GpuCallMemory(CallMemory[Block]):
         private.elements(torch.uint8, size, 0).copy_(self.inputs.elements(torch.uint8, size, 0))
         return private
 
-    def to_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def to_device(self, function: Function) -> Function:
         return function.to("cuda") if isinstance(function, torch.nn.Module) else function
 
     def known_kernel(self, *_: object) -> None:
@@ -132,9 +126,7 @@ class GpuCallMemory(CallMemory[Block]):
         _synchronize()
         return copies
 
-    def _called(
-        self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
-    ) -> calls.Answer:
+    def _called(self, function: Function, call: PreparedCall, watch: Watch) -> Answer:
         self.begin_route()
         try:
             with watch:
@@ -162,16 +154,12 @@ class GpuCallMemory(CallMemory[Block]):
             placed.append(leaf)
         return placed
 
-    def untimed(
-        self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
-    ) -> calls.Answer:
+    def untimed(self, function: Function, call: PreparedCall, watch: Watch) -> Answer:
         answer = self._called(function, call, watch)
         _synchronize()
         return answer
 
-    def timed(
-        self, function: Callable[..., Any], fields: dict[str, Any]
-    ) -> tuple[calls.PreparedCall, list[Any], str, float | None]:
+    def timed(self, function: Function, fields: dict[str, Any]) -> TimedAnswer:
         """Queue a call behind the judge's launch gate, report that, and wait for its end."""
         page = self.sync_page
         call = calls.prepare(fields, self.inputs)
@@ -179,7 +167,7 @@ class GpuCallMemory(CallMemory[Block]):
         stream = torch.cuda.current_stream()
         calls.disable_gc()
         self.driver.await_semaphore(
-            stream.cuda_stream, self.work.address + GATE_SEMAPHORE, sequence
+            stream.cuda_stream, self.work.address + cuda_driver.GATE_SEMAPHORE, sequence
         )
         begin.record(stream)
         for _ in range(fields.get("times", 1) - 1):
@@ -187,7 +175,7 @@ class GpuCallMemory(CallMemory[Block]):
         _, leaves, structure = self._called(function, call, nullcontext())
         end.record(stream)
         self.driver.write_semaphore(
-            stream.cuda_stream, self.work.address + DONE_SEMAPHORE, sequence
+            stream.cuda_stream, self.work.address + cuda_driver.DONE_SEMAPHORE, sequence
         )
         for place, address in enumerate(calls.addresses(leaves)):
             page[OUTPUTS + place] = address
@@ -196,9 +184,7 @@ class GpuCallMemory(CallMemory[Block]):
         _synchronize()
         return call, leaves, structure, float(begin.elapsed_time(end)) * 1e3
 
-    def waited(
-        self, function: Callable[..., Any], fields: dict[str, Any]
-    ) -> tuple[calls.PreparedCall, list[Any], str, int]:
+    def waited(self, function: Function, fields: dict[str, Any]) -> TimedAnswer:
         """Call when released, wait for the device, raise the done flag; return the peak bytes."""
         page = self.sync_page
         call = calls.prepare(fields, self.inputs)

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from tilewright.runner import calls
+from tilewright.runner.calls import Answer, Function, PreparedCall, TimedAnswer, Watch
 from tilewright.wire.cuda_driver import Block
 from tilewright.wire.frames import Frame
 from tilewright.wire.sync_page import DONE, GO, OUTPUTS, READY
@@ -36,7 +37,7 @@ class CallMemory(ABC, Generic[AnyArena]):
 
     mark: Callable[[], Any] | None = None
     """Records an event in the current stream; `None` where there are no streams."""
-    known_kernel: Callable[..., Any] | None = None
+    known_kernel: Function | None = None
     """A kernel of known length that calibrates the judge's clock; `None` where none is needed."""
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class CallMemory(ABC, Generic[AnyArena]):
     def private_copy(self) -> AnyArena:
         """Return private memory with the arena's values, for a module to keep."""
 
-    def to_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def to_device(self, function: Function) -> Function:
         """Return a loaded candidate with its weights where it computes."""
         return function
 
@@ -72,15 +73,11 @@ class CallMemory(ABC, Generic[AnyArena]):
         return values
 
     @abstractmethod
-    def untimed(
-        self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
-    ) -> calls.Answer:
+    def untimed(self, function: Function, call: PreparedCall, watch: Watch) -> Answer:
         """Call; return the output, its leaves as the judge can read them, and its structure."""
 
     @abstractmethod
-    def timed(
-        self, function: Callable[..., Any], fields: dict[str, Any]
-    ) -> tuple[calls.PreparedCall, list[Any], str, float | None]:
+    def timed(self, function: Function, fields: dict[str, Any]) -> TimedAnswer:
         """Answer one timed call; return it, its leaves, structure, and self-reported time."""
 
 
@@ -144,16 +141,12 @@ class HostCallMemory(CallMemory[mmap.mmap]):
         private.write(memoryview(self.inputs))
         return private
 
-    def untimed(
-        self, function: Callable[..., Any], call: calls.PreparedCall, watch: calls.Watch
-    ) -> calls.Answer:
+    def untimed(self, function: Function, call: PreparedCall, watch: Watch) -> Answer:
         with watch:
             output = calls.run(function, call)
         return output, *calls.deliver(output)
 
-    def timed(
-        self, function: Callable[..., Any], fields: dict[str, Any]
-    ) -> tuple[calls.PreparedCall, list[Any], str, float | None]:
+    def timed(self, function: Function, fields: dict[str, Any]) -> TimedAnswer:
         """Spin until the supervisor releases the call, compute, and raise the done flag."""
         page = self.sync_page
         inputs = self.input_copy.filled(self.inputs, fields["base"], fields["size"])

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from tilewright.runner import calls
+from tilewright.runner.calls import Function
 from tilewright.runner.host_memory import CallMemory, HostCallMemory
 from tilewright.runner.launch_counter import Launches, unpack_cache
 from tilewright.runner.loaders import c_abi, python
@@ -48,7 +49,7 @@ class RunnerProcess:
 
     def __init__(self, channel: Channel, memory: CallMemory[Any] | None = None) -> None:
         self.channel = channel
-        self.function: Callable[..., Any] | None = None
+        self.function: Function | None = None
         self.memory: CallMemory[Any] = memory or HostCallMemory()
         self.kept: list[Any] = []
         """Tensors that the judge may be reading: outputs of the last call, or weights."""
@@ -74,7 +75,7 @@ class RunnerProcess:
         self.function = self._load(fields, paths)
         self.channel.send("loaded", {}, _weights_of(self.function))
 
-    def _load(self, fields: dict[str, Any], paths: dict[str, str]) -> Callable[..., Any]:
+    def _load(self, fields: dict[str, Any], paths: dict[str, str]) -> Function:
         artifacts = {name: paths[path] for name, path in fields["artifacts"].items()}
         if COMPILED_BY_TRITON in artifacts:
             unpack_cache(artifacts.pop(COMPILED_BY_TRITON))
@@ -194,7 +195,7 @@ class RunnerProcess:
         if "expected" in fields:
             self.expected[:] = fields["expected"]
 
-    def _loaded(self) -> Callable[..., Any]:
+    def _loaded(self) -> Function:
         if self.function is None:
             raise RuntimeError("nothing is loaded")
         return self.function

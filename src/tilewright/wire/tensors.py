@@ -46,7 +46,6 @@ def span(shape: list[int] | torch.Size, stride: list[int] | tuple[int, ...]) -> 
 
 
 Arena = mmap.mmap | Block
-"""Shared memory of the host, or of a device."""
 
 
 def elements(arena: Arena, dtype: torch.dtype, count: int, offset: int = 0) -> torch.Tensor:

@@ -65,7 +65,6 @@ class ProblemSet(Protocol):
 
     name: str
     about: str
-    """One line."""
     repository: str
     """Address of the repository to clone."""
     hub: Hub | None

@@ -108,15 +108,8 @@ def problem_of(
 ) -> Problem:
     """Return the problem of a gold file, or raise a ProblemError that begins with `where`.
 
-    Args:
-        text: of the file.
-        identity: of the problem.
-        where: the file.
-        category: of the operator.
-        description: of the task, as the benchmark words it.
-        thresholds: of a task that asks for quantization.
-        printed: whether the benchmark compares printed text; without any, whatever ends passes.
-        companions: modules of the benchmark that its tests may import.
+    A task that asks for quantization has `thresholds`. The tests may import `companions`. With
+    `printed` the benchmark compares printed text; where the tests print nothing, anything passes.
     """
     gold, tests = split_gold(text, where)
     implementation, tree = _parsed(gold, where), _parsed(tests, where)
@@ -191,7 +184,5 @@ def _wrapper(run: list[ast.FunctionDef], defined: dict[str, ast.FunctionDef], wh
 
 
 def _prints(tests: ast.Module) -> bool:
-    return any(
-        isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
-        for node in ast.walk(tests)
-    )
+    called = (node.func for node in ast.walk(tests) if isinstance(node, ast.Call))
+    return any(getattr(function, "id", "") == "print" for function in called)

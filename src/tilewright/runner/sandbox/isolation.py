@@ -1,14 +1,13 @@
 """The sandbox around a judge, a runner or a build process: one call forks a confined process.
 
-`fork_confined` makes two processes. The init is trusted code and PID 1 of new namespaces: it builds
-the mount view, forks the payload, and waits. When the payload ends, the init writes its wait status
-to a pipe and exits, and the kernel kills every process that is left. The payload gives up the rest
-(limits, capabilities, uid, Landlock, seccomp) and runs the caller's function. Nothing that it sends
-from then on may be trusted.
+The init is trusted code and PID 1 of new namespaces. It builds the mount view, forks the payload,
+and waits. When the payload ends, the init writes its wait status to a pipe and exits, and the
+kernel kills every process that is left. The payload gives up the rest (limits, capabilities, uid,
+Landlock, seccomp) and runs the caller's function. Nothing that it sends then may be trusted.
 
-The sandbox leaves out a layer that this machine lacks, and reports the reason; the supervisor
-decides whether to go on. If the function returns a code, the process ends at once (`os._exit`).
-If it raises `SystemExit`, exit handlers and destructors run first, those of the forkserver too.
+The sandbox leaves out a layer that this machine lacks, and reports the reason. If the function
+returns a code, the process ends at once (`os._exit`). If it raises `SystemExit`, exit handlers and
+destructors run first, those of the forkserver too.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.runner.sandbox import syscalls
 from tilewright.runner.sandbox.policy import Confinement
@@ -30,8 +30,7 @@ _BIND = syscalls.MS_BIND | syscalls.MS_REC
 _PROC_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", "mtrr", "scsi")
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(NamedTuple):
     """A host path, opened before the stage covers it."""
 
     target: str

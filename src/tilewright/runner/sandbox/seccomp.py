@@ -122,6 +122,10 @@ def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
+_ARGUMENT = _step(_LOAD, _FIRST_ARGUMENT)
+_REFUSE, _ACCEPT = _step(_RETURN, _EPERM), _step(_RETURN, _ALLOW)
+
+
 def _unless_equal(value: int, *then: bytes) -> list[bytes]:
     """Return steps that run `then` when the loaded number is `value`, and skip it otherwise."""
     return [_step(_EQUAL, value, 0, len(then)), *then]
@@ -133,42 +137,23 @@ def program(machine: str) -> bytes:
         raise OSError(errno.ENOSYS, f"no seccomp filter for {machine}")
     column = 0 if machine == "x86_64" else 1
     steps = _numbers_of(column)
-    for numbers in DENIED.values():
-        number = numbers[column]
+    for number in (numbers[column] for numbers in DENIED.values()):
         if number is not None:
-            steps += _unless_equal(number, _step(_RETURN, _EPERM))
+            steps += _unless_equal(number, _REFUSE)
     # Flags of clone3 lie behind a pointer; ENOSYS makes glibc fall back to clone.
     steps += _unless_equal(_CLONE3[column], _step(_RETURN, _ENOSYS))
-    steps += _unless_equal(
-        _CLONE[column],
-        _step(_LOAD, _FIRST_ARGUMENT),
-        _step(_AND, _NAMESPACES),
-        _step(_EQUAL, 0, 1, 0),
-        _step(_RETURN, _EPERM),
-        _step(_RETURN, _ALLOW),
-    )
-    steps += _unless_equal(
-        _SOCKET[column],
-        _step(_LOAD, _FIRST_ARGUMENT),
-        _step(_EQUAL, _AF_UNIX, 1, 0),
-        _step(_RETURN, _EPERM),
-        _step(_RETURN, _ALLOW),
-    )
-    steps.append(_step(_RETURN, _ALLOW))
-    return b"".join(steps)
+    no_namespace = (_step(_AND, _NAMESPACES), _step(_EQUAL, 0, 1, 0))
+    steps += _unless_equal(_CLONE[column], _ARGUMENT, *no_namespace, _REFUSE, _ACCEPT)
+    unix = _step(_EQUAL, _AF_UNIX, 1, 0)
+    steps += _unless_equal(_SOCKET[column], _ARGUMENT, unix, _REFUSE, _ACCEPT)
+    return b"".join([*steps, _ACCEPT])
 
 
 def _numbers_of(column: int) -> list[bytes]:
     """Return steps that load the number of a call, and kill at a call of another architecture."""
-    steps = [
-        _step(_LOAD, _ARCH),
-        _step(_EQUAL, _AUDIT_ARCH[column], 1, 0),
-        _step(_RETURN, _KILL),
-        _step(_LOAD, _NR),
-    ]
-    if column == 0:
-        steps += [_step(_AT_LEAST, _X32_BIT, 0, 1), _step(_RETURN, _EPERM)]
-    return steps
+    own = _step(_EQUAL, _AUDIT_ARCH[column], 1, 0)
+    x32 = (_step(_AT_LEAST, _X32_BIT, 0, 1), _REFUSE) if column == 0 else ()
+    return [_step(_LOAD, _ARCH), own, _step(_RETURN, _KILL), _step(_LOAD, _NR), *x32]
 
 
 def asking_program(machine: str) -> bytes:
@@ -180,19 +165,13 @@ def asking_program(machine: str) -> bytes:
     column = 0 if machine == "x86_64" else 1
     steps = _numbers_of(column)
     for timer in (_TIMER_CREATE, _TIMERFD_CREATE):
-        steps += _unless_equal(timer[column], _step(_RETURN, _EPERM))
+        steps += _unless_equal(timer[column], _REFUSE)
     for number in (_FORK, _VFORK) if column == 0 else ():
         steps += _unless_equal(number, _step(_RETURN, _ASK))
     steps += _unless_equal(_CLONE3[column], _step(_RETURN, _ENOSYS))
-    steps += _unless_equal(
-        _CLONE[column],
-        _step(_LOAD, _FIRST_ARGUMENT),
-        _step(_AND, _THREAD),
-        _step(_EQUAL, 0, 0, 1),
-        _step(_RETURN, _ASK),
-    )
-    steps.append(_step(_RETURN, _ALLOW))
-    return b"".join(steps)
+    process = (_step(_AND, _THREAD), _step(_EQUAL, 0, 0, 1))
+    steps += _unless_equal(_CLONE[column], _ARGUMENT, *process, _step(_RETURN, _ASK))
+    return b"".join([*steps, _ACCEPT])
 
 
 def can_listen() -> str:

@@ -19,7 +19,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tilewright.runner.sandbox import hardening, seccomp
 from tilewright.runner.sandbox.policy import Confinement, Main
@@ -38,8 +39,7 @@ _CLONE3, _IO_URING_SETUP = 435, 425
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True)
-class Bait:
+class Bait(NamedTuple):
     """Objects of the host that the sandbox must not reach."""
 
     outside: str
