@@ -119,9 +119,9 @@ def test_a_failure_stops_other_turns_and_keeps_finished_ones(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"event": "told"}\n', "events.jsonl:2"),
+        ('{"event": "turn_finished"}\n', "events.jsonl:2"),
         ("not json\n", "events.jsonl:2"),
-        ('{"event": "begun", "schema_version": 9}\n', "events.jsonl:2"),
+        ('{"event": "run_started", "schema_version": 9}\n', "events.jsonl:2"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path, text, says):
