@@ -13,10 +13,9 @@ from tilewright.cli.options import JSON, SETTINGS, load_settings, switch
 from tilewright.cli.output import print_line
 from tilewright.cli.render import show_result
 from tilewright.cli.render_explain import CheckSeen, explain_view, spread_of
-from tilewright.cli.reproduce import failing_case, reproducer
 from tilewright.config import Config
 from tilewright.errors import ConfigError, RecordError
-from tilewright.records import EvalReport
+from tilewright.records import CaseResult, EvalReport
 from tilewright.records.event_log import EVENTS
 from tilewright.records.run_folder import read_report
 from tilewright.registry import catalogue, load
@@ -39,6 +38,9 @@ def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noq
     If the candidate was incorrect or failed, reproduce.py is written to the folder of the report.
     That script holds the problem, the candidate and the seeds, and needs only torch.
     """
+    # Imported late: it loads the evaluator, for which `tilewright --help` need not wait.
+    from tilewright.cli.reproduce import failing_case, reproducer
+
     settings = load_settings(given)
     path = Path(run)
     report = _read(path)
@@ -52,7 +54,7 @@ def command(run: str, as_json: bool, profile: bool, **given: Any) -> int:  # noq
         # The report can be read without jinja2; only the script is missing.
         script, why_none, missing = "", str(error), error
     written = _write(path if path.is_dir() else path.parent, script) if script else None
-    view = explain_view(report, checks, _about(report, written, script, why_none))
+    view = explain_view(report, checks, _about(failing_case(report), written, script, why_none))
     show_result(as_json, _document(path, report, checks, written), view)
     if missing is not None:
         raise missing
@@ -111,11 +113,10 @@ def _write(folder: Path, script: str) -> Path | None:
     return path
 
 
-def _about(report: EvalReport, written: Path | None, script: str, why_none: str) -> str:
+def _about(failing: CaseResult | None, written: Path | None, script: str, why_none: str) -> str:
     if written is None:
         unwritten = "The script could not be written to the folder of the report."
         return unwritten if script else f"None: {why_none}."
-    failing = failing_case(report)
     what = f"{failing.case}, {failing.input_variation}" if failing is not None else "the failure"
     about = f"It shows {what} with plain torch. It runs the candidate as you, without a sandbox."
     return f"{about}\npython {written}"

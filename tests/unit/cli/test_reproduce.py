@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import runpy
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ from tests import sample_reports as reports
 from tests.unit.problems.sets.test_gold_file import gold
 from tilewright.cli.main import cli
 from tilewright.cli.reproduce import (
+    PACKAGE,
     Slots,
     failing_case,
     inlined,
@@ -141,6 +143,22 @@ def test_the_script_imports_no_tilewright_and_defines_no_name_twice(language):
     assert heads <= set(sys.stdlib_module_names) | {"torch", "triton", "numpy"}
     assert ("tilewright/runner/loaders/c_abi.py" in script) == (language == "cpp")
     assert ("TRITON_INTERPRET" in script.split("PROBLEM")[0]) == (language == "triton")
+
+
+@pytest.mark.parametrize("language", ["torch", "triton", "cpp"])
+def test_the_script_defines_what_its_copied_modules_import_from_tilewright(language):
+    script, _ = reproducer(wrong("softmax", language))
+    body = ast.parse(script).body
+    defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for node in body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        defined |= {target.id for target in targets if isinstance(target, ast.Name)}
+    paths = re.findall(r"^# ---- tilewright/(\S+) ----$", script, re.MULTILINE)
+    assert "evaluator/judge/comparison.py" in paths
+    for path in paths:
+        for node in ast.walk(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tilewright"):
+                assert {alias.name for alias in node.names} <= defined, path
 
 
 def test_copied_modules_lose_only_their_header():
