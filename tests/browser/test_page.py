@@ -218,8 +218,10 @@ def test_two_sources_are_compared_line_by_line(browser, tmp_path):
 
 def test_flips_are_counted_by_defect_and_failures_by_kind(browser, tmp_path):
     official = EvalSummary(protocol="official", verdict="correct", speedup=2.0)
-    reasons = ("values (a, nominal): at [0]: off", "values (a, timed): at [0]: off")
-    strict = [EvalSummary(protocol="strict", verdict="incorrect", reason=why) for why in reasons]
+    strict = [
+        EvalSummary(protocol="strict", verdict="incorrect", code="values", inputs=inputs)
+        for inputs in ("nominal", "timed")
+    ]
     made = [
         Turn(ask=Ask(id=f"p#{n}", problem="p", sample=n), judgements=(strict[n % 2], official))
         for n in range(4)
