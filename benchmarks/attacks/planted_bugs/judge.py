@@ -270,8 +270,8 @@ SECRETS = (
         UNIT + "languages/test_stream_use.py",
         (
             "no runner gets the queues for several streams",
-            "streams=self.context.several_streams",
-            "streams=False",
+            "streams = self.context.several_streams",
+            "streams = False",
         ),
     ),
     *planted(

@@ -1,4 +1,4 @@
-"""What only a GPU needs: other programs, a probe, memory sizes, interference, ceilings."""
+"""Steps for a GPU alone: other programs, a probe, memory sizes, interference, ceilings."""
 
 from __future__ import annotations
 

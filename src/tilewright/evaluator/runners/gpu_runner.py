@@ -151,9 +151,9 @@ def gated_call(
 ) -> GatedCall:
     """Make one call behind the launch gate.
 
-    Once the gate is open, the judge writes the inputs `publish`; `keep` lets it copy the outputs,
-    and `finish` says what it does with them when the call has ended. Without `queued` the gate is
-    open from the start, so launches are in the interval.
+    Once the gate is open, the judge writes the inputs `publish`. `keep` lets it copy the outputs,
+    and `finish` says what it does with them at the end. Without `queued` the gate is open from the
+    start, so launches are in the interval.
     """
     limit = runner.limits.call_timeout_s
     sequence = next(judge.context.host.sequences)

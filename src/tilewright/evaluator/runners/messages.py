@@ -26,8 +26,8 @@ Address = Annotated[int, Field(ge=0, lt=1 << 57)]
 class EvaluationEnded(Exception):
     """An evaluation is over; `outcome` says how. It is control flow, not an error of tilewright.
 
-    Whatever starts, calls or awaits a runner or a builder raises it if that process crashes, hangs,
-    reports an exception or breaks the protocol, or if a required isolation layer is not active.
+    Functions that start, call or await a runner or a builder raise it if that process crashes,
+    hangs, reports an exception or breaks the protocol. A missing isolation layer raises it too.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """How one call is timed on a GPU: by the judge's events around a call that was queued before.
 
-If the baseline's launches take too long to be queued ahead, the times of all implementations
-include launches (ADR 40), because a part of the launches ahead would differ from call to call.
+If the baseline's launches take too long to be queued before the call, the times of all
+implementations include launches (ADR 40). A queued part of them would differ from call to call.
 """
 
 from __future__ import annotations
