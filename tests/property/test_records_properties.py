@@ -35,6 +35,14 @@ from tilewright.records import (
     TimingPlan,
     Unjudged,
 )
+from tilewright.records.codes import (
+    FailureReason,
+    IncorrectKind,
+    InputOrigin,
+    IsolationLayer,
+    Stage,
+    UnjudgedReason,
+)
 from tilewright.records.request import collide
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -140,19 +148,20 @@ OUTCOME = st.one_of(
     st.just(Correct()),
     st.builds(
         Incorrect,
-        kind=st.sampled_from(["count", "shape", "dtype", "values", "nonfinite", "weights"]),
+        kind=st.sampled_from(IncorrectKind),
+        inputs=st.none() | st.sampled_from(InputOrigin),
         case=TEXT,
         message=TEXT,
         error_over_tolerance=st.none() | POSITIVE,
     ),
     st.builds(
         Failed,
-        stage=st.sampled_from(["build", "load", "correctness", "timing", "shutdown"]),
-        reason=st.sampled_from(["build", "exception", "crash", "timeout", "protocol_violation"]),
+        stage=st.sampled_from(Stage),
+        reason=st.sampled_from(FailureReason),
         message=TEXT,
     ),
     st.builds(Rejected, findings=few(FINDING, 1)),
-    st.builds(Unjudged, reason=TEXT, message=TEXT),
+    st.builds(Unjudged, reason=st.sampled_from(UnjudgedReason), message=TEXT),
 )
 
 
@@ -171,7 +180,13 @@ def reports(draw: st.DrawFn) -> EvalReport:
             few(st.builds(CaseResult, case=TEXT, input_variation=TEXT, result=st.just("pass")))
         ),
         stages=draw(few(st.builds(StageRecord, name=TEXT, wall_s=POSITIVE, detail=TEXT))),
-        isolation=draw(few(st.builds(IsolationStatus, name=TEXT, active=st.booleans()))),
+        isolation=draw(
+            few(
+                st.builds(
+                    IsolationStatus, name=st.sampled_from(IsolationLayer), active=st.booleans()
+                )
+            )
+        ),
         environment=draw(
             st.builds(
                 ReportEnvironment,
