@@ -26,7 +26,7 @@ from benchmarks.gpu.throughput import WORKERS, requests
 from tilewright.cli.self_comparison import samples_of, self_request
 from tilewright.config import load
 from tilewright.evaluator.devices.devices import gpu_names
-from tilewright.executors.factory import Executor
+from tilewright.executors.base import Executor
 from tilewright.executors.local import LocalExecutor, share_cores
 from tilewright.executors.ray_executor import RayExecutor
 from tilewright.problems.requests import build_request

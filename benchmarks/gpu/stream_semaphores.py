@@ -25,7 +25,8 @@ from typing import Any, cast
 import torch
 
 from benchmarks.gpu.clock_experiment import cycles_per_us
-from tilewright.runner.sandbox.isolation import Confinement, fork_confined
+from tilewright.runner.sandbox.isolation import fork_confined
+from tilewright.runner.sandbox.policy import Confinement
 from tilewright.wire.cuda_driver import Block, Driver
 
 SOURCE = Path(__file__).parents[2] / "src" / "tilewright" / "runner" / "native" / "pool.cpp"

@@ -8,8 +8,6 @@ from typing import Protocol
 from tilewright.languages.static_features import StaticFeatures
 from tilewright.records import Finding, Label, Rules
 
-__all__ = ["Check", "Evidence", "Observation"]
-
 
 @dataclass(frozen=True)
 class Evidence:

@@ -8,8 +8,6 @@ from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
 
-__all__ = ["CHECK"]
-
 
 class Inputs:
     """Inputs belong to the judge: a candidate may read them, never write or return them."""

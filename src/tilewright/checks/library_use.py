@@ -9,8 +9,6 @@ from tilewright.languages.operator_names import name_set
 from tilewright.records import Label
 from tilewright.records.codes import LabelName
 
-__all__ = ["CHECK"]
-
 GLUE = name_set(
     """
     alias as_strided clone contiguous copy_ detach empty empty_like empty_strided expand fill_

@@ -6,8 +6,6 @@ from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
 
-__all__ = ["CHECK"]
-
 KINDS = {
     "assembled_names": (FindingCode.ASSEMBLED_NAMES, "assembled names"),
     "decoding": (FindingCode.ENCODED_TEXT, "encoded text"),

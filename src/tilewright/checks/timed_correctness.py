@@ -6,8 +6,6 @@ from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
 
-__all__ = ["CHECK"]
-
 
 class TimedCorrectness:
     """The judge compares outputs of timed calls like any others."""

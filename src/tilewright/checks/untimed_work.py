@@ -8,8 +8,6 @@ from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
 
-__all__ = ["CHECK"]
-
 MAX_UNTIMED_CPU_S = 0.0005
 """CPU seconds between two calls that no candidate is rejected for, however short its calls."""
 MAX_UNTIMED_CPU_SHARE = 0.25

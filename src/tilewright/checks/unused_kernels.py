@@ -6,8 +6,6 @@ from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding
 from tilewright.records.codes import FindingCode
 
-__all__ = ["CHECK"]
-
 _KERNEL_LANGUAGES = ("triton", "cpp", "cuda")
 
 

@@ -6,8 +6,6 @@ from tilewright.checks.evidence import Evidence, Observation
 from tilewright.records import Finding, Label
 from tilewright.records.codes import FindingCode, LabelName
 
-__all__ = ["CHECK"]
-
 
 class Weights:
     """A module must follow its weights when they change after construction."""

@@ -13,15 +13,6 @@ from tilewright.executors.local import LocalExecutor
 from tilewright.executors.ray_executor import RayExecutor
 from tilewright.executors.remote import RemoteExecutor
 
-__all__ = [
-    "Executor",
-    "cached_cluster",
-    "device_model",
-    "is_cluster",
-    "open_cluster",
-    "open_executor",
-]
-
 _leased: dict[str, RayExecutor] = {}
 
 

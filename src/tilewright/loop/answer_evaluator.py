@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tilewright.config import Config
 from tilewright.errors import InfrastructureError, ProblemError, RecordError, writing
-from tilewright.executors.factory import Executor, open_executor
+from tilewright.executors.base import Executor
+from tilewright.executors.factory import open_executor
 from tilewright.executors.retrying import Backoff, retry
 from tilewright.records import Correct, EvalReport, EvalRequest, Problem, Protocol, Rejected
 from tilewright.records.base import digest_text
@@ -20,16 +21,6 @@ from tilewright.registry import selected_checks
 from tilewright.scoring.report_text import cut, reason_of
 from tilewright.scoring.rewards import measured
 from tilewright.scoring.roofline import roofline_points
-
-__all__ = [
-    "MAX_REASON",
-    "AnswerEvaluator",
-    "OnEvent",
-    "nondefault_tolerance",
-    "open_evaluator",
-    "summary_of_report",
-    "unjudged",
-]
 
 REPORTS = "reports"
 RETRIES, RETRY_DELAY_S = 2, 5.0

@@ -9,8 +9,6 @@ from pydantic import Field
 from tilewright.records.base import Record
 from tilewright.records.events import Turn
 
-__all__ = ["Budget", "Usage", "usage_of"]
-
 
 class Usage(Record):
     """Resources that turns used, or may use at most."""

@@ -12,8 +12,6 @@ from tilewright.errors import RecordError
 from tilewright.records.event_log import EventLog
 from tilewright.records.events import Ask, Event, RequestsIssued, Turn, TurnFinished
 
-__all__ = ["Strategy", "drive", "replay"]
-
 
 class Strategy(Protocol):
     """Decides which requests to issue. It is pure: no input or output, and no clock."""

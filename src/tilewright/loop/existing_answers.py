@@ -27,8 +27,6 @@ from tilewright.records.parquet import parquet_rows
 from tilewright.records.run_folder import REPORT, read_report
 from tilewright.scoring.summary import last_of_trajectories
 
-__all__ = ["REFERENCE", "Answers", "read_answers"]
-
 REFERENCE = "reference"
 _KERNELBENCH = re.compile(r"^level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py$")
 _CODE = ("code", "kernel", "predict", "kernel_code", "custom_code", "candidate")

@@ -17,8 +17,6 @@ from tilewright.records.events import EvalSummary
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.report_text import short_time, speed_text
 
-__all__ = ["FEEDBACK", "JudgedAnswer", "feedback", "redacted"]
-
 CHARACTERS_PER_TOKEN = 4
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+\-]+/)+([\w.+\-]+)")
 _SECRET = re.compile(r"(?<![\w.])[0-9a-f]{16,}\b")

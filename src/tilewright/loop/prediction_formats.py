@@ -12,8 +12,6 @@ from typing import Any
 
 from tilewright.records import Problem
 
-__all__ = ["named_predictions"]
-
 INSTRUCTION_FIELDS = ("instruction", "prompt", "query")
 DESCRIBED, WRAPPED = "Functional Description: ", "Wrapper Entry Information:"
 FENCE = "```"

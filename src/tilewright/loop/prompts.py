@@ -9,8 +9,6 @@ from tilewright.loop.policies.base import Message
 from tilewright.records import Problem
 from tilewright.records.events import Turn
 
-__all__ = ["conversation", "opening"]
-
 WRITTEN_IN = {
     "triton": "Write its heavy part as Triton kernels (`@triton.jit`) that you launch yourself.",
     "cuda": "Write its heavy part as CUDA kernels, built with torch.utils.cpp_extension.load_inline"

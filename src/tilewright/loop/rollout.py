@@ -13,8 +13,6 @@ from tilewright.loop.rollout_environment import AnswerJudge
 from tilewright.records import Problem
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["BudgetGuard", "RecordedHistory", "RolloutWorker"]
-
 
 class RecordedHistory:
     """A strategy that keeps the finished turns for later prompts. Lifetime: one run."""

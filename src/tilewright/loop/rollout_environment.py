@@ -28,16 +28,6 @@ from tilewright.records.events import Ask, EvalSummary, Reply, Turn
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.rewards import REWARDS
 
-__all__ = [
-    "AnswerJudge",
-    "RolloutEnvironment",
-    "Step",
-    "judged",
-    "requested",
-    "unusable",
-    "within_turn",
-]
-
 
 class AnswerJudge(Interface):
     """The part of an environment that a rollout needs."""

@@ -24,8 +24,6 @@ from tilewright.records.events import Turn
 from tilewright.records.run_folder import read_report
 from tilewright.registry import selected_checks
 
-__all__ = ["SearchResult", "play", "remeasure_best", "standalone"]
-
 TEMPLATE = Path(__file__).with_name("best_candidate.py.j2")
 
 

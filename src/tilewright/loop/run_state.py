@@ -25,23 +25,6 @@ from tilewright.records.version1 import upgrade
 from tilewright.registry import load
 from tilewright.scoring.rewards import REWARDS
 
-__all__ = [
-    "CANDIDATES",
-    "PROBLEMS",
-    "BenchRun",
-    "SearchRun",
-    "begin",
-    "begin_session",
-    "best_of",
-    "budget_of",
-    "is_unjudged",
-    "lines_of",
-    "resume",
-    "resume_session",
-    "score_of",
-    "sources_of",
-]
-
 PROBLEMS = "problems.jsonl"
 CANDIDATES = "candidates.jsonl"
 Sources = dict[Ask, tuple[SourceFile, ...]]

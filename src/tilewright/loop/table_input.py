@@ -16,8 +16,6 @@ from typing import IO, Any, Self
 from tilewright.errors import ConfigError, writing
 from tilewright.records.parquet import LeftOut, parquet_rows
 
-__all__ = ["ANY", "RowWriter", "read_rows"]
-
 Row = dict[str, Any]
 ANY = "any"
 """In a shape: a scalar with the type of the first rows."""

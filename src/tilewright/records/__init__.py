@@ -1,6 +1,8 @@
 """Records that tilewright stores: immutable, with exact JSON round trips, and without torch."""
 
-from tilewright.records.base import SCHEMA_VERSION, JsonValue, Record, digest_text
+from pydantic import JsonValue
+
+from tilewright.records.base import SCHEMA_VERSION, Record, digest_text
 from tilewright.records.outcome import (
     Correct,
     Failed,

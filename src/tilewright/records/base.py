@@ -6,12 +6,10 @@ import hashlib
 import json
 from typing import Final, Self
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tilewright.errors import RecordError
 from tilewright.records.version1 import upgrade
-
-__all__ = ["SCHEMA_VERSION", "JsonValue", "Record", "digest_text", "is_text"]
 
 SCHEMA_VERSION: Final = 2
 

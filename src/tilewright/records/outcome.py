@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from tilewright.records.base import JsonValue, Record
+from tilewright.records.base import Record
 from tilewright.records.codes import (
     FailureReason,
     IncorrectKind,

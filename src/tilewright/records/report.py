@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from tilewright.records.base import SCHEMA_VERSION, JsonValue, Record
+from tilewright.records.base import SCHEMA_VERSION, Record
 from tilewright.records.codes import IsolationLayer
 from tilewright.records.outcome import Correct, Finding, Label, Outcome, Verdict
 from tilewright.records.request import EvalRequest

@@ -16,8 +16,6 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 from tilewright.rl.presets import Singleton, Spread
 
-__all__ = ["group_mean", "leave_one_out", "reinforce", "turn_groups"]
-
 
 def turn_groups(prompts: Tensor, turns: int) -> Tensor:
     """Return a group number for each pair of prompt and turn index, int64 (B, turns).

@@ -17,8 +17,6 @@ from tilewright.errors import ConfigError
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 from tilewright.rl.presets import ProfilingMode
 
-__all__ = ["keep", "keep_chance", "rewards", "uniform", "uniforms"]
-
 
 def rewards(
     correct: Masked,

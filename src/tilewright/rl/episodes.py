@@ -19,8 +19,6 @@ from tilewright.records.event_log import EventLog
 from tilewright.records.events import Reply, RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.records.run_folder import create_run
 
-__all__ = ["Episodes"]
-
 
 class Episodes(AbstractContextManager["Episodes"]):
     """Environments that share a judge and a run folder; the event log holds each step.

@@ -21,8 +21,6 @@ from tilewright.rl.mismatch_sampling import Rejection, reject
 from tilewright.rl.presets import Preset
 from tilewright.rl.returns import discounted, of_trajectories
 
-__all__ = ["LossRows", "TurnEstimate", "TurnVerdicts", "estimate_rows", "estimate_turns"]
-
 
 @dataclass(frozen=True, slots=True)
 class TurnVerdicts:

@@ -12,8 +12,6 @@ from torch import Tensor
 from tilewright.errors import ConfigError
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 
-__all__ = ["last_rewards", "no_regress", "spread_prompts"]
-
 
 def last_rewards(rewards: Masked, present: Tensor) -> Masked:
     """Return the reward of the last present turn of each trajectory, float64 (B,).

@@ -16,8 +16,6 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.rl.masked_tensors import require_shape
 from tilewright.rl.presets import Aggregation, Denominator
 
-__all__ = ["for_engine", "policy_loss", "row_weights", "token_losses"]
-
 _MAX_LOG_RATIO = 20.0
 """Largest |log r|. Beyond it, exp overflows at some point and makes the gradient NaN."""
 

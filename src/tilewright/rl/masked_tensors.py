@@ -11,8 +11,6 @@ from torch import Tensor
 
 from tilewright.errors import RecordError
 
-__all__ = ["Masked", "listed", "masked", "require_shape", "zero_filled"]
-
 
 @dataclass(frozen=True, slots=True)
 class Masked:

@@ -18,8 +18,6 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.rl.masked_tensors import Masked, require_shape
 from tilewright.rl.presets import Level, Mean
 
-__all__ = ["Rejection", "mean_log_ratios", "ratios", "reject"]
-
 _CHUNK_TOKENS = 1 << 17
 """Tokens in one chunk; float64 copies of a whole batch would not fit into a cache."""
 

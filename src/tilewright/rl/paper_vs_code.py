@@ -12,8 +12,6 @@ from typing import Literal
 
 from tilewright.rl.presets import PAPER, RELEASED_CODE, Preset
 
-__all__ = ["DISAGREEMENTS", "ruling", "settings_of", "stance"]
-
 Stance = Literal["as in the paper", "as in the code", "its own", "corrected", "not applicable"]
 
 

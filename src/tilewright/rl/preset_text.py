@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from tilewright.rl.paper_vs_code import DISAGREEMENTS, ruling
 from tilewright.rl.presets import Preset
 
-__all__ = ["explain"]
-
 _PAGE = """\
 preset {p.name}
 

@@ -12,8 +12,6 @@ from pydantic import Field
 from tilewright.config import Section
 from tilewright.errors import ConfigError
 
-__all__ = ["PAPER", "PRESETS", "RELEASED_CODE", "TILEWRIGHT", "Preset", "SamplingSection", "preset"]
-
 Estimator = Literal["trloo", "grpo", "rloo", "reinforce"]
 """From returns to advantages. `trloo` and `grpo` compare turns of one prompt and one place,
 `rloo` whole trajectories of one prompt, `reinforce` nothing."""

@@ -27,17 +27,6 @@ from tilewright.rl.rollouts import judged
 from tilewright.rl.training_rows import turns_from
 from tilewright.scoring.rewards import without_checks
 
-__all__ = [
-    "Place",
-    "RecordedBatch",
-    "Replayed",
-    "masks",
-    "place_of",
-    "read_batches",
-    "replay",
-    "replay_metrics",
-]
-
 Row = dict[str, Any]
 Cell = tuple[str | None, EvalSummary | None]
 """The id of a turn's request, and its first judgement."""

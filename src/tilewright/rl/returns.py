@@ -13,8 +13,6 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 from tilewright.rl.presets import Unjudged
 
-__all__ = ["discounted", "of_trajectories"]
-
 
 def discounted(
     rewards: Masked,

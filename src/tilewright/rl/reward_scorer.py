@@ -14,7 +14,8 @@ from typing import Any
 from tilewright import config
 from tilewright.config import Config
 from tilewright.errors import ConfigError, InfrastructureError, ProblemError
-from tilewright.executors.factory import Executor, open_executor
+from tilewright.executors.base import Executor
+from tilewright.executors.factory import open_executor
 from tilewright.executors.retrying import Backoff
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.answer_evaluator import MAX_REASON, MAX_WORKERS, summary_of_report
@@ -28,8 +29,6 @@ from tilewright.records.events import EvalSummary
 from tilewright.registry import selected_checks
 from tilewright.scoring.report_text import cut
 from tilewright.scoring.rewards import REWARDS, without_checks
-
-__all__ = ["Scored", "problem_of", "scorer_of"]
 
 
 @dataclass(frozen=True)

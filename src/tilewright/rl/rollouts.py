@@ -35,8 +35,6 @@ from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import LockstepStrategy, Trajectory
 from tilewright.rl.worlds import World
 
-__all__ = ["EventHistory", "RolloutBatch", "Rollouts", "judged", "verdict_of"]
-
 FOLDER = "rollouts"
 
 

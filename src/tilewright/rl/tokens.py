@@ -18,8 +18,6 @@ from tilewright.errors import ConfigError, RecordError
 from tilewright.loop.policies.base import Message
 from tilewright.rl.presets import SamplingSection
 
-__all__ = ["Sampler", "TokenSample", "read_samples", "write_samples"]
-
 
 @dataclass(frozen=True, slots=True)
 class TokenSample:

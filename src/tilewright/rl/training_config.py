@@ -12,15 +12,6 @@ from tilewright.config import RENAMED_TRAINING, Config, Section, load_around
 from tilewright.errors import ConfigError
 from tilewright.rl.presets import Preset, preset
 
-__all__ = [
-    "FreshSection",
-    "HealthSection",
-    "LoraSection",
-    "MachineSection",
-    "TrainConfig",
-    "load_training",
-]
-
 
 class FreshSection(Section):
     """A small model of Qwen3's architecture, created when `model.path` is empty."""

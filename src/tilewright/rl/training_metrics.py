@@ -22,15 +22,6 @@ from tilewright.rl.training_rows import rewards_of
 from tilewright.scoring.metrics import Score, fast_p, pass_at_k
 from tilewright.scoring.summary import score_of
 
-__all__ = [
-    "TrainedStep",
-    "metrics_line",
-    "reward_noise",
-    "step_metrics",
-    "unjudged_warning",
-    "verdict_metrics",
-]
-
 Values = dict[str, float | None]
 FAST_THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
 """Speed-ups p of the metric fast@p: those of Dr. Kernel's tables."""

@@ -18,8 +18,6 @@ from tilewright.rl.presets import Preset, RewardFormula
 from tilewright.rl.rollouts import RolloutBatch, verdict_of
 from tilewright.rl.tokens import TokenSample
 
-__all__ = ["TrainingRow", "pieces", "rewards_of", "rows_of", "table", "turns_from", "turns_of"]
-
 Verdicts = Sequence[Sequence[EvalSummary | None]]
 """(B, T), `None` for an absent or unjudged turn."""
 

@@ -19,8 +19,6 @@ from tilewright.rl.training_config import TrainConfig
 from tilewright.rl.trajectories import drawn_problems, trajectories_of
 from tilewright.rl.worlds import World, open_world
 
-__all__ = ["TrainingRun"]
-
 HELD_OUT = "held_out.jsonl"
 FIRST_SCORED = 1_000_000_000
 """Number of the first trajectory on held-out problems, above those of all trained ones."""

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["LockstepStrategy", "Trajectory", "drawn_problems", "trajectories_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:

@@ -15,8 +15,6 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.rl.reward_scorer import Scored, problem_of, scorer_of
 
-__all__ = ["AsyncTrlReward", "TrlReward", "trl_reward"]
-
 Completion = str | Sequence[Mapping[str, Any]]
 
 

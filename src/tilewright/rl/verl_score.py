@@ -17,8 +17,6 @@ from tilewright.config import Config
 from tilewright.errors import ConfigError
 from tilewright.rl.reward_scorer import problem_of, scorer_of
 
-__all__ = ["compute_score", "compute_score_async"]
-
 
 def compute_score(
     data_source: str,

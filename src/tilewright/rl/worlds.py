@@ -14,8 +14,6 @@ from tilewright.problems.imported_sets import find_problems
 from tilewright.records import Problem
 from tilewright.registry import load
 
-__all__ = ["EVALUATOR", "NO_DEVICE", "World", "open_world"]
-
 EVALUATOR = "evaluator"
 NO_DEVICE = "none"
 """The device of a world that has none."""

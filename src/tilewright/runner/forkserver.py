@@ -20,7 +20,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.runner.sandbox import syscalls
-from tilewright.runner.sandbox.isolation import Confinement, fork_confined
+from tilewright.runner.sandbox.isolation import fork_confined
+from tilewright.runner.sandbox.policy import Confinement
 from tilewright.wire.frames import Channel, ChannelClosed, Frame
 from tilewright.wire.names import ISOLATION_LAYERS
 

@@ -21,8 +21,6 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-__all__ = ["bootstrap_median_interval", "check_level", "median", "quantile"]
-
 _NEGLIGIBLE = 1e-12
 """Probability; the exact distribution leaves out rarer bootstrap outcomes."""
 

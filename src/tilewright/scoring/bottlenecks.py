@@ -6,8 +6,6 @@ from tilewright.records import EvalReport
 from tilewright.scoring.report_text import engineering, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
-__all__ = ["advice"]
-
 MAX_IMPROVABLE_SHARE = 0.85
 """Share of the roofline above which little can be gained."""
 MIN_LAUNCH_BOUND_RATIO = 2.0

@@ -24,18 +24,6 @@ from typing import Literal
 
 from tilewright.scoring.bootstrap import bootstrap_median_interval, check_level, median
 
-__all__ = [
-    "Interval",
-    "combine",
-    "decide",
-    "from_logs",
-    "geometric_mean_interval",
-    "is_noisy",
-    "paired_log_ratios",
-    "proportion_interval",
-    "speedup_interval",
-]
-
 NOISY_HALF_WIDTH = 0.05
 """Ratio, without unit: the ends of a noisy interval differ by (1 + this)^2 or more."""
 STRETCH = 1.5

@@ -12,8 +12,6 @@ from tilewright.scoring.benchmarks.drkernel import THRESHOLDS
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.summary import score_of
 
-__all__ = ["curves"]
-
 
 def curves(turns: Sequence[Turn], weak: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return for each turn of trajectories fast_p of that turn, and of the best up to it.

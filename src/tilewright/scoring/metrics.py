@@ -17,26 +17,6 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-__all__ = [
-    "FastCount",
-    "Score",
-    "amsr",
-    "best_so_far",
-    "bootstrap_interval",
-    "explained_deviance",
-    "fast_at_k",
-    "fast_counts",
-    "fast_p",
-    "fast_p_at_least",
-    "fast_p_believed",
-    "geometric_mean",
-    "mean_with_zeros",
-    "pass_at_k",
-    "ratio_of_sums",
-    "rejected_share",
-    "untimed",
-]
-
 
 @dataclass(frozen=True)
 class Score:

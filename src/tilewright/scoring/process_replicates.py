@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from tilewright.scoring.bootstrap import bootstrap_median_interval, median
 from tilewright.scoring.intervals import Interval, from_logs, speedup_interval
 
-__all__ = ["MAX_REPLICATES", "interval_of_centres", "replicates_interval"]
-
 PRIOR_FREEDOM = 2
 """Degrees of freedom of the known variance, for each replicate."""
 MAX_PRIOR_FREEDOM = 8

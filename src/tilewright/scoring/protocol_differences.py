@@ -11,8 +11,6 @@ from __future__ import annotations
 from tilewright.records.codes import FindingCode, IncorrectKind, InputOrigin
 from tilewright.records.events import EvalSummary
 
-__all__ = ["cause_of", "kind_of"]
-
 ABSOLUTE = "B3: the published tolerance is absolute, so that of small outputs it asks little"
 UNGUARDED = "B5: published timing compares no output and sees no work beside the call"
 RMSE = "K2: the published threshold of quantization is absolute, whatever the outputs' size"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
 from tilewright.scoring.intervals import Interval, decide
 
-__all__ = ["cut", "engineering", "reason_of", "short_time", "speed_text"]
-
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 """Decimal prefixes, the largest first."""
 

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from tilewright.records import EvalReport
 from tilewright.records.events import EvalSummary
 
-__all__ = ["REWARDS", "measured", "paper", "released_code", "speed", "tilewright", "without_checks"]
-
 MAX_SPEEDUP = 3.0
 """Ratio: the cap of the speed-up in a reward (Dr. Kernel, arXiv 2602.05885, equation 1)."""
 RELEASED_WEIGHT = 0.5

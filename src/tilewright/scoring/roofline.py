@@ -12,8 +12,6 @@ from typing import Literal
 
 from tilewright.records import Ceilings, Comparison, EvalReport, Work
 
-__all__ = ["RooflinePoint", "least_us", "roofline_points"]
-
 
 @dataclass(frozen=True)
 class RooflinePoint:

@@ -19,8 +19,6 @@ from tilewright.scoring.benchmarks.kernelbench_x import call_and_execute
 from tilewright.scoring.metrics import Score
 from tilewright.scoring.protocol_differences import cause_of, kind_of
 
-__all__ = ["explained_by_run", "group_of", "last_of_trajectories", "score_of", "summary_of"]
-
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 """Ratios: the thresholds of KernelBench and of Dr. Kernel."""
 SAMPLES = (1, 2, 4, 8)

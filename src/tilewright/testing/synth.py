@@ -13,8 +13,6 @@ from typing import NamedTuple
 from tilewright.records.codes import FailureReason, IncorrectKind, Stage
 from tilewright.records.events import EvalSummary
 
-__all__ = ["ENTRY", "LEVELS", "OPTIMUM", "REFERENCE", "Program", "judge", "parse", "render"]
-
 ENTRY = "kernel"
 """The function that every program defines; the parser of replies finds it by this name."""
 LEVELS: dict[str, tuple[int, ...]] = {

@@ -15,8 +15,6 @@ from tilewright.records.base import digest_text
 from tilewright.records.events import Ask, EvalSummary, Reply, Turn
 from tilewright.testing.synth import ENTRY, LEVELS, Program, judge, render
 
-__all__ = ["SynthWorld", "conversations", "make"]
-
 NAME = "synth"
 QUESTION = f"Write a fast {ENTRY}."
 AGAIN = "Write a faster one."

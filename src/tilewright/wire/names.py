@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["COMPILED_BY_TRITON", "INPUT_VARIATIONS", "ISOLATION_LAYERS", "IsolationLayer"]
-
 
 class IsolationLayer(StrEnum):
     """One part of the sandbox, with a self-test; a report lists each as active or not."""

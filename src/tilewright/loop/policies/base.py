@@ -9,8 +9,6 @@ from tilewright.loop.budget import Usage
 from tilewright.records.base import Record, digest_text
 from tilewright.records.events import Ask, Reply
 
-__all__ = ["Message", "Policy", "digest_of", "estimated_tokens"]
-
 CHARACTERS_PER_TOKEN = 3
 """Less than for code in any known tokenizer, so that an estimate is too large, never too small."""
 

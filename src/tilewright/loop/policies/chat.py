@@ -16,8 +16,6 @@ from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, estimated_tokens
 from tilewright.records.events import Ask, Reply
 
-__all__ = ["Chat"]
-
 NO_KEY = "none"
 """The key for a server that needs none."""
 RETRIED = (408, 409, 429)

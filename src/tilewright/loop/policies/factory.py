@@ -12,8 +12,6 @@ from tilewright.loop.policies.local_model import Local
 from tilewright.loop.policies.recorded import BUNDLED_RUN, Recorded
 from tilewright.loop.policies.scripted import load_script
 
-__all__ = ["choose_policy"]
-
 
 def choose_policy(
     name: str,

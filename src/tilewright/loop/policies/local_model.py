@@ -24,8 +24,6 @@ from tilewright.loop.policies.base import Message
 from tilewright.records import file_lock
 from tilewright.records.events import Ask, Reply
 
-__all__ = ["Local"]
-
 Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
 
 

@@ -15,8 +15,6 @@ from tilewright.loop.policies.base import Message, digest_of
 from tilewright.records.event_log import read_events
 from tilewright.records.events import Ask, Reply, TurnFinished
 
-__all__ = ["BUNDLED_RUN", "Recorded"]
-
 BUNDLED_RUN = Path(__file__).parent.parent / "recordings" / "rmsnorm"
 """The run that comes with tilewright: RMS normalisation, from wrong to fast."""
 

@@ -11,8 +11,6 @@ from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, estimated_tokens
 from tilewright.records.events import Ask, Reply
 
-__all__ = ["Scripted", "load_script"]
-
 
 class Scripted:
     """Calls a function. Lifetime: one run."""

@@ -12,8 +12,6 @@ from tilewright.loop.driver import Strategy
 from tilewright.records.base import Record
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["Factory", "FixedList", "Options", "Plan", "RoundRobin", "Score", "next_ask"]
-
 Score = Callable[[Turn], float | None]
 """Returns the number that a strategy maximises, or `None` for a turn that was not judged."""
 

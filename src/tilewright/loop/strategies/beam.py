@@ -8,8 +8,6 @@ from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["make"]
-
 
 class BeamOptions(Options):
     """The width of the beam, and the number of improvements of each answer."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import FixedList, Options, Plan, Score, next_ask
 
-__all__ = ["make"]
-
 
 def make(plan: Plan, score: Score) -> Strategy:  # noqa: ARG001 - one signature
     """Return a new strategy; it has no options."""

@@ -6,8 +6,6 @@ from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import Options, Plan, Score
 from tilewright.loop.strategies.sequential import Rewards, Sequential, vanilla
 
-__all__ = ["make"]
-
 
 def make(plan: Plan, score: Score) -> Strategy:
     """Return a new strategy; it has no options."""

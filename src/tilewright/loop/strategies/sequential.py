@@ -17,8 +17,6 @@ from tilewright.loop.driver import Strategy
 from tilewright.loop.strategies.base import Options, Plan, Score, next_ask
 from tilewright.records.events import Ask, Turn
 
-__all__ = ["CONTEXTS", "Sequential", "best_window", "last_w", "make", "top_w", "vanilla"]
-
 Rewards = Sequence[float | None]
 
 

@@ -25,8 +25,6 @@ from tilewright.records import Problem
 from tilewright.records.base import digest_text
 from tilewright.rl.data.programs import TOKEN, canonical
 
-__all__ = ["Benchmark", "Match", "reference_digest", "shapes_and_operators"]
-
 GRAM_TOKENS, MIN_OWN, MIN_SHARE = 8, 8, 0.6
 """Comparison `prompt`: tokens of a sequence, and fewest sequences of a compared reference.
 

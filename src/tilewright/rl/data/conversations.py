@@ -16,16 +16,6 @@ from tilewright.records.events import RunStarted, Turn
 from tilewright.rl.data.logs import RunLog
 from tilewright.scoring.rewards import REWARDS
 
-__all__ = [
-    "MESSAGES",
-    "SFT_SHAPE",
-    "TURN_SHAPE",
-    "WEIGHED_TEMPLATE",
-    "columns",
-    "sft_rows",
-    "turn_row",
-]
-
 Row = dict[str, Any]
 
 

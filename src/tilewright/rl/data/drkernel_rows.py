@@ -22,21 +22,6 @@ from tilewright.records.events import Ask, Reply, Turn
 from tilewright.rl.data.contamination import shapes_and_operators
 from tilewright.rl.data.conversations import MESSAGES, columns
 
-__all__ = [
-    "COLDSTART_SHAPE",
-    "FORMATS",
-    "IMPORTED",
-    "RL_SHAPE",
-    "VALIDATION_SHAPE",
-    "Kind",
-    "coldstart_row",
-    "imported_rows",
-    "name_of",
-    "prompt_row",
-    "read_row",
-    "turns_from_texts",
-]
-
 Row = dict[str, Any]
 Kind = Literal["drkernel-coldstart", "drkernel-rl", "drkernel-validation"]
 FORMATS: tuple[Kind, ...] = get_args(Kind)

@@ -25,17 +25,6 @@ from tilewright.rl.data.conversations import MESSAGES, SFT_SHAPE, TURN_SHAPE, sf
 from tilewright.rl.data.logs import RunLog
 from tilewright.rl.data.programs import MIN_SIMILARITY, SeenPrograms
 
-__all__ = [
-    "FORMATS",
-    "OF_TURNS",
-    "ExportPlan",
-    "Exported",
-    "Selection",
-    "export",
-    "held_out_path",
-    "matches_path",
-]
-
 Row = dict[str, Any]
 Format = Literal["turns", "sft", "rl", "drkernel-coldstart", "drkernel-rl", "drkernel-validation"]
 FORMATS: dict[str, Row] = {

@@ -16,8 +16,6 @@ from tilewright.records.event_log import EventLog
 from tilewright.records.events import RequestsIssued, RunStarted, TurnFinished
 from tilewright.rl.data.drkernel_rows import IMPORTED, Kind, name_of, read_row, turns_from_texts
 
-__all__ = ["import_rows"]
-
 Row = dict[str, Any]
 
 

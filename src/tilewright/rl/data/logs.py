@@ -18,8 +18,6 @@ from tilewright.records import Problem
 from tilewright.records.event_log import EVENTS, current_line, parse_event
 from tilewright.records.events import EVENT, RunStarted, Turn, TurnFinished
 
-__all__ = ["RunLog"]
-
 MAX_CACHED = 512
 """Turns and problems that stay parsed, since those of a trajectory are read repeatedly."""
 

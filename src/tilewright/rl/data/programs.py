@@ -22,8 +22,6 @@ from functools import lru_cache
 from tilewright.languages.syntax import parse_tree
 from tilewright.records.base import digest_text
 
-__all__ = ["MIN_SIMILARITY", "TOKEN", "SeenPrograms", "canonical", "similarity", "sketch"]
-
 MIN_SIMILARITY = 0.85
 """Lowest estimated similarity of nearly equal programs."""
 SHINGLE_TOKENS, SKETCH_HASHES = 5, 64

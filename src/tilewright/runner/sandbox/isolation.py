@@ -19,8 +19,6 @@ from dataclasses import replace
 from tilewright.runner.sandbox import init, selftests, syscalls
 from tilewright.runner.sandbox.policy import Confinement, Main
 
-__all__ = ["Confinement", "Main", "fork_confined", "probe"]
-
 
 def fork_confined(confinement: Confinement, main: Main, status_fd: int = -1) -> int:
     """Run `main` in a sandbox of this process of one thread; return the id of the sandbox's init.

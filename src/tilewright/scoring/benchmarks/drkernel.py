@@ -20,8 +20,6 @@ from tilewright.scoring import metrics
 from tilewright.scoring.benchmarks.kernelbench_x import BENCHMARKS
 from tilewright.scoring.metrics import Score
 
-__all__ = ["drkernel"]
-
 THRESHOLDS = (1.0, 1.2, 1.5, 2.0)
 """Ratios: the thresholds p of the paper's tables."""
 

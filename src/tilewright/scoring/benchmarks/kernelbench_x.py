@@ -14,8 +14,6 @@ from typing import Any
 
 from tilewright.records.events import EvalSummary
 
-__all__ = ["BENCHMARKS", "call_and_execute"]
-
 MAX_CANDIDATE_US = 1e7
 """Microseconds: KernelBench-X calls a slower candidate abnormal."""
 Pair = tuple[float, float]

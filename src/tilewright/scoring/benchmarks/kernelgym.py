@@ -16,8 +16,6 @@ from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.base import Record
 from tilewright.records.codes import FailureReason, FindingCode, Stage
 
-__all__ = ["BEFORE_RUNNING", "KernelGym", "by_kernelgym"]
-
 Code = Literal[
     "COMPILATION_ERROR", "RUNTIME_ERROR", "CORRECTNESS_ERROR", "TIMEOUT_ERROR", "UNJUDGED"
 ]

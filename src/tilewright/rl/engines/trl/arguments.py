@@ -15,8 +15,6 @@ from trl import GRPOConfig
 from tilewright.rl.presets import Preset
 from tilewright.rl.training_config import MachineSection, TrainConfig
 
-__all__ = ["machine_arguments", "quiet", "rl_arguments"]
-
 
 def quiet(machine: MachineSection) -> None:
     """Set the threads of this process, and turn off progress bars of other packages."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-__all__ = ["COMPLETE", "Checkpointing", "PlainTrainer", "latest"]
-
 COMPLETE = "complete"
 
 

@@ -13,16 +13,6 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from tilewright.errors import ConfigError, boundary
 from tilewright.rl.training_config import FreshSection, LoraSection, TrainConfig
 
-__all__ = [
-    "adapters",
-    "fresh_model",
-    "fresh_tokenizer",
-    "initial_model",
-    "load_model",
-    "load_tokenizer",
-    "save",
-]
-
 FOLDER = "model"
 """Folder of the trained model in a run folder."""
 END, PAD = "<|end|>", "<|pad|>"

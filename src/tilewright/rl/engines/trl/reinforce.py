@@ -24,8 +24,6 @@ from tilewright.rl.training_metrics import (
 from tilewright.rl.training_run import TrainingRun
 from tilewright.rl.worlds import NO_DEVICE
 
-__all__ = ["train_rl"]
-
 Note = Callable[[str], None]
 Wrap = Callable[[TransformersSampler], Sampler]
 

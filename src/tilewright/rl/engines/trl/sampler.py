@@ -23,8 +23,6 @@ from tilewright.records import file_lock
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import TokenSample
 
-__all__ = ["TransformersSampler", "leased"]
-
 
 @contextmanager
 def leased(device: str | None) -> Iterator[None]:

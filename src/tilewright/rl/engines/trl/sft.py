@@ -20,8 +20,6 @@ from tilewright.rl.engines.trl.arguments import machine_arguments, quiet
 from tilewright.rl.engines.trl.checkpoints import Checkpointing, PlainTrainer, latest
 from tilewright.rl.training_config import TrainConfig
 
-__all__ = ["train_sft"]
-
 
 class ConversationTrainer(PlainTrainer, SFTTrainer):  # type: ignore[misc]
     """Trains on conversations. Lifetime: one session."""

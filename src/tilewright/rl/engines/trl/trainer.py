@@ -31,8 +31,6 @@ from tilewright.rl.rollouts import RolloutBatch
 from tilewright.rl.training_metrics import TrainedStep
 from tilewright.rl.training_rows import TrainingRow, pieces, rows_of, table, turns_of
 
-__all__ = ["StepHooks", "TurnTrainer"]
-
 
 class Piece(NamedTuple):
     """Rows that pass through the model together."""
