@@ -87,12 +87,7 @@ def reinforce(returns: Masked) -> Masked:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The M known returns, and the K groups that they belong to.
-
-    `place` (M,) has the index of each return's group. `offset` (M,) is its distance to the lowest
-    return of the group, so equal returns give exact zeros. `total` (K,) and `count` (K,) are the
-    sum of the offsets and the size of each group.
-    """
+    """Groups and offsets of the known returns (M,); sums of offsets and sizes of groups (K,)."""
 
     place: Tensor
     offset: Tensor
@@ -107,6 +102,7 @@ def _grouped(returns: Masked, group: Tensor) -> _Groups:
     values = returns.values[returns.known].to(torch.float64)
     _, place, count = torch.unique(group[returns.known], return_inverse=True, return_counts=True)
     empty = torch.zeros(len(count), dtype=torch.float64, device=values.device)
+    # Offsets from the lowest return of a group: equal returns give exact zeros.
     lowest = empty.scatter_reduce(0, place, values, "amin", include_self=False)
     offset = values - lowest[place]
     return _Groups(place, offset, empty.index_add(0, place, offset), count)

@@ -1,4 +1,4 @@
-"""Rewards with coverage, and profiling-based rejection sampling (PRS) of correct turns.
+"""Profiling-based rejection sampling (PRS) of correct turns.
 
 Dr. Kernel (arXiv 2602.05885, equation 7) calls it the profiling ratio PR; the rest of the package
 calls it coverage. It is the share of the device time in the candidate's own kernels, 0 to 1.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,30 +17,6 @@ from torch import Tensor
 from tilewright.errors import ConfigError
 from tilewright.rl.masked_tensors import Masked, require_shape, zero_filled
 from tilewright.rl.presets import ProfilingMode
-
-
-def rewards(
-    correct: Masked,
-    speedup: Masked,
-    coverage: Masked,
-    *,
-    weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
-    max_speedup: float = 3.0,
-) -> Masked:
-    """Return R = C (a + b min(s, max_speedup) + c PR), float64, known where `correct` is.
-
-    Dr. Kernel, equations 1 and 8. `tilewright.scoring.rewards` has the same for one judgement.
-
-    The three have one shape and any floating dtype. `correct` is C: 1 or 0, and 0 for rejected
-    candidates. `speedup` is s: baseline time / candidate time, or the lower end of its interval.
-    `coverage` is PR. Where s or PR is unknown, its term is 0. `weights` are a, b and c.
-    """
-    require_shape("speedup", speedup.values, correct.values.shape)
-    require_shape("coverage", coverage.values, correct.values.shape)
-    a, b, c = weights
-    speed = zero_filled(speedup).clamp(min=0.0, max=max_speedup)
-    paid = a + b * speed + c * zero_filled(coverage)
-    return Masked(torch.where(zero_filled(correct) > 0.0, paid, 0.0), correct.known)
 
 
 def keep_chance(
@@ -64,15 +41,7 @@ def keep_chance(
     return ((share - cutoff) / softness).clamp(0.0, 1.0)
 
 
-def keep(
-    coverage: Masked,
-    eligible: Tensor,
-    uniforms: Tensor,
-    *,
-    mode: ProfilingMode = "soft",
-    cutoff: float = 0.3,
-    softness: float = 0.1,
-) -> Tensor:
+def keep(coverage: Masked, eligible: Tensor, uniforms: Tensor, **settings: Any) -> Tensor:  # noqa: ANN401 - those of `keep_chance`
     """Return the turns that PRS keeps, bool: those with u < p, p from `keep_chance`.
 
     Dr. Kernel, equation 9. PRS also keeps every turn that is not eligible or has no coverage. The
@@ -81,7 +50,7 @@ def keep(
     """
     require_shape("eligible", eligible, coverage.values.shape)
     require_shape("uniforms", uniforms, coverage.values.shape)
-    chance = keep_chance(zero_filled(coverage), mode=mode, cutoff=cutoff, softness=softness)
+    chance = keep_chance(zero_filled(coverage), **settings)
     return (uniforms < chance) | ~eligible | ~coverage.known
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tilewright import config
 from tilewright._version import __version__
 from tilewright.config import Config
-from tilewright.errors import ConfigError
+from tilewright.errors import writing
 from tilewright.loop.answer_evaluator import AnswerEvaluator, open_evaluator
 from tilewright.loop.policies.base import Message
 from tilewright.loop.rollout_environment import RolloutEnvironment, Step
@@ -60,11 +60,8 @@ class Episodes(AbstractContextManager["Episodes"]):
             if problem.id in self._recorded:
                 return
             self._recorded.add(problem.id)
-            try:
-                with open(self.folder / PROBLEMS, "a", encoding="utf-8") as file:
-                    file.write(f"{problem.to_json()}\n")
-            except OSError as error:
-                raise ConfigError(f"{self.folder}: cannot be written: {error.strerror}") from error
+            with writing(self.folder), open(self.folder / PROBLEMS, "a", encoding="utf-8") as file:
+                file.write(f"{problem.to_json()}\n")
 
     def record_turn(self, turn: Turn) -> None:
         """Write a turn into the event log."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,10 +124,7 @@ class Replayed:
 
 
 def replay(batch: RecordedBatch, preset: Preset, seed: int = 0) -> Replayed:
-    """Return the estimate of a preset for a batch, whose sizes replace those of the preset.
-
-    PRS needs the `seed` of the run.
-    """
+    """Return the estimate of a preset with the sizes of a batch; PRS needs the run's `seed`."""
     sizes = Counter(group for group, _ in batch.trajectories)
     changes = {"prompts": len(sizes), "rollouts": max(sizes.values()), "turns": len(batch.asks[0])}
     sampling = preset.sampling.model_copy(update=changes)
@@ -142,41 +139,35 @@ def replay_metrics(parts: Sequence[Replayed], turn: int | None = None) -> Row:
     """Return counts, means and shares over turns; a mean without a known value is `None`.
 
     `kept_profiling` is the share that PRS keeps of the correct turns with a coverage. `learned` is
-    the share of present turns that are in the loss before mismatch rejection. `parts` are batches
-    under one preset; `turn` selects the turns of one number.
+    the share of present turns in the loss before mismatch rejection. `parts` have one preset.
     """
     chosen = slice(None) if turn is None else slice(turn, turn + 1)
 
-    def column(tables: Iterable[torch.Tensor]) -> torch.Tensor:
-        return torch.cat([table[:, chosen].flatten() for table in tables])
+    def column(read: Callable[[Replayed], torch.Tensor]) -> torch.Tensor:
+        return torch.cat([read(part)[:, chosen].flatten() for part in parts])
 
-    present = column(part.turns.present for part in parts)
-    judged = column(part.turns.rewards.known for part in parts)
-    eligible = column(part.turns.eligible for part in parts)
-    covered = column(part.turns.coverage.known for part in parts)
-    advantages = column(part.estimate.advantages.values for part in parts)
-    has_advantage = column(part.estimate.advantages.known for part in parts)
-    returns = column(part.estimate.returns.values for part in parts)
-    has_return = column(part.estimate.returns.known for part in parts)
-    squared = _mean(advantages**2, has_advantage)
+    def mean(read: Callable[[Replayed], Masked], power: int = 1) -> float | None:
+        known = column(lambda part: read(part).known)
+        values = column(lambda part: zero_filled(read(part)))[known] ** power
+        return float(values.mean()) if len(values) else None
+
+    present = column(lambda part: part.turns.present)
+    judged = column(lambda part: part.turns.rewards.known)
+    eligible = column(lambda part: part.turns.eligible)
+    covered = column(lambda part: part.turns.coverage.known)
+    squared = mean(lambda part: part.estimate.advantages, power=2)
     return {
         "turns": int(present.sum()),
         "unjudged": int((present & ~judged).sum()),
         "correct": _share(eligible, judged),
-        "reward": _mean(column(part.turns.rewards.values for part in parts), judged),
-        "return": _mean(returns, has_return),
-        "advantage": _mean(advantages, has_advantage),
+        "reward": mean(lambda part: part.turns.rewards),
+        "return": mean(lambda part: part.estimate.returns),
+        "advantage": mean(lambda part: part.estimate.advantages),
         "advantage_rms": None if squared is None else squared**0.5,
-        "filtered": _share(column(part.estimate.filtered for part in parts), present),
-        "kept_profiling": _share(
-            column(part.estimate.profiled for part in parts), eligible & covered
-        ),
-        "learned": _share(column(part.estimate.learned for part in parts), present),
+        "filtered": _share(column(lambda part: part.estimate.filtered), present),
+        "kept_profiling": _share(column(lambda part: part.estimate.profiled), eligible & covered),
+        "learned": _share(column(lambda part: part.estimate.learned), present),
     }
-
-
-def _mean(values: torch.Tensor, known: torch.Tensor) -> float | None:
-    return float(values[known].to(torch.float64).mean()) if bool(known.any()) else None
 
 
 def _share(chosen: torch.Tensor, among: torch.Tensor) -> float | None:

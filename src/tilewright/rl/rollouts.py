@@ -59,21 +59,15 @@ def judged(judgement: EvalSummary | None) -> EvalSummary | None:
     return None if judgement is None or judgement.verdict == "unjudged" else judgement
 
 
-@dataclass
 class EventHistory:
     """The events that earlier sessions of a run wrote, by batch."""
 
-    events: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
-
-    @classmethod
-    def of(cls, events: Iterable[Event]) -> EventHistory:
-        """Return the events of a log, sorted by batch."""
-        found = cls()
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             if isinstance(event, RequestsIssued | TurnFinished):
                 ask = event.asks[0] if isinstance(event, RequestsIssued) else event.turn.ask
-                found.events[ask.id.partition("/")[0]].append(event)
-        return found
+                self._events[ask.id.partition("/")[0]].append(event)
 
     def settled(self, batch: str, most_unjudged: float) -> list[Event]:
         """Return the valid events of a batch, in order.
@@ -81,14 +75,13 @@ class EventHistory:
         The last event of a turn counts. More than `most_unjudged` unjudged turns had stopped the
         run. No prompt shows those of the newest turn yet, so they are left out and judged again.
         """
-        events = self.events.pop(batch, [])
+        events = self._events.pop(batch, [])
         last = {event.turn.ask.id: event for event in events if isinstance(event, TurnFinished)}
         lost = [event.turn.ask for event in last.values() if verdict_of(event.turn) is None]
         if len(lost) > most_unjudged:
             newest = max(a.turn for e in events if isinstance(e, RequestsIssued) for a in e.asks)
-            for ask in lost:
-                if ask.turn == newest:
-                    del last[ask.id]
+            again = {ask.id for ask in lost if ask.turn == newest}
+            last = {name: event for name, event in last.items() if name not in again}
         return [
             event
             for event in events

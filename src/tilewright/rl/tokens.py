@@ -14,7 +14,7 @@ from typing import Protocol
 
 import torch
 
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import RecordError, writing
 from tilewright.loop.policies.base import Message
 from tilewright.rl.presets import SamplingSection
 
@@ -63,15 +63,13 @@ def write_samples(path: Path, samples: dict[str, TokenSample]) -> None:
     }
     names = {"asks": json.dumps(list(samples)), "finish": json.dumps([r.finish for r in rows])}
     fresh = path.with_suffix(".new")
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(fresh, "wb") as file:
             file.write(save(tensors, metadata=names))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def read_samples(path: Path) -> dict[str, TokenSample]:
@@ -84,11 +82,8 @@ def read_samples(path: Path) -> dict[str, TokenSample]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         asks, finish = json.loads(names["asks"]), json.loads(names["finish"])
         prompts, replies = tensors["lengths"].T.tolist()
-        parts = (
-            tensors["prompt"].split(prompts),
-            tensors["reply"].split(replies),
-            tensors["logprobs"].split(replies),
-        )
+        lengths = {"prompt": prompts, "reply": replies, "logprobs": replies}
+        parts = [tensors[name].split(sizes) for name, sizes in lengths.items()]
     except Exception as error:
         # The package raises a different exception for each kind of damage.
         raise RecordError(f"{path}: no samples can be read: {error}") from error

@@ -34,13 +34,9 @@ SHOWN = ("reward", "correct", "fast@1.2", "kept_mismatch", "kept_profiling", "en
 class TrainedStep:
     """The data of one step, as an engine leaves them.
 
-    Attributes:
-        before: the trainer's log-probabilities before the step, float32 (B, T, L).
-        sampler: the sampler's, float32 (B, T, L).
-        generated: tokens that the sampler wrote, bool (B, T, L).
-        entropy: mean over all generated tokens, in nats.
-        divergence: from the initial model, a mean over generated tokens, in nats.
-        seconds: duration of each part of the step.
+    `before` and `sampler` are the log-probabilities of trainer and sampler, float32 (B, T, L), for
+    the `generated` tokens, bool (B, T, L). `entropy` and the `divergence` from the initial model
+    are means over these tokens, in nats.
     """
 
     played: RolloutBatch
@@ -60,9 +56,9 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
     present, estimate, mismatch = step.turns.present, step.estimate, step.rows.mismatch
     whole, eligible = int(present.sum()), step.turns.eligible & present
     logs = (step.before.double() - step.sampler.double())[step.generated]
-    mean_logs = mean_log_ratios(
-        ratios(step.before, step.sampler, step.generated), level="trajectory"
-    )
+    found = ratios(step.before, step.sampler, step.generated)
+    means = mean_log_ratios(found, level="trajectory")
+    near = means.values[means.known].abs() <= 1e-3
     return {
         **verdict_metrics(step.played, preset),
         "kept_mismatch": _share(int(mismatch.left.sum()), int(mismatch.written.sum())),
@@ -74,9 +70,7 @@ def step_metrics(step: TrainedStep, preset: Preset) -> Values:
         "trained_tokens": float(step.rows.tokens.sum()),
         **_advantages(estimate.advantages),
         # The bounds of Dr. Kernel, whatever those of this run are.
-        "mismatch/within_0.001": float(
-            (mean_logs.values[mean_logs.known].abs() <= 1e-3).double().mean()
-        ),
+        "mismatch/within_0.001": float(near.double().mean()),
         "mismatch/mean_log": float(logs.mean()),
         "mismatch/most_log": float(logs.abs().max()),
         "mismatch/ratio_std": float(torch.exp(logs).std(correction=0)),
@@ -118,10 +112,7 @@ def verdict_metrics(played: RolloutBatch, preset: Preset) -> Values:
 
 
 def reward_noise(turns: Sequence[Turn], preset: Preset) -> float | None:
-    """Return the standard deviation of the reward of one program, pooled over programs.
-
-    It covers correct programs that were judged more than once; `None`: there is none.
-    """
+    """Return the pooled standard deviation of the rewards of one correct program, if repeated."""
     verdicts = [verdict_of(turn) for turn in turns]
     (rewards,) = listed(rewards_of([verdicts], preset.reward))
     by_source: dict[tuple[str, str], list[float]] = defaultdict(list)

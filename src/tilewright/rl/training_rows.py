@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tilewright.errors import RecordError
 from tilewright.records.events import EvalSummary
-from tilewright.rl.coverage_sampling import rewards, uniforms
+from tilewright.rl.coverage_sampling import uniforms
 from tilewright.rl.estimator import TurnVerdicts
 from tilewright.rl.masked_tensors import Masked, masked, zero_filled
 from tilewright.rl.presets import Preset, RewardFormula
@@ -32,22 +32,21 @@ class TrainingRow:
 
 
 def rewards_of(verdicts: Verdicts, section: RewardFormula) -> Masked:
-    """Return the reward of each verdict, float64 (B, T), known where there is a verdict.
+    """Return R = C (a + b min(s, max_speedup) + c PR), float64 (B, T), known where judged.
 
-    Dr. Kernel, arXiv 2602.05885, equations 1 and 8, with the weights of a preset.
+    Dr. Kernel, arXiv 2602.05885, equations 1 and 8. `tilewright.scoring.rewards` has the same for
+    one judgement. C is 1 for a correct candidate, else 0. s is the speed-up, or the lower end of
+    its interval, and PR the coverage; the term of an unknown one is 0. The preset sets a, b and c.
     """
-    low = section.speedup_estimate == "low"
-    return rewards(
-        _column(verdicts, _correctness),
-        _column(verdicts, lambda item: item.low if low else item.speedup),
-        _column(verdicts, lambda item: item.coverage),
-        weights=(section.correct, section.speed, section.coverage),
-        max_speedup=section.max_speedup,
-    )
 
+    def reward(item: EvalSummary) -> float:
+        if item.verdict != "correct":
+            return 0.0
+        speed = (item.low if section.speedup_estimate == "low" else item.speedup) or 0.0
+        paid = section.correct + section.speed * min(speed, section.max_speedup)
+        return paid + section.coverage * (item.coverage or 0.0)
 
-def _correctness(item: EvalSummary) -> float:
-    return float(item.verdict == "correct")
+    return _column(verdicts, reward)
 
 
 def _column(verdicts: Verdicts, read: Callable[[EvalSummary], float | None]) -> Masked:
@@ -61,16 +60,13 @@ def turns_from(
     preset: Preset,
     seed: int,
 ) -> TurnVerdicts:
-    """Return the input of the estimator for B trajectories of T turns.
-
-    `trajectories` has the group and the rollout of each; `present` (B, T) has the turns that exist.
-    """
+    """Return the input of the estimator, from group and rollout of each trajectory, and turns."""
     groups = {name: n for n, name in enumerate(dict.fromkeys(group for group, _ in trajectories))}
     return TurnVerdicts(
         prompts=torch.tensor([groups[group] for group, _ in trajectories]),
         present=torch.tensor(present),
         rewards=rewards_of(verdicts, preset.reward),
-        eligible=zero_filled(_column(verdicts, _correctness)) > 0.0,
+        eligible=zero_filled(_column(verdicts, lambda item: item.verdict == "correct")) > 0.0,
         coverage=_column(verdicts, lambda item: item.coverage),
         uniforms=uniforms(seed, trajectories, len(verdicts[0])),
     )
@@ -119,8 +115,7 @@ def pieces(lengths: Sequence[int], most: int) -> list[list[int]]:
     def cut(tokens: int) -> list[list[int]]:
         found: list[list[int]] = []
         for row in order:
-            width = lengths[found[-1][0]] if found else 0
-            if found and (len(found[-1]) + 1) * width <= tokens:
+            if found and (len(found[-1]) + 1) * lengths[found[-1][0]] <= tokens:
                 found[-1].append(row)
             else:
                 found.append([row])

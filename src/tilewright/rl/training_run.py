@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright._version import __version__
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.loop.answer_evaluator import OnEvent
 from tilewright.loop.run_state import PROBLEMS, lines_of
 from tilewright.records import Problem
@@ -40,7 +40,7 @@ class TrainingRun:
         self.problems = _kept(folder / PROBLEMS) if begun else self._found(config.data.problems)
         self.held_out = _kept(folder / HELD_OUT) if begun else self._found(config.data.held_out)
         _refuse_shared(self.problems, self.held_out)
-        past = EventHistory.of(read_events(folder)) if begun else EventHistory()
+        past = EventHistory(read_events(folder) if begun else ())
         self.log = EventLog(folder)
         if not begun:
             self._begin()
@@ -72,8 +72,7 @@ class TrainingRun:
 
     def record(self, step: int, played: RolloutBatch, metrics: dict[str, float | None]) -> None:
         """Write the metrics of a batch into the event log."""
-        batch = played.trajectories[0].batch
-        self.log.append(Stepped(step=step, batch=batch, figures=metrics))
+        self.log.append(Stepped(step=step, batch=played.trajectories[0].batch, figures=metrics))
 
     def close(self) -> None:
         """Release the world and the log."""
@@ -84,12 +83,10 @@ class TrainingRun:
         return self.world.problems(address) if address else []
 
     def _begin(self) -> None:
-        try:
+        with writing(self.folder):
             for name, problems in ((PROBLEMS, self.problems), (HELD_OUT, self.held_out)):
                 lines = "".join(f"{problem.to_json()}\n" for problem in problems)
                 (self.folder / name).write_text(lines, encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{self.folder}: cannot be written: {error.strerror}") from error
         self.log.append(
             RunStarted(
                 kind="train",
@@ -112,8 +109,7 @@ def _refuse_shared(problems: Sequence[Problem], held_out: Sequence[Problem]) -> 
         raise RecordError("there is no problem to train on")
     sources = {problem.source.text.strip(): problem.id for problem in problems}
     for problem in held_out:
-        other = sources.get(problem.source.text.strip())
-        if other is not None:
+        if (other := sources.get(problem.source.text.strip())) is not None:
             raise ConfigError(
                 f"data.held_out has {problem.id}, whose reference is that of {other}, which is a "
                 "training problem: a score on it would show nothing"

@@ -54,10 +54,7 @@ def drawn_problems(problems: Sequence[str], count: int, step: int, seed: int) ->
 def trajectories_of(
     batch: str, problems: Sequence[str], rollouts: int, first: int
 ) -> list[Trajectory]:
-    """Return the trajectories of a batch, those of one group together.
-
-    Each of `problems` has a group of so many rollouts; `first` numbers the first trajectory.
-    """
+    """Return so many rollouts of each problem, those of one group together, numbered from first."""
     pairs = itertools.product(enumerate(problems), range(rollouts))
     return [
         Trajectory(batch, problem, problems[:place].count(problem), rollout, sample)

@@ -49,13 +49,9 @@ def compute_score(
     assert found.reward is not None
     if not details:
         return found.reward
-    verdict = found.judgement.verdict
-    return {
-        "score": found.reward,
-        "acc": float(verdict == "correct"),
-        "rejected": float(verdict == "rejected"),
-        "unjudged": float(verdict == "unjudged"),
-    }
+    names = {"acc": "correct", "rejected": "rejected", "unjudged": "unjudged"}
+    shares = {name: float(found.judgement.verdict == said) for name, said in names.items()}
+    return {"score": found.reward, **shares}
 
 
 async def compute_score_async(*given: Any, **more: Any) -> float | dict[str, float]:  # noqa: ANN401

@@ -7,11 +7,12 @@ import torch
 
 from tilewright.errors import ConfigError, RecordError
 from tilewright.records.events import EvalSummary
-from tilewright.rl.coverage_sampling import keep, keep_chance, rewards, uniform, uniforms
+from tilewright.rl.coverage_sampling import keep, keep_chance, uniform, uniforms
 from tilewright.rl.filters import last_rewards, no_regress, spread_prompts
 from tilewright.rl.masked_tensors import Masked, masked
 from tilewright.rl.mismatch_sampling import mean_log_ratios, ratios, reject
 from tilewright.rl.presets import PRESETS
+from tilewright.rl.training_rows import rewards_of
 from tilewright.scoring.rewards import REWARDS
 
 HIGH = math.log(1.001)
@@ -179,11 +180,12 @@ def test_only_correct_turns_with_a_measured_coverage_are_dropped():
     [(1, 1, 0, 2.0), (1, 2.08, 0.8615, 3.9415), (1, 5, 1, 5.0), (0, 0, 0, 0.0)],
 )
 def test_golden_rewards(correct, speedup, coverage, paper):
-    parts = [masked([[float(value)]]) for value in (correct, speedup, coverage)]
+    verdict = "correct" if correct else "incorrect"
+    item = EvalSummary(
+        protocol="strict", verdict=verdict, speedup=speedup or None, coverage=coverage
+    )
     for name, wanted in (("paper", paper), ("released_code", paper / 2)):
-        chosen = PRESETS[name].reward
-        weights = (chosen.correct, chosen.speed, chosen.coverage)
-        found = rewards(*parts, weights=weights, max_speedup=chosen.max_speedup)
+        found = rewards_of([[item]], PRESETS[name].reward)
         assert found.values.item() == pytest.approx(wanted, abs=1e-12)
 
 
@@ -200,16 +202,8 @@ def test_golden_rewards(correct, speedup, coverage, paper):
     ],
 )
 def test_the_reward_of_a_preset_is_the_rule_of_that_name(name, judgement):
-    chosen = PRESETS[name].reward
-    speed = judgement.speedup if chosen.speedup_estimate == "estimate" else judgement.low
     judged = judgement.verdict != "unjudged"
-    found = rewards(
-        masked([[float(judgement.verdict == "correct") if judged else None]]),
-        masked([[speed]]),
-        masked([[judgement.coverage]]),
-        weights=(chosen.correct, chosen.speed, chosen.coverage),
-        max_speedup=chosen.max_speedup,
-    )
+    found = rewards_of([[judgement if judged else None]], PRESETS[name].reward)
     value = found.values.item() if found.known.item() else None
     assert value == pytest.approx(REWARDS[name](judgement))
 

@@ -108,12 +108,12 @@ def test_turns_that_ended_a_run_are_judged_again():
     log += [
         TurnFinished(turn=turn_of(a, "unjudged" if n < 2 else "failed")) for n, a in enumerate(asks)
     ]
-    assert EventHistory.of(log).settled("step00000", most_unjudged=2) == log
-    again = EventHistory.of(log).settled("step00000", most_unjudged=1)
+    assert EventHistory(log).settled("step00000", most_unjudged=2) == log
+    again = EventHistory(log).settled("step00000", most_unjudged=1)
     assert replay(lockstep(), again) == asks[:2]
     # Told once more: what was said last counts.
     log += [TurnFinished(turn=turn_of(a)) for a in asks[:2]]
-    assert replay(lockstep(), EventHistory.of(log).settled("step00000", most_unjudged=0)) == []
+    assert replay(lockstep(), EventHistory(log).settled("step00000", most_unjudged=0)) == []
 
 
 class Typist:

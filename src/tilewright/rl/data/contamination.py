@@ -218,10 +218,8 @@ def _note(target: ast.expr, value: ast.expr, known: dict[str, int]) -> None:
     if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
         for each, item in zip(target.elts, value.elts, strict=False):
             _note(each, item, known)
-    elif isinstance(target, ast.Name):
-        number = _number(value, known)
-        if number is not None:
-            known[target.id] = number
+    elif isinstance(target, ast.Name) and (number := _number(value, known)) is not None:
+        known[target.id] = number
 
 
 def _written(node: ast.expr, known: dict[str, int]) -> str:
@@ -250,11 +248,10 @@ def _number(node: ast.AST, known: dict[str, int]) -> int | None:
         return node.value if type(node.value) is int else None
     if isinstance(node, ast.Name):
         return known.get(node.id)
-    combine = _OPERATORS.get(type(node.op)) if isinstance(node, ast.BinOp) else None
-    if combine is None or not isinstance(node, ast.BinOp):
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
         return None
     left, right = _number(node.left, known), _number(node.right, known)
     if left is None or right is None or (right == 0 and isinstance(node.op, ast.FloorDiv)):
         return None
-    small = 0 <= right <= 64 and abs(left) < 2**64
-    return combine(left, right) if small or not isinstance(node.op, ast.Pow) else None
+    huge = isinstance(node.op, ast.Pow) and not (0 <= right <= 64 and abs(left) < 2**64)
+    return None if huge else _OPERATORS[type(node.op)](left, right)

@@ -57,11 +57,7 @@ WEIGHED_TEMPLATE = (
 
 
 def turn_row(log: RunLog, turn: Turn, problem: Problem) -> Row:
-    """Return the prompt of a turn, its reply, and its verdict.
-
-    `rewards` has the value of each rule, `None` for an unjudged turn. Tokens and log-probabilities
-    are those of the sampler, if the policy reports them.
-    """
+    """Return the prompt of a turn, its reply with the sampler's tokens, and its verdict."""
     reply = turn.reply
     assert reply is not None
     return {

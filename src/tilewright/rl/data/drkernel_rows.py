@@ -116,9 +116,8 @@ def turns_from_texts(texts: Sequence[str], problem: str, sample: int) -> list[Tu
 def coldstart_row(problem: Problem, prompt: list[Row], turns: Sequence[Turn], rest: Row) -> Row:
     """Return a trajectory as a row of the cold start; the problem is of the kind `module`.
 
-    `prompt` has the messages that the last turn was shown. `turns` are those in the prompt, and the
-    last one. `rest` has the other fields of an imported row. If it is empty, the fields are made
-    from the turns: rounds are numbered from 1, and an unmeasured speed-up is null.
+    `prompt` has the messages that the last of the `turns` was shown. Without `rest`, the other
+    fields of an imported row, they are made from the turns; rounds are numbered from 1.
     """
     last = turns[-1]
     assert last.reply is not None
@@ -154,10 +153,7 @@ def _number_of(problem: Problem) -> int:
 
 
 def prompt_row(problem: Problem, language: str | None, rest: Row, *, validation: bool) -> Row:
-    """Return a problem of the kind `module` as a row of `rl`, or of `validation`.
-
-    `rest` has the other fields of an imported row, and is empty for a problem of ours.
-    """
+    """Return a problem of the kind `module` as a row; an imported one has other fields (`rest`)."""
     text = problem.source.text
     if rest:
         return {**rest, "reward_model": {"ground_truth": text, **rest.get("reward_model", {})}}

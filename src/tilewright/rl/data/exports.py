@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from tilewright.errors import ConfigError
+from tilewright.errors import writing
 from tilewright.languages.reply_parser import parse_reply
 from tilewright.loop.prompts import opening
 from tilewright.loop.table_input import RowWriter
@@ -109,10 +109,7 @@ def export(
     left_out: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Exported:
-    """Write rows; return their number, and the number of items that were left out.
-
-    `left_out` receives a line for each item that cannot be read or does not fit. `progress`
-    receives the number of turns or problems that were read.
+    """Write rows; tell `left_out` each item that is not usable, and `progress` the items read.
 
     Raises:
         ConfigError: the target cannot be written, or a package is missing.
@@ -134,10 +131,8 @@ def export(
     if plan.against:
         path = matches_path(plan.target)
         lines = [f"{json.dumps(match.__dict__)}\n" for match in done.matches]
-        try:
+        with writing(path):
             path.write_text("".join(lines), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
     return done
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tilewright._version import __version__
-from tilewright.errors import ConfigError, ProblemError
+from tilewright.errors import ProblemError, writing
 from tilewright.loop.run_state import PROBLEMS
 from tilewright.records.base import digest_text
 from tilewright.records.event_log import EventLog
@@ -29,34 +29,27 @@ def import_rows(
     """Write rows of a format of Dr. Kernel as a run.
 
     Rows of `drkernel-coldstart` become turns without a verdict, with their imported prompts. Rows
-    of the two other formats become problems, and the run has no turn. `rows` has the position and
-    the content of each row, and `name` is that of their source.
-    `left_out` receives a line for each row that is not of the format.
-
-    Raises:
-        ConfigError: the folder cannot be written.
+    of the other formats become problems. `rows` has the position and the content of each row, and
+    `name` is that of their source. `left_out` receives a line for each row of another format.
     """
-    try:
-        with (
-            open(folder / PROBLEMS, "w", encoding="utf-8") as problems,
-            open(folder / IMPORTED, "w", encoding="utf-8") as rest,
-            EventLog(folder) as log,
-        ):
-            rest.write(json.dumps({"format": kind}) + "\n")
-            writer = Import(kind, problems, rest, left_out)
-            log.append(
-                RunStarted(
-                    kind="import",
-                    name=kind,
-                    problems=name,
-                    protocols=("strict",),
-                    evaluator=__version__,
-                    device="none",
-                )
-            )
-            log.extend(writer.events(rows))
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
+    begun = RunStarted(
+        kind="import",
+        name=kind,
+        problems=name,
+        protocols=("strict",),
+        evaluator=__version__,
+        device="none",
+    )
+    with (
+        writing(folder),
+        open(folder / PROBLEMS, "w", encoding="utf-8") as problems,
+        open(folder / IMPORTED, "w", encoding="utf-8") as rest,
+        EventLog(folder) as log,
+    ):
+        rest.write(json.dumps({"format": kind}) + "\n")
+        writer = Import(kind, problems, rest, left_out)
+        log.append(begun)
+        log.extend(writer.events(rows))
     return writer
 
 

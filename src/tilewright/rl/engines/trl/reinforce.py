@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,8 @@ def train_rl(
         InfrastructureError: the judge fails.
     """
     quiet(config.machine)
-    run = TrainingRun(config, folder, on_event)
-    try:
+    with closing(TrainingRun(config, folder, on_event)) as run:
         return _trained(run, note, wrap)
-    finally:
-        run.close()
 
 
 def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
@@ -66,8 +64,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
         found |= {"loss": logs.get("loss"), "gradient": logs.get("grad_norm")}
         found |= {"entropy": data.entropy, "kl": data.divergence, "clipped": logs.get("clipped")}
         found |= {f"seconds/{name}": value for name, value in data.seconds.items()}
-        warning = unjudged_warning(found, config.health)
-        if warning:
+        if warning := unjudged_warning(found, config.health):
             note(warning)
         run.record(step, data.played, found)
         metrics["last"] = found
@@ -78,8 +75,7 @@ def _trained(run: TrainingRun, note: Note, wrap: Wrap) -> dict[str, Any]:
         every = config.scores.every
         if step != preset.optimizer.steps and (not every or step % every):
             return
-        played = run.score(step, sampler)
-        if played is not None:
+        if (played := run.score(step, sampler)) is not None:
             metrics["held_out"] = found = verdict_metrics(played, preset)
             run.record(step, played, found)
             note(f"held out, after step {step}: {metrics_line(found)}")

@@ -35,8 +35,8 @@ class _StepLog(TrainerCallback):  # type: ignore[misc]
     def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
         if "grad_norm" in logs:
             step, loss, gradient = state.global_step, logs["loss"], logs["grad_norm"]
-            metrics = {name: logs.get(name) for name in ("entropy", "learning_rate")}
-            metrics = {"loss": loss, "grad_norm": gradient, **metrics}
+            names = ("loss", "grad_norm", "entropy", "learning_rate")
+            metrics = {name: logs.get(name) for name in names}
             self._log.append(Stepped(step=step, batch="sft", figures=metrics))
             self.losses.append(loss)
             self._note(f"step {step}, loss {loss:.4f}, gradient {gradient:.3f}")

@@ -90,8 +90,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             processing_class=tokenizer,
             peft_config=adapters,
         )
-        count = self.accelerator.num_processes
-        if count != 1:
+        if (count := self.accelerator.num_processes) != 1:
             raise ConfigError(f"this trainer runs in one process, not in {count}")
         self.remove_callback(PrinterCallback)
         self.add_callback(_StepEnd(self._end_step))
@@ -160,11 +159,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
         }
 
     def _record_log_probs(self, cut: Sequence[Piece]) -> tuple[float, float | None]:
-        """Record the log-probabilities before the step; return mean entropy and divergence.
-
-        Both are means over tokens, in nats. The divergence from the reference q is the mean of
-        exp(d) - d - 1 with d = log q - log p (estimator k3, Schulman 2020).
-        """
+        """Record the log-probabilities before the step; return mean entropy and divergence."""
         measured = self.hooks.measures_reference
         entropy = divergence = tokens = 0.0
         for piece in cut:
@@ -175,6 +170,7 @@ class TurnTrainer(PlainTrainer, GRPOTrainer):  # type: ignore[misc]
             tokens += float(wrote.sum())
             if measured:
                 gap = (self._reference_log_probs(piece) - before)[wrote].double()
+                # Estimator k3 (Schulman 2020).
                 divergence += float((gap.exp() - gap - 1.0).sum())
         return entropy / tokens, divergence / tokens if measured else None
 
