@@ -105,7 +105,6 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 def _of_model(given: dict[str, Any]) -> int:
-    """Score a model by each turn, and by the best turn so far."""
     if given["candidates"] or given["protocols"]:
         raise ConfigError(
             "--model writes its own candidates, under one protocol: leave out --candidates, and "

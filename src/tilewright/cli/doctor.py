@@ -19,7 +19,7 @@ from tilewright.cli.render import facts, show_result, table
 from tilewright.cli.self_comparison import Sample, Scatter, samples_of, self_request
 from tilewright.cli.system_checks import Item, cluster_items, layer_items, tool_items
 from tilewright.config import Config
-from tilewright.errors import ConfigError, InfrastructureError, TilewrightError
+from tilewright.errors import ConfigError, InfrastructureError, TilewrightError, writing
 from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.devices.recorded_environment import device_key
 from tilewright.evaluator.timing.calibration import Calibration, read_calibration, write_calibration
@@ -72,7 +72,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     document = {
         "items": [asdict(item) for item in items],
         "calibration": calibration,
-        "noise": None if scatter is None else scatter.document(),
+        "noise": None if scatter is None else vars(scatter),
     }
     show_result(given["as_json"], document, doctor_view(items))
     print_line(f"next: {_next(failure, settings)}")
@@ -113,10 +113,8 @@ def _calibrate(settings: Config, runs: int, progress: Progress) -> dict[str, Any
         samples += samples_of(api.evaluate_request(request, settings, progress))
     sigmas, counts = self_comparison.calibrated(samples, on_gpu=settings.eval.device != "cpu")
     key = _key(settings)
-    try:
+    with writing(settings.home):
         write_calibration(settings.home, key, sigmas)
-    except OSError as error:
-        raise ConfigError(f"{settings.home}: cannot be written: {error.strerror}") from error
     fitted = {"sigmas": list(sigmas), "samples": list(counts)}
     return {"device": key, "classes": list(_read(settings).classes), **fitted}
 
@@ -136,7 +134,7 @@ def noise_item(scatter: Scatter | None) -> Item:
         get = "two cores, and `judging` above"
         return Item("A/A noise", False, "nothing was timed", "speed-ups", get)
     said = (
-        f"{scatter.runs} runs of {short_time(scatter.time_us)} per call: a reference differs from "
+        f"{scatter.runs} runs of {short_time(scatter.call_us)} per call: a reference differs from "
         f"itself by {math.expm1(scatter.median):.1%} in the median, "
         f"{math.expm1(scatter.worst):.1%} at most"
     )

@@ -167,7 +167,6 @@ def _check_bar(bar: Bar | None, settings: Config) -> None:
 
 
 def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: Bar | None) -> int:
-    """Judge, show and write; return the exit code."""
     with fresh_run(settings) as folder:
         with Progress(verbose=given["verbose"]) as progress:
             report = api.evaluate_request(request, settings, progress)
@@ -188,7 +187,6 @@ def _judge(given: dict[str, Any], settings: Config, request: EvalRequest, bar: B
 
 
 def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> int:
-    """Evaluate the request of a report again, under its seed."""
     recorded = read_report(Path(given["from_report"]))
     request = recorded.request.model_copy(update={"seed": recorded.seed})
     kept = ("protocol", "device", "require_isolation", "rules", "timing", "limits")
@@ -203,7 +201,6 @@ def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> in
 
 
 def _watch(given: dict[str, Any], settings: Config, bar: Bar | None) -> NoReturn:
-    """Evaluate after each save, until an interrupt."""
     where, problem = Path(given["candidate"]), Path(given["problem"])
     places = [where, problem] if problem.exists() else [where]
     if not where.exists():

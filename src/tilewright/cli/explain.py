@@ -90,7 +90,6 @@ def _traced(report: EvalReport, settings: Config) -> EvalReport:
 
 
 def _checks(report: EvalReport, packages: tuple[str, ...] | None) -> list[CheckSeen]:
-    """Return the installed checks with their findings, then findings of other checks."""
     seen = []
     for name in catalogue("checks", packages=packages):
         about = (type(load("checks", name, packages=packages)).__doc__ or "").strip()

@@ -162,7 +162,6 @@ def _policy(name: str, settings: Config, given: dict[str, Any]) -> Policy:
 
 
 def _line(turns: Sequence[Turn], score: Score) -> str:
-    """Return the line about the last turn, with the usage and the best candidate so far."""
     turn, spent = turns[-1], usage_of(turns)
     best = best_of(turns, score).get(turn.ask.problem)
     parts = [turn_text(turn), f"{spent.tokens} tokens"]

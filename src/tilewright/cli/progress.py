@@ -115,7 +115,6 @@ class Progress:
         self._rich.update(self._id, description=printable(words))
 
     def _write(self) -> None:
-        """Write the state of the progress as a line."""
         task, parts = self._rich.tasks[0], list[str]()
         if task.total is not None:
             parts.append(f"{task.completed:.0f} of {task.total:.0f}")

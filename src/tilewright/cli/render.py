@@ -21,13 +21,12 @@ from tilewright.records import (
     Comparison,
     Correct,
     EvalReport,
-    Finding,
     Incorrect,
     IsolationStatus,
     Verdict,
 )
 from tilewright.records.codes import FindingCode, LabelName
-from tilewright.scoring.report_text import cut, reason_of, short_time, speed_text
+from tilewright.scoring.report_text import cut, finding_text, reason_of, short_time, speed_text
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 STYLES: dict[Verdict, str] = {
@@ -147,13 +146,7 @@ def judged(report: EvalReport) -> str:
     return f"{what}, {request.protocol}, on {report.environment.device}"
 
 
-def finding_text(finding: Finding) -> str:
-    weight = "decisive: " if finding.weight == "decisive" else ""
-    return f"{weight}{finding.check}: {finding.summary}"
-
-
 def _layers_text(layers: Sequence[IsolationStatus]) -> str:
-    """Return the isolation layers that were not active, or that all were active."""
     off = [f"{item.name} ({item.detail})" for item in layers if not item.active]
     if not off:
         return f"all {len(layers)} layers active" if layers else "no process was started"
@@ -185,7 +178,6 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def _shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return the labels that every comparison has, in order."""
     first = comparisons[0].labels if comparisons else ()
     return tuple(name for name in first if all(name in item.labels for item in comparisons))
 

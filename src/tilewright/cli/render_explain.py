@@ -19,7 +19,7 @@ from tilewright.reports.csv_markdown import known
 from tilewright.reports.glossary import terms_of
 from tilewright.scoring import bootstrap
 from tilewright.scoring.bottlenecks import advice
-from tilewright.scoring.report_text import engineering, short_time
+from tilewright.scoring.report_text import engineering, finding_text, short_time
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 MAX_PRINTED_LINES = 40
@@ -69,9 +69,10 @@ def explain_view(report: EvalReport, checks: Sequence[CheckSeen], script: str) -
     """Return the whole content of a report. `script` describes the script, or its absence."""
     points, limits, printed = roofline_points(report), advice(report), report.candidate_output
     stages = ((i.name, short_time(i.wall_s * 1e6), i.detail) for i in report.stages)
+    outcome = report.outcome.model_dump(mode="json", exclude={"findings"}, exclude_none=True)
     layers = ((i.name, "yes" if i.active else "no", i.detail) for i in report.isolation)
     sections: dict[str, RenderableType | None] = {
-        "Outcome": _outcome(report),
+        "Outcome": facts((name, str(value)) for name, value in outcome.items()),
         "Stages": table("stage", "wall time", "", rows=stages, right=(1,)),
         "Input samples": _samples(report.cases),
         "Timing": _timing(report),
@@ -91,11 +92,6 @@ def explain_view(report: EvalReport, checks: Sequence[CheckSeen], script: str) -
         if content is not None:
             parts += ["", Text(title, style="bold"), Padding(content, (0, 0, 0, 2))]
     return Group(*parts)
-
-
-def _outcome(report: EvalReport) -> RenderableType:
-    fields = report.outcome.model_dump(mode="json", exclude={"findings"})
-    return facts((name, str(value)) for name, value in fields.items() if value is not None)
 
 
 def _samples(cases: Sequence[CaseResult]) -> RenderableType:
@@ -178,7 +174,7 @@ def _checks(report: EvalReport, checks: Sequence[CheckSeen]) -> RenderableType:
         if not check.findings:
             made.add_row(check.name, Text(f"none. {check.about}", style="dim"))
         for finding in check.findings:
-            made.add_row(check.name, render.finding_text(finding))
+            made.add_row(check.name, finding_text(finding))
             evidence = json.dumps(finding.evidence, sort_keys=True)
             made.add_row("", Text(printable(f"{finding.code}: {evidence}"), style="dim"))
     for label in report.labels:

@@ -10,7 +10,7 @@ import click
 
 from tilewright.cli.options import option, switch
 from tilewright.cli.output import print_line, print_skipped
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, writing
 from tilewright.records.base import is_text
 from tilewright.reports.csv_markdown import as_csv, as_markdown
 from tilewright.reports.html_report import document, page
@@ -50,12 +50,10 @@ def command(runs: tuple[str, ...], notes: tuple[tuple[str, str], ...], **given: 
             "report.csv": as_csv(gathered).encode(),
             "report.md": as_markdown(gathered, name).encode(),
         }
-    try:
+    with writing(f"--out {target}"):
         target.mkdir(parents=True, exist_ok=True)
         for file, content in files.items():
             (target / file).write_bytes(content)
-    except OSError as error:
-        raise ConfigError(f"--out {target}: cannot be written: {error.strerror}") from error
     click.echo(target / "report.html")
     print_skipped(gathered.skipped)
     page_uri = (target / "report.html").resolve().as_uri()

@@ -162,7 +162,6 @@ class Slots:
 
 
 def _call(report: EvalReport, slots: Slots, case: Case, variation: str, seed: int) -> Call:
-    """Return a call. Its seed determines its repetition."""
     root = report.seed
     seeds = [derive(root, "inputs", case.name, variation, each) for each in range(MAX_REPEATS)]
     repeat = seeds.index(seed) if seed in seeds else 0

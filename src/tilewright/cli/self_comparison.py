@@ -41,14 +41,10 @@ class Scatter:
     """Distances of A/A ratios from 1."""
 
     runs: int
-    time_us: float
+    call_us: float
     median: float
     """Of |log ratio|."""
     worst: float
-
-    def document(self) -> dict[str, float]:
-        """Return the numbers as `doctor --json` names them."""
-        return {"call_us" if name == "time_us" else name: n for name, n in vars(self).items()}
 
 
 def self_request(name: str, settings: Config, cases: Sequence[str] = ()) -> EvalRequest:
@@ -106,7 +102,7 @@ def scatter_of(samples: Sequence[Sample]) -> Scatter | None:
     sizes = [abs(item.log_ratio) for item in samples]
     return Scatter(
         runs=len(samples),
-        time_us=bootstrap.median([item.time_us for item in samples]),
+        call_us=bootstrap.median([item.time_us for item in samples]),
         median=bootstrap.median(sizes),
         worst=max(sizes),
     )
@@ -129,11 +125,8 @@ def calibrated(samples: Sequence[Sample], *, on_gpu: bool = False) -> Fitted:
 
 
 def _calibrated_on_gpu(samples: Sequence[Sample]) -> Fitted:
-    """Return the sigma of calls of 10 us, and that of calls of up to 100 us.
-
-    The first comes from short calls, where a constant time difference dominates. The second comes
-    from the other calls, after the first is subtracted.
-    """
+    """Return the sigma of calls of 10 us, and that of calls of up to 100 us."""
+    # In short calls a constant time difference dominates; it is subtracted from the others.
     short = [
         replace(item, log_ratio=item.log_ratio * scale, within=item.within * scale)
         for item in samples
@@ -153,10 +146,8 @@ def _calibrated_on_gpu(samples: Sequence[Sample]) -> Fitted:
 
 
 def _sigma_or(wide: float, samples: Sequence[Sample]) -> float:
-    return _sigma(samples) if len(samples) >= MIN_SAMPLES else wide
-
-
-def _sigma(samples: Sequence[Sample]) -> float:
+    if len(samples) < MIN_SAMPLES:
+        return wide
     needed = [max((item.log_ratio / NORMAL_95) ** 2 - item.within**2, 0.0) for item in samples]
     level = min(LEVEL + math.sqrt(LEVEL * (1 - LEVEL) / len(needed)), 1.0)
     return max(math.sqrt(bootstrap.quantile(needed, level)), MIN_SIGMA)

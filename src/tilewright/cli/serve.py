@@ -87,7 +87,6 @@ def command(context: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - t
 
 
 def _serve(settings: Config, home: Path, tokens: auth.Tokens | None, given: dict[str, Any]) -> None:
-    """Serve until a signal."""
     host, port = given["host"], given["port"]
     try:
         from tilewright.serve.app import create_app

@@ -179,7 +179,6 @@ def cluster_items(settings: Config) -> list[Item]:
 
 
 def _settle(executor: RayExecutor) -> None:
-    """Wait until no more devices appear."""
     seen, since, limit = -1, time.monotonic(), time.monotonic() + MAX_SETTLE_S
     while time.monotonic() < limit:
         count = len(executor.members()) + len(executor.refused)

@@ -98,7 +98,6 @@ def rl(**given: Any) -> int:  # noqa: ANN401 - the options above
 
 
 def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
-    """Return the settings and the folder of a run, new or resumed."""
     changes = list(given["overrides"])
     for name, path in (("device", "machine.device"), ("out", "settings.runs")):
         changes += [f"{path}={given[name]}"] if given[name] else []
@@ -118,7 +117,6 @@ def _opened(given: dict[str, Any]) -> tuple[TrainConfig, Path]:
 
 
 def _installed(settings: TrainConfig) -> TrainConfig:
-    """Return the settings of a training whose packages are installed."""
     log = settings.health.log
     if log != "none" and importlib.util.find_spec(log) is None:
         raise ConfigError(f"health.log is {log}, which is not installed: pip install {log}")

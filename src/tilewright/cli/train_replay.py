@@ -105,7 +105,6 @@ def _chosen(batches: list[RecordedBatch], given: dict[str, Any]) -> list[Recorde
 
 
 def _seed_of(folder: Path) -> int:
-    """Return the seed in the settings of a training."""
     try:
         tree = yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):

@@ -10,7 +10,7 @@ import click
 
 from tilewright.cli.options import number, option, switch
 from tilewright.cli.output import print_line, print_skipped
-from tilewright.errors import ConfigError
+from tilewright.errors import writing
 from tilewright.reports.turn_view import Turns
 from tilewright.reports.viewer_server import Viewer, exported
 
@@ -31,10 +31,8 @@ def command(run: str, port: int, export: str | None, as_json: bool) -> int:
         click.echo(json.dumps({"run": run, "turns": turns.rows}, indent=1))
         return 0
     if export is not None:
-        try:
+        with writing(f"--export {export}"):
             Path(export).write_text(exported(turns), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"--export {export}: cannot be written: {error.strerror}") from error
         print_line(f"{len(turns.rows)} turns; open {Path(export).resolve().as_uri()}")
         return 0
     viewer = Viewer(turns, port)

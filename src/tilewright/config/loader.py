@@ -100,10 +100,7 @@ def _load_tree(
     renamed: Mapping[str, str],
     recorded: Path | None,
 ) -> Tree:
-    """Return the settings after layers, each with its source, replace the defaults.
-
-    Old names in `recorded`, a file that tilewright wrote, cause no message.
-    """
+    """Return the defaults after all layers; old names in the file `recorded` cause no message."""
     tree: dict[str, Any] = {}
     renaming = Renaming(renamed)
     found = _validate(owner, tree, "the defaults")
@@ -116,7 +113,6 @@ def _load_tree(
 
 
 def _at_home(config: Config) -> Config:
-    """Return settings whose `home` is an absolute path."""
     try:
         home = config.home.expanduser()
     except RuntimeError as error:

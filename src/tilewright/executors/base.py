@@ -55,11 +55,9 @@ class Executor(Protocol):
         """End running evaluations; their callers get an error."""
 
     def __enter__(self) -> Self:
-        """Return the executor itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
         self.close()
 
 
@@ -85,10 +83,7 @@ class WorkerPool(Executor, Generic[Worker]):
 
     @abstractmethod
     def _candidates(self) -> tuple[Sequence[Worker], Set[str]]:
-        """Return the workers that can take a request, and the problems that are worth waiting for.
-
-        Called with the lock held.
-        """
+        """Return workers for a request, and problems worth waiting for; called with the lock held."""
 
     @contextmanager
     def _acquired(

@@ -83,10 +83,7 @@ class LocalExecutor(WorkerPool["Supervisor"]):
             return Health.from_json(supervisor.call("lint", {}, request, progress))
 
     def _candidates(self) -> tuple[Sequence[Supervisor], Set[str]]:
-        """Return the idle supervisors of unused devices, else all idle ones, longest idle first.
-
-        An unused device is worth more than a cached judge, so no request waits for a judge then.
-        """
+        # An unused device is worth more than a cached judge, so no request waits for a judge then.
         running = [item for item in self.supervisors if item.load]
         idle = [item for item in self.supervisors if not item.load]
         idle.sort(key=lambda item: item.idle_at)
@@ -104,14 +101,12 @@ class LocalExecutor(WorkerPool["Supervisor"]):
         return self.supervisors[0].pid
 
     def close(self) -> None:
-        """Wait until running evaluations have finished, and end the supervisors."""
         with self._changed:
             self._changed.wait_for(lambda: not any(item.load for item in self.supervisors))
             for supervisor in self.supervisors:
                 supervisor.stop()
 
     def kill(self) -> None:
-        """End the supervisors and their evaluations, whose callers get an error."""
         with self._changed:
             self._kill()
         for supervisor in self.supervisors:
@@ -149,7 +144,6 @@ class Supervisor(WorkerLoad):
 
     @property
     def pid(self) -> int | None:
-        """Return its process id, or `None` before the first evaluation."""
         return None if self._process is None else self._process.pid
 
     def call(

@@ -56,10 +56,7 @@ def connect(address: str | None) -> bool:
 
 
 def _check_address(address: str) -> None:
-    """Raise an error unless a Ray node listens at HOST:PORT or ray://HOST:PORT.
-
-    Ray itself would retry for minutes without a message.
-    """
+    """Raise an error unless a Ray node listens there; Ray would retry for minutes in silence."""
     named = f"executor ray:{address}".replace("ray:ray:", "ray:")
     try:
         parts = urlsplit(address if "://" in address else f"ray://{address}")
@@ -112,12 +109,8 @@ def ask(device: str, workers: int, accelerator: str | None) -> Any:  # noqa: ANN
 
 
 def _actor_class() -> type[Any]:
-    """Return the class of the actors.
-
-    The class refers to nothing of this module, so Ray sends its code. On a node without tilewright,
-    or with another version, the actor therefore runs, holds its lease and reports the problem.
-    """
-
+    # The class refers to nothing of this module, so Ray sends its code. On a node without
+    # tilewright, or with another version, it therefore runs, and reports the problem.
     class DeviceActor:
         def __init__(self, foreign: list[str]) -> None:
             import sys

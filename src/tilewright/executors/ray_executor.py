@@ -45,7 +45,6 @@ class _DeviceActor(WorkerLoad):
 
     @property
     def where(self) -> str:
-        """Return its name in messages."""
         return f"{self.about['device']} of {self.about['host']} ({self.about['address']})"
 
 
@@ -271,7 +270,6 @@ class RayExecutor(WorkerPool[_DeviceActor]):
             self._owned = False
 
     def kill(self) -> None:
-        """End the actors and their evaluations, whose callers get an error."""
         with self._changed:
             self._kill()
             actors = [*self._held, *(member.actor for member in self._members)]

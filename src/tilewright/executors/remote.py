@@ -234,7 +234,6 @@ class RemoteExecutor(Executor):
             raise errors.InfrastructureError(f"{self._url}: waiting was cancelled")
 
     def _options(self) -> dict[str, Any]:
-        """Return the arguments of an `httpx` client for one operation."""
         httpx = self._httpx
         return {
             "base_url": self._url,
@@ -245,7 +244,6 @@ class RemoteExecutor(Executor):
         }
 
     def _run(self, steps: Steps[Answer]) -> Answer:
-        """Take the steps of an operation, and return its result."""
         answer: Any = None
         with self._httpx.Client(**self._options()) as client:
             try:
@@ -262,7 +260,6 @@ class RemoteExecutor(Executor):
                 return done.value  # type: ignore[no-any-return] # typed by Steps
 
     async def _run_async(self, steps: Steps[Answer]) -> Answer:
-        """Take the steps of an operation without blocking the event loop."""
         answer: Any = None
         async with self._httpx.AsyncClient(**self._options()) as client:
             try:
@@ -285,7 +282,6 @@ class RemoteExecutor(Executor):
 
 
 def _client_library(url: str) -> Any:  # noqa: ANN401 - a module
-    """Return the module `httpx`, once it accepts the address."""
     try:
         import httpx
         import httpx_sse  # noqa: F401 - of the same extra

@@ -93,7 +93,6 @@ class AnswerEvaluator:
 
 
 def _kept(path: Path, request: EvalRequest) -> EvalReport | None:
-    """Return the stored report of the same request, if it can be read."""
     try:
         found = read_report(path)
     except RecordError:

@@ -209,7 +209,6 @@ class _Reader:
 
 
 def _reference(problem: Problem) -> SourceFile:
-    """Return the reference as its own candidate."""
     name = "ModelNew = Model" if problem.kind == "module" else f"{problem.entry} = reference"
     return SourceFile(path="candidate.py", text=f"{problem.source.text}\n\n{name}\n")
 
@@ -231,7 +230,6 @@ def _sources(row: dict[str, Any], entry: str) -> tuple[SourceFile, ...]:
 
 
 def _named(row: dict[str, Any]) -> str | None:
-    """Return the name of the problem in a row, if it has one."""
     if "level" in row and "problem_id" in row:
         level, number = (whole_number(row[name]) for name in ("level", "problem_id"))
         return f"level{level}-{number}"

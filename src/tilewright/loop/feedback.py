@@ -52,12 +52,13 @@ def _fitted(blocks: Sequence[str], most: int) -> str:
     kept = list(blocks)
     while len(kept) > 1 and len("\n\n".join(kept)) > most:
         kept.pop()
-    text = "\n\n".join(kept)
-    if len(text) <= most:
-        return text
-    # The beginning and the end of a traceback are the most useful parts.
+    return shortened("\n\n".join(kept), most)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text, cut in its middle if too long: the ends of a traceback say the most."""
     half = (most - len(CUT)) // 2
-    return text[:half] + CUT + text[-half:]
+    return text if len(text) <= most else text[:half] + CUT + text[-half:]
 
 
 def _tilewright(answer: JudgedAnswer) -> list[str]:

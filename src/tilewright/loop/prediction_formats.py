@@ -52,7 +52,6 @@ def _problem_of(row: dict[str, Any], problems: Sequence[Problem]) -> str | None:
 
 
 def _unfenced(text: str, problems: Sequence[Problem]) -> str:
-    """Return the code of a prediction without the text around its fenced block."""
     opening = f"{FENCE}python"
     if opening not in text:
         return text

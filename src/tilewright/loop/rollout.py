@@ -23,7 +23,6 @@ class RecordedHistory:
         """Turns by the id of their request, without the parts that no prompt shows."""
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return the requests of the strategy."""
         return self._strategy.ask(limit)
 
     def tell(self, turn: Turn) -> None:

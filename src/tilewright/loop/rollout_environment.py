@@ -109,7 +109,6 @@ class RolloutEnvironment:
     def prompt(
         self, problem: Problem, shown: Sequence[Turn], instruction: str = ""
     ) -> tuple[Message, ...]:
-        """Return the messages that ask for an answer."""
         return conversation(problem, self._settings.loop.language, shown, instruction)
 
     def evaluate_reply(self, ask: Ask, problem: Problem, reply: Reply, prompt: str = "") -> Turn:
@@ -136,7 +135,6 @@ class RolloutEnvironment:
         )
 
     def record_refusal(self, ask: Ask, prompt: str, reason: str) -> Turn:
-        """Return the turn of a request that its policy refused."""
         summary = unjudged(self._settings.eval.protocol, reason)
         return Turn(ask=ask, prompt=prompt, judgements=(summary,))
 

@@ -11,7 +11,7 @@ from typing import IO, Self
 
 from pydantic import ValidationError
 
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.records.events import EVENT, Event, RequestsIssued, RunStarted, Turn, TurnFinished
 from tilewright.records.file_lock import try_lock
 from tilewright.records.version1 import VALUES, upgrade
@@ -44,10 +44,8 @@ class EventLog:
 
     def __init__(self, folder: Path, length: int | None = None) -> None:
         self.path = folder / EVENTS
-        try:
+        with writing(self.path):
             self._file: IO[bytes] = open(self.path, "ab+")  # noqa: SIM115 - closed in `close`
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
         if not try_lock(self._file):
             self._file.close()
             raise ConfigError(
@@ -66,13 +64,11 @@ class EventLog:
 
     def extend(self, events: Iterable[Event]) -> None:
         """Write several events; all are on disk when this returns."""
-        try:
+        with writing(self.path):
             for event in events:
                 self._file.write(event.model_dump_json().encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
         """Close the file."""

@@ -9,7 +9,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tilewright.errors import ConfigError, RecordError
+from tilewright.errors import ConfigError, RecordError, writing
 from tilewright.records.base import digest_text
 from tilewright.records.report import EvalReport, ReportEnvironment
 from tilewright.records.request import EvalRequest
@@ -36,7 +36,7 @@ def write_report(folder: Path, report: EvalReport) -> Path:
     """Write a report and its sources into a run folder; return the report's path."""
     path = folder / REPORT
     fresh = folder / f"{REPORT}.new"
-    try:
+    with writing(path):
         fresh.write_text(report.to_json(indent=1), encoding="utf-8")
         fresh.replace(path)
         (folder / "environment.json").write_text(
@@ -46,8 +46,6 @@ def write_report(folder: Path, report: EvalReport) -> Path:
             target = folder / "candidate" / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(file.text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
     return path
 
 

@@ -139,7 +139,6 @@ def _rank_chances(n: int, place: int) -> list[tuple[int, float]]:
 
 
 def _binomial_tail(n: int, p: float, least: int) -> float:
-    """Return P(Binomial(n, p) >= least), for least >= 1."""
     if p >= 1.0:
         return 1.0
     if least > n * p:

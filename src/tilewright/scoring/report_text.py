@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected, Unjudged
+from tilewright.records import Correct, EvalReport, Failed, Finding, Incorrect, Rejected, Unjudged
 from tilewright.scoring.intervals import Interval, decide
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -42,6 +42,12 @@ def reason_of(report: EvalReport) -> str:
             return cut("; ".join(item.summary for item in outcome.findings))
         case Unjudged():
             return cut(f"{outcome.reason}: {_first(outcome.message)}")
+
+
+def finding_text(finding: Finding) -> str:
+    """Return a finding in one line."""
+    weight = "decisive: " if finding.weight == "decisive" else ""
+    return f"{weight}{finding.check}: {finding.summary}"
 
 
 def _first(text: str) -> str:

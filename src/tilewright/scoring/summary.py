@@ -235,10 +235,7 @@ def _fast(groups: list[list[Score]], resamples: int) -> list[dict[str, float | N
 
 
 def _flips(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return the turns on which two protocols disagree.
-
-    The cause is a defect of the published rules, and `why` the reason of the negative verdict.
-    """
+    """Return the turns on which two protocols disagree, by a defect of the published rules."""
     found: list[dict[str, Any]] = []
     for turn in turns:
         judged = {i.protocol: i for i in turn.judgements if i.verdict != "unjudged"}
@@ -251,7 +248,6 @@ def _flips(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 
 
 def _kinds_of(flips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return how many flips there are of each kind and cause, the most frequent first."""
     counts = Counter((tuple(flip["verdicts"].items()), flip["cause"]) for flip in flips)
     return [
         {"verdicts": dict(verdicts), "cause": cause, "count": count}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright import config
 from tilewright.config import Config
-from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.errors import ConfigError, InfrastructureError, writing
 from tilewright.loop.answer_evaluator import RETRY_DELAY_S, AnswerEvaluator, Evaluate
 from tilewright.loop.feedback import redacted
 from tilewright.loop.prompts import opening
@@ -120,11 +120,9 @@ class AgentRun:
         """Return the log and the evaluator of the run; the first call creates them."""
         if self._log is None or self._judge is None:
             folder = create_run(self._settings.runs, config.dump(self._settings))
-            try:
+            with writing(folder):
                 text = f"{self._problem.to_json()}\n"
                 (folder / PROBLEMS).write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
             log = EventLog(folder)
             log.append(self._begun)
             self.folder, self._log = folder, log
@@ -136,7 +134,6 @@ class AgentRun:
             return dict(self._turns)
 
     def _best(self) -> tuple[int, Turn] | None:
-        """Return the number of the best correct turn, and the turn."""
         turns = self._finished()
         best = best_of(list(turns.values()), self._score).get(self._problem.id)
         if best is None:

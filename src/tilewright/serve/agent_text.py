@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from tilewright.loop.feedback import CUT, redacted
-from tilewright.records import CaseResult, EvalReport, Failed, Finding, Incorrect, Rejected
+from tilewright.loop.feedback import redacted, shortened
+from tilewright.records import CaseResult, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.records.report import Profile
 from tilewright.scoring.bottlenecks import advice
-from tilewright.scoring.report_text import cut, short_time, speed_text
+from tilewright.scoring.report_text import cut, finding_text, short_time, speed_text
 
 MAX_EXPLANATION_CHARS = 12_000
 """Characters of an explanation, about 3,000 tokens."""
@@ -33,20 +33,22 @@ def history_text(turns: Mapping[int, Turn], best: str) -> str:
 def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
     """Return the facts of a report: outcome, cases, outputs, findings, stages, advice."""
     if report is None:
-        return _bounded(redacted(f"{_line(number, turn)}\n\n{turn.feedback}"))
+        return shortened(
+            redacted(f"{_line(number, turn)}\n\n{turn.feedback}"), MAX_EXPLANATION_CHARS
+        )
     blocks = [
         _line(number, turn),
         _outcome(report),
         _section("Times", _times(report)),
         _section("What limits it", advice(report)),
         _section("Outputs", _outputs(report.cases)),
-        _section("Findings", map(_finding, report.findings)),
+        _section("Findings", map(finding_text, report.findings)),
         _section("Noted", (f"{item.name}: {item.detail}" for item in report.labels)),
         _section("Its own kernels", (_kernels(made) for made in [report.profile] if made)),
         _section("Stages", (f"{s.name}: {short_time(s.wall_s * 1e6)}" for s in report.stages)),
         _section("It printed", report.candidate_output.strip().splitlines()),
     ]
-    return _bounded(redacted("\n\n".join(filter(None, blocks))))
+    return shortened(redacted("\n\n".join(filter(None, blocks))), MAX_EXPLANATION_CHARS)
 
 
 def best_text(best: tuple[int, Turn] | None) -> str:
@@ -73,10 +75,10 @@ def _speed(summary: EvalSummary) -> str:
 def _outcome(report: EvalReport) -> str:
     match report.outcome:
         case Failed() as failed:
-            message = _bounded(failed.message, MAX_MESSAGE_CHARS)
+            message = shortened(failed.message, MAX_MESSAGE_CHARS)
             return f"It failed ({failed.reason}) in the stage {failed.stage}.\n{message}"
         case Incorrect() as wrong:
-            message = _bounded(wrong.message, MAX_MESSAGE_CHARS)
+            message = shortened(wrong.message, MAX_MESSAGE_CHARS)
             return f"First wrong: {wrong.case} ({wrong.kind}).\n{message}"
         case Rejected():
             return "It did not do the requested work; the findings say how."
@@ -103,10 +105,6 @@ def _outputs(cases: Iterable[CaseResult]) -> Iterator[str]:
         yield f"{name}: {'; '.join(parts)}"
 
 
-def _finding(item: Finding) -> str:
-    return f"{'decisive: ' if item.weight == 'decisive' else ''}{item.check}: {item.summary}"
-
-
 def _kernels(made: Profile) -> str:
     return f"{made.case}: {made.launches} launches a call, {made.coverage:.0%} of its device time"
 
@@ -119,11 +117,3 @@ def _section(title: str, lines: Iterable[str]) -> str:
     if len(found) > MAX_LINES:
         found = [*found[:MAX_LINES], f"and {len(found) - MAX_LINES} more"]
     return "\n".join([f"{title}:", *(f"- {line}" for line in found)])
-
-
-def _bounded(text: str, most: int = MAX_EXPLANATION_CHARS) -> str:
-    """Cut a text in its middle: a traceback tells most at its start and its end."""
-    if len(text) <= most:
-        return text
-    half = (most - len(CUT)) // 2
-    return text[:half] + CUT + text[-half:]

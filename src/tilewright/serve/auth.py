@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, writing
 from tilewright.records import file_lock
 
 Scope = Literal["submit", "read", "admin"]
@@ -89,7 +89,7 @@ def listed_tokens(home: Path) -> dict[str, list[str]]:
 def _changed(home: Path) -> Iterator[dict[str, dict[str, object]]]:
     """Yield the rows of the file and write them; two commands do so one after the other."""
     path = home / FILE
-    try:
+    with writing(path):
         home.mkdir(parents=True, exist_ok=True)
         with open(home / f"{FILE}.lock", "a", encoding="ascii") as file:
             file_lock.lock(file)
@@ -99,8 +99,6 @@ def _changed(home: Path) -> Iterator[dict[str, dict[str, object]]]:
             fresh.touch(mode=0o600)
             fresh.write_text(json.dumps(rows, indent=1), encoding="utf-8")
             fresh.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _read(home: Path) -> dict[str, dict[str, object]]:

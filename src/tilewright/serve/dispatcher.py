@@ -255,7 +255,6 @@ class Dispatcher:
         return retry(ask, backoff, retry_after, self._pause)
 
     def _pause(self, seconds: float) -> None:
-        """Wait, unless the server ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._ending, seconds)
 

@@ -62,7 +62,6 @@ class AccessMiddleware:
             self._note(scope, number, status, time.monotonic() - start)
 
     def _client(self, scope: Scope, headers: Headers) -> AuthenticatedClient | JSONResponse:
-        """Return the client that sent the request, or its refusal."""
         size = sum(len(name) + len(value) for name, value in headers.raw)
         if len(headers.raw) > MAX_HEADERS or size > MAX_HEADER_BYTES:
             return closing_refusal(431, "the headers are too large")
@@ -104,11 +103,9 @@ class AccessMiddleware:
 
 
 def _foreign_page(headers: Headers) -> JSONResponse | None:
-    """Refuse requests that a foreign page sends through a browser on this machine.
-
-    A page's own request has the page as `Origin`. A page may also give the loopback address a name
-    of its own (DNS rebinding); that name is then the `Host`.
-    """
+    """Refuse requests that a foreign page sends through a browser on this machine."""
+    # A request has its page as `Origin`. A page may also give the loopback address a name of its
+    # own (DNS rebinding), which is then the `Host`.
     origin, host = headers.get("origin"), headers.get("host")
     if origin is not None and not is_loopback(_host_of(origin)):
         return closing_refusal(403, "pages of other origins may not send requests")
@@ -122,7 +119,6 @@ def _foreign_page(headers: Headers) -> JSONResponse | None:
 
 
 def _host_of(text: str) -> str:
-    """Return the host of an address, or an empty text."""
     try:
         return urlsplit(text).hostname or ""
     except ValueError:

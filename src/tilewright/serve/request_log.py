@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tilewright.errors import ConfigError
+from tilewright.errors import writing
 
 MAX_VALUE_CHARS = 300
 """Characters of one value, since clients may send long ones."""
@@ -22,14 +22,12 @@ class RequestLog:
     """
 
     def __init__(self, path: Path | None) -> None:
-        try:
+        with writing(f"serve.log: {path}"):
             self._handler: logging.Handler = (
                 logging.StreamHandler(sys.stderr)
                 if path is None
                 else logging.handlers.WatchedFileHandler(path.expanduser(), encoding="utf-8")
             )
-        except OSError as error:
-            raise ConfigError(f"serve.log: {path}: cannot be written: {error.strerror}") from error
         # The default prints a traceback for each lost line.
         self._handler.handleError = lambda record: None  # type: ignore[method-assign] # noqa: ARG005
 

@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, writing
 from tilewright.records import file_lock
 from tilewright.serve.service import Service
 
@@ -30,13 +30,11 @@ def hold(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
 
     The kernel frees the lock when the process ends, for any reason.
     """
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # Other users of this machine may not read submissions and hashes of tokens.
         folder.chmod(0o700)
         lock = open(folder / "server.lock", "a", encoding="ascii")  # noqa: SIM115 - held below
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror}") from error
     with lock:
         if not file_lock.try_lock(lock):
             waits(f"another server uses {folder}; this server starts when that one has ended")

@@ -95,7 +95,6 @@ class Service:
         yield family("uptime_seconds", "Seconds since the start.", self.uptime_s)
 
     def _on_event(self, key: str, event: str, fields: dict[str, Any]) -> None:
-        """Record an event of a task. Any thread may call it."""
         if event == "running":
             self.metrics.wait_seconds.observe(fields["waited_s"])
         elif event == "internal_error":
@@ -108,7 +107,6 @@ class Service:
         self.feed.tell(key, event, fields)
 
     def _on_finished(self, key: str | None = None) -> None:
-        """Wake all that wait for a task, or for any."""
         self._waiting.wake(key)
         self.feed.wake(key)
 

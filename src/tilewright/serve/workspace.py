@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tilewright.errors import ConfigError
+from tilewright.errors import ConfigError, writing
 from tilewright.serve.mcp import NAME
 
 SKILL, CLIENT = "SKILL.md", ".mcp.json"
@@ -35,12 +35,10 @@ def write_workspace(
     if there:
         names = ", ".join(str(path) for path in there)
         raise ConfigError(f"--init {folder}: {names} would be overwritten; name another folder")
-    try:
+    with writing(f"--init {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
             # "x": never overwrite a file that was just created.
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
-    except OSError as error:
-        raise ConfigError(f"--init {folder}: cannot be written: {error.strerror}") from error
     return list(texts)

@@ -62,11 +62,7 @@ class Chat:
         """The monotonic time of the next request: requests are spread evenly."""
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return the model's reply. A failed request is repeated after a delay that doubles.
-
-        Raises:
-            PolicyError: all attempts failed, or a repetition would not help.
-        """
+        """Return the model's reply. A failed request is repeated after a delay that doubles."""
         section, start, name = self._section, time.monotonic(), f"model {self.name}, {ask.id}"
 
         def attempt() -> Reply:
@@ -167,7 +163,6 @@ class Chat:
         )
 
     def max_cost(self, prompt_tokens: int) -> Usage:
-        """Return the cost of a reply of `model.max_tokens`."""
         most = self._section.max_tokens
         return Usage(tokens=prompt_tokens + most, usd=self._usd(prompt_tokens, most))
 
@@ -195,7 +190,6 @@ class _Nonsense(Exception):
 
 
 def _server_delay(error: Exception) -> float:
-    """Return the seconds of the header `retry-after`, or 0."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     try:
         return max(float(headers.get("retry-after", 0.0)), 0.0)

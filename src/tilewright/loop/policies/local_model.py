@@ -10,8 +10,9 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 from tilewright.config import ModelSection
@@ -25,6 +26,18 @@ from tilewright.records import file_lock
 from tilewright.records.events import Ask, Reply
 
 Waiting = tuple[Sequence[Message], Ask, "Future[Reply]"]
+
+
+@contextmanager
+def leased(device: str | None) -> Iterator[None]:
+    """Hold the lease of a device, as an evaluation does; `None`: no lease is needed."""
+    if device is None:
+        yield
+        return
+    name = lease_name(find_device(device), plan_cores(list(os.sched_getaffinity(0))))
+    with open_lock(name) as lease:
+        file_lock.lock(lease)
+        yield
 
 
 class LogprobRecorder:
@@ -76,9 +89,6 @@ class Local:
             ) from error
         self.name = f"local:{path}"
         self._section = section
-        device = find_device(section.device)
-        cores = plan_cores(list(os.sched_getaffinity(0)))
-        self._lease = lease_name(device, cores)
         self._set_seed = transformers.set_seed
         with boundary(PolicyError, f"model {path}"):
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path)
@@ -86,7 +96,7 @@ class Local:
             if self._tokenizer.pad_token_id is None:
                 self._tokenizer.pad_token = self._tokenizer.eos_token
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(path, dtype="auto")
-            self._model = model.to(device.name).eval()
+            self._model = model.to(find_device(section.device).name).eval()
         self._lock = threading.Lock()
         self._closed = False
         self._waiting: queue.Queue[Waiting | None] = queue.Queue()
@@ -94,11 +104,6 @@ class Local:
         self._thread.start()
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return a sampled reply.
-
-        Raises:
-            PolicyError: it cannot: the prompt is too long, or memory ran out.
-        """
         future: Future[Reply] = Future()
         with self._lock:
             if self._closed:
@@ -107,7 +112,6 @@ class Local:
         return future.result()
 
     def max_cost(self, prompt_tokens: int) -> Usage:
-        """Return the usage of a reply of `model.max_tokens`."""
         return Usage(tokens=prompt_tokens + self._section.max_tokens)
 
     def close(self) -> None:
@@ -136,9 +140,8 @@ class Local:
         try:
             with (
                 boundary(PolicyError, f"model {self.name}, {batch[0][1].id}"),
-                open_lock(self._lease) as lease,
+                leased(self._section.device),
             ):
-                file_lock.lock(lease)
                 replies = self._sampled([messages for messages, _, _ in batch], batch[0][1])
         except Exception as error:  # noqa: BLE001 - the caller gets it
             if len(batch) > 1:

@@ -37,11 +37,6 @@ class Recorded:
                 self._replies[_key(event.turn.ask)] = (event.turn.prompt, event.turn.reply)
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return the recorded reply of this turn.
-
-        Raises:
-            PolicyError: there is none, or the prompt differs and the replay is strict.
-        """
         found = self._replies.get(_key(ask))
         if found is None:
             raise PolicyError(

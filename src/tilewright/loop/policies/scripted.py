@@ -22,11 +22,6 @@ class Scripted:
         self._write = write
 
     def answer(self, messages: Sequence[Message], ask: Ask) -> Reply:
-        """Return the reply of the function.
-
-        Raises:
-            PolicyError: it raises.
-        """
         with boundary(PolicyError, f"policy {self.name}, {ask.id}"):
             text = self._write(messages, ask)
         tokens = estimated_tokens([Message(role="assistant", text=text)])

@@ -79,7 +79,6 @@ class FixedList:
         self._left = list(asks)
 
     def ask(self, limit: int) -> list[Ask]:
-        """Return the next requests."""
         asks, self._left = self._left[:limit], self._left[limit:]
         return asks
 

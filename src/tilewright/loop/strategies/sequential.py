@@ -88,7 +88,6 @@ class Sequential:
         return [next_ask(self._plan, number, shown, parents)]
 
     def tell(self, turn: Turn) -> None:
-        """Store the result."""
         self._waits = False
         self._answered.append(turn.ask.id)
         self._rewards.append(self._score(turn))

@@ -333,10 +333,7 @@ def _cause(error: Exception) -> str:
 
 
 def _carry_over(connection: Connection, by: str) -> None:
-    """Flag the open tasks if the previous server used another device or version.
-
-    Their key names the old device, but they will be evaluated on this one.
-    """
+    """Flag open tasks whose key names another device or version than this server's."""
     if connection.execute(select(SERVED.c.by)).scalar() == by:
         return
     waits = select(TASKS.c.key).where(sql.IS_OPEN)

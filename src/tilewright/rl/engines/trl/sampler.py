@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,26 +13,10 @@ import torch
 import transformers
 
 from tilewright.errors import PolicyError, boundary
-from tilewright.evaluator.devices.devices import find_device, plan_cores
-from tilewright.evaluator.processes.host import lease_name
-from tilewright.evaluator.processes.prefork import open_lock
 from tilewright.loop.policies.base import Message
-from tilewright.loop.policies.local_model import LogprobRecorder
-from tilewright.records import file_lock
+from tilewright.loop.policies.local_model import LogprobRecorder, leased
 from tilewright.rl.presets import SamplingSection
 from tilewright.rl.tokens import TokenSample
-
-
-@contextmanager
-def leased(device: str | None) -> Iterator[None]:
-    """Hold the lease of a device, as an evaluation does; `None`: no lease is needed."""
-    if device is None:
-        yield
-        return
-    name = lease_name(find_device(device), plan_cores(list(os.sched_getaffinity(0))))
-    with open_lock(name) as lease:
-        file_lock.lock(lease)
-        yield
 
 
 @dataclass

@@ -22,8 +22,8 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
 from tilewright.errors import ConfigError, InfrastructureError
+from tilewright.loop.policies.local_model import leased
 from tilewright.rl.engines.trl.checkpoints import PlainTrainer
-from tilewright.rl.engines.trl.sampler import leased
 from tilewright.rl.estimator import LossRows, estimate_rows, estimate_turns
 from tilewright.rl.loss import for_engine
 from tilewright.rl.presets import Preset

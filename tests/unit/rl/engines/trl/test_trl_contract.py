@@ -23,10 +23,11 @@ from tilewright.errors import ConfigError, InfrastructureError
 from tilewright.evaluator.devices.devices import find_device, plan_cores
 from tilewright.evaluator.processes.host import lease_name
 from tilewright.evaluator.processes.prefork import open_lock
+from tilewright.loop.policies.local_model import leased
 from tilewright.records.file_lock import try_lock
 from tilewright.rl.engines.trl import models
 from tilewright.rl.engines.trl.arguments import rl_arguments
-from tilewright.rl.engines.trl.sampler import TransformersSampler, leased
+from tilewright.rl.engines.trl.sampler import TransformersSampler
 from tilewright.rl.engines.trl.trainer import StepHooks, TurnTrainer
 from tilewright.rl.loss import policy_loss
 from tilewright.rl.presets import SamplingSection
