@@ -178,7 +178,7 @@ def _turns(
         problem, files, language = problems[ask.problem], run.sources[ask], run.begun.language
         judgements = []
         for protocol in run.begun.protocols:
-            chosen = options.with_eval(settings, protocol=protocol)
+            chosen = settings.with_eval(protocol=protocol)
             judgements.append(judged(judge, ask, problem, files, chosen, language)[0])
         return Turn(ask=ask, source=digest_text(text), judgements=tuple(judgements))
 

@@ -51,7 +51,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - the options above
     Exits with 0 if this machine or cluster can judge candidates, else with 4.
     """
     settings = options.load_settings(given, first=() if given["calibrate"] else QUICK)
-    settings = options.with_eval(settings, reuse=False)
+    settings = settings.with_eval(reuse=False)
     on_cluster = is_cluster(settings.executor)
     if on_cluster and given["calibrate"]:
         raise ConfigError("--calibrate measures one machine; run it on each node while it is idle")

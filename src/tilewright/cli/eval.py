@@ -191,7 +191,7 @@ def _judge_again(given: dict[str, Any], settings: Config, bar: Bar | None) -> in
     request = recorded.request.model_copy(update={"seed": recorded.seed})
     kept = ("protocol", "device", "require_isolation", "rules", "timing", "limits")
     fields = {name: getattr(request, name) for name in kept}
-    settings = options.with_eval(settings, reuse=False, **fields)
+    settings = settings.with_eval(reuse=False, **fields)
     _check_bar(bar, settings)
     device_model(settings, request.device)
     if recorded.evaluator != __version__:

@@ -124,10 +124,6 @@ def load_settings(
     return config.load(source, overrides, recorded=recorded is not None)
 
 
-def with_eval(settings: Config, **changes: object) -> Config:
-    return settings.model_copy(update={"eval": settings.eval.model_copy(update=changes)})
-
-
 def one_model(settings: Config) -> str:
     """Return the hardware model that all devices of a run have, so that times are comparable."""
     names = settings.eval.devices or (settings.eval.device,)

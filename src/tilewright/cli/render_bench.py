@@ -56,8 +56,10 @@ def bench_view(summary: dict[str, Any]) -> RenderableType:
             sections.append(("as published", _published(numbers["published"])))
     if len(summary.get("curves", ())) > 1:
         sections.append(("turn by turn", _curves(summary["curves"])))
-    if summary.get("drkernel"):
-        sections.append(("as Dr. Kernel scores", _drkernel(summary["drkernel"])))
+    if found := summary.get("drkernel"):
+        shares = ((of, *map(_share, found[name].values())) for name, of in TRAJECTORY_TURNS.items())
+        drkernel = table("of each trajectory", *found["last"], rows=shares)
+        sections.append(("as Dr. Kernel scores", drkernel))
     if summary["flips"]:
         sections.append(("verdicts that differ", _flips(summary["flips"])))
     parts = [part for title, view in sections for part in ("", Text(title, style="bold"), view)]
@@ -72,11 +74,6 @@ def _published(found: dict[str, Any]) -> RenderableType:
         speeds = (known("{:.3f}", item[f"speedup_{key}"]) for key in ("global", "per_task"))
         made.add_row(name, item["tasks"], *shares, *speeds)
     return made
-
-
-def _drkernel(found: dict[str, Any]) -> RenderableType:
-    rows = ((title, *map(_share, found[name].values())) for name, title in TRAJECTORY_TURNS.items())
-    return table("of each trajectory", *found["last"], rows=rows)
 
 
 def _curves(rows: list[dict[str, Any]]) -> RenderableType:

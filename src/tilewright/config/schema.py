@@ -175,3 +175,6 @@ class Config(Section):
     loop: LoopSection = LoopSection()
     reward: RewardSection = RewardSection()
     serve: ServeSection = ServeSection()
+
+    def with_eval(self, **changes: object) -> Config:
+        return self.model_copy(update={"eval": self.eval.model_copy(update=changes)})

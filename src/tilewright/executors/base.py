@@ -83,7 +83,7 @@ class WorkerPool(Executor, Generic[Worker]):
 
     @abstractmethod
     def _candidates(self) -> tuple[Sequence[Worker], Set[str]]:
-        """Return workers for a request, and problems worth waiting for; called with the lock held."""
+        """Return workers for a request, and problems worth waiting for; called while locked."""
 
     @contextmanager
     def _acquired(

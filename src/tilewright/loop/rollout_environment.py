@@ -175,6 +175,4 @@ def within_turn(settings: Config) -> Config:
     """Return settings in which an evaluation takes at most `loop.eval_timeout_s`."""
     limits = settings.eval.limits
     most_s = min(limits.total_timeout_s, settings.loop.eval_timeout_s)
-    limits = limits.model_copy(update={"total_timeout_s": most_s})
-    section = settings.eval.model_copy(update={"limits": limits})
-    return settings.model_copy(update={"eval": section})
+    return settings.with_eval(limits=limits.model_copy(update={"total_timeout_s": most_s}))

@@ -32,12 +32,11 @@ def history_text(turns: Mapping[int, Turn], best: str) -> str:
 
 def explained_text(number: int, turn: Turn, report: EvalReport | None) -> str:
     """Return the facts of a report: outcome, cases, outputs, findings, stages, advice."""
+    line = _line(number, turn)
     if report is None:
-        return shortened(
-            redacted(f"{_line(number, turn)}\n\n{turn.feedback}"), MAX_EXPLANATION_CHARS
-        )
+        return shortened(redacted(f"{line}\n\n{turn.feedback}"), MAX_EXPLANATION_CHARS)
     blocks = [
-        _line(number, turn),
+        line,
         _outcome(report),
         _section("Times", _times(report)),
         _section("What limits it", advice(report)),

@@ -181,8 +181,7 @@ def _request_of(body: GymTask, service: Service) -> EvalRequest:
     settings = service.settings
     if settings.serve.protocol == "kernelgym":
         # KernelGYM's rules read a report of the protocol `official`.
-        section = settings.eval.model_copy(update={"protocol": "official"})
-        settings = settings.model_copy(update={"eval": section})
+        settings = settings.with_eval(protocol="official")
     text, entry = body.reference_code, body.entry_point or "Model"
     name = digest_text(text)[:16]
     if entry != "Model":
