@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from tilewright import errors
 from tilewright.executors.base import Executor, Progress, ignore_progress
-from tilewright.executors.retrying import Backoff
+from tilewright.executors.retrying import Backoff, server_delay
 from tilewright.records import EvalReport, EvalRequest
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class RemoteExecutor(Executor):
                 patience.renew()
             if response.status_code not in RETRIED or patience.is_over:
                 raise self._refusal(response.status_code, response.text) from error
-            return _seconds(response.headers.get("retry-after"))
+            return server_delay(response)
         if patience.is_over:
             raise errors.InfrastructureError(
                 f"{self._url}: not reached within {self._patience_s:g} s: {error}"
@@ -309,11 +309,3 @@ def _built(client: httpx.Client | httpx.AsyncClient, call: _Call) -> httpx.Reque
     content = None if call.body is None else json.dumps(call.body).encode()
     headers = {"content-type": "application/json"}
     return client.build_request(call.method, call.path, content=content, headers=headers)
-
-
-def _seconds(header: str | None) -> float:
-    """Return the delay in a `Retry-After`; 0 for a date, which RFC 9110 allows."""
-    try:
-        return float(header or 0.0)
-    except ValueError:
-        return 0.0

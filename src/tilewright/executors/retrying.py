@@ -38,6 +38,15 @@ class Backoff:
         return min(delay_s, self.max_delay_s)
 
 
+def server_delay(response: object) -> float:
+    """Return the seconds in a response's `Retry-After`; 0 for a date, which RFC 9110 allows."""
+    headers = getattr(response, "headers", None) or {}
+    try:
+        return max(float(headers.get("retry-after", 0.0)), 0.0)
+    except (TypeError, ValueError):
+        return 0.0
+
+
 def retry(
     call: Callable[[], Answer],
     backoff: Backoff,

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.config import ModelSection, environment
 from tilewright.errors import ConfigError, PolicyError, ReplyRefused
-from tilewright.executors.retrying import Backoff, retry
+from tilewright.executors.retrying import Backoff, retry, server_delay
 from tilewright.loop.budget import Usage
 from tilewright.loop.policies.base import Message, estimated_tokens
 from tilewright.records.events import Ask, Reply
@@ -98,7 +98,7 @@ class Chat:
             return None
         status = getattr(error, "status_code", None)
         again = status is None or status in RETRIED or status >= 500
-        return _server_delay(error) if again else None
+        return server_delay(getattr(error, "response", None)) if again else None
 
     def _unless_over(self, call: Callable[[], Reply], ask: Ask) -> Reply:
         """Make a request in a thread, so that the end of a run need not wait for the server."""
@@ -187,11 +187,3 @@ class Chat:
 
 class _Nonsense(Exception):
     """An answer that does not follow the protocol."""
-
-
-def _server_delay(error: Exception) -> float:
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        return max(float(headers.get("retry-after", 0.0)), 0.0)
-    except (TypeError, ValueError):
-        return 0.0
