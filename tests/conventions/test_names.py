@@ -45,10 +45,6 @@ SHARED_MODULE_NAMES = {
     "weights": "the judge and a check of one concern",
 }
 
-# Two meanings today. Rename one of each; a row that no longer holds fails the test.
-OPEN_MODULE_NAMES: set[str] = set()
-OPEN_CLASS_NAMES: set[str] = set()
-
 
 def modules() -> list[Path]:
     return [path for path in python_files(under=SOURCE) if BUNDLED not in path.parents]
@@ -72,8 +68,7 @@ def test_no_module_name_has_two_meanings():
         if path.name not in ("__init__.py", "__main__.py"):
             places[path.stem].add(path)
     repeated = {name for name, found in places.items() if len(found) > 1}
-    assert repeated - set(SHARED_MODULE_NAMES) == OPEN_MODULE_NAMES
-    assert set(SHARED_MODULE_NAMES) <= repeated
+    assert repeated == set(SHARED_MODULE_NAMES)
 
 
 def test_no_public_class_name_has_two_meanings():
@@ -82,4 +77,4 @@ def test_no_public_class_name_has_two_meanings():
         for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].add(path)
-    assert {name for name, found in places.items() if len(found) > 1} == OPEN_CLASS_NAMES
+    assert {name for name, found in places.items() if len(found) > 1} == set()
