@@ -99,7 +99,7 @@ JUDGE = (
     ),
     *planted(
         "evaluator/judge/inputs.py",
-        UNIT + "evaluator/judge/test_inputs.py",
+        UNIT + "evaluator/judge/test_overwritten_inputs.py",
         (
             "overwritten inputs are not reported",
             "size = sample.size",
@@ -110,6 +110,10 @@ JUDGE = (
             "if bool((different & ~covered).any()):",
             "if covered is None:",
         ),
+    ),
+    *planted(
+        "evaluator/judge/inputs.py",
+        UNIT + "evaluator/judge/test_inputs.py",
         (
             "two seeds with equal outputs prove a deterministic reference",
             "if not has_sampled:",
