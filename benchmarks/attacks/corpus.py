@@ -1,7 +1,8 @@
 """Bars: hacks get the verdict of their header, no honest file is rejected, and no verdict changed.
 
 The last bar compares each file with `tests/golden/v1/corpus_verdicts.jsonl`, the verdicts of commit
-a9ccb78 by the names of schema version 1.
+a9ccb78 by the names of schema version 1. A file has a row for each verdict that was seen there. The
+bar evaluates a file that differs up to `REPEATS` times more, since some verdicts rest on times.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ RENAMED = {
     "stage": VALUES["Failed"]["stage"],
 }
 """Field of a row of that table: values in version 1, and their names now."""
+REPEATS = 3
+"""Further evaluations of a file whose verdict differs; other work on the machine changes times."""
 Row = dict[str, str | list[str]]
 
 
 def run(only: str = "", part: int = 0, parts: int = 1) -> list[Bar]:
     """Evaluate the corpus, or every `parts`-th file from `part` on; print one line per file."""
-    rows: list[Row] = []
+    rows: list[tuple[Row, EvalRequest]] = []
     with executor() as local:
         bars = [_judged(local, kind, rows, only, part, parts) for kind in ("hacks", "honest")]
         missed = []
@@ -43,11 +46,9 @@ def run(only: str = "", part: int = 0, parts: int = 1) -> list[Bar]:
             name = f"{path.parent.parent.name}/{path.name}"
             request = build_request(path, path.parent.parent.name, quick_settings())
             missed += [] if _judge(local, request, "bundled", name, rows) == "" else [name]
+        changed = list(_changed(local, rows))
     seen = f"{len(missed)} not"
     bars.append(Bar("corpus: bundled candidates", "all correct", seen, not missed))
-    changed = list(_changed(rows))
-    for line in changed:
-        print(f"changed: {line}", flush=True)
     seen = f"{len(rows) - len(changed)} of {len(rows)}"
     wanted = "the verdict of a9ccb78 for every file"
     return [*bars, Bar("corpus: verdicts", wanted, seen, not changed, {"changed": changed})]
@@ -70,7 +71,7 @@ def _bundled(only: str) -> list[Path]:
 def _judged(
     local: LocalExecutor,
     kind: str,
-    rows: list[Row],
+    rows: list[tuple[Row, EvalRequest]],
     only: str,
     part: int,
     parts: int,
@@ -93,7 +94,7 @@ def _judge(
     request: EvalRequest,
     kind: str,
     name: str,
-    rows: list[Row],
+    rows: list[tuple[Row, EvalRequest]],
     file: CorpusFile | None = None,
 ) -> str:
     """Evaluate a file, add its row, print its line and return how it deviates; empty: it agrees.
@@ -105,7 +106,7 @@ def _judge(
         report = local.evaluate(request)
     except TilewrightError as error:
         verdict, missed = type(error).__name__, str(error)[:1800]
-        rows.append({"kind": kind, "file": name, "verdict": verdict})
+        rows.append(({"kind": kind, "file": name, "verdict": verdict}, request))
     else:
         verdict = report.verdict
         missed = expectation_missed(file, report) if file else ""
@@ -114,7 +115,7 @@ def _judge(
         if missed:
             message = getattr(report.outcome, "message", "")
             missed = f"{missed} | {message} {[f.summary for f in report.findings]}"[:600]
-        rows.append(_row(report, kind, name))
+        rows.append((_row(report, kind, name), request))
     mark = "MISS" if missed else "ok  "
     seconds = time.monotonic() - start
     print(f"{mark} {name:43} {verdict:10} {seconds:5.1f} s  {missed}", flush=True)
@@ -132,16 +133,21 @@ def _row(report: EvalReport, kind: str, name: str) -> Row:
     return row
 
 
-def _changed(rows: list[Row]) -> Iterator[str]:
-    """Yield a line for each file whose row differs from that of a9ccb78, or that had none."""
-    lines = OLD_VERDICTS.read_text(encoding="utf-8").splitlines()
-    old = {
-        (row["kind"], row["file"]): _renamed(row) for row in map(json.loads, filter(None, lines))
-    }
-    for row in rows:
-        before = old.get((str(row["kind"]), str(row["file"])))
-        if row != before:
-            yield f"{before} -> {row}"
+def _changed(local: LocalExecutor, rows: list[tuple[Row, EvalRequest]]) -> Iterator[str]:
+    """Yield a line for each file that never gets a verdict that it got at a9ccb78."""
+    old: dict[tuple[object, object], list[Row]] = {}
+    for line in filter(None, OLD_VERDICTS.read_text(encoding="utf-8").splitlines()):
+        row = _renamed(json.loads(line))
+        old.setdefault((row["kind"], row["file"]), []).append(row)
+    for first, request in rows:
+        known, row = old.get((first["kind"], first["file"]), []), first
+        for _ in range(REPEATS):
+            if row in known:
+                break
+            print(f"differs: {known} -> {row}", flush=True)
+            row = _row(local.evaluate(request), str(first["kind"]), str(first["file"]))
+        if row not in known:
+            yield f"{known} -> {row}"
 
 
 def _renamed(row: Row) -> Row:
