@@ -183,7 +183,7 @@ CASES = (
     Case("bench an unknown problem", "bench nope --candidates good.py", 3, "nope"),
     Case("bench a set that is not here", "bench kernelbench --candidates good.py", 3, "import"),
     Case("bench from nowhere", "bench softmax --candidates nowhere", 2, "nowhere"),
-    Case("bench half a line", "bench softmax --candidates half.jsonl", 2, "no_candidate"),
+    Case("bench half a line", "bench softmax --candidates half.jsonl", 2, "no candidate for"),
     Case("bench one file for two", "bench bundled --candidates good.py", 2, "one problem"),
     Case("bench a wrong protocol", "bench softmax --candidates good.py --protocol x", 2, "'x'"),
     Case("resume what is no run", "bench --resume folder", 6, "no event log"),

@@ -288,7 +288,7 @@ def hostile_references(target: Target) -> tuple[str, bool]:
         error = json.loads(text).get("error_message") if status == 200 else text
         print(f"     reference {name:14} {status} {took:5.1f} s {str(error)[:100]!r}", flush=True)
         leaks = "SEEN:" in text and "SEEN:nothing" not in text
-        leaks |= name == "endless" and "come to an end" not in text
+        leaks |= name == "endless" and "did not end within" not in text
         if status != 200 or leaks or '"correctness":true' in text or not target.alive():
             wrong.append(f"{name}: {status} {text[:200]}")
     return "; ".join(wrong) or "none read or harmed anything", not wrong
