@@ -339,9 +339,9 @@ class Runner:
             raise self._forged(f"expected {kind!r}, got {frame.kind[:40]!r}")
 
     def _checked(self, frame: Frame, takes: int = 0) -> Frame:
-        if _emptied(frame, takes).kind != "error":
-            return frame
-        report = self._read("error", frame, ErrorReport)
+        if frame.kind != "error":
+            return _emptied(frame, takes)
+        report = self._read("error", _emptied(frame), ErrorReport)
         raise self._attributed(failure_of(report, self.stage))
 
     def late(self, timeout_s: float | None = None) -> Exception:

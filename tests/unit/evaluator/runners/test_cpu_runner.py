@@ -184,12 +184,31 @@ def test_an_address_outside_user_memory_is_refused(model, fields, address):
         read(Frame("said", fields(address)), model)
 
 
-def test_the_first_report_of_input_copy_and_memory_is_final():
+def connected() -> tuple[Runner, Channel]:
+    """Return a runner without a process, and the other end of its channel."""
     ours, theirs = socket.socketpair()
     tree = SimpleNamespace(resident_bytes=lambda: 0, cpu_s=lambda: 0.0)
     child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, kill=ours.close)
     runner = Runner("candidate", child, Limits(), lambda: None, float("inf"), 1)
-    peer, taken = Channel(theirs), []
+    return runner, Channel(theirs)
+
+
+def test_an_error_in_place_of_memory_leaves_no_descriptor():
+    runner, peer = connected()
+    runner.entered = True
+    fields = {"during": "call", "type": "E", "message": "m", "traceback": []}
+    peer.send("error", fields, fds=(peer.fileno(), peer.fileno()))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(EvaluationEnded):
+        runner.reserve_inputs(4096)
+    assert len(os.listdir("/proc/self/fd")) == before
+    runner.close()
+    peer.close()
+
+
+def test_the_first_report_of_input_copy_and_memory_is_final():
+    runner, peer = connected()
+    taken = []
     for input_copy, inputs in ((1 << 20, 4096), (1 << 30, 8192)):
         memory = os.memfd_create(f"memory {input_copy}")
         peer.send("mapped", {"base": input_copy}, fds=(memory,))
