@@ -53,7 +53,7 @@ class Service:
     ) -> None:
         """Open the store, and start its queued tasks: `max_concurrency` at once.
 
-        Of those, `judges` (default: all) hold a device while the others prepare.
+        At most `judges` of them (default: all) hold a device while the others prepare.
         """
         self._judges = max_concurrency if judges is None else judges
         self.settings = settings
