@@ -17,6 +17,9 @@ SOURCE = ROOT / "src" / "tilewright"
 _EXHIBITS = (
     "src/tilewright/problems/bundled/*/*",
     "tests/corpus/*/*",
+    "tests/attacks/attacks/*",
+    "tests/attacks/honest/*",
+    "tests/attacks/problems/*",
     "benchmarks/gpu/candidates/*",
 )
 _SKIPPED = {"build", "dist", "runs", "out", "__pycache__"}

@@ -1,0 +1,1 @@
+"""The red-team suite: attacks and honest counterparts; README.md describes it."""

@@ -1,0 +1,1 @@
+"""Generators of the red-team suite: each writes cases from a seed."""
