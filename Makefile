@@ -13,6 +13,9 @@ ALONE  := $(patsubst %/,%,$(sort $(dir $(wildcard tests/processes/test_*.py test
 ARGS   ?=
 # Measure one bar: `make bars ONLY=faults`.
 ONLY   ?=
+# Letters of families of the red-team suite, and the seed of its generators.
+FAMILY ?=
+SEED   ?=
 # A bar on a GPU, and KernelBench's problems for its A/A: a JSON line each.
 PART   ?= aa
 
@@ -22,7 +25,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SOURCE := src tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install venv demo test services check fix docs changelog corpus bars bench-counts gpu-check gpu-bars coverage clean
+.PHONY: help install venv demo test services check fix docs changelog corpus attacks attacks-sample bars bench-counts gpu-check gpu-bars coverage clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -71,7 +74,14 @@ changelog: $(STAMP)  ## show the news fragments of changelog.d as bullets
 corpus: $(STAMP)  ## judge every hack and its honest twin, and print the table
 	$(BIN)/python -m benchmarks --only corpus
 
-# All bars, or one of them: make bars ONLY=corpus|planted_bugs|faults|aa|cost|message_cost|fuzz|bad_input|bench_kills|reports|loop|synth|climb|serve|serve_faults|serve_hostile|data|train
+# The red-team suite, or a part: make attacks FAMILY=AC, with ONLY, SEED, and ARGS="--changed --json rows.json".
+attacks: $(STAMP)  ## evaluate the red-team suite, and print what each attack gains
+	$(BIN)/python -m benchmarks.attacks.red_team $(if $(ONLY),--only $(ONLY)) $(if $(FAMILY),--family $(FAMILY)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+attacks-sample: $(STAMP)  ## evaluate 30 attacks and 20 honest files of it, chosen by the commit
+	$(BIN)/python -m benchmarks.attacks.red_team --sample 30,20 --commit "$$(git rev-parse HEAD 2> /dev/null)" --seconds 150 --store out/attacks-sample.jsonl
+
+# All bars, or one of them: make bars ONLY=corpus|attacks|planted_bugs|faults|aa|cost|message_cost|fuzz|bad_input|bench_kills|reports|loop|synth|climb|serve|serve_faults|serve_hostile|data|train
 bars: $(STAMP)  ## measure the bars of a CPU: wanted, seen, held; ONLY=NAME measures one
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
@@ -82,7 +92,7 @@ bench-counts: $(STAMP)  ## count the problems of local clones: make bench-counts
 gpu-check:  ## one candidate of each kind on a GPU, with the Python that is active
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu smoke
 
-# One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|liger|faults|agreement|memory|climb|scale|train
+# One bar: make gpu-bars PART=aa|delta|stream|builds|coverage|corpus|attacks|liger|faults|agreement|memory|climb|scale|train
 gpu-bars:  ## measure one bar on a GPU: make gpu-bars PART=NAME
 	PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH" $(PYTHON) -m benchmarks.gpu $(PART)
 

@@ -13,6 +13,7 @@ from benchmarks.bars import Bar, finish
 
 BARS = {
     "corpus": "attacks.corpus",
+    "attacks": "attacks.red_team",
     "planted_bugs": "attacks.planted_bugs.bar",
     "faults": "faults.evaluations",
     "aa": "accuracy.aa",

@@ -39,8 +39,8 @@ def finish(bars: Sequence[Bar]) -> int:
     return 0 if all(bar.held for bar in bars) else 1
 
 
-def quick_settings(device: str = "cpu") -> Config:
-    """Return settings with a short timing plan, for verdicts rather than numbers."""
+def quick_settings(device: str = "cpu", more: Sequence[str] = ()) -> Config:
+    """Return settings with a short timing plan, for verdicts; `more` are further settings."""
     return load(
         overrides=[
             f"eval.device={device}",
@@ -48,6 +48,7 @@ def quick_settings(device: str = "cpu") -> Config:
             "eval.timing.max_blocks=16",
             "eval.timing.max_s=0.6",
             "eval.limits.call_timeout_s=10",
+            *more,
         ],
         environ={},
     )

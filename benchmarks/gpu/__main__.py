@@ -1,7 +1,8 @@
 """`make gpu-bars`: run one bar of a GPU, print its table, and write JSON to the folder `OUT`.
 
 `KERNELBENCH` names the file with KernelBench's problems, one JSON line each. `aa`, `delta` and
-`agreement` read it. `LIGER` names the folder of liger-kernel, for `liger`.
+`agreement` read it. `LIGER` names the folder of liger-kernel, for `liger`. `DONE` names files of
+rows that earlier runs of `attacks` wrote, and `SEED` the seed of its generators.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.attacks import corpus
+from benchmarks.attacks import corpus, red_team
 from benchmarks.bars import Bar, finish
 from benchmarks.gpu import (
     aa,
@@ -43,7 +44,7 @@ OUTPUT_ONLY = {
 """Bars of which `run` takes the output folder."""
 WITH_PROBLEMS = {"aa": aa.run, "delta": known_delays.run, "agreement": agreement.run}
 """Bars of which `run` also takes the file of problems and a time limit."""
-PARTS = ("smoke", "corpus", "calibrate", "scale", *OUTPUT_ONLY, *WITH_PROBLEMS)
+PARTS = ("smoke", "corpus", "attacks", "calibrate", "scale", *OUTPUT_ONLY, *WITH_PROBLEMS)
 
 
 def main() -> int:
@@ -52,7 +53,10 @@ def main() -> int:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--match", default="", help="only items whose name contains this")
     parser.add_argument(
-        "--seconds", type=float, default=400.0, help="time limit of aa, delta and agreement"
+        "--seconds",
+        type=float,
+        default=400.0,
+        help="time limit of aa, delta, agreement and attacks",
     )
     parser.add_argument("--merge", nargs="+", type=Path, help="JSON files of runs of aa or liger")
     parser.add_argument("--cpu", action="store_true", help="scale: rehearse it without a GPU")
@@ -84,6 +88,8 @@ def _bars(part: str, match: str, seconds: float, out: Path) -> list[Bar]:
         return smoke.run(match, out)
     if part == "corpus":
         return corpus.run_on("cuda", match)
+    if part == "attacks":
+        return red_team.run_on("cuda", match, seconds, out)
     if part in OUTPUT_ONLY:
         return OUTPUT_ONLY[part](out)
     return WITH_PROBLEMS[part](
