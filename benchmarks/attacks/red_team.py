@@ -175,7 +175,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         honest = [row for row in mine if row.kind == "honest"]
         kept = [row for row in attacks if not row.refused]
         gains = [row for row in attacks if row.gains]
-        labelled = [row for row in kept if not row.gains and row.labels]
+        labelled = [row for row in kept if not row.gains and row.labelled]
         yield " | ".join(
             str(item)
             for item in (

@@ -47,7 +47,7 @@ for line in sys.stdin:
         report, measured = judge(work)
         row["verdict"] = report.verdict
         found = [(c.speedup, c.speedup_low, c.speedup_high) for c in report.comparisons]
-        if measured and report.verdict == "correct" and work["baselines"] != ["eager"] and found:
+        if measured and report.verdict == "correct" and work["has_gain"] and found:
             row["gain"] = [round(x, 3) for x in max(found, key=lambda item: item[1])]
         row["speedup"] = report.speedup and round(report.speedup, 3)
         row["labels"] = [item.name for item in report.labels]
@@ -81,6 +81,7 @@ def work_of(file: SuiteFile) -> dict[str, Any]:
         "language": file.file.keys.get("language"),
         "baselines": [str(counterpart)] if counterpart else ["eager"],
         "settings": settings,
+        "has_gain": file.has_gain,
     }
 
 

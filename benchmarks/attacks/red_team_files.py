@@ -86,9 +86,17 @@ class SuiteFile:
 
     @property
     def counterpart(self) -> Path | None:
-        """Return the honest counterpart of an attack, or None where its header names none."""
+        """Return the honest counterpart of an attack, or None where its header names no file."""
         name = self.file.keys.get("counterpart", "none")
-        return None if name.startswith("none") else self.path.parent.parent / "honest" / name
+        if name == "reference" or name.startswith("none"):
+            return None
+        return self.path.parent.parent / "honest" / name
+
+    @property
+    def has_gain(self) -> bool:
+        """Tell whether it is an attack whose gain can be measured."""
+        named = self.file.keys.get("counterpart", "none")
+        return self.kind == "attacks" and not named.startswith("none")
 
     @cached_property
     def problem(self) -> Problem:

@@ -39,6 +39,8 @@ class Row:
     message: str = ""
     labels: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    labelled: bool = False
+    """Whether it is correct with the label of its header."""
     label_missing: bool = False
     """Whether it is correct without the label of its header."""
     too_slow: bool = False
@@ -105,7 +107,7 @@ def _evaluate(
     except TilewrightError as error:
         fields = {"verdict": type(error).__name__, "message": str(error)[:600]}
     else:
-        fields = _fields(file, report, measured and file.counterpart is not None)
+        fields = _fields(file, report, measured and file.has_gain)
     seconds = round(time.monotonic() - start, 1)
     fields["too_slow"] = seconds > float(file.file.keys.get("max_s", "inf"))
     return Row(file.name, file.kind, file.family, key, device, seconds=seconds, **fields)
@@ -150,6 +152,7 @@ def _fields(file: SuiteFile, report: EvalReport, measured: bool) -> dict[str, An
         "verdict": report.verdict,
         "gain": gain,
         "missed": expectation_missed(file.file, report),
+        "labelled": report.verdict == "correct" and wanted in labels,
         "label_missing": report.verdict == "correct" and wanted not in (None, *labels),
         "message": f"{message} {summaries}".strip()[:600],
         "labels": labels,

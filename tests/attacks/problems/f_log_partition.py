@@ -1,0 +1,20 @@
+"""The logarithm of the summed probabilities of each row: zero for every input."""
+
+import torch
+
+ENTRY = "f_log_partition"
+
+CASES = [
+    {"name": "tiny", "rows": 3, "cols": 5},
+    {"name": "large", "rows": 256, "cols": 4096},
+]
+
+VARY = {"sizes": {"rows": (1, 200), "cols": (2, 3000)}}
+
+
+def inputs(case, generator):
+    return (torch.randn(case["rows"], case["cols"], generator=generator),)
+
+
+def reference(x):
+    return torch.logsumexp(torch.log_softmax(x, dim=-1), dim=-1)

@@ -1,0 +1,20 @@
+"""A sigmoid far in saturation: one for every input."""
+
+import torch
+
+ENTRY = "f_saturated_sigmoid"
+
+CASES = [
+    {"name": "tiny", "rows": 3, "cols": 5},
+    {"name": "large", "rows": 256, "cols": 4096},
+]
+
+VARY = {"sizes": {"rows": (1, 200), "cols": (2, 3000)}}
+
+
+def inputs(case, generator):
+    return (torch.randn(case["rows"], case["cols"], generator=generator),)
+
+
+def reference(x):
+    return torch.sigmoid(100.0 + x.abs().sqrt())
