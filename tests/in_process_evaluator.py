@@ -19,7 +19,8 @@ The parts that replace those of production:
 - `Recording` is the channel to a child. It keeps every frame that the supervisor sends, and
   `told` returns them as JSON. A test can so check that no secret ever reaches a runner.
 - `shim` is a module that candidates import in the place of a GPU language. `shim.launch(kernel)`
-  calls a Python function and counts as a kernel launch, which `Launches` can suppress.
+  calls a Python function and counts as a kernel launch, which `Launches` can suppress. A launch by
+  `shim.launch_unseen(kernel)` can be suppressed, and is not counted.
 - `a_request` builds a request from source texts, under a fixed secret root (`ROOT`). `timed`
   returns the shortest timing plan.
 
@@ -92,6 +93,7 @@ shim: Any = ModuleType("shim")
 
 def _hook(launches: main.Launches) -> None:
     shim.launch = launches.wrap(lambda kernel: kernel())
+    shim.launch_unseen = lambda kernel: None if launches.suppress else kernel()
 
 
 class Silent:

@@ -1,4 +1,5 @@
-"""The format of a planted bug. `judge.py`, `timing.py` and `supervisor.py` list the bugs.
+"""The format of a planted bug. `judge.py`, `timing.py`, `supervisor.py` and `gpu.py` list
+the bugs.
 
 Each bug is one replacement in one file. An old text is short, so that it survives reformatting. It
 must occur exactly once in its file; otherwise the bar names the bug.

@@ -62,12 +62,6 @@ VERDICT = (
             "launch(*args, **kwargs)",
             "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
         ),
-        (
-            "launches are never counted",
-            "self.count += 1",
-            "self.count += 0",
-            "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
-        ),
     ),
     *planted(
         "runner/loaders/c_abi.py",
@@ -84,8 +78,8 @@ VERDICT = (
         PIPELINE,
         (
             "the result under launch suppression is inverted",
-            "right = not pool",
-            "right = not not pool",
+            "if pool.check(runner, sample, 0, result).wrong:",
+            "if not pool.check(runner, sample, 0, result).wrong:",
             "test_a_candidate_that_is_right_with_suppressed_launches_is_rejected",
         ),
     ),

@@ -1,4 +1,4 @@
-"""Own kernels that do no needed work: never launched, or not missed under launch suppression."""
+"""Own kernels that do no needed work: the output is right under launch suppression."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ class UnusedKernels:
     name = "unused_kernels"
 
     def inspect(self, evidence: Evidence) -> Observation:
-        """Reject a candidate that launches nothing, or is right without its launches."""
+        """Reject a candidate that is right without its launches.
+
+        A count of zero alone decides nothing: the counter may miss a way to launch.
+        """
         if evidence.language not in _KERNEL_LANGUAGES and not evidence.rules.require_custom_kernel:
             return Observation()
+        if not evidence.right_when_suppressed:
+            return Observation()
         launches = evidence.timed_launches or evidence.launches
-        values: dict[str, bool | int]
+        values: dict[str, bool | int] = {"right_when_suppressed": True}
+        summary = "the output is right although every launch of its own kernels was suppressed"
         if launches and max(launches) == 0:
             summary = "no kernel of the candidate's own was launched"
-            values = {"calls": len(launches), "launches": 0}
-        elif evidence.right_when_suppressed:
-            summary = "the output is right although every launch of its own kernels was suppressed"
-            values = {"right_when_suppressed": True}
-        else:
-            return Observation()
+            values |= {"calls": len(launches), "launches": 0}
         finding = Finding(
             check=self.name,
             code=FindingCode.UNUSED_KERNEL,

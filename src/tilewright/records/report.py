@@ -89,7 +89,7 @@ class Profile(Record):
     suppressed_share: float | None = Field(default=None, ge=0, le=1)
     """Share of the call that launch suppression saves, measured by the judge."""
     coverage: float = Field(ge=0, le=1)
-    """The smaller of the two shares."""
+    """The smaller of the two shares; the second one if no launch was counted."""
 
 
 class KernelTime(Record):

@@ -1,8 +1,9 @@
 """The launch counter: counts or suppresses the candidate's own kernel launches, never by name.
 
-The candidate can change this code, so its counts are self-reported: launch suppression in a fresh
-runner has to agree with them. Every launch of a `@triton.jit` function passes one method of Triton,
-which this module replaces; the loaders wrap C ABI kernels and extensions.
+The candidate can change this code, so its counts are self-reported: only launch suppression in a
+fresh runner decides. A launch of a compiled Triton kernel gets its launcher from one attribute,
+which this module replaces, whoever kept the kernel. A replay of a CUDA graph counts the own
+launches that were captured. The loaders wrap C ABI kernels and extensions.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ import torch
 class Launches:
     """The number of own launches so far, and whether launches are suppressed."""
 
-    def __init__(self, *, suppress: bool) -> None:
+    def __init__(self, *, suppress: bool, fail: bool = False) -> None:
         self.count = 0
         self._mark: Callable[[], Any] | None = None
+        self._capturing = False
         self.suppress = suppress
+        self.fail = fail
+        """Whether a suppressed launch raises, as that of a kernel that cannot run does."""
         self.timed = False
         """Whether the call is timed; a suppressed launch then need not overwrite its outputs."""
         self.spans: list[tuple[Any, Any]] | None = None
@@ -47,7 +51,8 @@ class Launches:
 
     def measured(self, launch: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Make an own launch, between two events within a `spanned` block."""
-        begin = self._mark() if self._mark else None
+        # An event that a graph records has no time.
+        begin = self._mark() if self._mark and not self._capturing else None
         result = launch(*args, **kwargs)
         if begin is not None and self.spans is not None and self._mark:
             self.spans.append((begin, self._mark()))
@@ -57,6 +62,8 @@ class Launches:
         """Return `launch` counted, or a no-op that is counted when suppressing."""
 
         def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            if self.suppress and self.fail:
+                raise RuntimeError("this launch is suppressed")
             result = None if self.suppress else self.measured(launch, *args, **kwargs)
             # After the launch: one that raises has done no work, whatever catches the error.
             self.count += 1
@@ -76,9 +83,58 @@ class Launches:
             interpreter.GridExecutor.__call__ = self.wrap(interpreter.GridExecutor.__call__)
             install_driver_stub(80, "cpu")
         else:
-            from triton.runtime import jit
+            from triton.compiler.compiler import CompiledKernel
 
-            jit.JITFunction.run = self.wrap(jit.JITFunction.run)
+            self.hook_compiled(CompiledKernel)
+
+    def hook_compiled(self, kind: Any) -> None:  # noqa: ANN401 - a class of Triton
+        """Route the launches of compiled kernels through this counter.
+
+        `@triton.jit` functions, their compiled kernels and kept launchers all read this property.
+        """
+        launcher_of: Callable[[Any], Any] = kind.run.fget
+
+        def run(kernel: Any) -> Any:  # noqa: ANN401
+            launcher = launcher_of(kernel)
+            if _is_made_by_torch(kernel):
+                return launcher
+            inner, counted = vars(kernel).get("_tilewright_run", (None, None))
+            if inner is not launcher:
+                counted = self.wrap(launcher)
+                kernel._tilewright_run = launcher, counted
+            return counted
+
+        kind.run = property(run)
+
+    def hook_graphs(self, kind: Any = torch.cuda.CUDAGraph) -> None:  # noqa: ANN401
+        """Count a replay of a graph as the own launches that were captured in it."""
+        begin, end, replay = kind.capture_begin, kind.capture_end, kind.replay
+
+        def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+            begin(graph, *args, **kwargs)
+            graph._tilewright_count, self._capturing = self.count, True
+
+        def capture_end(graph: Any) -> None:  # noqa: ANN401
+            self._capturing = False
+            end(graph)
+            graph._tilewright_own = self.count - graph._tilewright_count
+
+        def counted_replay(graph: Any) -> None:  # noqa: ANN401
+            own = getattr(graph, "_tilewright_own", 0)
+            if not own:
+                replay(graph)
+                return
+            self.measured(replay, graph)
+            self.count += own
+
+        kind.capture_begin, kind.capture_end = capture_begin, capture_end
+        kind.replay = counted_replay
+
+
+def _is_made_by_torch(kernel: Any) -> bool:  # noqa: ANN401
+    """Tell whether torch.compile wrote the source of a kernel: it is not the candidate's own."""
+    function = getattr(kernel.src, "fn", None)
+    return str(getattr(function, "__module__", "")).startswith("torch.")
 
 
 CACHE = "/tmp/triton"

@@ -67,8 +67,10 @@ class RunnerProcess:
         """Write the files, report that foreign code is about to run, and load it."""
         fields = frame.fields
         paths = write_files(fields["files"], frame.body)
-        self.launches = Launches(suppress=fields["suppressed"])
+        fail = fields.get("launches_fail", False)
+        self.launches = Launches(suppress=fields["suppressed"], fail=fail)
         self.launches.hook_triton()
+        self.launches.hook_graphs()
         sys.path[:0] = fields["import_paths"]
         torch.set_num_threads(fields["threads"])
         self.channel.send("entering")

@@ -78,19 +78,24 @@ def test_a_candidate_without_calls_has_no_finding(name):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("required", [True, False])
-def test_a_kernel_that_is_never_launched_is_unused(language, required):
+def test_a_kernel_that_is_never_launched_is_unused_if_it_is_not_missed(language, required):
     rules = Rules(require_custom_kernel=required)
-    given = evidence(language, rules=rules, launches=(0, 0), timed_launches=())
+    given = {"rules": rules, "launches": (0, 0), "timed_launches": ()}
     wanted = ["unused_kernel"] if language != "torch" or required else []
 
-    assert codes(UNUSED_KERNELS, given) == wanted
+    assert codes(UNUSED_KERNELS, evidence(language, **given, right_when_suppressed=True)) == wanted
+    for answer in (False, None):
+        found = UNUSED_KERNELS.inspect(evidence(language, **given, right_when_suppressed=answer))
+        assert found.findings == ()
 
 
-def test_only_launches_in_timed_calls_count():
-    assert codes(UNUSED_KERNELS, evidence(launches=(1, 1), timed_launches=(0, 0))) == [
-        "unused_kernel"
-    ]
-    assert codes(UNUSED_KERNELS, evidence(launches=(0, 0), timed_launches=(0, 1))) == []
+def test_the_launches_of_timed_calls_are_named():
+    given = {"launches": (1, 1), "right_when_suppressed": True}
+    (never,) = UNUSED_KERNELS.inspect(evidence(**given, timed_launches=(0, 0))).findings
+    (some,) = UNUSED_KERNELS.inspect(evidence(**given, timed_launches=(0, 1))).findings
+
+    assert never.evidence == {"right_when_suppressed": True, "calls": 2, "launches": 0}
+    assert some.evidence == {"right_when_suppressed": True}
 
 
 def test_an_output_that_is_right_with_suppressed_launches_is_rejected():

@@ -144,7 +144,8 @@ def test_observations_of_timed_calls_are_evidence(judged):
     rules = Rules(require_custom_kernel=True)
 
     assert judged(Observations(times=[mutated])).verdict == "rejected"
-    assert judged(Observations(times=[idle]), rules=rules).verdict == "rejected"
+    unused = Observations(times=[idle], right_when_suppressed=True)
+    assert judged(unused, rules=rules).verdict == "rejected"
     assert judged(Observations(times=[idle])).verdict == "correct"
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -108,13 +111,121 @@ def test_the_driver_stub_answers_device_queries():
     assert len(benchmark(lambda: None, quantiles=(0.5, 0.2, 0.8))) == 3
 
 
-def test_on_a_device_the_launch_entry_is_wrapped(monkeypatch):
-    from triton.runtime import jit
+class Compiled:
+    """The launching part of Triton's compiled kernels."""
+
+    def __init__(self, module: str = "candidate") -> None:
+        self.src = SimpleNamespace(fn=SimpleNamespace(__module__=module))
+        self.launched: list[object] = []
+        self.launcher = self.launched.append
+
+    @property
+    def run(self) -> Callable[..., None]:
+        return self.launcher
+
+
+def hooked(*, suppress: bool = False) -> tuple[type[Compiled], Launches]:
+    kind, launches = type("Hooked", (Compiled,), {"run": Compiled.run}), Launches(suppress=suppress)
+    launches.hook_compiled(kind)
+    return kind, launches
+
+
+def test_the_attribute_that_every_launch_on_a_device_reads_is_hooked(monkeypatch):
+    from triton.compiler.compiler import CompiledKernel
 
     monkeypatch.setenv("TRITON_INTERPRET", "0")
-    monkeypatch.setattr(jit.JITFunction, "run", lambda *_: "launched")
-    launches = Launches(suppress=False)
-    launches.hook_triton()
+    monkeypatch.setattr(CompiledKernel, "run", CompiledKernel.run)
+    before = CompiledKernel.run
+    Launches(suppress=False).hook_triton()
 
-    assert jit.JITFunction.run(None) == "launched"
-    assert launches.count == 1
+    assert CompiledKernel.run is not before
+
+
+def test_a_kept_compiled_kernel_and_a_kept_launcher_are_counted():
+    kind, launches = hooked()
+    kernel = kind()
+    kept = kernel.run
+    kept(1)
+    kernel.run(2)
+
+    assert (kernel.launched, launches.count) == ([1, 2], 2)
+    assert kernel.run is kept
+
+
+def test_a_kept_compiled_kernel_is_suppressed():
+    kind, launches = hooked(suppress=True)
+    kernel = kind()
+    kernel.run(1)
+
+    assert (kernel.launched, launches.count) == ([], 1)
+
+
+def test_a_kernel_that_torch_wrote_is_not_the_candidates_own():
+    kind, launches = hooked(suppress=True)
+    kernel = kind("torch._inductor.runtime.compile_tasks.c1")
+    kernel.run(1)
+
+    assert (kernel.launched, launches.count) == ([1], 0)
+
+
+class Graph:
+    """The methods of a CUDA graph by which it is captured and replayed."""
+
+    replayed = 0
+
+    def capture_begin(self, pool: object = None) -> None:
+        self.pool = pool
+
+    def capture_end(self) -> None:
+        self.captured = True
+
+    def replay(self) -> None:
+        self.replayed += 1
+
+
+@pytest.mark.parametrize("own", [0, 3])
+def test_a_replay_counts_the_own_launches_that_were_captured(own):
+    launches = Launches(suppress=False)
+    kind: Any = type("HookedGraph", (Graph,), {})
+    launches.hook_graphs(kind)
+    launch, graph = launches.wrap(lambda: None), kind()
+    graph.capture_begin(pool=7)
+    for _ in range(own):
+        launch()
+    graph.capture_end()
+    before = launches.count
+    graph.replay()
+    graph.replay()
+
+    assert (graph.pool, graph.captured, graph.replayed) == (7, True, 2)
+    assert launches.count - before == 2 * own
+
+
+def test_a_replay_of_own_launches_lies_between_events():
+    launches, marks = Launches(suppress=False), list[int]()
+    kind: Any = type("HookedGraph", (Graph,), {})
+    launches.hook_graphs(kind)
+    graph = kind()
+    graph.capture_begin()
+    launches.wrap(lambda: None)()
+    graph.capture_end()
+
+    def mark() -> int:
+        marks.append(graph.replayed)
+        return len(marks)
+
+    with launches.spanned(mark):
+        graph.replay()
+        graph.capture_begin()
+        launches.wrap(lambda: None)()
+        graph.capture_end()
+
+    assert (marks, launches.spans) == ([0, 1], [(1, 2)])
+
+
+def test_a_suppressed_launch_raises_where_no_launch_was_ever_counted():
+    launches = Launches(suppress=True, fail=True)
+
+    with pytest.raises(RuntimeError, match="suppressed"):
+        launches.wrap(lambda: None)()
+    assert launches.count == 0

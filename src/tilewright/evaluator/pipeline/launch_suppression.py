@@ -5,6 +5,7 @@ If a candidate's output is right while its own launches do nothing, its kernels 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tilewright.evaluator.judge_client.client import InputSampleInfo
@@ -24,6 +25,8 @@ LANGUAGES = ("triton", "cpp", "cuda")
 """Languages whose candidates launch kernels of their own."""
 PROFILED_CALLS = 5
 """Calls whose median is a profile's figure: the noise of a share is far below what it decides."""
+SUPPRESSED_SAMPLES = 3
+"""Input samples on which an output must be right without launches: a small one can be by chance."""
 
 
 def trace_kernels(session: EvaluationSession) -> None:
@@ -49,7 +52,8 @@ class SuppressedRun:
     """A candidate without its own launches."""
 
     right: bool | None
-    """Whether its outputs are right all the same; `None`: it did not finish, so they are used."""
+    """Whether its outputs are right all the same; `None`: that is not known, so they count as
+    wrong. It did not finish, or its outputs have no elements or do not depend on the inputs."""
     call_s: float | None = None
     """Seconds that its call takes on a device then."""
 
@@ -61,20 +65,29 @@ def measure_own_work(session: EvaluationSession) -> None:
     (`_may_end_suppressed`). If the output is right in the latter, a fresh process decides. For
     example, a CUDA graph that was captured before holds launches that are not suppressed.
     """
-    if session.request.candidate.language not in LANGUAGES:
+    request = session.request
+    if request.candidate.language not in LANGUAGES and not request.rules.require_custom_kernel:
         return
-    case, runner = session.request.problem.cases[-1], session.runners.runners["candidate"]
+    case, runner = request.problem.cases[-1], session.runners.runners["candidate"]
     with session.stage(Stage.PROFILE):
         own = _profile_own_kernels(session, runner, case) if isinstance(runner, GpuRunner) else None
     with session.stage(Stage.LAUNCH_SUPPRESSION):
         found = None
-        if _may_end_suppressed(session):
-            found = _suppress(session, case, in_place=True)
-        if found is None or found.right:
-            found = _suppress(session, case, in_place=False)
+        launched = _has_counted_launches(session)
+        if launched and _may_end_suppressed(session):
+            found = _suppress_in_place(session)
+        if found is None or found.right is not False:
+            found = _suppress_in_fresh_process(session, fail=not launched)
     session.observations.right_when_suppressed = found.right
     if own is not None and not found.right:
         session.observations.profile = _with_suppressed_share(*own, found.call_s)
+
+
+def _has_counted_launches(session: EvaluationSession) -> bool:
+    """Tell whether a launch was counted in any call, as the candidate's runner reports it."""
+    seen = session.observations
+    counts = [*seen.correctness.launches, *(n for case in seen.times for n in case.launches)]
+    return max(counts, default=0) > 0
 
 
 def _profile_own_kernels(
@@ -111,34 +124,74 @@ def _may_end_suppressed(session: EvaluationSession) -> bool:
     return session.on_gpu and session.request.candidate.language == "triton"
 
 
-def _suppress(session: EvaluationSession, case: Case, *, in_place: bool) -> SuppressedRun:
-    """Compare a call on new inputs, and time such calls on a GPU if the output is wrong."""
+def _suppress_in_place(session: EvaluationSession) -> SuppressedRun | None:
+    """Suppress launches in the candidate's own process; `None`: only a fresh one can tell."""
     pool = session.runners
+    runner = pool.runners["candidate"]
+    runner.stage = Stage.LAUNCH_SUPPRESSION
     try:
-        if in_place:
-            runner = pool.runners["candidate"]
-            runner.stage = Stage.LAUNCH_SUPPRESSION
-            runner.suppress_launches()
-        else:
-            candidate = session.request.candidate
-            runner = pool.start(SUPPRESSED, candidate, build="candidate", suppressed=True)
-            runner.stage = Stage.LAUNCH_SUPPRESSION
-            pool.match_and_publish(SUPPRESSED)
-        sample = session.judge.sample(case, "nominal", 50)
-        result = pool.call(runner, sample, 0)
-        right = not pool.check(runner, sample, 0, result).wrong
-        timed = session.on_gpu and not right
-        call_s = _median_call_s(session, runner, sample) if timed else None
-        session.judge.forget(sample)
-        return SuppressedRun(right, call_s)
+        runner.suppress_launches()
+        return _judged(session, runner)
     except EvaluationEnded:
-        if in_place:
-            # The end of this process is no evidence any more.
-            pool.stop("candidate")
+        # The end of this process is no evidence any more.
+        pool.stop("candidate")
+        return SuppressedRun(False)
+
+
+def _suppress_in_fresh_process(session: EvaluationSession, *, fail: bool) -> SuppressedRun:
+    """Judge a process whose own launches did nothing from the start.
+
+    With `fail` they raise. A candidate without a counted launch may try a kernel that cannot run,
+    and let other code do the work when it raises.
+    """
+    pool, candidate = session.runners, session.request.candidate
+    suppression = {"suppressed": True, "launches_fail": fail}
+    try:
+        runner = pool.start(SUPPRESSED, candidate, build="candidate", suppression=suppression)
+        runner.stage = Stage.LAUNCH_SUPPRESSION
+        pool.match_and_publish(SUPPRESSED)
+        return _judged(session, runner)
+    except EvaluationEnded:
         return SuppressedRun(None)
     finally:
         if SUPPRESSED in pool.runners:
             pool.runners[SUPPRESSED].child.kill_async()
+
+
+def _judged(session: EvaluationSession, runner: Runner) -> SuppressedRun:
+    """Compare calls on new inputs, and time such calls on a GPU if the output is wrong.
+
+    An output proves something only if it has elements, and if it is wrong for other inputs.
+    """
+    for case in reversed(session.request.problem.cases):
+        samples = list[InputSampleInfo]()
+        try:
+            found = _judged_on_case(session, runner, case, samples)
+        finally:
+            if session.judge.running:
+                for sample in samples:
+                    session.judge.forget(sample)
+        if found.right is not None:
+            return found
+    return SuppressedRun(None)
+
+
+def _judged_on_case(
+    session: EvaluationSession, runner: Runner, case: Case, samples: list[InputSampleInfo]
+) -> SuppressedRun:
+    pool, differ = session.runners, False
+    for number in range(SUPPRESSED_SAMPLES):
+        samples.append(session.judge.sample(case, "nominal", 60 + number))
+        sample = samples[-1]
+        if not any(math.prod(item["shape"]) for item in sample.layout.outputs):
+            return SuppressedRun(None)
+        result = pool.call(runner, sample, 0)
+        if pool.check(runner, sample, 0, result).wrong:
+            timed = session.on_gpu
+            return SuppressedRun(False, _median_call_s(session, runner, sample) if timed else None)
+        if number:
+            differ = differ or bool(pool.check(runner, samples[-2], 0, result).wrong)
+    return SuppressedRun(right=True if differ else None)
 
 
 def _with_suppressed_share(
@@ -149,9 +202,10 @@ def _with_suppressed_share(
     Coverage is the smaller of two shares. The first lies between events around the candidate's
     own launches, as its runner reports it. The second disappears under suppression, by the judge's
     clock. Both are shares of calls without such events, whose own time would count as other work.
+    If the runner counts no launch, the counter cannot see how it launches: the second share counts.
     """
     if suppressed_call_s is None:
         return profile
     saved = min(max(1 - suppressed_call_s / call_s, 0.0), 1.0)
-    coverage = min(profile.coverage, saved)
+    coverage = min(profile.coverage, saved) if profile.launches else saved
     return profile.model_copy(update={"suppressed_share": saved, "coverage": coverage})

@@ -76,12 +76,12 @@ class RunnerPool:
         self.candidate_output = ""
 
     def start(
-        self, name: str, candidate: Candidate, *, build: str = "", suppressed: bool = False
+        self, name: str, candidate: Candidate, *, build: str = "", suppression: Fields | None = None
     ) -> Runner:
         """Start a runner, check its isolation, and load a candidate into it.
 
-        `build` names the build to load, if it is not that of `name`. With `suppressed` the
-        candidate's own launches do nothing.
+        `build` names the build to load, if it is not that of `name`. `suppression` are fields of
+        the request to load that suppress the candidate's own launches.
         """
         host, limits = self.context.host, self.context.request.limits
         streams = self.context.several_streams
@@ -99,14 +99,13 @@ class RunnerPool:
         self.record_isolation(child)
         self.reserve_inputs(runner, max(self.problem.init_bytes, MIN_INIT_BYTES))
         self.judge.request(PublishInit(name))
-        fields, body = self._load_fields(build or name, candidate, suppressed=suppressed)
+        fields, body = self._load_fields(build or name, candidate)
+        fields |= suppression or {}
         fields["compile"] = COMPILE_MODES.get(name)
         runner.load(fields, body)
         return runner
 
-    def _load_fields(
-        self, build: str, candidate: Candidate, *, suppressed: bool
-    ) -> tuple[Fields, bytes]:
+    def _load_fields(self, build: str, candidate: Candidate) -> tuple[Fields, bytes]:
         context, built = self.context, self.builds.get(build, Build("python"))
         parts = [(item.path, item.text.encode()) for item in candidate.files]
         libraries = {key: f"lib_{index}.so" for index, key in enumerate(built.artifacts)}
@@ -121,7 +120,7 @@ class RunnerPool:
             "init": self.problem.init,
             "files": [{"path": path, "size": len(data)} for path, data in parts],
             "artifacts": libraries,
-            "suppressed": suppressed,
+            "suppressed": False,
             "import_paths": list(candidate.allow_imports),
             "threads": context.host.cores.threads,
         }

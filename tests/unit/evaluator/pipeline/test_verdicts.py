@@ -340,6 +340,73 @@ def test_a_kernel_that_is_never_launched_is_unused(evaluator):
     assert evaluator.judge(a_request(PROBLEM, HONEST, rules=rules)).verdict == "rejected"
 
 
+FALLBACK = """import torch
+import shim
+
+
+def broken():
+    raise RuntimeError("no such function")
+
+
+def work(x):
+    try:
+        shim.launch(broken)
+        return torch.zeros_like(x), torch.zeros_like(x[:, 0])
+    except RuntimeError:
+        return x * 3 + 1, x.sum(-1)
+"""
+
+
+def test_a_kernel_whose_launch_always_raises_is_unused(evaluator):
+    report = evaluator.judge(a_request(PROBLEM, FALLBACK, language="triton"))
+
+    assert [finding.code for finding in report.findings] == ["unused_kernel"]
+    assert report.findings[0].evidence["launches"] == 0
+    assert '"launches_fail": true' in evaluator.told()
+
+
+def test_a_launch_that_the_counter_misses_rejects_nobody(evaluator):
+    source = KERNELS.replace("shim.launch", "shim.launch_unseen").replace("{answer}", "y")
+    report = evaluator.judge(a_request(PROBLEM, source, language="triton"))
+
+    assert report.verdict == "correct"
+
+
+PROBLEM_OF_ONE = """import torch
+
+CASES = [{"name": "some", "rows": ROWS}]
+
+
+def inputs(case, generator):
+    return (torch.rand(case["rows"], 8, generator=generator),)
+
+
+def reference(x):
+    return MADE
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "made"), [("0", "x * 3"), ("4", "torch.zeros_like(x)")], ids=["no elements", "zero"]
+)
+def test_an_output_that_proves_nothing_rejects_nobody(evaluator, rows, made):
+    problem = PROBLEM_OF_ONE.replace("ROWS", rows).replace("MADE", made)
+    source = f"import torch\n\n\ndef work(x):\n    return {made}\n"
+    report = evaluator.judge(a_request(problem, source, language="triton"))
+
+    assert "unused_kernel" not in [finding.code for finding in report.findings]
+
+
+def test_another_case_than_one_without_elements_decides(evaluator):
+    problem = PROBLEM_OF_ONE.replace("MADE", "x * 3").replace(
+        "ROWS}]", '4}, {"name": "none", "rows": 0}]'
+    )
+    source = "def work(x):\n    return x * 3\n"
+    report = evaluator.judge(a_request(problem, source, language="triton"))
+
+    assert [finding.code for finding in report.findings] == ["unused_kernel"]
+
+
 def test_a_denied_label_rejects(evaluator):
     source = KERNELS.replace("{answer}", "y")
     rules = Rules(deny_labels=("library_call",))

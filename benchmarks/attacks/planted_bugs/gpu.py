@@ -1,0 +1,70 @@
+"""Bugs in what a GPU needs: the launch counter, builds, the end of a call, device memory."""
+
+from __future__ import annotations
+
+from benchmarks.attacks.planted_bugs.bug import PIPELINE, UNIT, planted
+
+LAUNCHES = (
+    *planted(
+        "runner/launch_counter.py",
+        UNIT + "runner/test_triton_candidates.py",
+        (
+            "launches are never counted",
+            "self.count += 1",
+            "self.count += 0",
+            "test_a_kept_compiled_kernel_and_a_kept_launcher_are_counted",
+        ),
+        (
+            "a kept compiled kernel passes the counter by",
+            "kind.run = property(run)",
+            "kind.counted_run = property(run)",
+            "test_a_kept_compiled_kernel_is_suppressed",
+        ),
+        (
+            "what torch.compile wrote is the candidate's own",
+            'startswith("torch.")',
+            'startswith("torch..")',
+            "test_a_kernel_that_torch_wrote_is_not_the_candidates_own",
+        ),
+        (
+            "a replayed graph counts nothing",
+            "self.count += own",
+            "self.count += 0",
+            "test_a_replay_counts_the_own_launches_that_were_captured",
+        ),
+    ),
+    *planted(
+        "checks/unused_kernels.py",
+        UNIT + "checks/test_findings.py",
+        (
+            "a count of zero launches rejects without suppression",
+            "if not evidence.right_when_suppressed:",
+            "if evidence.launches and max(evidence.launches) > 0:",
+            "test_a_kernel_that_is_never_launched_is_unused_if_it_is_not_missed",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/launch_suppression.py",
+        PIPELINE,
+        (
+            "an output without elements shows that launches are unused",
+            "if not any(math.prod",
+            "if any([]) and not any(math.prod",
+            "test_another_case_than_one_without_elements_decides",
+        ),
+        (
+            "an output that never changes shows that launches are unused",
+            "right=True if differ else None",
+            "right=True",
+            "test_an_output_that_proves_nothing_rejects_nobody",
+        ),
+        (
+            "a kernel that cannot run is taken for a used one",
+            "fail=not launched",
+            "fail=False",
+            "test_a_kernel_whose_launch_always_raises_is_unused",
+        ),
+    ),
+)
+
+BUGS = LAUNCHES
