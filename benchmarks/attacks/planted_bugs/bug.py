@@ -1,5 +1,4 @@
-"""The format of a planted bug. `judge.py`, `timing.py`, `supervisor.py` and `gpu.py` list
-the bugs.
+"""The format of a planted bug; the other modules of this folder list the bugs.
 
 Each bug is one replacement in one file. An old text is short, so that it survives reformatting. It
 must occur exactly once in its file; otherwise the bar names the bug.

@@ -198,7 +198,7 @@ BUGS = (
         PIPELINE,
         (
             "a launch suppression in a used process is not repeated",
-            "if found is None or found.right:",
+            "if found is None or found.right is not False:",
             "if found is None:",
             "test_a_runner_that_is_costly_to_start_is_suppressed_itself_before_it_ends",
         ),

@@ -2,7 +2,7 @@
 
 The candidate can change this code, so its counts are self-reported: only launch suppression in a
 fresh runner decides. A launch of a compiled Triton kernel gets its launcher from one attribute,
-which this module replaces, whoever kept the kernel. A replay of a CUDA graph counts the own
+which this module replaces, also for kernels that are kept. A replay of a CUDA graph counts the own
 launches that were captured. The loaders wrap C ABI kernels and extensions.
 """
 
