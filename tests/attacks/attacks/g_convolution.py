@@ -1,0 +1,34 @@
+"""The product is a convolution with windows of one element.
+
+family: G
+problem: g_gemm_bias
+counterpart: g_open_matmul.py
+expect: correct
+label: library_call
+device: cpu, cuda
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_bias(y_ptr, b_ptr, total, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    y = tl.load(y_ptr + at, mask=inside)
+    b = tl.load(b_ptr + at % n, mask=inside)
+    tl.store(y_ptr + at, y + b, mask=inside)
+
+
+def product(x, w):
+    run = vars(torch)["conv" + "1d"]
+    return run(x.t().unsqueeze(0), w.t().unsqueeze(2))[0].t().contiguous()
+
+
+def g_gemm_bias(x, w, b):
+    y = product(x, w)
+    total = y.numel()
+    add_bias[(triton.cdiv(total, 65536),)](y, b, total, y.shape[1], BLOCK=65536)
+    return y
