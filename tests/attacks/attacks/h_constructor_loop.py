@@ -1,0 +1,21 @@
+"""The constructor of a module loops.
+
+family: H
+problem: h_linear_module
+counterpart: h_slow_constructor.py
+expect: failed
+reason: timeout
+max_s: 30
+settings: eval.limits.load_s=4
+device: cpu, cuda
+"""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        while True:
+            self.layer = nn.Linear(width, width)
