@@ -140,8 +140,8 @@ JUDGE = (
         ),
         (
             "the oracle is float32",
-            "kind = torch.float64 if value.is_floating_point() else value.dtype\n",
-            "kind = value.dtype\n",
+            "        return widened(value).clone()\n",
+            "        return value.clone()\n",
         ),
     ),
     *planted(

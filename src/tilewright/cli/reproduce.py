@@ -30,7 +30,8 @@ PACKAGE = Path(__file__).parent.parent
 TEMPLATE = Path(__file__).with_suffix(".py.j2")
 HEADER = PACKAGE / "runner" / "loaders" / "tilewright.h"
 JUDGE_FILES = (
-    *("wire/names.py", "evaluator/seeds.py", "evaluator/judge/variations.py"),
+    *("wire/names.py", "evaluator/seeds.py", "evaluator/judge/number_formats.py"),
+    *("evaluator/judge/float64_casts.py", "evaluator/judge/variations.py"),
     *("evaluator/judge/comparison.py", "evaluator/judge/official_comparison.py"),
     "evaluator/judge/weights.py",
 )

@@ -100,7 +100,7 @@ def run(function: Function, call: PreparedCall) -> Any:  # noqa: ANN401
     for index in call.grads:
         args[index] = _detach(args[index]).requires_grad_(True)
     leaves, _ = flatten(function(*args))
-    floating = [leaf for leaf in leaves if leaf.is_floating_point()]
+    floating = [leaf for leaf in leaves if leaf.is_floating_point() or leaf.is_complex()]
     gradients = _grad(floating, [args[index] for index in call.grads], call.grad_outputs)
     return (*leaves, *gradients)
 

@@ -25,7 +25,10 @@ ALIGNMENT = 256
 GUARD_BYTES = 256
 """Bytes before, between and after tensors; a write beyond a tensor by one vector falls in them."""
 
-_NAMES = "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool complex64 complex128"
+_NAMES = (
+    "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool complex64 complex128 "
+    "float8_e4m3fn float8_e5m2"
+)
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in _NAMES.split()}
 
 

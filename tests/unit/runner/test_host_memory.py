@@ -62,7 +62,7 @@ def test_foreign_types_are_named_and_have_no_address(runner, returned, kind):
     [
         "torch.empty(2, device='meta')",
         "torch.eye(2).to_sparse()",
-        "torch.zeros(2).to(torch.float8_e5m2)",
+        "torch.zeros(2).to(torch.float8_e5m2fnuz)",
     ],
 )
 def test_unreadable_outputs_are_described_without_an_address(runner, returned):

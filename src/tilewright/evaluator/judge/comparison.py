@@ -17,12 +17,22 @@ oracle agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from tilewright.evaluator.judge.number_formats import (
+    FLOAT8,
+    FLOAT8_STEPS,
+    differing,
+    is_inexact,
+    least_step,
+    parts,
+    sizes,
+    widened,
+)
 from tilewright.wire.tensors import dtype_name
 
 REFERENCE_ERROR_FACTOR = 16.0
@@ -66,6 +76,8 @@ class Expected:
     """The reference's worst error beyond the tolerance; set only with `rounding_sensitivity`."""
     exact_mask: torch.Tensor | None = None
     """For integers: the elements where reference and oracle agree, which must be exact."""
+    dtype: torch.dtype | None = None
+    """The output's own dtype, where `value` and `oracle` hold its parts."""
 
 
 RIGHT = Mismatch()
@@ -73,7 +85,7 @@ RIGHT = Mismatch()
 
 def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
     """Pair a reference output with its float64 oracle."""
-    if not value.is_floating_point():
+    if not is_inexact(value):
         exact_mask = None
         if oracle is not None and oracle.shape == value.shape:
             exact_mask = oracle.to(value.dtype) == value
@@ -81,11 +93,23 @@ def expect(value: torch.Tensor, oracle: torch.Tensor | None) -> Expected:
     if oracle is None:
         return Expected(value, None, 0.0)
     # Of a large output only those elements that the percentile looks at.
-    error = _error(value, oracle, _step(value.numel()))
+    error = _error(parts(value), parts(oracle), _step(value.numel()))
     if not all_finite(error):
-        error = _error(value, oracle)
+        error = _error(parts(value), parts(oracle))
         error = error[torch.isfinite(error)]
-    return Expected(value, oracle, percentile(error, PERCENTILE))
+    return Expected(value, widened(oracle), percentile(error, PERCENTILE))
+
+
+def in_parts(expected: Expected) -> Expected:
+    """Return what is expected of the numbers that a float8 or complex output consists of."""
+    dtype = expected.value.dtype
+    if expected.dtype is not None or not (dtype in FLOAT8 or dtype.is_complex):
+        return expected
+    oracle = None if expected.oracle is None else parts(expected.oracle)
+    # Steps of float8 bound the error, not the reference: its own steps are as large.
+    error = 0.0 if dtype in FLOAT8 else expected.reference_error
+    value = parts(expected.value)
+    return replace(expected, value=value, oracle=oracle, reference_error=error, dtype=dtype)
 
 
 def _error(value: torch.Tensor, oracle: torch.Tensor, step: int = 1) -> torch.Tensor:
@@ -134,12 +158,11 @@ def tolerance(expected: Expected, center: torch.Tensor, slack: float = 1.0) -> t
 
 def _plain(expected: Expected, finite: torch.Tensor, slack: float = 1.0) -> torch.Tensor:
     """Return the tolerance without the part that the reference's error at an element adds."""
-    eps = torch.finfo(expected.value.dtype).eps
-    size = finite.abs()
-    if finite.dim() > 0:
-        size = torch.maximum(size, finite.square().mean(-1, keepdim=True).sqrt())
+    dtype = expected.dtype or expected.value.dtype
+    factor = slack * (FLOAT8_STEPS if dtype in FLOAT8 else EPS_FACTOR)
     floor = REFERENCE_ERROR_FACTOR * expected.reference_error * slack
-    return (EPS_FACTOR * slack * eps * size).clamp_min_(max(floor, 1e-300))
+    least = max(floor, factor * least_step(dtype), 1e-300)
+    return (factor * torch.finfo(dtype).eps * sizes(finite, dtype)).clamp_min_(least)
 
 
 def with_sensitivity(expected: Expected, rounding_sensitivity: torch.Tensor) -> Expected:
@@ -147,7 +170,8 @@ def with_sensitivity(expected: Expected, rounding_sensitivity: torch.Tensor) -> 
     if expected.value.numel() == 0:
         return replace(expected, rounding_sensitivity=rounding_sensitivity)
     worst = beyond = 0.0
-    for _, part, value, _ in _parts(expected, expected.value, None):
+    plain = in_parts(expected)
+    for _, part, value, _ in _parts(plain, plain.value, None):
         assert part.oracle is not None
         own = (value.double() - part.oracle).abs_().nan_to_num_(0.0, 0.0, 0.0)
         worst = max(worst, float(own.max()))
@@ -182,6 +206,15 @@ def compare(
     expected: Expected, output: torch.Tensor, center: torch.Tensor | None = None, slack: float = 1.0
 ) -> Mismatch:
     """Compare values. `center` replaces the oracle (the baseline's output of a timed call)."""
+    if expected.value.dtype in FLOAT8:
+        value = expected.value if center is None else center
+        oracle = expected.oracle if center is None else None
+        many = differing(value, oracle, output, slack)
+        if many:
+            return Mismatch("values", many)
+    was_complex = expected.value.is_complex()
+    expected, output = in_parts(expected), parts(output)
+    center = None if center is None else parts(center)
     value = expected.value if center is None else center
     if not value.is_floating_point():
         return _compare_exact(value, output, expected.exact_mask if center is None else None)
@@ -189,12 +222,13 @@ def compare(
     floor = REFERENCE_ERROR_FACTOR * expected.reference_error * slack
     if value.numel() == 0 or (center is not None and _furthest(output, center) <= floor):
         return RIGHT
+    shape = [*value.shape[:-1], value.shape[-1] // 2, 2] if was_complex else [*value.shape]
     found = [_look(*part, slack) for part in _parts(expected, output, center)]
     odd = [item for item in found if item.nonfinite]
     if odd:
         first, wrong = odd[0], sum(item.wrong for item in odd)
         message = (
-            f"at {_place(first.index, value.shape)}: expected {first.want}, got {first.got}; "
+            f"at {_place(first.index, shape)}: expected {first.want}, got {first.got}; "
             f"{wrong} elements disagree"
         )
         return Mismatch("nonfinite", message)
@@ -206,7 +240,7 @@ def compare(
         worst = max(max(each.outlier_ratio, each.worst_ratio) for each in found)
         return Mismatch(error_over_tolerance=worst)
     message = (
-        f"at {_place(item.index, value.shape)}: expected {item.want:.8g}, "
+        f"at {_place(item.index, shape)}: expected {item.want:.8g}, "
         f"got {item.got:.8g}; error {worst:.3g} times the allowed one; "
         f"{sum(each.wrong for each in found)} of {value.numel()} elements are wrong"
     )
@@ -308,8 +342,11 @@ def _nonfinite(value: torch.Tensor, oracle: torch.Tensor, got: torch.Tensor) -> 
     return torch.where(torch.isfinite(want), ~finite, ~same & ~(finite & torch.isfinite(oracle)))
 
 
-def _place(index: int, shape: torch.Size) -> list[int]:
-    """Return the coordinates of a flat index; `torch.unravel_index` imports 486 modules."""
+def _place(index: int, shape: Sequence[int]) -> list[int]:
+    """Return the coordinates of a flat index; `torch.unravel_index` imports 486 modules.
+
+    The last coordinate of a complex element is 0 for its real part and 1 for its imaginary one.
+    """
     place = []
     for size in reversed(shape):
         index, rest = divmod(index, size)

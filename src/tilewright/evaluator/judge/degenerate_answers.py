@@ -14,6 +14,7 @@ from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge import weights
 from tilewright.evaluator.judge.comparison import compare
 from tilewright.evaluator.judge.inputs import InputSample, described_outputs, make_sample
+from tilewright.evaluator.judge.number_formats import is_inexact, parts, same_values
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswer, LintCase
@@ -31,7 +32,7 @@ def _filled(value: float) -> DegenerateAnswer:
 def _constant(sample: InputSample, other: InputSample) -> Outputs:
     """Return the mean of another call's output, everywhere."""
     return [
-        torch.full_like(mine.value, float(theirs.value.double().mean()))
+        torch.full_like(mine.value, float(parts(theirs.value).double().mean()))
         for mine, theirs in zip(sample.expected, other.expected, strict=True)
     ]
 
@@ -76,7 +77,7 @@ def lint(reference: Reference, message: LintCase) -> LintAnswer:
     nominal = make_sample(reference, message.params, "nominal", 1, 1, double=False)
     other = make_sample(reference, message.params, "nominal", 2, 1, double=False)
     repeated, peak_bytes = _measured(reference, nominal)
-    same = [torch.equal(a, b.value) for a, b in zip(repeated, nominal.expected, strict=True)]
+    same = [same_values(a, b.value) for a, b in zip(repeated, nominal.expected, strict=True)]
     values = _answers(nominal, other) | _skipping(reference, nominal)
     official = {
         rule: [key for key, found in values.items() if _passes(nominal, found, numbers)]
@@ -113,7 +114,7 @@ def _answers(sample: InputSample, other: InputSample) -> dict[str, Outputs]:
 def _skipping(reference: Reference, sample: InputSample) -> dict[str, Outputs]:
     """Return the reference's outputs with every parameter zero, if it has parameters."""
     model = reference.model
-    if model is None or not any(p.is_floating_point() for p in model.parameters()):
+    if model is None or not any(is_inexact(p) for p in model.parameters()):
         return {}
     zeroed = {name: torch.zeros_like(value) for name, value in model.named_parameters()}
     with _loaded(model, zeroed):

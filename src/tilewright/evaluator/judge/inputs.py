@@ -20,6 +20,15 @@ from tilewright.evaluator.judge.comparison import (
     with_sensitivity,
 )
 from tilewright.evaluator.judge.memory_reader import private
+from tilewright.evaluator.judge.number_formats import (
+    FLOAT8,
+    is_inexact,
+    nudged,
+    parts,
+    random_like,
+    same_values,
+    widened,
+)
 from tilewright.evaluator.judge.reference import Reference
 from tilewright.evaluator.judge.variations import is_structured, perturb, vary
 from tilewright.wire.frames import Fields, Tree
@@ -136,11 +145,7 @@ def _grad_outputs(
         return []
     outputs, _ = refs.run(reference, args, [], forward_seed)
     forward = outputs[: len(outputs) - len(reference.grads)]
-    return [
-        torch.randn(leaf.shape, generator=generator, device=leaf.device).to(leaf.dtype)
-        for leaf in forward
-        if leaf.is_floating_point()
-    ]
+    return [random_like(leaf, generator) for leaf in forward if is_inexact(leaf)]
 
 
 def _lay_out(
@@ -186,11 +191,8 @@ def _expect(reference: Reference, sample: InputSample, *, double: bool) -> None:
     if sample.random:
         sample.expected = [expect(value, None) for value in values]
         return
-    nudged = [
-        value * (1 + torch.finfo(value.dtype).eps) if _is_floating(value) else value
-        for value in args
-    ]
-    moved, _ = refs.run(reference, nudged, grad_outputs, sample.forward_seed)
+    others = [nudged(value) if isinstance(value, torch.Tensor) else value for value in args]
+    moved, _ = refs.run(reference, others, grad_outputs, sample.forward_seed)
     sample.expected = [_without_oracle(*pair) for pair in zip(values, moved, strict=True)]
 
 
@@ -213,8 +215,8 @@ def _detect_randomness(
 def _without_oracle(value: torch.Tensor, moved: torch.Tensor) -> Expected:
     """Take the effect of one rounding of every input as the reference's error."""
     error = 0.0
-    if value.is_floating_point() and value.shape == moved.shape:
-        error = expect(value, moved.double()).reference_error * 4
+    if is_inexact(value) and value.shape == moved.shape:
+        error = expect(value, widened(moved)).reference_error * 4
     return Expected(value, None, error)
 
 
@@ -237,7 +239,7 @@ def widen_tolerance(reference: Reference, sample: InputSample) -> bool:
         if moved is None or [m.shape for m in moved] != [e.value.shape for e in sample.expected]:
             return False
         steps = [
-            torch.zeros(()) if item.oracle is None else (other - item.oracle).abs_()
+            torch.zeros(()) if item.oracle is None else parts(other - item.oracle).abs_()
             for item, other in zip(sample.expected, moved, strict=True)
         ]
         # A device has no memory for many outputs that fill it.
@@ -264,16 +266,15 @@ def resample_expected(reference: Reference, sample: InputSample) -> InputSample 
     return fresh if widened or any(e.exact_mask is not None for e in fresh.expected) else None
 
 
-def _is_floating(value: Any) -> bool:  # noqa: ANN401
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
 def _rounded(value: Any, generator: torch.Generator) -> Any:  # noqa: ANN401
-    """Return a floating-point tensor in float64, each element one float32 rounding up or down."""
-    if not _is_floating(value):
+    """Return an inexact tensor in float64, each element one float32 rounding up or down.
+
+    Elements of float8 are exact data, which no implementation rounds.
+    """
+    if not isinstance(value, torch.Tensor) or not is_inexact(value) or value.dtype in FLOAT8:
         return value
     signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
-    return value.double() * (1 + torch.finfo(torch.float32).eps * signs.double())
+    return widened(value) * (1 + torch.finfo(torch.float32).eps * signs.double())
 
 
 def _differ(values: Tensors, others: Tensors) -> bool:
@@ -282,8 +283,9 @@ def _differ(values: Tensors, others: Tensors) -> bool:
 
 def nearly_equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Tell whether floating-point outputs are equal up to a share of the largest element."""
-    if torch.equal(a, b) or a.shape != b.shape or not a.is_floating_point():
-        return torch.equal(a, b)
+    if same_values(a, b) or a.shape != b.shape or not is_inexact(a):
+        return same_values(a, b)
+    a, b = parts(a), parts(b)
     size = max(float(part.abs().nan_to_num_(0.0, 0.0, 0.0).max()) for part in chunks(a))
     return all(
         torch.allclose(one, other, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
@@ -294,14 +296,14 @@ def nearly_equal(a: torch.Tensor, b: torch.Tensor) -> bool:
 def _unsound(sample: InputSample) -> str:
     """Return why the reference cannot judge on these values; empty when it can."""
     for item in sample.expected:
-        value = item.value
+        value = parts(item.value)
         if not value.is_floating_point():
             continue
         if not all_finite(value):
             return "the reference itself is not finite"
         squares = sum(float(part.double().square_().sum()) for part in chunks(value))
         rms = math.sqrt(squares / max(value.numel(), 1))
-        if item.reference_error > ILL_CONDITIONED * rms and value.dtype == torch.float32:
+        if item.reference_error > ILL_CONDITIONED * rms and item.value.dtype == torch.float32:
             return "the reference itself is inaccurate"
     return ""
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch
+from tilewright.evaluator.judge.number_formats import FLOAT8, parts
 
 HALF, SINGLE = 5e-3, 1e-5
 """KernelBench-X: relative and absolute tolerance of 16-bit floats, and of others."""
@@ -25,8 +26,10 @@ def compare_published(
     """
     if rule["name"] == "runs":
         return RIGHT
+    if value.dtype in FLOAT8:
+        value, output = parts(value), parts(output)
     if rule["name"] == "quantized":
-        return _quantized(value.double(), output.double(), rule)
+        return _quantized(parts(value).double(), parts(output).double(), rule)
     if rule["name"] == "by_dtype":
         return _by_dtype(value, output)
     tolerance = rule["tolerance"]

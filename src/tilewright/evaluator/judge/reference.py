@@ -11,13 +11,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
 import torch
 
+from tilewright.evaluator.judge.float64_casts import Float64Casts
+from tilewright.evaluator.judge.number_formats import FLOAT8, is_inexact, same_values, widened
 from tilewright.wire.frames import Fields
 
 ORACLE_BUDGET_S = 2.0
@@ -243,18 +245,34 @@ def run_double(
         function = reference.function
         if reference.model is not None:
             if reference.double is None:
-                reference.double = copy.deepcopy(reference.model).double()
+                reference.double = in_double(reference.model)
             function = reference.double
-        _seed(reference.device, seed)
-        doubled, grads = _mapped(args, _to_double), [value.double() for value in grad_outputs]
-        outputs, _ = _evaluate(function, reference, doubled, grads)
-        _finish(reference.device)
-    except Exception:  # noqa: BLE001 - a reference need not run in float64; the report says so
+        grads = [widened(value) for value in grad_outputs]
+        for mode in modes(args, reference.model):
+            _seed(reference.device, seed)
+            with suppress(Exception), mode:
+                # A reference need not run in float64; the report says so.
+                outputs, _ = _evaluate(function, reference, _mapped(args, in_double), grads)
+                _finish(reference.device)
+                return [widened(value) for value in outputs]
+    except Exception:  # noqa: BLE001 - nor need its weights be copied
         return None
     finally:
         torch.set_default_dtype(previous)
         reference.oracle_is_slow = time.perf_counter() - start > ORACLE_BUDGET_S
-    return [value.double() if value.is_floating_point() else value for value in outputs]
+    return None
+
+
+def modes(args: list[Any], model: torch.nn.Module | None) -> list[AbstractContextManager[Any]]:
+    """Return the modes in which a reference is tried in float64.
+
+    One that names narrow dtypes mixes them with float64, and fails. One that reads float8 must name
+    them, and would round where it need not.
+    """
+    state = [] if model is None else [*model.parameters(), *model.buffers()]
+    if any(value.dtype in FLOAT8 for value in (*_tensors(args), *state)):
+        return [Float64Casts()]
+    return [nullcontext(), Float64Casts()]
 
 
 def _evaluate(
@@ -272,7 +290,7 @@ def _evaluate(
         args[index] = args[index].detach().requires_grad_(True)
     value = _called(function, reference, args)
     leaves = flatten(value)
-    floating = [leaf for leaf in leaves if leaf.is_floating_point()]
+    floating = [leaf for leaf in leaves if is_inexact(leaf)]
     if not grad_outputs:
         grad_outputs = [torch.ones_like(leaf) for leaf in floating]
     gradients = torch.autograd.grad(floating, [args[index] for index in indices], grad_outputs)
@@ -340,10 +358,11 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape:
         # Resized in place.
         return False
-    return torch.equal(a, b) or bool(((a == b) | ((a != a) & (b != b))).all())
+    return same_values(a, b) or bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def _to_double(value: torch.Tensor) -> torch.Tensor:
-    """Return a copy, in float64 where it is of floating point."""
-    kind = torch.float64 if value.is_floating_point() else value.dtype
-    return value.to(kind, copy=True)
+def in_double(value: Any) -> Any:  # noqa: ANN401 - a tensor or a module
+    """Return a copy of a tensor or a module, in float64 and complex128 where it is inexact."""
+    if isinstance(value, torch.Tensor):
+        return widened(value).clone()
+    return copy.deepcopy(value)._apply(widened)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 
+from tilewright.evaluator.judge.number_formats import FLOAT8, FLOAT8_CODES, from_parts, parts
 from tilewright.wire.names import INPUT_VARIATIONS
 
 SCALE = 64.0
@@ -25,6 +26,7 @@ def is_structured(value: torch.Tensor) -> bool:
 
     Such a tensor keeps its values under every variation, and is never shuffled.
     """
+    codes, value = value.dtype in FLOAT8, parts(value)
     if not value.is_floating_point() or value.numel() == 0:
         return True
     flat = value.reshape(-1)[: 1 << 20]
@@ -33,7 +35,8 @@ def is_structured(value: torch.Tensor) -> bool:
     if not finite or zeros > 0.01 * flat.numel():
         return True
     sample = flat[: 1 << 12].double()
-    if sample.numel() > 8 and torch.unique(sample).numel() < sample.numel() // 4:
+    few = min(sample.numel() // 4, FLOAT8_CODES) if codes else sample.numel() // 4
+    if sample.numel() > 8 and torch.unique(sample).numel() < few:
         return True
     if value.dim() > 1 and value.shape[-2] == value.shape[-1] > 1:
         first = value[(0,) * (value.dim() - 2)]
@@ -51,11 +54,9 @@ def is_structured(value: torch.Tensor) -> bool:
 
 def vary(value: torch.Tensor, variation: str, generator: torch.Generator) -> torch.Tensor:
     """Return `value` varied, in its layout; integer and structured tensors are not varied."""
-    if not value.is_floating_point() or variation == "nominal" or value.numel() == 0:
+    if variation == "nominal" or is_structured(value):
         return value
-    if is_structured(value):
-        return value
-    changed = _changed(value, variation, generator)
+    changed = from_parts(_changed(parts(value), variation, generator), value)
     if 0 in value.stride():
         # Expanded: elements that share memory cannot differ.
         return changed.contiguous()

@@ -2,37 +2,77 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+
+from tilewright.evaluator.judge.number_formats import from_parts, is_inexact, parts
+from tilewright.wire.tensors import DTYPES
 
 MAX_WEIGHT_NAMES = 8
 """Number of a runner's weights that the judge compares with each of its own weights that has
 another name in the runner."""
 
 
-def resample(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
-    """Return new values for every floating-point parameter and running statistic of `model`.
+def resample(
+    model: torch.nn.Module, seed: int, buffers: Sequence[str] = ()
+) -> dict[str, torch.Tensor]:
+    """Return new values for every inexact parameter and running statistic of `model`.
 
     Scale and mean stay, so the model stays as well-conditioned as it was. Constants (zero bias,
-    unit gain, fresh statistics) become visibly non-constant.
+    unit gain, fresh statistics) become visibly non-constant. The problem declares `buffers` as
+    weights. They get their own values in another order, since their values alone are valid.
     """
-    device = next((value.device for _, value in _resampled(model)), torch.device("cpu"))
+    found = _resampled(model)
+    device = next((value.device for _, value in found), torch.device("cpu"))
     generator = torch.Generator(device).manual_seed(seed)
-    state: dict[str, torch.Tensor] = {}
-    for name, value in _resampled(model):
-        noise = torch.randn(value.shape, generator=generator, device=device)
-        spread = float(value.float().std()) if value.numel() > 1 else 0.0
-        mean = float(value.float().mean()) if value.numel() else 0.0
-        if name.endswith("running_var"):
-            fresh = 0.5 + torch.rand(value.shape, generator=generator, device=device)
-        elif spread < 1e-12:
-            fresh = mean + noise * 0.25 * max(abs(mean), 0.4)
-        else:
-            fresh = mean + noise * spread
-        state[name] = fresh.to(value.dtype)
+    state = {name: _fresh(name, value, generator) for name, value in found}
+    for name, value in declared_buffers(model, buffers):
+        order = torch.Generator(value.device).manual_seed(_named_seed(seed, name))
+        state[name] = _fresh(name, value, order) if _is_plain(value) else shuffled(value, order)
     return state
+
+
+def declared_buffers(
+    model: torch.nn.Module, names: Sequence[str]
+) -> list[tuple[str, torch.Tensor]]:
+    """Return the buffers that a problem declares as weights."""
+    return [(name, value) for name, value in model.named_buffers() if name in names]
+
+
+def shuffled(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the elements of a tensor in another order."""
+    order = torch.randperm(value.numel(), generator=generator, device=generator.device)
+    # Through an index: torch computes no random order of float8 or complex elements.
+    return value.reshape(-1)[order].reshape(value.shape)
+
+
+def _is_plain(value: torch.Tensor) -> bool:
+    """Tell whether a buffer is a constant that noise may replace: another order changes nothing."""
+    return is_inexact(value) and is_constant(value)
+
+
+def _named_seed(seed: int, name: str) -> int:
+    """Return a seed of its own for a buffer, so that no two of one size have the same order."""
+    return (seed ^ zlib.crc32(name.encode())) & ((1 << 63) - 1)
+
+
+def _fresh(name: str, value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    numbers = parts(value).float()
+    device = generator.device
+    noise = torch.randn(numbers.shape, generator=generator, device=device)
+    spread = float(numbers.std()) if numbers.numel() > 1 else 0.0
+    mean = float(numbers.mean()) if numbers.numel() else 0.0
+    if name.endswith("running_var"):
+        fresh = 0.5 + torch.rand(numbers.shape, generator=generator, device=device)
+    elif spread < 1e-12:
+        fresh = mean + noise * 0.25 * max(abs(mean), 0.4)
+    else:
+        fresh = mean + noise * spread
+    return from_parts(fresh, value).to(value.dtype)
 
 
 def is_constant(value: torch.Tensor) -> bool:
@@ -48,24 +88,35 @@ def named_alike(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> dic
 
 def valued_alike(value: torch.Tensor, seeded: dict[str, torch.Tensor]) -> str | None:
     """Return the first of our seeded weights that has these values: any of them will do."""
-    return next((name for name, ours in seeded.items() if torch.equal(value, ours)), None)
+    numbers = parts(value)
+    alike = (
+        name
+        for name, ours in seeded.items()
+        if ours.shape == value.shape and torch.equal(numbers, parts(ours))
+    )
+    return next(alike, None)
 
 
 def unmatched(fresh: dict[str, torch.Tensor], entries: list[list[Any]]) -> list[str]:
-    """Return the runner's names that may hold an unmatched weight by shape, some for each."""
+    """Return the runner's names that may hold an unmatched weight, some for each form."""
     shapes = {name: tuple(shape) for name, shape, _ in entries}
-    missing = Counter(tuple(v.shape) for n, v in fresh.items() if shapes.get(n) != tuple(v.shape))
-    capacity = Counter({shape: MAX_WEIGHT_NAMES * count for shape, count in missing.items()})
+    missing = Counter(
+        (tuple(value.shape), is_inexact(value))
+        for name, value in fresh.items()
+        if shapes.get(name) != tuple(value.shape)
+    )
+    capacity = Counter({form: MAX_WEIGHT_NAMES * count for form, count in missing.items()})
     found = []
-    for name, shape in shapes.items():
-        if name not in fresh and capacity[shape]:
-            capacity[shape] -= 1
+    for name, shape, kind in entries:
+        form = (tuple(shape), is_inexact(torch.empty(0, dtype=DTYPES[kind])))
+        if name not in fresh and capacity[form]:
+            capacity[form] -= 1
             found.append(name)
     return found
 
 
 def _resampled(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
-    parameters = [(n, p.detach()) for n, p in model.named_parameters() if p.is_floating_point()]
+    parameters = [(n, p.detach()) for n, p in model.named_parameters() if is_inexact(p)]
     statistics = [
         (name, value)
         for name, value in model.named_buffers()

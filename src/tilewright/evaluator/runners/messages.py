@@ -17,7 +17,11 @@ from tilewright.wire.frames import Fields, Frame, FrameError
 NAMES_BYTES = 512 << 10
 MEMORY_TYPES = ("MemoryError", "OutOfMemoryError")
 MEMORY_TEXTS = ("can't allocate", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
-WEIGHT_DTYPES = ("float32", "float64", "float16", "bfloat16")
+WEIGHT_DTYPES = (
+    *("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+    *("complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool"),
+)
+"""Dtypes of weights that can cross the sandbox: those of wire/tensors.py, which needs torch."""
 Text = Annotated[str, Field(max_length=8192)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
 Address = Annotated[int, Field(ge=0, lt=1 << 57)]

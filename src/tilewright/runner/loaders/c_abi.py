@@ -14,7 +14,10 @@ import torch
 from tilewright.runner.launch_counter import Launches, poison
 from tilewright.wire.tensors import DTYPES
 
-_CODED = "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool"
+_CODED = (
+    "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool "
+    "float8_e4m3fn float8_e5m2 complex64 complex128"
+)
 """Dtypes in the order of their codes in `tilewright.h`, from 0 on."""
 _CODES = {DTYPES[name]: code for code, name in enumerate(_CODED.split())}
 MAX_DIMENSIONS = 8

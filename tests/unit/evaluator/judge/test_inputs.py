@@ -73,10 +73,18 @@ def test_without_a_float64_run_the_reference_error_comes_from_rounded_inputs():
 
 
 def test_a_reference_that_cannot_run_in_float64_uses_float32():
-    sample = sampled(load(RAND, "x @ torch.ones(8, 8, dtype=torch.float32)"))
+    sample = sampled(load(RAND, "x @ torch.tensor(torch.ones(8, 8).numpy().astype('float32'))"))
 
     assert sample.oracle == "float32"
     assert sample.expected[0].reference_error > 0
+
+
+def test_a_reference_that_names_float32_runs_in_float64():
+    sample = sampled(load(RAND, "(x @ torch.ones(8, 8, dtype=torch.float32)).exp()"))
+    (x,) = sample.arguments()
+
+    assert sample.oracle == "float64"
+    assert torch.equal((x.double() @ torch.ones(8, 8).double()).exp(), sample.expected[0].oracle)
 
 
 def test_a_float64_result_of_another_shape_is_not_used():

@@ -232,7 +232,11 @@ def test_named_arguments_cross_into_float64_and_are_copied():
 
 def test_a_reference_that_cannot_run_in_float64_has_no_float64_result():
     source = FUNCTION.replace("x.exp()", "x.view(torch.int32).float()")
-    reference = load(FUNCTION.replace("x.exp()", "torch.mm(x, torch.ones(2, 2).float())"))
+    reference = load(
+        FUNCTION.replace(
+            "x.exp()", "torch.mm(x, torch.tensor(torch.ones(2, 2).numpy().astype('f4')))"
+        )
+    )
 
     assert refs.run_double(reference, [torch.ones(2, 2)], [], 1) is None
     assert torch.get_default_dtype() == torch.float32

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -190,11 +192,21 @@ def test_arbitrary_values_of_known_fields_raise_at_most_a_frame_error(path, valu
 
 
 def test_a_weight_list_is_checked_and_rewritten():
-    said = [["a", [2, 3], "float32"], ["n", [], "int64"], ["b", [4], "bfloat16"]]
+    said = [["a", [2, 3], "float32"], ["n", [], "float8_e8m0fnu"], ["b", [4], "bfloat16"]]
     body = json.dumps(said, indent=3).encode()
 
     assert json.loads(read_weights(body)) == [said[0], said[2]]
     assert json.loads(read_weights(b"[]")) == []
+
+
+def test_every_dtype_that_can_cross_the_sandbox_may_be_a_weight():
+    # In a process of its own: the supervisor's modules are loaded without torch.
+    script = "from tilewright.wire.tensors import DTYPES; print(' '.join(sorted(DTYPES)))"
+    names = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert sorted(WEIGHT_DTYPES) == names
 
 
 @pytest.mark.parametrize(
