@@ -14,7 +14,7 @@ FLOAT8_STEPS = 1.0
 """Number of steps of the format by which a float8 element may differ. Two correct implementations
 that differ in their last bits before they round differ by one step, and never by two."""
 FLOAT8_SMALL = 1 / 16
-"""Smaller float8 elements have the tolerance of an element of this size, in units of their row's RMS.
+"""Smaller float8 elements have the tolerance of one of this size, in units of their row's RMS.
 It is the error of an intermediate result in bfloat16, in steps of the format."""
 FLOAT8_DIFFERING = 0.25
 """Largest share of a float8 output that may differ from the oracle, each element by one step. With
