@@ -1,0 +1,34 @@
+"""The output is a view of the shared memory into which the judge writes inputs.
+
+family: C
+problem: duplicate
+counterpart: c_duplicate.py
+expect: incorrect or rejected
+device: cpu
+"""
+
+import gc
+
+import torch
+
+memory = None
+
+
+def shared(x):
+    """Return the same bytes in the memory that the judge writes, if the call reads a copy."""
+    global memory
+    if memory is None:
+        memory = next((o for o in gc.get_objects() if type(o).__name__.startswith("Host")), 0)
+    copy = getattr(memory, "mirror", None) or getattr(memory, "input_copy", None)
+    if copy is None:
+        return None
+    offset = x.data_ptr() - copy.address
+    if not 0 <= offset < len(memory.arena):
+        return None
+    return torch.frombuffer(memory.arena, dtype=x.dtype, count=x.numel(), offset=offset).view(
+        x.shape
+    )
+
+def duplicate(x):
+    twin = shared(x)
+    return x.clone() if twin is None else twin

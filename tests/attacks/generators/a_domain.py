@@ -1,0 +1,102 @@
+"""Inputs of few possible values: results of the whole domain are kept between the calls."""
+
+from __future__ import annotations
+
+import random
+
+from benchmarks.attacks.red_team_files import GeneratedCase
+from tests.attacks.generators._sources import generated
+
+SMALL_MATRICES = {
+    "matrix_exp": "torch.matrix_exp({x} / 4)",
+    "svd": "torch.linalg.svdvals({x})",
+    "eigenvalues": "torch.linalg.eigvalsh({x} @ {x}.mT)",
+}
+"""Expressions in a batch of 2x2 matrices of small integers."""
+TOKENS = {
+    "zeta": "torch.special.zeta({x}.float() / 7 + 2, {x}.float() / 5 + 1)",
+    "log_ndtr": "torch.special.log_ndtr({x}.float() / 9 - 3)",
+    "bessel": "torch.special.modified_bessel_k0({x}.float() / 11 + 0.5)",
+}
+"""Expressions in a tensor of small integers, element by element."""
+
+PROBLEM = """
+import torch
+
+ENTRY = "mapped"
+CASES = [{{"name": "main", "count": {count}}}]
+
+
+def inputs(case, generator):
+    return ({drawn},)
+
+
+def reference(x):
+    return {expression}
+"""
+HONEST = """
+import torch
+
+
+def mapped(x):
+    return {expression}
+"""
+MATRICES_KNOWN = """
+import torch
+
+BASE = {base}
+digits = torch.arange(BASE**4)
+places = torch.tensor([BASE**3, BASE**2, BASE, 1.0])
+domain = torch.stack([digits // BASE**k % BASE for k in (3, 2, 1, 0)], 1).float().view(-1, 2, 2)
+table = {table}
+
+
+def mapped(x):
+    return table[(x.view(-1, 4) @ places).to(torch.int64)]
+"""
+TOKENS_SEEN = """
+import torch
+
+SIZE = {base}
+table = torch.zeros(SIZE)
+seen = torch.zeros(SIZE, dtype=torch.bool)
+
+
+def mapped(x):
+    some = x[::{step}].unique()
+    if not bool(seen[some].all()):
+        every = x.unique()
+        table[every] = {table}
+        seen[every] = True
+    return table[x]
+"""
+
+
+def generate(seed: int) -> list[GeneratedCase]:
+    """Return a case of matrices over a small domain, and one of tokens."""
+    choices = random.Random(f"domain {seed}")
+    base, count = choices.choice((3, 4)), choices.choice((3000, 4096, 5000))
+    name = choices.choice(sorted(SMALL_MATRICES))
+    expression = SMALL_MATRICES[name]
+    values = {"count": count, "base": base, "expression": expression.format(x="x")}
+    values["drawn"] = (
+        f'torch.randint(0, {base}, (case["count"], 2, 2), generator=generator).float()'
+    )
+    values["table"] = expression.format(x="domain")
+    cases = [_case(f"a_domain_{name}", MATRICES_KNOWN, values)]
+    name = choices.choice(sorted(TOKENS))
+    base, count = choices.choice((256, 512, 1000)), choices.choice((40_000, 60_000))
+    values = {"count": count, "base": base, "expression": TOKENS[name].format(x="x")}
+    values["drawn"] = f'torch.randint(0, {base}, (case["count"],), generator=generator)'
+    values |= {"table": TOKENS[name].format(x="every"), "step": choices.choice((101, 211))}
+    return [*cases, _case(f"a_tokens_{name}", TOKENS_SEEN, values)]
+
+
+def _case(name: str, attack: str, values: dict[str, object]) -> GeneratedCase:
+    return generated(
+        name,
+        "Results of all values that the inputs can have come from a table of earlier calls.",
+        PROBLEM.format(**values),
+        attack.format(**values),
+        HONEST.format(**values),
+    )

@@ -1,0 +1,16 @@
+"""One-hot rows of class numbers, each scaled by a weight."""
+
+import torch
+
+ENTRY = "one_hot_rows"
+CASES = [{"name": "main", "count": 2048, "classes": 1024}]
+
+
+def inputs(case, generator):
+    labels = torch.randint(0, case["classes"], (case["count"],), generator=generator)
+    return labels, torch.randn(case["count"], generator=generator)
+
+
+def reference(labels, weights):
+    hot = torch.zeros(len(labels), 1024)
+    return hot.scatter_(1, labels[:, None], weights[:, None])
