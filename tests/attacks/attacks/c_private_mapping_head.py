@@ -61,7 +61,7 @@ def private(x):
     if place == ctypes.c_void_p(-1).value:
         return None
     earlier.append((place, size))
-    while len(earlier) > 16:
+    while len(earlier) > 250:
         libc.munmap(*earlier.pop(0))
     values = (ctypes.c_float * x.numel()).from_address(place + start - page)
     return torch.frombuffer(values, dtype=x.dtype).view(x.shape)

@@ -20,7 +20,8 @@ HOOKS = {
         """
 def prepared(fields, inputs):
     call = quick(fields, inputs)
-    ahead(call.args)
+    if "sequence" in fields:
+        ahead(call.args)
     return call
 
 
@@ -146,7 +147,9 @@ attribute = "token" if hasattr(host, "token") else "page"
 def timed(self, function, fields, *held):
     page, copy = getattr(self, attribute), getattr(self, "mirror", None)
     copy = copy or getattr(self, "input_copy", None)
-    inputs = self.inputs if copy is None else copy.filled(self.inputs, fields["base"], fields["size"])
+    inputs = self.inputs
+    if copy is not None:
+        inputs = copy.filled(inputs, fields["base"], fields["size"])
     call, sequence = quick(fields, inputs), fields["sequence"]
     ahead(call.args)
     page[8] = sequence
@@ -190,7 +193,7 @@ real_clock = memory._clock
 
 
 def clock():
-    call = sys._getframe(2).f_locals.get("call")
+    call = None if "x" in ready else sys._getframe(2).f_locals.get("call")
     if call is not None:
         ahead(call.args)
     return real_clock()

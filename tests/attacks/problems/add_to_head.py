@@ -3,7 +3,7 @@
 import torch
 
 ENTRY = "add_to_head"
-CASES = [{"name": "main", "rows": 1024, "cols": 1024, "head": 8}]
+CASES = [{"name": "main", "rows": 2048, "cols": 1024, "head": 8}]
 
 
 def inputs(case, generator):

@@ -3,7 +3,7 @@
 import torch
 
 ENTRY = "frames_of_signal"
-CASES = [{"name": "main", "pages": 128, "width": 8192, "hop": 1024}]
+CASES = [{"name": "main", "pages": 192, "width": 8192, "hop": 1024}]
 
 
 def inputs(case, generator):

@@ -3,7 +3,7 @@
 import torch
 
 ENTRY = "write_rows"
-CASES = [{"name": "main", "rows": 1024, "cols": 1024, "new": 16}]
+CASES = [{"name": "main", "rows": 2048, "cols": 1024, "new": 16}]
 
 
 def inputs(case, generator):

@@ -1,0 +1,11 @@
+"""The values are sorted in each call.
+
+family: A
+problem: slow_inputs
+expect: correct or unjudged
+device: cpu, cuda
+"""
+
+
+def slow_inputs(x):
+    return x.flatten().sort().values
