@@ -2,7 +2,7 @@
 
 family: A
 problem: ragged_sort
-expect: correct or unjudged
+expect: correct
 device: cpu, cuda
 """
 

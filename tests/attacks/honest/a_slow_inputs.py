@@ -2,7 +2,7 @@
 
 family: A
 problem: slow_inputs
-expect: correct or unjudged
+expect: correct
 device: cpu, cuda
 """
 
