@@ -110,7 +110,7 @@ def generate(seed: int) -> list[GeneratedCase]:
     choices, cases = random.Random(f"never changes {seed}"), []
     for name in choices.sample(sorted(KINDS), CASES):
         drawn, heavy, rest = KINDS[name]
-        values = {"drawn": drawn, "heavy": heavy, "rest": rest}
+        values: dict[str, object] = {"drawn": drawn, "heavy": heavy, "rest": rest}
         values |= {"n": choices.choice((224, 256, 320, 352)), "place": choices.randrange(64)}
         cases.append(
             generated(

@@ -239,7 +239,11 @@ def generate(seed: int) -> list[GeneratedCase]:
     for name in choices.sample(sorted(SHORTCUTS), CASES):
         item = SHORTCUTS[name]
         rows, cols = item.shape
-        values = {"inputs": item.inputs, "names": item.names, "expression": item.expression}
+        values: dict[str, object] = {
+            "inputs": item.inputs,
+            "names": item.names,
+            "expression": item.expression,
+        }
         values |= {"setup": item.setup, "high": item.high, "row": choices.randrange(40)}
         values |= {"r": rows, "c": cols}
         values["shortcut"] = item.shortcut.format(k=choices.choice(item.parts))
