@@ -131,6 +131,34 @@ JUDGE = (
         ),
     ),
     *planted(
+        "evaluator/judge/number_formats.py",
+        UNIT + "evaluator/judge/test_number_formats.py",
+        (
+            "steps of float8 are not counted",
+            "    if found <= allowed:\n",
+            "    if found <= 1.0:\n",
+        ),
+        (
+            "a complex element has only its real part",
+            "        return pairs.flatten(-2) if value.dim() else pairs\n",
+            "        return pairs[..., 0]\n",
+        ),
+        (
+            "a float8 element has the tolerance of its whole row",
+            "row * FLOAT8_SMALL if dtype in FLOAT8 else row",
+            "row * 16 if dtype in FLOAT8 else row",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/weights.py",
+        UNIT + "evaluator/judge/test_number_formats.py",
+        (
+            "declared buffers keep their order",
+            "    return value.reshape(-1)[order].reshape(value.shape)\n",
+            "    return value.clone()\n",
+        ),
+    ),
+    *planted(
         "evaluator/judge/reference.py",
         UNIT + "evaluator/judge/test_reference.py",
         (

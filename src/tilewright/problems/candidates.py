@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,44 +11,115 @@ from tilewright.languages.base import SOURCE_SUFFIXES
 from tilewright.languages.detect import detect, find_entry, main_first
 from tilewright.languages.syntax import Unparseable
 from tilewright.records import Candidate, Failed, Problem, SourceFile
+from tilewright.records.base import is_text
 from tilewright.records.codes import FailureReason, Stage
 
 MAX_BYTES = 16 << 20
 """Bytes of a source file: 16 MiB is beyond any candidate, and still fits a frame."""
+MAX_FOLDER_BYTES = 16 << 20
+"""Bytes of all files of a folder: they travel together."""
+MAX_ENTRIES = 1000
+"""Files and folders in a candidate's folder: more are a mistake, such as a home folder."""
 
 
 def read_files(path: str) -> tuple[SourceFile, ...]:
-    """Return the source files at `path`: a file, a folder, or `-` for standard input."""
+    """Return the files at `path`: a file, a folder, or `-` for standard input."""
     if path == "-":
         text = sys.stdin.read()
         name = "candidate.cpp" if 'extern "C"' in text and "import " not in text else "candidate.py"
         return (SourceFile(path=name, text=text),)
     where = Path(path)
     if where.is_dir():
-        found = sorted(p for p in where.rglob("*") if p.is_file() and p.suffix in SOURCE_SUFFIXES)
-        if not found:
-            endings = ", ".join(SOURCE_SUFFIXES)
-            raise ConfigError(f"{path}: the folder holds no source file ({endings})")
-        home = where.resolve()
-        for file in found:
-            # A link out of the folder would copy files of this machine into the sandbox.
-            if not file.resolve().is_relative_to(home):
-                raise ConfigError(f"{file}: a link out of the folder; put a copy of the file there")
-        return tuple(_read(file, file.relative_to(where).as_posix()) for file in found)
+        return _read_folder(where)
     if not where.exists():
         raise ConfigError(f"{path}: no such file; give a source file, a folder, or - for stdin")
     return (_read(where, where.name),)
 
 
+def _read_folder(folder: Path) -> tuple[SourceFile, ...]:
+    """Return the source files of a folder, and its data files of text."""
+    found, size = [], 0
+    for file in _listed(folder):
+        name = file.relative_to(folder).as_posix()
+        item = _read(file, name) if file.suffix in SOURCE_SUFFIXES else _read_data(file, name)
+        if item is not None:
+            size += len(item.text.encode())
+            found.append(item)
+        if size > MAX_FOLDER_BYTES:
+            raise ConfigError(f"{folder}: its files have more than {MAX_FOLDER_BYTES >> 20} MiB")
+    if not any(Path(item.path).suffix in SOURCE_SUFFIXES for item in found):
+        endings = ", ".join(SOURCE_SUFFIXES)
+        raise ConfigError(f"{folder}: the folder holds no source file ({endings})")
+    return tuple(found)
+
+
+def _listed(folder: Path) -> list[Path]:
+    """Return the regular files of a folder in order; refuse anything that cannot be copied."""
+    home, found, entries, left = folder.resolve(), [], 0, [folder]
+    while left:
+        here = left.pop()
+        try:
+            with os.scandir(here) as listing:
+                for entry in listing:
+                    entries += 1
+                    if entries > MAX_ENTRIES:
+                        text = f"more than {MAX_ENTRIES} files and folders; give a smaller folder"
+                        raise ConfigError(f"{folder}: {text}")
+                    if entry.name == "__pycache__" or entry.name.startswith("."):
+                        continue
+                    item = Path(entry.path)
+                    _refuse_foreign(entry, item, home)
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(item)
+                    elif entry.is_file():
+                        found.append(item)
+        except OSError as error:
+            raise ConfigError(f"{here}: cannot be listed: {error.strerror}") from error
+    return sorted(found)
+
+
+def _refuse_foreign(entry: os.DirEntry[str], path: Path, home: Path) -> None:
+    """Refuse a name that is no text, a link out of the folder, and anything but files."""
+    if not is_text(entry.name):
+        raise ConfigError(f"{str(path)!r}: its name is not UTF-8; rename it")
+    # A link out of the folder would copy files of this machine into the sandbox.
+    if entry.is_symlink() and not path.resolve().is_relative_to(home):
+        raise ConfigError(f"{path}: a link out of the folder; put a copy of the file there")
+    if not (entry.is_file() or entry.is_dir()):
+        raise ConfigError(f"{path}: neither a file nor a folder; remove it")
+
+
+def _read_data(path: Path, name: str) -> SourceFile | None:
+    """Return a data file of text, which a candidate may open; `None`: it is no text."""
+    data = _bytes_of(path)
+    try:
+        return SourceFile(path=name, text=data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return None
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
 def _read(path: Path, name: str) -> SourceFile:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
-        return SourceFile(path=name, text=path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        text = _bytes_of(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        return SourceFile(path=name, text=text)
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read as text: {error}") from error
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return what a file holds; no more than the limit is read of a device or a growing file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read as text: {error}") from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
+    return data
 
 
 def make_candidate(
