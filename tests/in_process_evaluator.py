@@ -160,8 +160,14 @@ class ThreadChild:
     def cpu_s(self) -> float:
         return self.cpu
 
-    def resident_bytes(self) -> int:
-        return 0
+    @property
+    def memory(self) -> ThreadChild:
+        """The child answers for its memory."""
+        return self
+
+    def excess(self, allowed: int) -> int | None:  # noqa: ARG002
+        """A thread shares this process's memory, which has no limit."""
+        return None
 
     def freeze(self) -> bool:
         self.stops += 1

@@ -51,15 +51,17 @@ def _precompile(frame: Frame, channel: Channel) -> dict[str, bytes]:
     compiled: list[Any] = []
     # An error here comes again on real tensors, and is the candidate's verdict there.
     with contextlib.suppress(Exception):
-        _compile(frame.fields, paths, compiled)
+        _compile(frame.fields, paths, compiled, channel)
     _build_launchers(compiled)
     archive = _archived() if compiled else b""
     return {COMPILED_BY_TRITON: archive} if 0 < len(archive) <= MAX_BODY_BYTES // 2 else {}
 
 
-def _compile(fields: dict[str, Any], paths: dict[str, str], compiled: list[Any]) -> None:
+def _compile(
+    fields: dict[str, Any], paths: dict[str, str], compiled: list[Any], channel: Channel
+) -> None:
     """Call the candidate as in `fields`; append each compiled launch to `compiled`."""
-    _compile_launches(fields["arch"], compiled)
+    _compile_launches(fields["arch"], compiled, channel)
     module = python.import_file(paths[fields["files"][0]["path"]])
     function = python.entry_of(module, [fields["entry"]])
     memory = FakeBlock(0, UNLIMITED_BYTES)
@@ -69,6 +71,7 @@ def _compile(fields: dict[str, Any], paths: dict[str, str], compiled: list[Any])
             # Constructed on the device: a module of fake tensors cannot be moved.
             with torch.device("cuda"):
                 function = function(**init) if isinstance(init, dict) else function(*init)
+        channel.send("imported")
         for call in fields["calls"]:
             # The other calls may still succeed.
             with contextlib.suppress(Exception):
@@ -110,8 +113,11 @@ def _build_launchers(compiled: list[Any]) -> None:
             driver.CudaLauncher(kernel.src, kernel.metadata)
 
 
-def _compile_launches(arch: int, kept: list[Any]) -> None:
-    """Replace Triton's launch by a compilation, and append each result to `kept`."""
+def _compile_launches(arch: int, kept: list[Any], channel: Channel) -> None:
+    """Replace Triton's launch by a compilation, and append each result to `kept`.
+
+    The compiler runs in this process, so the channel gets a frame before and after it.
+    """
     from triton.runtime import jit
 
     install_driver_stub(arch, "cuda")
@@ -125,7 +131,11 @@ def _compile_launches(arch: int, kept: list[Any]) -> None:
 
     def compile_it(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ANN401, ARG001
         named = {name: _pointer(value) for name, value in kwargs.items()}
-        kept.append(run(self, *map(_pointer, args), grid=grid, warmup=True, **named))
+        channel.send("compiling")
+        try:
+            kept.append(run(self, *map(_pointer, args), grid=grid, warmup=True, **named))
+        finally:
+            channel.send("compiled")
         return kept[-1]
 
     jit.JITFunction.run = compile_it

@@ -29,6 +29,8 @@ MAX_BODY_BYTES = 1 << 26
 """Bytes of a body: 64 MiB holds the libraries of a large extension."""
 MAX_FDS = 8
 """Descriptors of a frame; the largest message of ours has three."""
+IDLE_S = 0.05
+"""Seconds between two calls of `idle`: a process fills half a gigabyte of memory in that time."""
 _FDS_BYTES = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
 _LENGTH = struct.Struct(">I")
 
@@ -97,6 +99,11 @@ class Channel:
     def fileno(self) -> int:
         return self._sock.fileno()
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """The socket, and what was received with a frame that is not complete."""
+        return (self._sock.fileno(), *self._fds)
+
     def close(self) -> None:
         """Close the socket and every descriptor received but not taken."""
         self._sock.close()
@@ -132,7 +139,8 @@ class Channel:
     ) -> Frame:
         """Return the next frame; `deadline` is on `time.monotonic`, in seconds.
 
-        The channel calls `idle` every 50 ms while nothing arrives; its exceptions end the wait.
+        The channel calls `idle` every 50 ms, also while a peer sends bytes one by one; its
+        exceptions end the wait.
         """
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline, idle))
         if not 2 <= length <= MAX_HEADER_BYTES:
@@ -144,20 +152,24 @@ class Channel:
 
     def _exactly(self, size: int, deadline: float | None, idle: Callable[[], None] | None) -> bytes:
         chunks: list[bytes] = []
+        called = time.monotonic()
         while size:
             wait = 3600.0 if deadline is None else deadline - time.monotonic()
             if wait <= 0:
                 raise DeadlineExceeded("no complete frame in time")
-            self._sock.settimeout(min(wait, 0.05) if idle else wait)
+            self._sock.settimeout(min(wait, IDLE_S) if idle else wait)
             try:
                 data, ancillary, _, _ = self._sock.recvmsg(min(size, 1 << 20), _FDS_BYTES)
             except TimeoutError:
-                if idle:
-                    idle()
-                continue
+                data, ancillary = None, []
             except OSError as error:
                 raise ChannelClosed(str(error)) from error
             self._take(ancillary)
+            if idle and time.monotonic() >= called + IDLE_S:
+                idle()
+                called = time.monotonic()
+            if data is None:
+                continue
             if not data:
                 raise ChannelClosed("the peer closed the channel")
             chunks.append(data)

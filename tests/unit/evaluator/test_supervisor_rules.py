@@ -99,9 +99,15 @@ class Mute:
     def __init__(self, resident: int = 0) -> None:
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
-        self.tree = SimpleNamespace(resident_bytes=lambda: resident, cpu_s=lambda: 0.0)
+        self.tree = SimpleNamespace(cpu_s=lambda: 0.0)
+        self.memory = SimpleNamespace(
+            excess=lambda allowed: resident if resident > allowed else None
+        )
         self.applied = {"ipc_uts_cgroup_namespaces": "", "landlock": "not in this kernel"}
         self.killed = False
+
+    def kill_async(self) -> None:
+        self.killed = True
 
     def kill(self) -> None:
         self.killed = True

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
+from typing import Protocol as Interface
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,6 +16,7 @@ from tilewright.evaluator.context import EvaluationContext
 from tilewright.evaluator.judge_client import messages
 from tilewright.evaluator.judge_client.messages import Answer, ComparisonRule, Request, SampleLayout
 from tilewright.evaluator.processes.forkserver_client import Child, receive_frame, send_frame
+from tilewright.evaluator.processes.host import JUDGE_MEMORY
 from tilewright.records import Case, Problem, Protocol
 from tilewright.wire.frames import DeadlineExceeded, Fields, Tree
 
@@ -114,6 +116,15 @@ _validator: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 """The validator of an answer's type, made at first use: all of them together take 5 ms."""
 
 
+class Neighbour(Interface):
+    """A runner beside the judge, with whose process it shares memory."""
+
+    inputs_bytes: int
+
+    def excess(self) -> str:
+        """Kill the process if it holds too much memory; return how much, or nothing."""
+
+
 class JudgeClient:
     """Requests to the judge of one evaluation. Lifetime: until `disconnect`."""
 
@@ -123,6 +134,8 @@ class JudgeClient:
         """The judge's process; `None` before there is one."""
         self._open: deque[PendingAnswer[Any]] = deque()
         self._samples = 0
+        self.neighbours: Mapping[str, Neighbour] = {}
+        """The runners, whose memory is watched while the judge works."""
 
     def disconnect(self) -> Child | None:
         """Return the judge's process, which is nobody's now; `None`: there was none."""
@@ -161,7 +174,7 @@ class JudgeClient:
         kind = reply.request.KIND
         timeout_s = min(timeout_s, max(request.limits.total_timeout_s, MIN_TIMEOUT_S))
         try:
-            frame = receive_frame(self.child, kind, timeout_s, self.context.watch)
+            frame = receive_frame(self.child, kind, timeout_s, self._watch)
         except InfrastructureError as error:
             if not isinstance(error.__cause__, DeadlineExceeded):
                 raise
@@ -182,6 +195,20 @@ class JudgeClient:
             raise InfrastructureError(
                 f"the judge answered {kind!r} with other fields: {error}"
             ) from error
+
+    def _watch(self) -> None:
+        """Check client and memory; raise `ProblemError` if the problem's code holds too much."""
+        self.context.watch()
+        request, runners = self.context.request, self.neighbours.values()
+        for runner in runners:
+            runner.excess()
+        shared = sum(runner.inputs_bytes for runner in runners)
+        allowed = request.limits.memory_bytes * JUDGE_MEMORY + shared
+        if self.child and (used := self.child.memory.excess(allowed)):
+            raise ProblemError(
+                f"{request.problem.id}: its code held {used >> 20} MiB of memory, at most "
+                f"{allowed >> 20} MiB are allowed"
+            )
 
     def drain(self) -> None:
         """Receive the answers to all open requests."""

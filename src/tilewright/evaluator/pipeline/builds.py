@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from tilewright.evaluator.pipeline.build_limits import BuildWatch
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.runners.messages import Built, ErrorReport, EvaluationEnded, read
 from tilewright.records import Candidate
@@ -34,12 +35,13 @@ def exchange(
         fields = {**fields, "files": [{"path": path, "size": len(data)} for path, data in parts]}
         child.channel.send("build", fields, b"".join(data for _, data in parts))
         deadline = time.monotonic() + limits.build_s
-        frame = child.channel.receive(deadline, watch)
-        if frame.kind == "entering":
-            frame = child.channel.receive(deadline, watch)
-        for fd in frame.fds:
-            os.close(fd)
-        return libraries_of(frame)
+        watched = BuildWatch(child, limits, watch)
+        while True:
+            frame = child.channel.receive(deadline, watched)
+            for fd in frame.fds:
+                os.close(fd)
+            if not watched.note(frame):
+                return libraries_of(frame)
     except DeadlineExceeded:
         message = f"the build took longer than {limits.build_s:g} s"
         raise EvaluationEnded.failed(Stage.BUILD, FailureReason.TIMEOUT, message) from None

@@ -19,6 +19,10 @@ from tilewright.evaluator.runners.baselines import attribute_to_baseline
 from tilewright.evaluator.runners.messages import EvaluationEnded
 from tilewright.records.codes import FailureReason, LabelName, Stage
 
+MAX_EXIT_S = 2.5
+"""Most seconds that a process gets to end by itself. With the kill that follows, a process that
+hangs holds a worker for at most three seconds, whatever the settings say."""
+
 
 def acquire_device(session: EvaluationSession) -> None:
     """Wait for the exclusive use of the device."""
@@ -79,7 +83,7 @@ def load_candidate(session: EvaluationSession) -> None:
 def shut_down(session: EvaluationSession) -> None:
     """Let the candidate's process end; a death by a signal there is memory corruption."""
     with session.stage(Stage.SHUTDOWN):
-        pool, exit_s = session.runners, session.request.limits.exit_s
+        pool, exit_s = session.runners, min(session.request.limits.exit_s, MAX_EXIT_S)
         runner = pool.runners.get("candidate")
         status: int | None = 0
         if runner is not None:

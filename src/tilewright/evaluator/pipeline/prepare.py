@@ -162,8 +162,9 @@ def _compiled(session: EvaluationSession, candidate: Candidate, shapes: Fields) 
     try:
         made = exchange(session, "compiler", candidate, fields)
     except EvaluationEnded as ended:
-        if isinstance(ended.outcome, Failed) and ended.outcome.reason == FailureReason.TIMEOUT:
-            raise
+        match ended.outcome:
+            case Failed(stage=stage, reason=FailureReason.TIMEOUT) if stage != Stage.PRECOMPILE:
+                raise
         # The candidate is called on real tensors next; those calls decide its verdict.
         return {}
     except InfrastructureError as error:

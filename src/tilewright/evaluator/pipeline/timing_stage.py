@@ -24,6 +24,8 @@ def time_candidate(session: EvaluationSession) -> None:
     if not _may_time(session):
         return
     with session.stage(Stage.TIMING):
+        # Processes of the last evaluation that are still ending would use the timed cores.
+        session.host.wait_closed()
         start_baselines(session.runners)
         for case in session.request.problem.cases:
             session.context.emit("timing", {"case": case.name})

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from tilewright.errors import InfrastructureError
+from tilewright.evaluator.processes.memory_use import MemoryMeter
 from tilewright.evaluator.processes.process_tree import ProcessTree
 from tilewright.evaluator.processes.sandbox_policy import forkserver_environment
 from tilewright.evaluator.processes.spawn_guard import SpawnGuard
@@ -32,6 +33,8 @@ GPU_ROLES = (
 COMPILER_ROLES = ("compiler=tilewright.runner.compile_main",)
 """Apart: what it imports takes as long as all the rest, and the first candidate needs none."""
 START_S = 120.0
+KILL_S = 5.0
+"""Most seconds that a killed process tree may take to end; one in a call of a driver takes long."""
 _CLOSED = (frames.ChannelClosed, frames.DeadlineExceeded)
 _LOST = (*_CLOSED, frames.FrameError)
 
@@ -83,6 +86,7 @@ class Child:
         self._status_fd = status_fd
         self._status: int | None = None
         self.tree = ProcessTree(init_pid)
+        self.memory = MemoryMeter(self.tree, lambda: channel.descriptors)
         self.spawn_guard: SpawnGuard | None = None
         """Where the child asks before it starts a process, if it does."""
         self.closed = False
@@ -101,7 +105,7 @@ class Child:
             self.kill()
             raise InfrastructureError(f"the {self.role} does not say which layers it has")
         self.applied, self._ready = applied, True
-        self.tree.refresh()
+        self.memory.start()
 
     def ask_to_begin(self) -> None:
         """Have a runner open its GPU, once: it makes a context, and holds no candidate yet."""
@@ -152,7 +156,7 @@ class Child:
 
     def alive(self) -> bool:
         """Tell whether the child's init still runs."""
-        return not self.closed and not select.select([self._init_pidfd], [], [], 0)[0]
+        return not self.gone(0)
 
     def kill_async(self) -> None:
         """Kill the whole tree, and do not wait until it is gone."""
@@ -160,12 +164,16 @@ class Child:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
 
+    def gone(self, within_s: float) -> bool:
+        """Tell whether the whole tree is gone, or is within these seconds."""
+        return self.closed or bool(select.select([self._init_pidfd], [], [], within_s)[0])
+
     def kill(self) -> None:
         """Kill the whole tree, wait until it is gone, and release every descriptor."""
         if self.closed:
             return
         self.kill_async()
-        select.select([self._init_pidfd], [], [], 5.0)
+        self.gone(KILL_S)
         self.wait_status(0)
         self.closed = True
         self.tree.close()

@@ -29,6 +29,8 @@ JUDGE_MEMORY = 4
 snapshots where a runner holds one output."""
 LEASE_POLL_S, LEASE_NOTICE_S = 0.002, 2.0
 """Seconds between two attempts to lease a taken device, and until the user gets a notice."""
+CLOSE_S = 0.3
+"""Seconds to wait for the end of killed runners on a CPU: four gigabytes are freed within them."""
 PREFORKED = {"runner": 2}
 """Preforked children: one for the next candidate, one for its baseline."""
 PREFORKED_ON_GPU = {"runner": 2, "judge": 1}
@@ -177,9 +179,18 @@ class DeviceHost:
         self._closing.append(runner)
 
     def wait_closed(self) -> None:
-        """Wait until every killed runner has ended."""
-        while self._closing:
-            self._closing.pop().close()
+        """Release what killed runners held, once they have ended.
+
+        On a GPU their memory must be free before the next evaluation, so this waits for each. On a
+        CPU it waits `CLOSE_S` in all: a process that cannot end now is released at a later call.
+        """
+        until = time.monotonic() + CLOSE_S
+        waiting, self._closing = self._closing, []
+        for runner in waiting:
+            if self.device.is_gpu or runner.child.gone(max(until - time.monotonic(), 0.0)):
+                runner.close()
+            else:
+                self._closing.append(runner)
 
     def end_idle(self) -> bool:
         """End all that idles, to make room on the device; tell whether there was anything."""
@@ -207,7 +218,8 @@ class DeviceHost:
 
     def close(self) -> None:
         """End every child and the forkserver."""
-        self.wait_closed()
+        while self._closing:
+            self._closing.pop().close()
         self.end_idle()
         self.forkserver.close()
         self.compilers.close()

@@ -1,13 +1,11 @@
-"""The processes below an init, by /proc: found, stopped, let go on, CPU and memory counted."""
+"""The processes below an init, by /proc: found, stopped, let go on, CPU counted."""
 
 from __future__ import annotations
 
-import mmap
 import os
 import signal
 import time
 from contextlib import closing, suppress
-from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
@@ -159,16 +157,6 @@ class ProcessTree:
             _signal(pid, signal.SIGCONT)
         # Where the payload is gone too, nobody is left who could hide anything.
         return self.single_process or not self.pids
-
-    def resident_bytes(self) -> int:
-        """Return their resident memory, the init not, shared pages counted each time."""
-        self.refresh()
-        total = 0
-        for pid in self.pids:
-            with suppress(OSError, IndexError):
-                resident = Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]
-                total += int(resident) * mmap.PAGESIZE
-        return total
 
     def close(self) -> None:
         """Look no more."""

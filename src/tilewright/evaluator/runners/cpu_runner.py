@@ -36,8 +36,6 @@ from tilewright.wire.frames import ChannelClosed, DeadlineExceeded, Fields, Fram
 
 POLL_INTERVAL_S = 0.05
 """Seconds between two checks of client, deadline and memory while the supervisor waits."""
-LIBRARY_BYTES = 1 << 30
-"""Memory that the interpreter and its libraries may hold besides the candidate's own memory."""
 RESUME_TIMEOUT_S = 0.01
 """Seconds that a resumed runner may take until it waits in its loop again. A runner that sleeps is
 released after this time."""
@@ -318,13 +316,18 @@ class Runner:
         if now > self._deadline:
             message = f"the whole evaluation took longer than {self.limits.total_timeout_s:g} s"
             raise EvaluationEnded.failed(self.stage, FailureReason.TIMEOUT, message)
+        if message := self.excess():
+            raise self._failed(FailureReason.OUT_OF_MEMORY, message)
+
+    def excess(self) -> str:
+        """Kill the process if it holds too much memory; return how much, or nothing."""
         allowed = self.limits.memory_bytes + self.inputs_bytes
         # RLIMIT_DATA does not limit shared mappings and files in memory.
-        used = self.child.tree.resident_bytes()
-        if used > allowed + LIBRARY_BYTES:
-            self.child.kill()
-            message = f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
-            raise self._failed(FailureReason.OUT_OF_MEMORY, message)
+        used = self.child.memory.excess(allowed)
+        if used is None:
+            return ""
+        self.child.kill_async()
+        return f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
 
     def _read(self, kind: str, frame: Frame, model: type[Model]) -> Model:
         """Return the fields of a frame of this kind; any other frame breaks the protocol."""
@@ -353,6 +356,8 @@ class Runner:
         return self._failed(FailureReason.PROTOCOL_VIOLATION, what[:500])
 
     def _died(self) -> Exception:
+        if message := self.excess():
+            return self._failed(FailureReason.OUT_OF_MEMORY, message)
         status = self.child.wait_status(2.0)
         if status is None:
             return self._failed(FailureReason.PROTOCOL_VIOLATION, "it closed its channel")

@@ -65,6 +65,7 @@ class RunnerPool:
         self.judge = judge
         self.problem = ProblemLoaded(init={}, init_bytes=0, is_module=False)
         self.runners: dict[str, Runner] = {}
+        judge.neighbours = self.runners
         self.cached: RunnerCache[Runner] = RunnerCache()
         self.builds: dict[str, Build] = {}
         self.deadline = float("inf")
@@ -91,7 +92,7 @@ class RunnerPool:
             limits = limits.model_copy(update={"call_timeout_s": limits.build_s})
         kind = GpuRunner if host.device.is_gpu else Runner
         threads = host.cores.threads
-        runner = kind(name, child, limits, self.context.watch, self.deadline, threads)
+        runner = kind(name, child, limits, self.watch, self.deadline, threads)
         self.runners[name] = runner
         child.wait_ready()
         if host.device.is_gpu:
@@ -104,6 +105,12 @@ class RunnerPool:
         fields["compile"] = COMPILE_MODES.get(name)
         runner.load(fields, body)
         return runner
+
+    def watch(self) -> None:
+        """Check that the client is there; kill each runner that holds too much memory."""
+        self.context.watch()
+        for runner in self.runners.values():
+            runner.excess()
 
     def _load_fields(self, build: str, candidate: Candidate) -> tuple[Fields, bytes]:
         context, built = self.context, self.builds.get(build, Build("python"))
@@ -238,7 +245,7 @@ class RunnerPool:
         if runner is None:
             return False
         self._rename(runner, name)
-        runner.serve(self.context.watch, self.deadline)
+        runner.serve(self.watch, self.deadline)
         self.runners[name] = runner
         return True
 
@@ -288,6 +295,8 @@ class RunnerPool:
 
     def abandon(self) -> None:
         """End every runner at once; none of them is used again."""
+        for runner in self.runners.values():
+            runner.child.kill_async()
         for runner in self.runners.values():
             runner.close()
         self.runners.clear()

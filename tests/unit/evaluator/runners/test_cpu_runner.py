@@ -187,8 +187,9 @@ def test_an_address_outside_user_memory_is_refused(model, fields, address):
 def connected() -> tuple[Runner, Channel]:
     """Return a runner without a process, and the other end of its channel."""
     ours, theirs = socket.socketpair()
-    tree = SimpleNamespace(resident_bytes=lambda: 0, cpu_s=lambda: 0.0)
-    child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, kill=ours.close)
+    tree = SimpleNamespace(cpu_s=lambda: 0.0)
+    memory = SimpleNamespace(excess=lambda _: None)
+    child: Any = SimpleNamespace(channel=Channel(ours), tree=tree, memory=memory, kill=ours.close)
     runner = Runner("candidate", child, Limits(), lambda: None, float("inf"), 1)
     return runner, Channel(theirs)
 
