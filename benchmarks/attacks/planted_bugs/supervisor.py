@@ -121,6 +121,51 @@ VERDICT = (
     ),
 )
 
+LIMITS = (
+    *planted(
+        "evaluator/processes/memory_use.py",
+        "tests/processes/test_memory_use.py",
+        (
+            "files without a name are not counted",
+            "self.objects[key] = found.st_blocks * _BLOCK",
+            "self.objects[key] = 0",
+            "test_memory_that_is_not_resident_is_counted",
+        ),
+        (
+            "only the first thread's descriptors are counted",
+            'for task in os.listdir(f"/proc/{pid}/task"):',
+            "for task in [str(pid)]:",
+            "test_memory_that_is_not_resident_is_counted",
+        ),
+        (
+            "pages of forked processes count in each of them",
+            "if anonymous > limit:",
+            "if anonymous < 0:",
+            "test_forked_processes_share_their_memory",
+        ),
+    ),
+    *planted(
+        "evaluator/processes/queued_descriptors.py",
+        "tests/processes/test_memory_use.py",
+        (
+            "sockets in the queue of a socket are not followed",
+            "yield from peek(os.dup(each), depth + 1)",
+            "yield from ()",
+            "test_memory_that_is_not_resident_is_counted",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/lifecycle.py",
+        "tests/processes/test_evaluate_limits.py",
+        (
+            "a candidate may take as long to end as a setting says",
+            "min(session.request.limits.exit_s, MAX_EXIT_S)",
+            "session.request.limits.exit_s",
+            "test_a_hang_at_exit_costs_at_most_three_seconds",
+        ),
+    ),
+)
+
 HOUSEKEEPING = (
     *planted(
         "evaluator/runners/pool.py",
@@ -190,8 +235,8 @@ HOUSEKEEPING = (
         ),
         (
             "memory has no limit",
-            "if used > allowed + LIBRARY_BYTES:",
-            "if used < 0:",
+            "if message := self.excess():\n            raise self._failed(FailureReason.OUT",
+            'if message := "":\n            raise self._failed(FailureReason.OUT',
             "test_memory_beyond_the_limit_ends_the_candidate",
         ),
     ),
@@ -284,4 +329,4 @@ ALONE = (
     ),
 )
 
-BUGS = (*VERDICT, *HOUSEKEEPING, *ALONE)
+BUGS = (*VERDICT, *LIMITS, *HOUSEKEEPING, *ALONE)

@@ -19,6 +19,9 @@ GLUE = name_set(
 )
 """Operators that allocate, move or view values but compute nothing."""
 
+_LOOKUP = re.compile(r"dl\w+|(_)?r_debug|link_map|Elf\w*_\w+|ElfW|(sys/)?(dlfcn|link|elf)\.h")
+"""Names of `native_access` that find functions of libraries which are loaded already."""
+
 
 class LibraryUse:
     """Names the library operators that a candidate in a kernel language uses."""
@@ -36,6 +39,9 @@ class LibraryUse:
         detail = ", ".join(used)
         if not used and (named := _named_in_source(evidence)):
             detail = "in the source, not seen when called: " + ", ".join(named)
+        if lookups := _symbol_lookups(evidence):
+            found = "it looks up symbols of loaded libraries: " + ", ".join(lookups)
+            detail = "; ".join(filter(None, (found, detail)))
         if evidence.language != "torch" and detail:
             labels.append(Label(name=LabelName.LIBRARY_CALL, detail=detail[:200]))
         compiled = [item.name for item in evidence.features.compiled if "compile" in item.name]
@@ -51,9 +57,17 @@ def _named_in_source(evidence: Evidence) -> list[str]:
     # A candidate can recognise the call in which operators are counted, and compute otherwise.
     features = evidence.features
     sightings = (*features.torch_ops, *features.aten_calls, *features.library_calls)
-    loaders = [item for item in features.native_access if "dl" in item.name]
-    names = {item.name for item in (*sightings, *loaders)}
+    names = {item.name for item in sightings}
     return sorted(name for name in names if re.split(r"::|\.", name)[-1] not in GLUE)
+
+
+def _symbol_lookups(evidence: Evidence) -> list[str]:
+    """Return the ways in the source to find a function of a library without linking to it."""
+    features = evidence.features
+    names = {item.name for item in features.native_access if _LOOKUP.fullmatch(item.name)}
+    # The addresses of loaded libraries, from which their tables of symbols can be read.
+    names |= {item.name for item in features.proc_access if re.search(r"/map(s|_files)", item.name)}
+    return sorted(names)
 
 
 CHECK = LibraryUse()

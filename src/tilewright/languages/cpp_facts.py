@@ -30,7 +30,8 @@ _IN_CODE = tuple(
         ("streams", r"\b(cudaStream(?:Create|BeginCapture)\w*|getStreamFromPool)\b"),
         (
             "native_access",
-            r"\b(dlm?open|dlsym|mprotect|mmap|ptrace|process_vm_\w+|memfd_create|sigaction"
+            r"\b(dlm?open|dlv?sym|dladdr1?|dlinfo|dl_iterate_phdr|link_map|_r_debug|r_debug"
+            r"|Elf(?:32|64|W)?_(?:Sym|Dyn|Phdr|Ehdr|Shdr)|ElfW|mprotect|mmap|ptrace|process_vm_\w+|memfd_create|sigaction"
             r"|constructor(?=\s*\)\s*\)))",
         ),
         ("network", r"\b(socket|getaddrinfo)\s*\("),
@@ -54,6 +55,7 @@ _METHOD = re.compile(r"(?:\.|->)(\w+)\s*\(")
 _IN_STRINGS = (
     ("outside_includes", re.compile(r'#[ \t]*include[ \t]*[<"]((?:/|\.\./)[^">\n]*)')),
     ("outside_includes", re.compile(r"(\.incbin)\b")),
+    ("native_access", re.compile(r'#[ \t]*include[ \t]*[<"]((?:sys/)?(?:dlfcn|link|elf)\.h)')),
     ("proc_access", re.compile(r"(/proc\b[^\"\n]{0,60})")),
 )
 

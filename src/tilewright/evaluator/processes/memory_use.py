@@ -16,10 +16,11 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from tilewright.evaluator.processes.process_tree import ProcessTree
+from tilewright.evaluator.processes.queued_descriptors import copy_of, peek, queued
 
 FULL_COUNT_S = 2.0
 """Seconds between two full counts where none is due. Other programs that free memory hide what a
@@ -36,7 +37,6 @@ _PAGE, _BLOCK = os.sysconf("SC_PAGESIZE"), 512
 _MAPPED = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9]\d*) ", re.MULTILINE
 )
-_IN_FLIGHT = re.compile(rb"^scm_fds:\s*([1-9])", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class MemoryUse:
     tmpfs: int
     """Files in the sandbox's own file systems, which have a limit of their own."""
     unseen: float
-    """The largest size of what no count shows: infinite if descriptors are in a socket's queue."""
+    """The largest size of what no count shows: infinite if descriptors could not be looked at."""
 
     def total(self, bound: int) -> int:
         """Return the bytes held, where `bound` bytes are the most that the machine can miss."""
@@ -148,12 +148,12 @@ def count(pids: list[int], ours: Iterable[int], limit: int) -> MemoryUse:
     for pid in pids:
         found.walk(pid)
     for fd in ours:
-        found.look_at(f"/proc/self/fd/{fd}", f"/proc/self/fdinfo/{fd}")
+        found.look_at(fd)
     anonymous, tables = _status_bytes(pids)
     if anonymous > limit:
         # Forked processes share pages until one of them writes.
         anonymous = min(anonymous, _proportional_bytes(pids))
-    unseen = math.inf if found.in_flight else float(sum(found.buffers.values()) + found.unknown)
+    unseen = math.inf if found.out_of_sight else float(sum(found.buffers.values()) + found.unknown)
     return MemoryUse(anonymous + tables, sum(found.objects.values()), _tmpfs_bytes(pids), unseen)
 
 
@@ -165,39 +165,57 @@ class _Found:
         self.buffers: dict[tuple[int, int], int] = {}
         self.unknown = 0
         """Bytes that are mapped of objects whose size this user may not read."""
-        self.in_flight = False
+        self.out_of_sight = False
         """Whether objects may be held in a way that no count shows."""
 
     def walk(self, pid: int) -> None:
         """Look at every descriptor of every thread, since a thread may have its own table."""
-        self.look_at(f"/proc/{pid}/exe", "")
+        with suppress(OSError):
+            self._add(os.stat(f"/proc/{pid}/exe"))
         with suppress(FileNotFoundError, ProcessLookupError):
             for task in os.listdir(f"/proc/{pid}/task"):
                 base = f"/proc/{pid}/task/{task}"
                 try:
                     names = os.listdir(f"{base}/fd")
                 except PermissionError:
-                    self.in_flight = True
+                    self.out_of_sight = True
                     continue
                 for name in names:
-                    self.look_at(f"{base}/fd/{name}", f"{base}/fdinfo/{name}")
+                    with suppress(OSError):
+                        new = self._add(os.stat(f"{base}/fd/{name}"))
+                        self._look_into(pid, int(name), f"{base}/fdinfo/{name}", new=new)
             self._walk_maps(pid)
 
-    def look_at(self, path: str, info: str) -> None:
-        """Add what a descriptor holds."""
-        try:
-            found = os.stat(path)
-        except OSError:
-            return
+    def look_at(self, fd: int) -> None:
+        """Add what a descriptor of this process holds."""
+        new = self._add(os.fstat(fd))
+        self._look_into(os.getpid(), fd, f"/proc/self/fdinfo/{fd}", new=new)
+
+    def _add(self, found: os.stat_result) -> bool:
+        """Add an open file; tell whether it is a socket that was not seen before."""
         key, kind = (found.st_dev, found.st_ino), stat.S_IFMT(found.st_mode)
         if kind == stat.S_IFREG and found.st_dev == _shared_memory_device():
             self.objects[key] = found.st_blocks * _BLOCK
-        elif kind == stat.S_IFIFO:
-            self.buffers[key] = PIPE_BYTES
-        elif kind == stat.S_IFSOCK and key not in self.buffers:
-            self.buffers[key] = SOCKET_BYTES
-            with suppress(OSError), open(info, "rb", 0) as file:
-                self.in_flight |= _IN_FLIGHT.search(file.read(4096)) is not None
+        elif kind in (stat.S_IFIFO, stat.S_IFSOCK) and key not in self.buffers:
+            self.buffers[key] = PIPE_BYTES if kind == stat.S_IFIFO else SOCKET_BYTES
+            return kind == stat.S_IFSOCK
+        return False
+
+    def _look_into(self, pid: int, fd: int, info: str, *, new: bool) -> None:
+        """Add the descriptors in the queue of a new socket, and in those of the sockets there."""
+        expected = queued(info) if new else 0
+        if not expected:
+            return
+        seen = 0
+        try:
+            with closing(peek(copy_of(pid, fd))) as inside:
+                for each in inside:
+                    seen += 1
+                    self._add(os.fstat(each))
+        except OSError:
+            seen = 0
+        # Some may have been taken out meanwhile; then the next look counts.
+        self.out_of_sight |= seen < expected
 
     def _walk_maps(self, pid: int) -> None:
         """Add the objects that a process maps; most of such an object may be mapped nowhere."""

@@ -37,6 +37,10 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "keyctl": (250, 219),
     "fanotify_init": (300, 262),
     "modify_ldt": (154, None),
+    # memory that belongs to no process
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "vmsplice": (278, 75),
     # mounts and namespaces
     "mount": (165, 40),
     "umount2": (166, 39),
