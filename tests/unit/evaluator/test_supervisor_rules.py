@@ -173,7 +173,7 @@ def test_memory_beyond_the_limit_ends_the_candidate():
 
     assert ended(lambda: runner.ask("call", {})).reason == "out_of_memory"
     assert child.killed
-    runner.page.close()
+    runner.close()
 
 
 def pool_of(made: EvalRequest) -> RunnerPool:

@@ -117,7 +117,7 @@ _validator: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 class Neighbour(Interface):
-    """A runner beside the judge, with whose process it shares memory."""
+    """A runner that shares memory with the judge."""
 
     inputs_bytes: int
 

@@ -1,7 +1,7 @@
 """The limits of a build: importing a candidate has its own, and a compiler has another.
 
-A build may last minutes, because compilers do. A candidate's own code has the seconds that it has
-in a runner too: `load_s` until its file is imported, and `call_timeout_s` for the calls after that.
+A build may last minutes, because compilers do. A candidate's own code has the limits of a runner:
+`load_s` until its file is imported, and `call_timeout_s` for the calls after that.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _MAPPED = re.compile(
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What one process tree holds, in bytes, as of one full count."""
+    """The memory that one process tree holds, in bytes, as of one full count."""
 
     private: int
     """Anonymous memory and page tables. Pages that processes share count once."""
@@ -50,7 +50,7 @@ class MemoryUse:
     tmpfs: int
     """Files in the sandbox's own file systems, which have a limit of their own."""
     unseen: float
-    """The largest size of what no count shows: infinite if descriptors could not be looked at."""
+    """The largest size of what no count shows: infinite if a queue could not be read."""
 
     def total(self, bound: int) -> int:
         """Return the bytes held, where `bound` bytes are the most that the machine can miss."""

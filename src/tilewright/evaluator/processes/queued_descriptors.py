@@ -52,7 +52,7 @@ def copy_of(pid: int, fd: int) -> int:
 def peek(fd: int, depth: int = 0) -> Generator[int, None, None]:
     """Yield each descriptor in the queue of the socket `fd`, and of the sockets among these.
 
-    A descriptor is valid until the next one is asked for. `fd` is closed at the end.
+    A descriptor is valid until the generator goes on. `fd` is closed at the end.
     """
     with socket.socket(fileno=fd) as sock:
         if sock.family != socket.AF_UNIX or depth == MAX_DEPTH:
