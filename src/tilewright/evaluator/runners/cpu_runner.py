@@ -322,9 +322,7 @@ class Runner:
     def excess(self) -> str:
         """Kill the process if it holds too much memory; return how much, or nothing."""
         allowed = self.limits.memory_bytes + self.inputs_bytes
-        # RLIMIT_DATA does not limit shared mappings and files in memory.
-        used = self.child.memory.excess(allowed)
-        if used is None:
+        if (used := self.child.memory.excess(allowed)) is None:
             return ""
         self.child.kill_async()
         return f"it held {used >> 20} MiB of memory, at most {allowed >> 20} MiB are allowed"
