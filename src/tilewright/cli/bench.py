@@ -36,7 +36,7 @@ from tilewright.records.event_log import EventLog, read_events, turns_of
 from tilewright.records.events import Ask, RunStarted, Turn
 from tilewright.records.run_folder import create_run
 from tilewright.scoring.learning_curves import curves
-from tilewright.scoring.summary import summary_of
+from tilewright.scoring.summary import summary_of, weak_problems
 
 PROTOCOLS = ("strict", "official")
 FIXED = ("problems", "candidates", "protocols", "language", "device", "out", "file")
@@ -120,7 +120,8 @@ def _of_model(given: dict[str, Any]) -> int:
         for turn in islice(played, given["max_candidates"]):
             turns.append(turn)
             progress.note(turn_text(turn))
-    weak, spent = run.begun.unsound_problems, usage_of(turns).model_dump()
+    weak = weak_problems(turns).union(run.begun.unsound_problems)
+    spent = usage_of(turns).model_dump()
     summary = {**summary_of(turns, weak), "curves": curves(turns, weak), "spent": spent}
     show_result(given["as_json"], {"run": str(run.folder), **summary}, bench_view(summary))
     if ended.lacking:

@@ -18,6 +18,7 @@ SPEED_PERIOD_S = 86_400.0
 """Seconds over which the remaining time is estimated. One evaluation may take minutes."""
 SHOWN = {
     "stage": "{stage}",
+    "problem_check": "the problem itself: {case}",
     "sample": "correctness: {case}, {variation}",
     "timing": "timing: {case}",
     "waiting": "{message}",

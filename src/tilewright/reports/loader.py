@@ -21,7 +21,7 @@ from tilewright.records.base import digest_text, is_text
 from tilewright.records.event_log import read_events, turns_of
 from tilewright.records.events import EvalSummary, RunStarted, Turn
 from tilewright.records.run_folder import read_report
-from tilewright.scoring.summary import summary_of
+from tilewright.scoring.summary import summary_of, weak_problems
 
 MAX_WHOLE_REPORTS = 300
 """Most candidates that a page shows in full."""
@@ -119,17 +119,19 @@ def _said(path: Path, *names: str) -> Iterator[str]:
 def gather(folders: Sequence[Path], *, full: bool = False) -> Gathered:
     """Read runs that make one leaderboard.
 
-    A problem that the linter found weak for one run is left out of the scores of all runs.
+    A problem that is weak by the linter or by a report of one run is left out of the scores of all
+    runs.
     """
     skipped: list[str] = []
     runs = [read_run(folder, skipped) for folder in folders]
     names = Counter(run.name for run in runs)
-    weak = frozenset(name for run in runs for name in run.begun.unsound_problems)
+    by_run = [weak_problems(run.turns).union(run.begun.unsound_problems) for run in runs]
+    weak = frozenset[str]().union(*by_run)
     for number, run in enumerate(runs):
         _compare(runs[0], run)
         if names[run.name] > 1:
             runs[number] = replace(run, name=f"{run.name} ({run.folder})")
-        if weak != set(run.begun.unsound_problems):
+        if weak != by_run[number]:
             summary = summary_of(run.turns, weak, run.unanswered)
             runs[number] = replace(runs[number], summary=summary)
     whole = {}

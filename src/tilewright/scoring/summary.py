@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.records import Protocol
-from tilewright.records.codes import FailureReason
+from tilewright.records.codes import FailureReason, LabelName, UnjudgedReason
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.scoring import metrics
 from tilewright.scoring.benchmarks.drkernel import drkernel
@@ -50,10 +50,11 @@ def summary_of(
 ) -> dict[str, Any]:
     """Return the numbers of a run as one JSON document, by protocol.
 
-    Problems in `weak` count under published rules alone: an answer that does no work passes on
-    them. Problems in `unanswered`, which have no candidate, count as not correct, because a share
-    is of every task.
+    Problems in `weak`, and those that a report labels as weak, count under published rules alone:
+    an answer that does no work passes on them. Problems in `unanswered`, which have no candidate,
+    count as not correct, because a share is of every task.
     """
+    weak = weak_problems(turns).union(weak)
     protocols = dict.fromkeys(item.protocol for turn in turns for item in turn.judgements)
     last = last_of_trajectories(turn for turn in turns if turn.judgements)
     flips = _flips(turns)
@@ -65,6 +66,17 @@ def summary_of(
         "drkernel": drkernel(turns),
         "flips": flips,
         "flip_kinds": _kinds_of(flips),
+    }
+
+
+def weak_problems(turns: Iterable[Turn]) -> set[str]:
+    """Return the problems that reports of strict verdicts name weak or unsound."""
+    return {
+        turn.ask.problem
+        for turn in turns
+        for item in turn.judgements
+        if item.protocol == "strict"
+        and (item.code == UnjudgedReason.UNSOUND_PROBLEM or LabelName.WEAK_PROBLEM in item.labels)
     }
 
 
@@ -148,6 +160,7 @@ def explained_by_run(
     `summary_of`; `unanswered` is by run.
     """
     found = {}
+    weak = weak_problems(turn for turns in runs.values() for turn in turns).union(weak)
     for protocol in protocols:
         pairs = [
             (score.ok, name)

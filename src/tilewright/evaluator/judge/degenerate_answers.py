@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge import weights
-from tilewright.evaluator.judge.comparison import compare
-from tilewright.evaluator.judge.inputs import InputSample, described_outputs, make_sample
+from tilewright.evaluator.judge.comparison import Expected, compare
+from tilewright.evaluator.judge.inputs import described_outputs, make_sample
 from tilewright.evaluator.judge.number_formats import is_inexact, parts, same_values
 from tilewright.evaluator.judge.official_comparison import compare_published
 from tilewright.evaluator.judge.reference import Reference
@@ -21,15 +23,43 @@ from tilewright.evaluator.judge_client.messages import ComparisonRule, LintAnswe
 from tilewright.wire.frames import Fields
 
 Outputs = list[torch.Tensor]
-DegenerateAnswer = Callable[[InputSample, InputSample], Outputs | None]
-"""An answer to the first draw, made from another one's; `None` where there is no such answer."""
+
+
+class Sample(Protocol):
+    """Inputs, and what is expected of them."""
+
+    expected: list[Expected]
+
+    def arguments(self) -> list[Any]:
+        """Return the inputs."""
+        ...
+
+    def grad_outputs(self) -> Outputs:
+        """Return the gradients of the outputs."""
+        ...
+
+
+DegenerateAnswer = Callable[[Sample, Sample], Outputs | None]
+"""An answer to the first sample, made from another one's; `None` where there is no such answer."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a protocol by which answers pass, and the seeds of two samples.
+
+    `comparison` is a published rule of comparison; `None` is ours.
+    """
+
+    variations: list[str]
+    seeds: tuple[int, int] = (1, 2)
+    comparison: ComparisonRule | None = None
 
 
 def _filled(value: float) -> DegenerateAnswer:
     return lambda sample, _: [torch.full_like(item.value, value) for item in sample.expected]
 
 
-def _constant(sample: InputSample, other: InputSample) -> Outputs:
+def _constant(sample: Sample, other: Sample) -> Outputs:
     """Return the mean of another call's output, everywhere."""
     return [
         torch.full_like(mine.value, float(parts(theirs.value).double().mean()))
@@ -37,14 +67,14 @@ def _constant(sample: InputSample, other: InputSample) -> Outputs:
     ]
 
 
-def _stale(sample: InputSample, other: InputSample) -> Outputs | None:
+def _stale(sample: Sample, other: Sample) -> Outputs | None:
     """Return another call's output."""
     values = [item.value for item in other.expected]
     same = all(a.shape == b.value.shape for a, b in zip(values, sample.expected, strict=True))
     return values if same else None
 
 
-def _copied(sample: InputSample, _: InputSample) -> Outputs | None:
+def _copied(sample: Sample, _: Sample) -> Outputs | None:
     """Return the first input that looks like the output."""
     found = []
     inputs = [value for value in sample.arguments() if isinstance(value, torch.Tensor)]
@@ -78,9 +108,9 @@ def lint(reference: Reference, message: LintCase) -> LintAnswer:
     other = make_sample(reference, message.params, "nominal", 2, 1, double=False)
     repeated, peak_bytes = _measured(reference, nominal)
     same = [same_values(a, b.value) for a, b in zip(repeated, nominal.expected, strict=True)]
-    values = _answers(nominal, other) | _skipping(reference, nominal)
+    values = answers(nominal, other) | skipping(reference, nominal)
     official = {
-        rule: [key for key, found in values.items() if _passes(nominal, found, numbers)]
+        rule: [key for key, found in values.items() if passes(nominal, found, numbers)]
         for rule, numbers in message.rules.items()
     }
     return LintAnswer(
@@ -95,7 +125,7 @@ def lint(reference: Reference, message: LintCase) -> LintAnswer:
     )
 
 
-def _measured(reference: Reference, sample: InputSample) -> tuple[Outputs, int | None]:
+def _measured(reference: Reference, sample: Sample) -> tuple[Outputs, int | None]:
     """Return the outputs of one more call, and on a GPU what it allocated at its peak."""
     args, on_gpu = sample.arguments(), reference.device.type == "cuda"
     before = 0
@@ -106,24 +136,26 @@ def _measured(reference: Reference, sample: InputSample) -> tuple[Outputs, int |
     return outputs, torch.cuda.max_memory_allocated() - before if on_gpu else None
 
 
-def _answers(sample: InputSample, other: InputSample) -> dict[str, Outputs]:
+def answers(sample: Sample, other: Sample) -> dict[str, Outputs]:
+    """Return the answers that ignore an input, by name."""
     made = {name: answer(sample, other) for name, answer in ANSWERS.items()}
     return {name: values for name, values in made.items() if values is not None}
 
 
-def _skipping(reference: Reference, sample: InputSample) -> dict[str, Outputs]:
+def skipping(reference: Reference, sample: Sample) -> dict[str, Outputs]:
     """Return the reference's outputs with every parameter zero, if it has parameters."""
     model = reference.model
     if model is None or not any(is_inexact(p) for p in model.parameters()):
         return {}
     zeroed = {name: torch.zeros_like(value) for name, value in model.named_parameters()}
-    with _loaded(model, zeroed):
+    with loaded(model, zeroed):
         values, _ = refs.run(reference, sample.arguments(), sample.grad_outputs(), 1)
     return {SKIPPED: values}
 
 
 @contextmanager
-def _loaded(model: torch.nn.Module, fresh: dict[str, torch.Tensor]) -> Iterator[None]:
+def loaded(model: torch.nn.Module, fresh: dict[str, torch.Tensor]) -> Iterator[None]:
+    """Give a model other weights for a while; afterwards it has all that it had."""
     kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
     try:
         model.load_state_dict(fresh, strict=False)
@@ -132,7 +164,7 @@ def _loaded(model: torch.nn.Module, fresh: dict[str, torch.Tensor]) -> Iterator[
         model.load_state_dict(kept)
 
 
-def _passes(sample: InputSample, values: Outputs, rule: ComparisonRule | None) -> bool:
+def passes(sample: Sample, values: Outputs, rule: ComparisonRule | None) -> bool:
     """Tell whether outputs pass by a published rule, or by ours."""
     pairs = [(e, v.to(e.value.dtype)) for e, v in zip(sample.expected, values, strict=True)]
     if rule is None:
@@ -142,27 +174,29 @@ def _passes(sample: InputSample, values: Outputs, rule: ComparisonRule | None) -
 
 def _strictly(reference: Reference, params: Fields, variations: list[str]) -> list[str]:
     """Return the degenerate answers that pass on all variations, with weights drawn anew."""
-    model = reference.model
+    model, rules = reference.model, Rules(variations)
     if model is None:
-        return _passing(reference, params, variations)
+        return passing(reference, params, rules)
     reference.double = None
     try:
-        with _loaded(model, weights.resample(model, 3)):
-            return _passing(reference, params, variations)
+        with loaded(model, weights.resample(model, 3)):
+            return passing(reference, params, rules)
     finally:
         reference.double = None
 
 
-def _passing(reference: Reference, params: Fields, variations: list[str]) -> list[str]:
+def passing(reference: Reference, params: Fields, rules: Rules) -> list[str]:
+    """Return the degenerate answers that pass on every variation, with the present weights."""
     passed: set[str] | None = None
-    for name in variations:
-        sample = make_sample(reference, params, name, 1, 1, double=True)
+    double = rules.comparison is None
+    for name in rules.variations:
+        sample = make_sample(reference, params, name, rules.seeds[0], 1, double=double)
         if sample.skipped:
             continue
-        other = make_sample(reference, params, name, 2, 1, double=False)
-        values = _answers(sample, other) if other.expected else {}
-        values |= _skipping(reference, sample)
-        right = {key for key, outputs in values.items() if _passes(sample, outputs, None)}
+        other = make_sample(reference, params, name, rules.seeds[1], 1, double=False)
+        values = answers(sample, other) if other.expected else {}
+        values |= skipping(reference, sample)
+        right = {key for key, made in values.items() if passes(sample, made, rules.comparison)}
         passed = right if passed is None else passed & right
         if not passed:
             break

@@ -14,7 +14,13 @@ from typing import Any
 
 import torch
 
-from tilewright.evaluator.judge import degenerate_answers, delayed_inputs, inputs, reference
+from tilewright.evaluator.judge import (
+    degenerate_answers,
+    delayed_inputs,
+    inputs,
+    problem_health,
+    reference,
+)
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare, describe_mismatch
 from tilewright.evaluator.judge.inputs import InputSample
 from tilewright.evaluator.judge.memory_reader import HostMemory, RunnerState
@@ -70,6 +76,9 @@ class Judge:
             messages.WriteDelayed: self.write_delayed,
             messages.FinishTimed: self.finish_timed,
             messages.LintCase: lambda message: degenerate_answers.lint(self.reference, message),
+            messages.CheckHealth: lambda message: problem_health.check(
+                self.reference, message, self.rule
+            ),
         }
 
     def load_problem(self, message: messages.LoadProblem) -> messages.ProblemLoaded:

@@ -90,7 +90,7 @@ class Reference:
             _seed(self.device, seed)
             sample = self._samples(params, seed)
             values = (sample,) if isinstance(sample, torch.Tensor) else sample
-            return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in values]
+            return [mapped(value, lambda tensor: tensor.to(self.device)) for value in values]
 
     def _samples(self, params: Fields, seed: int) -> Any:  # noqa: ANN401 - foreign code's
         """Sample on the device, a hundred times as fast, or on the CPU if it must be."""
@@ -191,7 +191,7 @@ def _leaves(value: Any) -> list[Any]:  # noqa: ANN401
     return [value]
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
+def tensors(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
     """Return the tensors of a tree of arguments."""
     return [leaf for leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
 
@@ -222,7 +222,7 @@ def run_on(
         outputs, kind = _evaluate(reference.function, reference, list(copies), grad_outputs)
         _finish(reference.device)
     reference.call_s = time.perf_counter() - start
-    given = {_memory(v) for v in _tensors(copies)} - {0}
+    given = {_memory(v) for v in tensors(copies)} - {0}
     reference.aliases = any(_memory(v) in given for v in outputs)
     return outputs, kind
 
@@ -252,7 +252,7 @@ def run_double(
             _seed(reference.device, seed)
             with suppress(Exception), mode:
                 # A reference need not run in float64; the report says so.
-                outputs, _ = _evaluate(function, reference, _mapped(args, in_double), grads)
+                outputs, _ = _evaluate(function, reference, mapped(args, in_double), grads)
                 _finish(reference.device)
                 return [widened(value) for value in outputs]
     except Exception:  # noqa: BLE001 - nor need its weights be copied
@@ -330,18 +330,18 @@ def _finish(device: torch.device) -> None:
 
 def copied(value: Any) -> Any:  # noqa: ANN401
     """Return a tree with its tensors copied, so that an in-place reference changes no input."""
-    return _mapped(value, torch.clone)
+    return mapped(value, torch.clone)
 
 
-def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:  # noqa: ANN401
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:  # noqa: ANN401
     """Return a tree with its tensors changed."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, list | tuple):
-        items = [_mapped(item, change) for item in value]
+        items = [mapped(item, change) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, dict):
-        return {key: _mapped(item, change) for key, item in value.items()}
+        return {key: mapped(item, change) for key, item in value.items()}
     return value
 
 
@@ -350,7 +350,7 @@ def changed(args: list[Any], copies: list[Any]) -> set[int]:
     return {
         index
         for index, (old, new) in enumerate(zip(args, copies, strict=True))
-        if not all(map(_same, _tensors(old), _tensors(new)))
+        if not all(map(_same, tensors(old), tensors(new)))
     }
 
 

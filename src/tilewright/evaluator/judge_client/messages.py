@@ -349,3 +349,28 @@ class LintCase(Request[LintAnswer], kind="lint"):
     params: Fields
     variations: list[str]
     rules: dict[str, ComparisonRule]
+
+
+class HealthAnswer(Answer):
+    """What the check of a case found (records/problem_health.py, `CaseCheck`)."""
+
+    sample_s: float
+    ignores_seed: bool = False
+    repeatable: bool = True
+    shapes_vary: bool = False
+    shares_memory: bool = False
+    passing: list[str] = field(default_factory=list)
+    constant: bool = False
+    unchecked: str = ""
+
+
+class CheckHealth(Request[HealthAnswer], kind="check_health"):
+    """Look at the generator of a case, and find out which answers without work pass.
+
+    With `strict` they must pass on the input variations too, and the weights are new.
+    """
+
+    params: Fields
+    variations: list[str]
+    seed: int
+    strict: bool

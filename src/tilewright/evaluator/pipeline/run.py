@@ -19,6 +19,7 @@ from tilewright.evaluator.pipeline.lifecycle import (
     start_judge,
 )
 from tilewright.evaluator.pipeline.prepare import prepare
+from tilewright.evaluator.pipeline.problem_check import check_problem, recall_problem
 from tilewright.evaluator.pipeline.session import EvaluationSession
 from tilewright.evaluator.pipeline.timing_stage import time_candidate
 from tilewright.evaluator.processes.host import DeviceHost
@@ -46,9 +47,11 @@ StageFunction = Callable[[EvaluationSession], None]
 `ProblemError` if the problem or a baseline fails."""
 
 STAGES: tuple[StageFunction, ...] = (
+    recall_problem,
     prepare,
     acquire_device,
     start_judge,
+    check_problem,
     load_candidate,
     check_correctness,
     trace_kernels,

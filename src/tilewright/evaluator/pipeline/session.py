@@ -20,6 +20,7 @@ from tilewright.evaluator.timing.calibration import read_calibration
 from tilewright.evaluator.verdict import Observations
 from tilewright.records import Label, StageRecord
 from tilewright.records.codes import Stage
+from tilewright.records.problem_health import ProblemHealth
 
 
 class EvaluationSession:
@@ -36,6 +37,8 @@ class EvaluationSession:
         self.judge = JudgeClient(context)
         self.runners = RunnerPool(context, self.judge)
         self.observations = Observations()
+        self.problem_health: ProblemHealth | None = None
+        """The check of the problem; `None` until it was made or read."""
         key = device_key(self.host.cores, self.host.device)
         self.calibration = read_calibration(self.host.home, key, on_gpu=self.on_gpu)
         """The process-to-process variation of this device, measured or assumed."""

@@ -19,7 +19,7 @@ from tilewright.records.codes import FailureReason, FindingCode, Stage
 Code = Literal[
     "COMPILATION_ERROR", "RUNTIME_ERROR", "CORRECTNESS_ERROR", "TIMEOUT_ERROR", "UNJUDGED"
 ]
-BEFORE_RUNNING = (Stage.BUILD, Stage.START_JUDGE, Stage.LOAD)
+BEFORE_RUNNING = (Stage.BUILD, Stage.START_JUDGE, Stage.CHECK_PROBLEM, Stage.LOAD)
 AFTER_CORRECTNESS = (Stage.LAUNCH_SUPPRESSION, Stage.TIMING, Stage.SHUTDOWN)
 """Stages that follow a positive result of the correctness stage."""
 

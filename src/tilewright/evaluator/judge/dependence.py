@@ -1,0 +1,199 @@
+"""Whether the outputs of a reference depend on its inputs at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import torch
+
+from tilewright.evaluator.judge import degenerate_answers, weights
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.wire.frames import Fields
+
+LOOKED_AT = 1 << 16
+"""Elements of a tensor that a cheap comparison looks at."""
+REMAINS = 1e-3
+"""Share of a difference that remains in float64 if the inputs cause it. Rounding errors of float32
+are 2^29 times those of float64, so that nothing of them remains."""
+ROUNDING = 0.25
+"""Error of the reference, as a share of its output's root mean square, from which on the output may
+be nothing but rounding errors."""
+SMALL_BYTES = 2 << 20
+"""Bytes of inputs above which the check takes `Effort.LARGE`: a float64 call takes a second."""
+LONGEST_S = 120.0
+"""Seconds after which no further weights are tried; the problem then counts as one that depends on
+some inputs."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried before outputs count as constant."""
+
+    seeds: int
+    """Input samples of the problem's own generator."""
+    variants: int
+    """Changes of the first sample."""
+    weights: int
+    """Sets of weights, the loaded ones among them."""
+
+
+SMALL, LARGE = Effort(seeds=4, variants=6, weights=3), Effort(seeds=2, variants=3, weights=2)
+
+Values = tuple[list[torch.Tensor], list[torch.Tensor] | None]
+"""Outputs at the problem's precision, and in float64 if the reference has them."""
+
+
+def sampled(value: torch.Tensor) -> torch.Tensor:
+    """Return some elements in float64, at an odd distance, which is no multiple of a row."""
+    flat = value.detach().reshape(-1)
+    step = max(-(-flat.numel() // LOOKED_AT), 1) | 1
+    part = flat[::step] if flat.numel() > LOOKED_AT else flat
+    return torch.view_as_real(part).double().reshape(-1) if part.is_complex() else part.double()
+
+
+def size_of(args: list[Any]) -> int:
+    """Return the bytes of the tensors among some arguments."""
+    return sum(value.numel() * value.element_size() for value in refs.tensors(args))
+
+
+def is_rounding(value: torch.Tensor, oracle: torch.Tensor) -> bool:
+    """Tell whether an output is nothing but rounding errors, by its values in float64."""
+    if value.shape != oracle.shape or value.numel() == 0:
+        return False
+    ours, exact = sampled(value), sampled(oracle)
+    size = float(ours.square().mean().sqrt())
+    return float((ours - exact).square().mean().sqrt()) > ROUNDING * size
+
+
+def depends_on_inputs(
+    reference: Reference, params: Fields, seed: int, args: list[Any], *, redraw: bool
+) -> tuple[bool, bool]:
+    """Tell whether any output depends on the inputs: on the problem's own, and on any.
+
+    It tries changes of the inputs `args`, and with `redraw` other samples, with the loaded weights
+    and with new ones. A difference counts unless it vanishes in float64. What cannot be computed
+    shows no dependence. A reference that samples random numbers counts as dependent: it has other
+    rules.
+    """
+    if _is_random(reference, args):
+        return True, True
+    effort = SMALL if size_of(args) <= SMALL_BYTES else LARGE
+    if not redraw:
+        effort = replace(effort, seeds=1)
+    until, changes = time.monotonic() + LONGEST_S, False
+    for draw in range(effort.weights if reference.model is not None else 1):
+        if time.monotonic() > until:
+            return False, True
+        with _weights(reference, seed, draw):
+            reference.double = None
+            own, any_input = _dependence(reference, params, seed, args, effort)
+        reference.double = None
+        if own:
+            return True, True
+        changes |= any_input
+    return False, changes
+
+
+def _is_random(reference: Reference, args: list[Any]) -> bool:
+    """Tell whether outputs differ between two forward seeds, or between two equal calls."""
+    base = _evaluated(reference, args)
+    for seed in (2, 3, 4, 1):
+        if base is None or _moved(base, _evaluated(reference, args, seed)):
+            return True
+    return False
+
+
+def _weights(reference: Reference, seed: int, draw: int) -> AbstractContextManager[None]:
+    """Load new weights for a while; the first time those that are there."""
+    model = reference.model
+    if model is None:
+        return nullcontext()
+    fresh = {} if draw == 0 else weights.resample(model, seed + draw)
+    return degenerate_answers.loaded(model, fresh)
+
+
+def _dependence(
+    reference: Reference, params: Fields, seed: int, args: list[Any], effort: Effort
+) -> tuple[bool, bool]:
+    base = _evaluated(reference, args)
+    if base is None:
+        return True, True
+    for number in range(1, effort.seeds):
+        if _moved(base, _evaluated(reference, reference.arguments(params, seed + number))):
+            return True, True
+    others = islice(variants(args, seed), effort.variants)
+    return False, any(_moved(base, _evaluated(reference, other)) for other in others)
+
+
+def _evaluated(reference: Reference, args: list[Any], seed: int = 1) -> Values | None:
+    """Return the outputs; `None`: the reference fails on these inputs."""
+    try:
+        values, _ = refs.run(reference, args, [], seed)
+    except ProblemFailure:
+        return None
+    return values, refs.run_double(reference, args, [], seed)
+
+
+def _moved(base: Values, other: Values | None) -> bool:
+    """Tell whether outputs differ by more than rounding errors; infinities and NaN do not count."""
+    if other is None:
+        return False
+    (ones, ones_double), (others, others_double) = base, other
+    if [value.shape for value in ones] != [value.shape for value in others]:
+        return True
+    for place, (one, two) in enumerate(zip(ones, others, strict=True)):
+        difference = _difference(one, two)
+        if difference == 0:
+            continue
+        if not one.is_floating_point() or ones_double is None or others_double is None:
+            return True
+        exact = _difference(ones_double[place], others_double[place])
+        if exact > REMAINS * difference:
+            return True
+    return False
+
+
+def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Return the largest difference of elements that are finite in both."""
+    if one.shape != other.shape:
+        return float("inf")
+    if one.numel() == 0 or torch.equal(one, other):
+        return 0.0
+    kind = torch.complex128 if one.is_complex() else torch.float64
+    gap = (one.to(kind) - other.to(kind)).abs()
+    gap = gap[torch.isfinite(gap)]
+    return float(gap.max()) if gap.numel() else 0.0
+
+
+def variants(args: list[Any], seed: int) -> Iterator[list[Any]]:
+    """Yield inputs with other values, also where the judge's own variations keep a structure."""
+    device = next((value.device for value in refs.tensors(args)), torch.device("cpu"))
+    generator = torch.Generator(device).manual_seed(seed)
+
+    def normal(value: torch.Tensor) -> torch.Tensor:
+        return torch.randn(value.shape, generator=generator, device=value.device)
+
+    changes: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
+        normal,
+        lambda value: value * 64,
+        lambda value: -value,
+        lambda value: value / 64,
+        lambda value: value + 4,
+        lambda value: 100 * normal(value),
+    )
+    for change in changes:
+        yield refs.mapped(args, partial(_changed, change))
+
+
+def _changed(change: Callable[[torch.Tensor], torch.Tensor], value: torch.Tensor) -> torch.Tensor:
+    """Return a floating-point tensor changed, and the elements of another one in another order."""
+    if value.is_floating_point():
+        return change(value.float()).to(value.dtype)
+    return value.reshape(-1).roll(1).reshape(value.shape)

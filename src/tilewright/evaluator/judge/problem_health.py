@@ -1,0 +1,267 @@
+"""The check of a problem by its first evaluation: its generator, and answers that do no work.
+
+It is cheaper than the linter: it compares a part of two samples first. Only an answer that looks
+right there is compared by the rules, on every input variation.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from tilewright.evaluator.judge import degenerate_answers, weights
+from tilewright.evaluator.judge import reference as refs
+from tilewright.evaluator.judge.comparison import Expected
+from tilewright.evaluator.judge.degenerate_answers import Outputs, Rules
+from tilewright.evaluator.judge.dependence import (
+    SMALL_BYTES,
+    depends_on_inputs,
+    is_rounding,
+    sampled,
+    size_of,
+    variants,
+)
+from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.evaluator.judge_client.messages import CheckHealth, ComparisonRule, HealthAnswer
+
+LONG_S = 5.0
+"""Seconds of one input sample from which on no second one is made."""
+KEPT_BYTES = 64 << 20
+"""Bytes of inputs up to which a sample is copied, so that a later one cannot overwrite it."""
+PLAIN_ERROR = 0.25
+"""Error from which on an element is plainly wrong, as a share of it and of the output's root mean
+square. The largest tolerance, that of bfloat16, is half of this."""
+PLAIN_SHARE = 0.01
+"""Share of plainly wrong elements from which on an answer is wrong: ten times what may exceed the
+tolerance."""
+MOVED = 0.01
+"""Difference of two outputs, as a share of their root mean square, that shows a dependence."""
+TINY = 1e-2
+"""Size of an output, as a share of the largest input's, below which it may be rounding errors."""
+CONSTANT = "one constant on the problem's own inputs"
+"""The answer that passes where only varied inputs change the output."""
+
+
+@dataclass
+class DrawnSample:
+    """Inputs of one seed, and the reference's outputs on them."""
+
+    args: list[Any]
+    expected: list[Expected] = field(default_factory=list)
+
+    def arguments(self) -> list[Any]:
+        """Return the inputs."""
+        return self.args
+
+    def grad_outputs(self) -> list[torch.Tensor]:
+        """Return no gradients: those of ones are as good here."""
+        return []
+
+    def evaluate(self, reference: Reference) -> None:
+        """Compute the outputs."""
+        values, _ = refs.run(reference, self.args, [], 1)
+        self.expected = [Expected(value, None, 0.0) for value in values]
+
+
+def check(reference: Reference, message: CheckHealth, rule: ComparisonRule | None) -> HealthAnswer:
+    """Look at one case. It leaves the reference as it was.
+
+    Raises:
+        ProblemFailure: the generator or the reference fails, or the generator fails the second
+            time.
+    """
+    kept = replace(reference)
+    model = reference.model
+    fresh = {} if model is None or not message.strict else weights.resample(model, message.seed)
+    loaded = nullcontext() if model is None else degenerate_answers.loaded(model, fresh)
+    try:
+        with loaded:
+            reference.double, reference.random = None, None
+            return _checked(reference, message, rule)
+    finally:
+        for name in ("random", "stateful", "oracle_is_slow", "call_s", "aliases"):
+            setattr(reference, name, getattr(kept, name))
+        reference.double = None
+
+
+def _checked(
+    reference: Reference, message: CheckHealth, rule: ComparisonRule | None
+) -> HealthAnswer:
+    start = time.monotonic()
+    first = DrawnSample(reference.arguments(message.params, message.seed))
+    answer = HealthAnswer(sample_s=time.monotonic() - start)
+    try:
+        first.evaluate(reference)
+        answer, second = _generator(reference, message, first, answer)
+        redraw = second is not None
+        second = second or DrawnSample(next(variants(first.args, message.seed)))
+        second.evaluate(reference)
+        own, varied = _dependence(reference, message, first, second, redraw=redraw)
+        # On outputs that are all alike, no variation shows more than one sample.
+        quickly = not (message.strict and redraw and varied)
+        found = _passing(reference, message, rule, first, second, quickly=quickly)
+        if varied and not own:
+            found.append(CONSTANT)
+        return replace(answer, passing=found, constant=not varied)
+    except torch.OutOfMemoryError:
+        return replace(answer, unchecked="answers without work: the device has too little memory")
+
+
+def _generator(
+    reference: Reference, message: CheckHealth, first: DrawnSample, answer: HealthAnswer
+) -> tuple[HealthAnswer, DrawnSample | None]:
+    """Make a sample under another seed and one under the same seed, and compare.
+
+    Returns no second sample if the generator is slow, or if its samples differ in shape.
+    """
+    if answer.sample_s > LONG_S:
+        return answer, None
+    drawn, before = first.args, _fingerprint(first.args)
+    if size_of(drawn) <= KEPT_BYTES:
+        first.args = refs.copied(drawn)
+    try:
+        second = DrawnSample(reference.arguments(message.params, message.seed + 1))
+        other, overwritten = _fingerprint(second.args), not _equal(before, _fingerprint(drawn))
+        shared = bool(_memory(drawn) & _memory(second.args))
+        if size_of(drawn) <= KEPT_BYTES:
+            second.args = refs.copied(second.args)
+        again = _fingerprint(reference.arguments(message.params, message.seed))
+    except ProblemFailure as error:
+        text = f"its generator of inputs cannot be run twice: {error}"
+        raise ProblemFailure(text, out_of_memory=error.out_of_memory) from error
+    shapes_vary = _forms(before) != _forms(other)
+    differ = shapes_vary or not _equal(before, other)
+    found = replace(
+        answer,
+        ignores_seed=bool(before) and not differ,
+        repeatable=_equal(before, again),
+        shapes_vary=shapes_vary,
+        shares_memory=overwritten or (shared and differ),
+    )
+    return found, None if shapes_vary else second
+
+
+def _passing(
+    reference: Reference,
+    message: CheckHealth,
+    rule: ComparisonRule | None,
+    first: DrawnSample,
+    second: DrawnSample,
+    *,
+    quickly: bool,
+) -> list[str]:
+    """Return the answers without work that pass: those that look right, compared by the rules.
+
+    It looks at the first sample only, if `quickly`, and otherwise at all variations.
+    """
+    answers = degenerate_answers.answers(first, second)
+    answers |= degenerate_answers.skipping(reference, first)
+    likely = [
+        name
+        for name, outputs in answers.items()
+        if rule is not None or _looks_right(first.expected, outputs)
+    ]
+    if quickly:
+        likely = [n for n in likely if degenerate_answers.passes(first, answers[n], rule)]
+    elif likely:
+        rules = Rules(message.variations, (message.seed, message.seed + 1), rule)
+        passed = degenerate_answers.passing(reference, message.params, rules)
+        likely = [name for name in likely if name in passed]
+    return sorted(likely)
+
+
+def _dependence(
+    reference: Reference,
+    message: CheckHealth,
+    first: DrawnSample,
+    second: DrawnSample,
+    *,
+    redraw: bool,
+) -> tuple[bool, bool]:
+    """Tell whether the outputs depend on the problem's own inputs, and whether on any inputs."""
+    ones, others = ([item.value for item in drawn.expected] for drawn in (first, second))
+    if _plainly_moved(ones, others) and not _may_be_rounding(reference, first, ones):
+        return True, True
+    given = (message.params, message.seed, first.args)
+    return depends_on_inputs(reference, *given, redraw=redraw)
+
+
+def _may_be_rounding(reference: Reference, sample: DrawnSample, values: Outputs) -> bool:
+    """Tell whether the outputs may be nothing but rounding errors."""
+    floating = [value for value in values if value.is_floating_point()]
+    if len(floating) < len(values) or not floating:
+        return False
+    if size_of(sample.args) > SMALL_BYTES:
+        inputs = [_rms(v) for v in _floats(sample.args)]
+        if max(map(_rms, floating)) > TINY * max(inputs, default=0.0):
+            return False
+    doubled = refs.run_double(reference, refs.copied(sample.args), [], 1)
+    return doubled is not None and all(map(is_rounding, values, doubled))
+
+
+def _plainly_moved(ones: Outputs, others: Outputs) -> bool:
+    """Tell whether many elements of some output differ by more than any rounding."""
+    for one, other in zip(ones, others, strict=True):
+        if one.shape != other.shape:
+            return True
+        a, b = sampled(one), sampled(other)
+        moved = (a - b).abs() > MOVED * _rms(one)
+        if a.numel() and float(moved.double().mean()) > PLAIN_SHARE:
+            return True
+    return False
+
+
+def _looks_right(expected: list[Expected], outputs: Outputs) -> bool:
+    """Tell whether an answer may pass, by a part of its elements."""
+    for item, output in zip(expected, outputs, strict=True):
+        want, got = sampled(item.value), sampled(output)
+        if want.numel() == 0:
+            continue
+        size = want.abs().clamp_min(_rms(item.value)) if item.value.is_floating_point() else 0.0
+        wrong = ~((got - want).abs() <= PLAIN_ERROR * size) & torch.isfinite(want)
+        if float(wrong.double().mean()) > PLAIN_SHARE:
+            return False
+    return True
+
+
+def _rms(value: torch.Tensor) -> float:
+    part = sampled(value)
+    part = part[torch.isfinite(part)]
+    return float(part.square().mean().sqrt()) if part.numel() else 0.0
+
+
+def _floats(args: list[Any]) -> list[torch.Tensor]:
+    return [value for value in refs.tensors(args) if value.is_floating_point()]
+
+
+def _memory(args: list[Any]) -> set[int]:
+    """Return where the storages of tensors begin; empty ones lie nowhere."""
+    strided = [value for value in refs.tensors(args) if value.layout == torch.strided]
+    return {value.untyped_storage().data_ptr() for value in strided} - {0}
+
+
+Fingerprint = list[tuple[tuple[Any, ...], torch.Tensor]]
+"""Form, and a copy of some elements, of each tensor."""
+
+
+def _fingerprint(args: list[Any]) -> Fingerprint:
+    return [
+        ((value.dtype, value.shape, value.stride()), sampled(value).clone())
+        for value in refs.tensors(args)
+        if value.layout == torch.strided
+    ]
+
+
+def _forms(prints: Fingerprint) -> list[tuple[Any, ...]]:
+    return [form for form, _ in prints]
+
+
+def _equal(one: Fingerprint, other: Fingerprint) -> bool:
+    return _forms(one) == _forms(other) and all(
+        bool(((a == b) | ((a != a) & (b != b))).all())
+        for (_, a), (_, b) in zip(one, other, strict=True)
+    )

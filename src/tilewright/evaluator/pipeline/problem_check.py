@@ -1,0 +1,119 @@
+"""The check of a problem: made by its first evaluation, and stored for all later ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from tilewright._version import __version__
+from tilewright.errors import RecordError
+from tilewright.evaluator.judge_client.messages import CheckHealth
+from tilewright.evaluator.pipeline.problem_labels import labels_of, unsound_text
+from tilewright.evaluator.pipeline.session import EvaluationSession
+from tilewright.evaluator.runners.messages import EvaluationEnded
+from tilewright.records import Case
+from tilewright.records.base import digest_text
+from tilewright.records.codes import Stage, UnjudgedReason
+from tilewright.records.problem_health import HEALTH_VERSION, CaseCheck, ProblemHealth
+from tilewright.wire.names import INPUT_VARIATIONS
+
+CHECK_S = 300.0
+"""Seconds for one case: only an unsound problem with a slow reference takes minutes."""
+
+
+def recall_problem(session: EvaluationSession) -> None:
+    """Read the stored check of the problem, and end the evaluation if the problem is unsound."""
+    health = read_health(_path(session))
+    if health is not None and _is_current(session, health):
+        _apply(session, health)
+
+
+def check_problem(session: EvaluationSession) -> None:
+    """Check a problem that has no stored check, and store the result."""
+    if session.problem_health is not None:
+        return
+    with session.stage(Stage.CHECK_PROBLEM):
+        start, cases = time.monotonic(), session.request.problem.cases
+        health = ProblemHealth(
+            version=HEALTH_VERSION,
+            evaluator=__version__,
+            problem_digest=session.request.problem.digest(),
+            protocol=session.request.protocol,
+            cases=tuple(_checked(session, case) for case in cases),
+        )
+        write_health(_path(session), health)
+        # The candidate has its whole time.
+        session.runners.deadline += time.monotonic() - start
+    _apply(session, health)
+
+
+def _checked(session: EvaluationSession, case: Case) -> CaseCheck:
+    request = session.request
+    session.context.emit("problem_check", {"case": case.name})
+    allowed = request.problem.input_variations
+    known = INPUT_VARIATIONS if allowed is None else ("nominal", *allowed)
+    message = CheckHealth(
+        params=dict(case.params),
+        variations=[name for name in INPUT_VARIATIONS if name in known],
+        seed=session.context.seed("health", case.name) & 0x7FFFFFFF,
+        strict=request.protocol == "strict",
+    )
+    found = session.judge.request(message, CHECK_S)
+    return CaseCheck.model_validate({"case": case.name, **vars(found)})
+
+
+def _apply(session: EvaluationSession, health: ProblemHealth) -> None:
+    """Note the check in the session; label the report, or end the evaluation."""
+    session.problem_health = health
+    if health.unsound and session.request.protocol == "strict":
+        reason = UnjudgedReason.UNSOUND_PROBLEM
+        raise EvaluationEnded.unjudged(reason, unsound_text(health))
+    for name, detail in labels_of(health):
+        session.add_label(name, detail)
+
+
+def _is_current(session: EvaluationSession, health: ProblemHealth) -> bool:
+    """Tell whether a stored check is of this problem and this version."""
+    problem = session.request.problem
+    return (
+        (health.version, health.evaluator) == (HEALTH_VERSION, __version__)
+        and health.problem_digest == problem.digest()
+        and health.protocol == session.request.protocol
+        and [case.case for case in health.cases] == [case.name for case in problem.cases]
+    )
+
+
+def _path(session: EvaluationSession) -> Path:
+    """Return where the check is stored: by problem, kind of device, protocol and precision."""
+    request, device = session.request, session.host.device
+    parts = (request.problem.digest(), device.is_gpu, request.protocol, request.allows_tf32)
+    key = digest_text(json.dumps(parts))
+    # 100,000 problems lie in 256 folders.
+    return session.host.home / "problem-checks" / key[:2] / f"{key[2:34]}.json"
+
+
+def read_health(path: Path) -> ProblemHealth | None:
+    """Return a stored check; `None`: there is none, or it is damaged."""
+    try:
+        return ProblemHealth.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, RecordError):
+        return None
+
+
+def write_health(path: Path, health: ProblemHealth) -> None:
+    """Store a check. A reader sees the old file or the new one; a full disk costs only a check."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(health.to_json())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError:
+        return

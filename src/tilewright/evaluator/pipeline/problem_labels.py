@@ -1,0 +1,72 @@
+"""The labels of a problem's check, and what the judge does about each weakness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tilewright.records.codes import LabelName
+from tilewright.records.problem_health import CaseCheck, ProblemHealth
+
+SLOW_SAMPLE_S = 1.0
+"""Seconds of one input sample from which on a report names it: other steps take less."""
+
+_GENERATOR: tuple[tuple[LabelName, Callable[[CaseCheck], bool], str], ...] = (
+    (
+        LabelName.SEED_IGNORED,
+        lambda case: case.ignores_seed,
+        "two seeds give equal inputs, so that only input variations differ from call to call",
+    ),
+    (
+        LabelName.INPUTS_NOT_REPEATABLE,
+        lambda case: not case.repeatable,
+        "one seed gives other inputs each time; the judge keeps each sample, and a reproducer "
+        "cannot make it again",
+    ),
+    (
+        LabelName.INPUT_SHAPES_VARY,
+        lambda case: case.shapes_vary,
+        "two seeds give tensors of other shapes; timed calls keep those of their sample",
+    ),
+    (
+        LabelName.INPUTS_SHARE_MEMORY,
+        lambda case: case.shares_memory,
+        "a sample lies in the memory of an earlier one; the judge copies each",
+    ),
+)
+
+
+def labels_of(health: ProblemHealth) -> Iterator[tuple[LabelName, str]]:
+    """Yield the name and the text of each label of a problem."""
+    if health.unsound:
+        yield LabelName.UNSOUND_PROBLEM, unsound_text(health)
+    elif health.passing:
+        yield LabelName.WEAK_PROBLEM, f"without any work these answers pass: {_listed(health)}"
+    elif health.weak_cases:
+        yield LabelName.WEAK_CASE, "; ".join(map(_weak_case, health.weak_cases))
+    for name, applies, text in _GENERATOR:
+        cases = [case.case for case in health.cases if applies(case)]
+        if cases:
+            yield name, f"{text} ({_named(cases)})"
+    slowest = max(health.cases, key=lambda case: case.sample_s)
+    if slowest.sample_s > SLOW_SAMPLE_S:
+        took = f"one input sample takes {slowest.sample_s:.3g} s ({slowest.case})"
+        yield LabelName.SLOW_INPUTS, f"{took}; fewer are made"
+
+
+def unsound_text(health: ProblemHealth) -> str:
+    """Return why no verdict on a problem means anything."""
+    passing = f"; these answers pass: {_listed(health)}" if health.passing else ""
+    return f"the reference's output does not depend on its inputs{passing}"
+
+
+def _listed(health: ProblemHealth) -> str:
+    return ", ".join(health.passing)
+
+
+def _weak_case(case: CaseCheck) -> str:
+    answers = ", ".join(case.passing) or "the output is constant"
+    return f"{case.case}: {answers}"
+
+
+def _named(cases: list[str]) -> str:
+    return cases[0] if len(cases) == 1 else f"{cases[0]} and {len(cases) - 1} more"

@@ -1,0 +1,63 @@
+"""The result of the check that the first evaluation of a problem makes, stored by its digest."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tilewright.records.base import Record
+from tilewright.records.request import Protocol
+
+HEALTH_VERSION = 1
+"""Version of the check: a stored result of another one is not used."""
+
+
+class CaseCheck(Record):
+    """One case: its generator of inputs, and the answers without work that pass."""
+
+    case: str
+    sample_s: float = Field(ge=0)
+    """Seconds in which the generator made one input sample."""
+    ignores_seed: bool = False
+    """Whether two seeds gave equal values."""
+    repeatable: bool = True
+    """Whether one seed gave equal values twice."""
+    shapes_vary: bool = False
+    """Whether two seeds gave tensors of other shapes, dtypes or layouts."""
+    shares_memory: bool = False
+    """Whether a later sample lay in the memory of an earlier one."""
+    passing: tuple[str, ...] = ()
+    """Answers without work that pass by the rules of the protocol."""
+    constant: bool = False
+    """Whether the outputs depend on no input, under any variation and any weights."""
+    unchecked: str = ""
+    """What was not looked at, and why; empty: nothing."""
+
+
+class ProblemHealth(Record):
+    """The check of a problem under one protocol, on one type of device."""
+
+    version: int
+    evaluator: str
+    """Version of tilewright."""
+    problem_digest: str
+    protocol: Protocol
+    cases: tuple[CaseCheck, ...] = Field(min_length=1)
+
+    @property
+    def unsound(self) -> bool:
+        """Whether no case has an output that depends on its inputs."""
+        return all(case.constant for case in self.cases)
+
+    @property
+    def passing(self) -> tuple[str, ...]:
+        """Answers without work that pass on every case."""
+        return tuple(sorted(set.intersection(*(set(case.passing) for case in self.cases))))
+
+    @property
+    def weak_cases(self) -> tuple[CaseCheck, ...]:
+        """Cases on which some answer without work passes, or every answer is the same."""
+        return tuple(case for case in self.cases if case.passing or case.constant)
+
+    def case(self, name: str) -> CaseCheck | None:
+        """Return the check of a case by its name; `None`: there is none."""
+        return next((case for case in self.cases if case.case == name), None)
