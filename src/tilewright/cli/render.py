@@ -26,7 +26,15 @@ from tilewright.records import (
     Verdict,
 )
 from tilewright.records.codes import FindingCode, LabelName
-from tilewright.scoring.report_text import cut, finding_text, reason_of, short_time, speed_text
+from tilewright.scoring.paired_times import paired_times
+from tilewright.scoring.report_text import (
+    cut,
+    finding_text,
+    over_cases,
+    reason_of,
+    short_time,
+    speed_text,
+)
 from tilewright.scoring.roofline import RooflinePoint, roofline_points
 
 STYLES: dict[Verdict, str] = {
@@ -171,7 +179,8 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> Table:
     for item in comparisons:
         speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
         decided = "" if item.conclusion in speed else item.conclusion
-        times = map(short_time, (item.baseline_timing.median_us, item.candidate.median_us))
+        shown = paired_times(item)
+        times = map(short_time, (shown.baseline_us, shown.candidate_us))
         labels = ", ".join(label for label in item.labels if label not in shared)
         made.add_row(item.case, item.baseline, *times, speed, decided, labels)
     return made
@@ -185,7 +194,7 @@ def _shared_labels(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 def _summary(report: EvalReport) -> list[tuple[str, str]]:
     overall, shared = "", _shared_labels(report.comparisons)
     if report.speedup is not None:
-        overall = f"{speed_of(report)} (against {report.request.baselines[0].name}, all cases)"
+        overall = f"{speed_of(report)} (against {over_cases(report)})"
     rows: list[tuple[str, str]] = [
         ("speed-up", overall),
         ("outputs", outputs_text(report.cases)),

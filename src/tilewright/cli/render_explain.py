@@ -36,6 +36,13 @@ class CheckSeen:
     findings: tuple[Finding, ...]
 
 
+SPREAD_NOTE = (
+    "A speed-up compares neighbouring calls. The 50 % of all calls of each can have another "
+    "quotient, if the machine's speed changed meanwhile."
+)
+"""Why the medians of all calls may disagree with a speed-up."""
+
+
 @dataclass(frozen=True)
 class Spread:
     """Percentiles of the calls of one comparison."""
@@ -114,6 +121,7 @@ def _timing(report: EvalReport) -> RenderableType:
         render.comparisons_table(report.comparisons),
         "",
         table(*heads, rows=spreads),
+        Text(SPREAD_NOTE, style="dim"),
         Text(render.timed_text(report), style="dim"),
     )
 

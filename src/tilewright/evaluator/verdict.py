@@ -39,6 +39,7 @@ from tilewright.records.codes import FindingCode, LabelName
 from tilewright.registry import catalogue, load
 from tilewright.scoring import bootstrap, intervals
 from tilewright.scoring.metrics import ratio_of_sums
+from tilewright.scoring.paired_times import paired_times
 from tilewright.wire.frames import Fields
 
 
@@ -204,8 +205,9 @@ def _summary(
     """
     if request.protocol == "official" and request.problem.official_comparison != "allclose":
         # The rule of KernelBench-X and TritonBench: over cases, of sums.
-        reference = [item.baseline_timing.median_us for item in chosen]
-        return {"speedup": ratio_of_sums(reference, [item.candidate.median_us for item in chosen])}
+        shown = [paired_times(item) for item in chosen]
+        reference, own = [one.baseline_us for one in shown], [one.candidate_us for one in shown]
+        return {"speedup": ratio_of_sums(reference, own)}
     if any(item.speedup_low is None for item in chosen):
         return {"speedup": math.exp(sum(math.log(item.speedup) for item in chosen) / len(chosen))}
     within, sigmas, baseline = [], [], chosen[0].baseline

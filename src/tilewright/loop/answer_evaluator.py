@@ -18,6 +18,7 @@ from tilewright.records.codes import Stage
 from tilewright.records.events import Ask, EvalSummary
 from tilewright.records.run_folder import read_report
 from tilewright.registry import selected_checks
+from tilewright.scoring.paired_times import paired_times
 from tilewright.scoring.report_text import cut, reason_of
 from tilewright.scoring.rewards import measured
 from tilewright.scoring.roofline import roofline_points
@@ -151,8 +152,8 @@ def summary_of_report(report: EvalReport, path: str, seconds: float) -> EvalSumm
         speedup=report.speedup if timed else None,
         low=report.speedup_low if timed else None,
         high=report.speedup_high if timed else None,
-        reference_us=sum(c.baseline_timing.median_us for c in chosen) if chosen else None,
-        candidate_us=sum(c.candidate.median_us for c in chosen) if chosen else None,
+        reference_us=sum(paired_times(c).baseline_us for c in chosen) if chosen else None,
+        candidate_us=sum(paired_times(c).candidate_us for c in chosen) if chosen else None,
         roofline_fraction=nearest[-1].candidate_share if nearest else None,
         coverage=report.profile.coverage if report.profile is not None else None,
         unchecked=unchecked[0] if unchecked else None,

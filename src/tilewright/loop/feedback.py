@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from tilewright.records import EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.events import EvalSummary
+from tilewright.scoring.benchmarks.kernelgym import runtimes
 from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.paired_times import paired_times
 from tilewright.scoring.report_text import short_time, speed_text
 
 CHARACTERS_PER_TOKEN = 4
@@ -98,8 +100,8 @@ def _speed(report: EvalReport) -> str:
 def _cases(report: EvalReport) -> str:
     lines = []
     for item in report.comparisons:
-        times = (item.candidate.median_us, item.baseline_timing.median_us)
-        candidate, baseline = map(short_time, times)
+        shown = paired_times(item)
+        candidate, baseline = short_time(shown.candidate_us), short_time(shown.baseline_us)
         text = speed_text(item.speedup, item.speedup_low, item.speedup_high)
         lines.append(f"- {item.case}: {candidate}, {item.baseline} {baseline}: {text}")
     return "\n".join(lines)
@@ -129,16 +131,16 @@ def _message(answer: JudgedAnswer) -> str:
 
 def _released_code(answer: JudgedAnswer) -> list[str]:
     judgement, report = answer.judgement, answer.report
-    first = report.comparisons[0] if report is not None and report.comparisons else None
+    times = runtimes(report) if report is not None else None
     profile = report.profile if report is not None else None
     fields = {
         "status": "failed" if judgement.verdict in ("failed", "unjudged") else "completed",
         "compiled": judgement.verdict in ("correct", "incorrect", "rejected"),
         "correctness": judgement.verdict == "correct",
         "decoy_kernel": judgement.verdict == "rejected",
-        "reference_runtime": round(first.baseline_timing.median_us / 1e3, 6) if first else None,
-        "kernel_runtime": round(first.candidate.median_us / 1e3, 6) if first else None,
-        "speedup": judgement.speedup or 0.0,
+        "reference_runtime": times.reference_ms if times else None,
+        "kernel_runtime": times.kernel_ms if times else None,
+        "speedup": times.speedup if times else judgement.speedup or 0.0,
         "metadata": {
             "hardware": report.environment.device_name if report is not None else "",
             "num_custom_kernels": profile.launches if profile else None,

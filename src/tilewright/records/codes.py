@@ -63,6 +63,7 @@ class LabelName(StrEnum):
     UNCALIBRATED = "uncalibrated"
     UNSOUND_PROBLEM = "unsound_problem"
     WEAK_CASE = "weak_case"
+    WEAK_INPUTS = "weak_inputs"
     WEAK_PROBLEM = "weak_problem"
     WEIGHTS_CONSTANT_FOLDED = "weights_constant_folded"
     WEIGHTS_NOT_REPLACED = "weights_not_replaced"

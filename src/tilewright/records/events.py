@@ -60,9 +60,9 @@ class EvalSummary(Record):
     low: float | None = Field(default=None, gt=0)
     high: float | None = Field(default=None, gt=0)
     reference_us: float | None = Field(default=None, gt=0)
-    """Median time of the first baseline, summed over cases."""
+    """`baseline_us` of the first baseline, summed over cases."""
     candidate_us: float | None = Field(default=None, gt=0)
-    """Median time of the candidate, summed over cases."""
+    """`candidate_us` against the first baseline, summed over cases."""
     roofline_fraction: float | None = Field(default=None, ge=0)
     """Roofline fraction of the case that takes longest."""
     coverage: float | None = Field(default=None, ge=0, le=1)

@@ -27,6 +27,8 @@ class CaseCheck(Record):
     """Whether a later sample lay in the memory of an earlier one."""
     passing: tuple[str, ...] = ()
     """Answers without work that pass by the rules of the protocol."""
+    passing_own_inputs: tuple[str, ...] = ()
+    """Further answers that pass, on inputs that the problem's own generator makes."""
     constant: bool = False
     """Whether the outputs depend on no input, under any variation and any weights."""
     unchecked: str = ""

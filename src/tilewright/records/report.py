@@ -36,6 +36,11 @@ class Comparison(Record):
     baseline: str
     candidate: Timing
     baseline_timing: Timing
+    baseline_us: float | None = Field(default=None, gt=0)
+    """Time of a call of the baseline to show beside the speed-up: `baseline_us / candidate_us` is
+    `speedup`, and their geometric mean is that of both medians. `None`: an older report."""
+    candidate_us: float | None = Field(default=None, gt=0)
+    """The same for the candidate."""
     speedup: float = Field(gt=0)
     speedup_low: float | None = Field(gt=0)
     speedup_high: float | None = Field(gt=0)

@@ -20,6 +20,7 @@ from tilewright.reports.loader import Gathered, Run
 from tilewright.scoring.bottlenecks import advice
 from tilewright.scoring.intervals import NOISY_HALF_WIDTH, STRETCH
 from tilewright.scoring.learning_curves import curves
+from tilewright.scoring.paired_times import paired_times
 from tilewright.scoring.roofline import roofline_points
 from tilewright.scoring.summary import explained_by_run, group_of
 
@@ -178,8 +179,8 @@ def shown_report(report: EvalReport) -> dict[str, Any]:
             {
                 "case": item.case,
                 "baseline": item.baseline,
-                "reference_us": item.baseline_timing.median_us,
-                "candidate_us": item.candidate.median_us,
+                "reference_us": paired_times(item).baseline_us,
+                "candidate_us": paired_times(item).candidate_us,
                 "speedup": item.speedup,
                 "low": item.speedup_low,
                 "high": item.speedup_high,

@@ -29,6 +29,18 @@ def _ratio(value: float, scale: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
+def over_cases(report: EvalReport) -> str:
+    """Return the baseline of a report's speed-up, and how the cases were put together."""
+    first = report.request.baselines[0].name if report.request.baselines else ""
+    count = sum(item.baseline == first for item in report.comparisons)
+    if count < 2:
+        return first
+    sums = report.request.protocol == "official"
+    by_sums = sums and report.request.problem.official_comparison != "allclose"
+    how = "the sums" if by_sums else "geometric mean"
+    return f"{first}, {how} of {count} cases"
+
+
 def reason_of(report: EvalReport) -> str:
     """Return the reason of the verdict in one line."""
     match outcome := report.outcome:

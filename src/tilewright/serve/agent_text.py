@@ -10,6 +10,7 @@ from tilewright.records import CaseResult, EvalReport, Failed, Incorrect, Reject
 from tilewright.records.events import EvalSummary, Turn
 from tilewright.records.report import Profile
 from tilewright.scoring.bottlenecks import advice
+from tilewright.scoring.paired_times import paired_times
 from tilewright.scoring.report_text import cut, finding_text, short_time, speed_text
 
 MAX_EXPLANATION_CHARS = 12_000
@@ -87,8 +88,8 @@ def _outcome(report: EvalReport) -> str:
 
 def _times(report: EvalReport) -> Iterator[str]:
     for item in report.comparisons:
-        mine = short_time(item.candidate.median_us)
-        theirs = short_time(item.baseline_timing.median_us)
+        shown = paired_times(item)
+        mine, theirs = short_time(shown.candidate_us), short_time(shown.baseline_us)
         speed = speed_text(item.speedup, item.speedup_low, item.speedup_high)
         labels = f" ({', '.join(item.labels)})" if item.labels else ""
         yield f"{item.case}: {mine}, {item.baseline} {theirs}: {speed}{labels}"

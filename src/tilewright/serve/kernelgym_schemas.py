@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.codes import FailureReason
-from tilewright.scoring.benchmarks.kernelgym import BEFORE_RUNNING, by_kernelgym
+from tilewright.scoring.benchmarks.kernelgym import BEFORE_RUNNING, by_kernelgym, runtimes
 from tilewright.serve.store.tables import Task
 
 Answer = dict[str, Any]
@@ -80,7 +80,7 @@ def batch_answer(batch: str | None, results: Sequence[Answer], began: float) -> 
 
 
 def _strict_answer(report: EvalReport) -> Answer:
-    """Return our verdict in KernelGYM's fields; times in milliseconds, summed over cases."""
+    """Return our verdict in KernelGYM's fields; times in milliseconds, means over cases."""
     outcome = report.outcome
     found: Answer = {
         "status": "completed",
@@ -90,11 +90,11 @@ def _strict_answer(report: EvalReport) -> Answer:
     }
     match outcome:
         case Correct():
-            first = [c for c in report.comparisons if c.baseline == report.comparisons[0].baseline]
             found |= {"correctness": True, "error_message": None}
-            found["reference_runtime"] = sum(item.baseline_timing.median_us for item in first) / 1e3
-            found["kernel_runtime"] = sum(item.candidate.median_us for item in first) / 1e3
-            found["speedup"] = report.speedup or 0.0
+            if (times := runtimes(report)) is not None:
+                found["reference_runtime"] = times.reference_ms
+                found["kernel_runtime"] = times.kernel_ms
+                found["speedup"] = times.speedup
         case Incorrect():
             found["error_code"] = "CORRECTNESS_ERROR"
         case Rejected():

@@ -176,18 +176,22 @@ def _strictly(reference: Reference, params: Fields, variations: list[str]) -> li
     """Return the degenerate answers that pass on all variations, with weights drawn anew."""
     model, rules = reference.model, Rules(variations)
     if model is None:
-        return passing(reference, params, rules)
+        return passing(reference, params, rules)[1]
     reference.double = None
     try:
         with loaded(model, weights.resample(model, 3)):
-            return passing(reference, params, rules)
+            return passing(reference, params, rules)[1]
     finally:
         reference.double = None
 
 
-def passing(reference: Reference, params: Fields, rules: Rules) -> list[str]:
-    """Return the degenerate answers that pass on every variation, with the present weights."""
+def passing(reference: Reference, params: Fields, rules: Rules) -> tuple[list[str], list[str]]:
+    """Return the degenerate answers that pass on the problem's own inputs, and on all variations.
+
+    The weights are the present ones.
+    """
     passed: set[str] | None = None
+    own: set[str] = set()
     double = rules.comparison is None
     for name in rules.variations:
         sample = make_sample(reference, params, name, rules.seeds[0], 1, double=double)
@@ -198,6 +202,7 @@ def passing(reference: Reference, params: Fields, rules: Rules) -> list[str]:
         values |= skipping(reference, sample)
         right = {key for key, made in values.items() if passes(sample, made, rules.comparison)}
         passed = right if passed is None else passed & right
+        own = right if name == "nominal" else own
         if not passed:
             break
-    return sorted(passed or ())
+    return sorted(own), sorted(passed or ())

@@ -360,6 +360,7 @@ class HealthAnswer(Answer):
     shapes_vary: bool = False
     shares_memory: bool = False
     passing: list[str] = field(default_factory=list)
+    passing_own_inputs: list[str] = field(default_factory=list)
     constant: bool = False
     unchecked: str = ""
 

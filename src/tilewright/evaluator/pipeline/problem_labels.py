@@ -43,6 +43,11 @@ def labels_of(health: ProblemHealth) -> Iterator[tuple[LabelName, str]]:
         yield LabelName.WEAK_PROBLEM, f"without any work these answers pass: {_listed(health)}"
     elif health.weak_cases:
         yield LabelName.WEAK_CASE, "; ".join(map(_weak_case, health.weak_cases))
+    own = {case.case: case.passing_own_inputs for case in health.cases if case.passing_own_inputs}
+    if own and not health.unsound:
+        found = "; ".join(f"{name}: {', '.join(answers)}" for name, answers in own.items())
+        text = "on the problem's own inputs alone these answers without work pass"
+        yield LabelName.WEAK_INPUTS, f"{text}: {found}"
     for name, applies, text in _GENERATOR:
         cases = [case.case for case in health.cases if applies(case)]
         if cases:

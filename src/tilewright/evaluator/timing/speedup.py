@@ -13,6 +13,7 @@ from tilewright.evaluator.timing.case_timings import (
 )
 from tilewright.records import Comparison, Timing
 from tilewright.scoring import bootstrap, intervals
+from tilewright.scoring.paired_times import paired
 from tilewright.scoring.process_replicates import replicates_interval
 from tilewright.wire.frames import Fields
 
@@ -43,8 +44,7 @@ def compare_official(times: CaseTimes, baseline: str, labels: tuple[str, ...]) -
     rows = _rows(times, baseline)
     means = [sum(times.total_s[n]) / len(times.total_s[n]) for n in (baseline, "candidate")]
     return Comparison(
-        **_measured(times, baseline, rows, official=True),
-        speedup=means[0] / means[1],
+        **_measured(times, baseline, rows, means[0] / means[1], official=True),
         speedup_low=None,
         speedup_high=None,
         conclusion="no interval",
@@ -74,8 +74,7 @@ def compare_strict(
     own = times.gpu.self_reported_s
     reported = _paired(own.get(baseline, []), own.get("candidate", []))
     return Comparison(
-        **_measured(times, baseline, raw, official=False),
-        speedup=interval.estimate,
+        **_measured(times, baseline, raw, interval.estimate, official=False),
         speedup_low=interval.low,
         speedup_high=interval.high,
         conclusion=intervals.decide(interval),
@@ -85,13 +84,20 @@ def compare_strict(
     )
 
 
-def _measured(times: CaseTimes, baseline: str, raw: list[Row], *, official: bool) -> Fields:
-    """Return the fields of a comparison that no rule of comparison changes."""
+def _measured(
+    times: CaseTimes, baseline: str, raw: list[Row], speedup: float, *, official: bool
+) -> Fields:
+    """Return the fields of a comparison that no rule of comparison changes, and its speed-up."""
+    ours, theirs = (_timing(times, name, official=official) for name in ("candidate", baseline))
+    shown = paired(theirs.median_us, ours.median_us, speedup)
     return {
         "case": times.case,
         "baseline": baseline,
-        "candidate": _timing(times, "candidate", official=official),
-        "baseline_timing": _timing(times, baseline, official=official),
+        "candidate": ours,
+        "baseline_timing": theirs,
+        "baseline_us": shown.baseline_us,
+        "candidate_us": shown.candidate_us,
+        "speedup": speedup,
         "blocks": len(raw),
         "moved_bytes": times.moved_bytes,
         "raw_us": _rounded(raw),

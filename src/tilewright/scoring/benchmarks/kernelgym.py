@@ -9,12 +9,14 @@ original's second check, which compares names in a profile with names of launche
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.errors import ConfigError
 from tilewright.records import Correct, EvalReport, Failed, Incorrect, Rejected
 from tilewright.records.base import Record
 from tilewright.records.codes import FailureReason, FindingCode, Stage
+from tilewright.scoring.paired_times import geometric_mean_times
 
 Code = Literal[
     "COMPILATION_ERROR", "RUNTIME_ERROR", "CORRECTNESS_ERROR", "TIMEOUT_ERROR", "UNJUDGED"
@@ -37,6 +39,32 @@ class KernelGym(Record):
     """Mean milliseconds of a call, summed over cases; `None`: not timed."""
     speedup: float | None = None
     code: Code | None = None
+
+
+@dataclass(frozen=True)
+class Runtimes:
+    """KernelGYM's three figures of one candidate: `speedup` is the quotient of both times."""
+
+    reference_ms: float
+    kernel_ms: float
+
+    @property
+    def speedup(self) -> float:
+        """Return the time of the reference divided by that of the candidate."""
+        return self.reference_ms / self.kernel_ms
+
+
+def runtimes(report: EvalReport) -> Runtimes | None:
+    """Return the times of a correct candidate over its cases; `None`: it has no speed-up.
+
+    Each is the geometric mean over cases, so that the quotient is the report's speed-up.
+    """
+    name = report.request.baselines[0].name if report.request.baselines else ""
+    chosen = [item for item in report.comparisons if item.baseline == name]
+    if report.speedup is None or not chosen:
+        return None
+    mean = geometric_mean_times(chosen)
+    return Runtimes(mean.baseline_us / 1e3, mean.candidate_us / 1e3)
 
 
 def by_kernelgym(report: EvalReport) -> KernelGym:
@@ -84,7 +112,10 @@ def _right(report: EvalReport) -> KernelGym:
         sum(_rounded_ms([block[i] for block in item.raw_us for i in calls]) for item in rows)
         for calls in ((0, 3), (1, 2))
     )
-    speedup = reference / kernel if reference > 0 and kernel > 0 else None
+    if not (reference > 0 and kernel > 0):
+        # A time below half a nanosecond was rounded away.
+        return KernelGym(correctness=True)
+    speedup = reference / kernel
     return KernelGym(correctness=True, reference_ms=reference, kernel_ms=kernel, speedup=speedup)
 
 
