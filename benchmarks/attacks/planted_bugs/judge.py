@@ -319,4 +319,77 @@ SECRETS = (
     ),
 )
 
-BUGS = (*COMPARISON, *JUDGE, *MEMORY, *SECRETS)
+PROBLEMS = (
+    *planted(
+        "evaluator/judge/dependence.py",
+        UNIT + "evaluator/judge/test_problem_health.py",
+        (
+            "rounding errors count as dependence",
+            "remains > REMAINS * gap",
+            "remains >= 0 * gap",
+            "test_outputs_that_depend_on_no_input_are_constant",
+        ),
+        (
+            "only the problem's own inputs are tried",
+            "SMALL, LARGE = Effort(seeds=4, variants=6, weights=3)",
+            "SMALL, LARGE = Effort(seeds=4, variants=0, weights=3)",
+            "test_a_constant_on_nominal_inputs_is_weak_and_not_unsound",
+        ),
+        (
+            "the randomness of a reference is not looked for",
+            "if _is_random(reference, args):",
+            "if _is_random is None:",
+            "test_a_random_reference_keeps_its_own_reason",
+        ),
+    ),
+    *planted(
+        "evaluator/judge/problem_health.py",
+        UNIT + "evaluator/judge/test_problem_health.py",
+        (
+            "an overwritten sample is not noticed",
+            "shares_memory=overwritten or (shared and differ)",
+            "shares_memory=False",
+            "test_samples_in_one_buffer_are_named_and_judged_from_copies",
+        ),
+        (
+            "a sample is never repeated",
+            "repeatable=_equal(before, again)",
+            "repeatable=True",
+            "test_a_generator_that_cannot_repeat_a_sample_is_named",
+        ),
+        (
+            "the published rule is ignored by the check",
+            "degenerate_answers.passes(first, answers[n], rule)",
+            "degenerate_answers.passes(first, answers[n], None)",
+            "test_a_published_rule_is_used_where_it_is_given",
+        ),
+    ),
+    *planted(
+        "evaluator/pipeline/problem_check.py",
+        "tests/processes/test_problem_check.py",
+        (
+            "an unsound problem gets a verdict",
+            "if health.unsound and",
+            "if not health.cases and",
+            "test_an_unsound_problem_has_no_strict_verdict_and_is_checked_once",
+        ),
+        (
+            "a stored check of another version is used",
+            "(health.version, health.evaluator) == (HEALTH_VERSION, __version__)",
+            "health.version is not None",
+            "test_a_damaged_stored_check_is_made_again",
+        ),
+    ),
+)
+
+TIMES = planted(
+    "scoring/paired_times.py",
+    "tests/property/test_paired_times.py",
+    (
+        "medians are shown beside a speed-up",
+        "return PairedTimes(middle * side, middle / side)",
+        "return PairedTimes(baseline_us, candidate_us)",
+    ),
+)
+
+BUGS = (*COMPARISON, *JUDGE, *MEMORY, *SECRETS, *PROBLEMS, *TIMES)

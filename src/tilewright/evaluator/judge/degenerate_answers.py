@@ -96,6 +96,9 @@ ANSWERS: dict[str, DegenerateAnswer] = {
 
 
 SKIPPED = "skipped parameters"
+WEIGHTS_SEED = 3
+"""Seed of the new weights, the same for the linter and for the check of a first evaluation, so that
+both name the same problems."""
 
 
 def lint(reference: Reference, message: LintCase) -> LintAnswer:
@@ -179,7 +182,7 @@ def _strictly(reference: Reference, params: Fields, variations: list[str]) -> li
         return passing(reference, params, rules)[1]
     reference.double = None
     try:
-        with loaded(model, weights.resample(model, 3)):
+        with loaded(model, weights.resample(model, WEIGHTS_SEED)):
             return passing(reference, params, rules)[1]
     finally:
         reference.double = None

@@ -16,7 +16,7 @@ import torch
 from tilewright.evaluator.judge import degenerate_answers, weights
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, expect
-from tilewright.evaluator.judge.degenerate_answers import Outputs, Rules
+from tilewright.evaluator.judge.degenerate_answers import WEIGHTS_SEED, Outputs, Rules
 from tilewright.evaluator.judge.dependence import (
     depends_on_inputs,
     is_rounding,
@@ -84,7 +84,7 @@ def check(reference: Reference, message: CheckHealth, rule: ComparisonRule | Non
     """
     kept = replace(reference)
     model = reference.model
-    fresh = {} if model is None or not message.strict else weights.resample(model, message.seed)
+    fresh = {} if model is None or not message.strict else weights.resample(model, WEIGHTS_SEED)
     loaded = nullcontext() if model is None else degenerate_answers.loaded(model, fresh)
     try:
         with loaded:

@@ -1,0 +1,169 @@
+"""The check of a problem by the judge: dependence on inputs, weak answers, the generator."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+
+from tests.unit.evaluator.judge.test_degenerate_answers import FUNCTION, MODULE
+from tilewright.evaluator.judge import problem_health, reference
+from tilewright.evaluator.judge.reference import ProblemFailure, Reference
+from tilewright.evaluator.judge_client.messages import CheckHealth, HealthAnswer
+from tilewright.wire.names import INPUT_VARIATIONS
+
+GENERATOR = """import torch
+
+{state}
+
+
+def inputs(case, generator):
+{body}
+
+
+def reference(x):
+    return torch.tanh(x)
+"""
+
+
+def loaded(source: str, kind: str = "function") -> Reference:
+    fields = {"problem_kind": kind, "mode": "train", "grads": [], "keywords": [], "init_seed": 42}
+    return reference.load(source, fields)
+
+
+def checked(source: str, kind: str = "function", rule: Any = None) -> HealthAnswer:
+    message = CheckHealth({}, list(INPUT_VARIATIONS), 77, rule is None)
+    return problem_health.check(loaded(source, kind), message, rule)
+
+
+def of(body: str) -> HealthAnswer:
+    return checked(FUNCTION.format(body=body, sample="randn"))
+
+
+def generated(*lines: str, state: str = "") -> HealthAnswer:
+    return checked(GENERATOR.format(state=state, body="\n".join(f"    {line}" for line in lines)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "torch.softmax(x, -1)",
+        "torch.softmax(x, -1) * 1e-5",
+        "x.argmax(-1)",
+        "1 + 1e-6 * x",
+        "x + torch.rand_like(x)",
+    ],
+)
+def test_a_sound_problem_accepts_nothing(body):
+    found = of(body)
+    assert (found.constant, found.passing, found.passing_own_inputs) == (False, [], [])
+    assert (found.ignores_seed, found.repeatable) == (False, True)
+    assert (found.shapes_vary, found.shares_memory, found.unchecked) == (False, False, "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "torch.ones_like(x)",
+        "x - x",
+        "x.sum(-1, keepdim=True) / x.sum(-1, keepdim=True)",
+        "torch.full_like(x, float('nan'))",
+        # Nothing but rounding errors, which differ from input to input.
+        "(x - x.mean(-1, keepdim=True)).sum(-1)",
+    ],
+)
+def test_outputs_that_depend_on_no_input_are_constant(body):
+    assert of(body).constant
+
+
+def test_a_constant_on_nominal_inputs_is_weak_and_not_unsound():
+    found = of("torch.relu(x - 100)")
+    assert not found.constant
+    assert found.passing == []
+    assert problem_health.CONSTANT in found.passing_own_inputs
+    assert "zeros" in found.passing_own_inputs
+
+
+def test_a_random_reference_keeps_its_own_reason():
+    assert not of("torch.rand_like(x)").constant
+
+
+def test_weights_and_parameters_that_do_nothing_are_named():
+    assert (
+        "skipped parameters"
+        in checked(MODULE.format(body="x + 0 * self.linear(x)"), "module").passing
+    )
+    assert checked(MODULE.format(body="self.linear(x)"), "module").passing == []
+    # New weights matter here and inputs do not.
+    assert checked(MODULE.format(body="self.linear.bias + 0 * x"), "module").constant
+
+
+def test_a_published_rule_is_used_where_it_is_given():
+    rule = {"name": "allclose", "tolerance": 1e-2}
+    source = FUNCTION.format(body="torch.softmax(x, -1) * 1e-5", sample="randn")
+    assert "zeros" in checked(source, rule=rule).passing
+    assert checked(source).passing == []
+
+
+def test_the_check_leaves_the_reference_as_it_was():
+    made = loaded(MODULE.format(body="self.linear(x)"), "module")
+    assert made.model is not None
+    before = {name: value.clone() for name, value in made.model.state_dict().items()}
+    problem_health.check(made, CheckHealth({}, list(INPUT_VARIATIONS), 77, True), None)
+    assert all(torch.equal(before[n], v) for n, v in made.model.state_dict().items())
+    assert (made.random, made.double) == (None, None)
+
+
+def test_a_generator_that_ignores_the_seed_is_named():
+    found = generated("return (torch.linspace(-1, 1, 512),)")
+    assert (found.ignores_seed, found.repeatable, found.constant) == (True, True, False)
+
+
+def test_a_generator_that_cannot_repeat_a_sample_is_named():
+    found = generated(
+        "calls.append(0)",
+        "torch.manual_seed(len(calls))",
+        "return (torch.randn(512),)",
+        state="calls = []",
+    )
+    assert (found.ignores_seed, found.repeatable) == (False, False)
+
+
+def test_a_generator_of_other_shapes_is_named():
+    found = generated(
+        "n = int(torch.randint(8, 4000, (), generator=generator))",
+        "return (torch.randn(n, generator=generator),)",
+    )
+    assert (found.shapes_vary, found.constant) == (True, False)
+
+
+def test_samples_in_one_buffer_are_named_and_judged_from_copies():
+    found = generated(
+        "return (buffer.normal_(generator=generator),)", state="buffer = torch.empty(512)"
+    )
+    assert (found.shares_memory, found.ignores_seed, found.repeatable) == (True, False, True)
+    assert (found.constant, found.passing) == (False, [])
+
+
+def test_one_constant_tensor_for_all_samples_is_no_shared_buffer():
+    found = generated("return (fixed,)", state="fixed = torch.linspace(-1, 1, 512)")
+    assert (found.shares_memory, found.ignores_seed) == (False, True)
+
+
+def test_a_generator_that_cannot_be_run_twice_fails():
+    with pytest.raises(ProblemFailure, match="cannot be run twice"):
+        generated("return (left.pop(),)", state="left = [torch.randn(8)]")
+
+
+def test_of_a_slow_generator_one_sample_is_enough(monkeypatch):
+    monkeypatch.setattr(problem_health, "LONG_S", 0.05)
+    start = time.monotonic()
+    source = FUNCTION.format(body="torch.zeros_like(x)", sample="randn").replace(
+        "    return (torch", "    import time\n    time.sleep(0.2)\n    return (torch"
+    )
+    found = checked(source)
+    assert found.sample_s >= 0.2
+    assert (found.constant, found.ignores_seed) == (True, False)
+    assert time.monotonic() - start < 2.0
