@@ -322,7 +322,7 @@ SECRETS = (
 PROBLEMS = (
     *planted(
         "evaluator/judge/dependence.py",
-        UNIT + "evaluator/judge/test_problem_health.py",
+        UNIT + "evaluator/judge/test_soundness.py",
         (
             "rounding errors count as dependence",
             "remains > REMAINS * gap",
@@ -343,8 +343,8 @@ PROBLEMS = (
         ),
     ),
     *planted(
-        "evaluator/judge/problem_health.py",
-        UNIT + "evaluator/judge/test_problem_health.py",
+        "evaluator/judge/soundness.py",
+        UNIT + "evaluator/judge/test_soundness.py",
         (
             "an overwritten sample is not noticed",
             "shares_memory=overwritten or (shared and differ)",

@@ -32,7 +32,7 @@ class CaseCheck(Record):
     constant: bool = False
     """Whether the outputs depend on no input, under any variation and any weights."""
     unchecked: str = ""
-    """What was not looked at, and why; empty: nothing."""
+    """The part that was not looked at, and why; empty: none."""
 
 
 class ProblemHealth(Record):

@@ -37,7 +37,7 @@ class Comparison(Record):
     candidate: Timing
     baseline_timing: Timing
     baseline_us: float | None = Field(default=None, gt=0)
-    """Time of a call of the baseline to show beside the speed-up: `baseline_us / candidate_us` is
+    """Time of a call of the baseline to show next to the speed-up: `baseline_us / candidate_us` is
     `speedup`, and their geometric mean is that of both medians. `None`: an older report."""
     candidate_us: float | None = Field(default=None, gt=0)
     """The same for the candidate."""

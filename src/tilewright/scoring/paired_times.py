@@ -1,4 +1,4 @@
-"""Times to show beside a speed-up: their quotient is the speed-up.
+"""Times to show next to a speed-up: their quotient is the speed-up.
 
 A speed-up is an estimate over pairs of neighbouring calls, and a median is over all calls of one
 implementation. On a machine that changes its speed, the quotient of two medians differs from the

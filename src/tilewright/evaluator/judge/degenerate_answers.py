@@ -25,7 +25,7 @@ from tilewright.wire.frames import Fields
 Outputs = list[torch.Tensor]
 
 
-class Sample(Protocol):
+class JudgedSample(Protocol):
     """Inputs, and what is expected of them."""
 
     expected: list[Expected]
@@ -39,12 +39,12 @@ class Sample(Protocol):
         ...
 
 
-DegenerateAnswer = Callable[[Sample, Sample], Outputs | None]
+DegenerateAnswer = Callable[[JudgedSample, JudgedSample], Outputs | None]
 """An answer to the first sample, made from another one's; `None` where there is no such answer."""
 
 
 @dataclass(frozen=True)
-class Rules:
+class PassingRules:
     """The rules of a protocol by which answers pass, and the seeds of two samples.
 
     `comparison` is a published rule of comparison; `None` is ours.
@@ -59,7 +59,7 @@ def _filled(value: float) -> DegenerateAnswer:
     return lambda sample, _: [torch.full_like(item.value, value) for item in sample.expected]
 
 
-def _constant(sample: Sample, other: Sample) -> Outputs:
+def _constant(sample: JudgedSample, other: JudgedSample) -> Outputs:
     """Return the mean of another call's output, everywhere."""
     return [
         torch.full_like(mine.value, float(parts(theirs.value).double().mean()))
@@ -67,14 +67,14 @@ def _constant(sample: Sample, other: Sample) -> Outputs:
     ]
 
 
-def _stale(sample: Sample, other: Sample) -> Outputs | None:
+def _stale(sample: JudgedSample, other: JudgedSample) -> Outputs | None:
     """Return another call's output."""
     values = [item.value for item in other.expected]
     same = all(a.shape == b.value.shape for a, b in zip(values, sample.expected, strict=True))
     return values if same else None
 
 
-def _copied(sample: Sample, _: Sample) -> Outputs | None:
+def _copied(sample: JudgedSample, _: JudgedSample) -> Outputs | None:
     """Return the first input that looks like the output."""
     found = []
     inputs = [value for value in sample.arguments() if isinstance(value, torch.Tensor)]
@@ -128,7 +128,7 @@ def lint(reference: Reference, message: LintCase) -> LintAnswer:
     )
 
 
-def _measured(reference: Reference, sample: Sample) -> tuple[Outputs, int | None]:
+def _measured(reference: Reference, sample: JudgedSample) -> tuple[Outputs, int | None]:
     """Return the outputs of one more call, and on a GPU what it allocated at its peak."""
     args, on_gpu = sample.arguments(), reference.device.type == "cuda"
     before = 0
@@ -139,13 +139,13 @@ def _measured(reference: Reference, sample: Sample) -> tuple[Outputs, int | None
     return outputs, torch.cuda.max_memory_allocated() - before if on_gpu else None
 
 
-def answers(sample: Sample, other: Sample) -> dict[str, Outputs]:
+def answers(sample: JudgedSample, other: JudgedSample) -> dict[str, Outputs]:
     """Return the answers that ignore an input, by name."""
     made = {name: answer(sample, other) for name, answer in ANSWERS.items()}
     return {name: values for name, values in made.items() if values is not None}
 
 
-def skipping(reference: Reference, sample: Sample) -> dict[str, Outputs]:
+def skipping(reference: Reference, sample: JudgedSample) -> dict[str, Outputs]:
     """Return the reference's outputs with every parameter zero, if it has parameters."""
     model = reference.model
     if model is None or not any(is_inexact(p) for p in model.parameters()):
@@ -167,7 +167,7 @@ def loaded(model: torch.nn.Module, fresh: dict[str, torch.Tensor]) -> Iterator[N
         model.load_state_dict(kept)
 
 
-def passes(sample: Sample, values: Outputs, rule: ComparisonRule | None) -> bool:
+def passes(sample: JudgedSample, values: Outputs, rule: ComparisonRule | None) -> bool:
     """Tell whether outputs pass by a published rule, or by ours."""
     pairs = [(e, v.to(e.value.dtype)) for e, v in zip(sample.expected, values, strict=True)]
     if rule is None:
@@ -177,7 +177,7 @@ def passes(sample: Sample, values: Outputs, rule: ComparisonRule | None) -> bool
 
 def _strictly(reference: Reference, params: Fields, variations: list[str]) -> list[str]:
     """Return the degenerate answers that pass on all variations, with weights drawn anew."""
-    model, rules = reference.model, Rules(variations)
+    model, rules = reference.model, PassingRules(variations)
     if model is None:
         return passing(reference, params, rules)[1]
     reference.double = None
@@ -188,7 +188,9 @@ def _strictly(reference: Reference, params: Fields, variations: list[str]) -> li
         reference.double = None
 
 
-def passing(reference: Reference, params: Fields, rules: Rules) -> tuple[list[str], list[str]]:
+def passing(
+    reference: Reference, params: Fields, rules: PassingRules
+) -> tuple[list[str], list[str]]:
     """Return the degenerate answers that pass on the problem's own inputs, and on all variations.
 
     The weights are the present ones.

@@ -27,7 +27,7 @@ ROUNDING = 0.25
 be nothing but rounding errors."""
 SMALL_BYTES = 2 << 20
 """Bytes of inputs above which the check takes `Effort.LARGE`: a float64 call takes a second."""
-LONGEST_S = 120.0
+WEIGHTS_LIMIT_S = 120.0
 """Seconds after which no further weights are tried; the problem then counts as one that depends on
 some inputs."""
 
@@ -88,8 +88,8 @@ def depends_on_inputs(
     """Tell whether any output depends on the inputs: on the problem's own, and on any.
 
     It tries changes of the inputs `args`, and with `redraw` other samples, with the loaded weights
-    and with new ones. A difference counts unless it vanishes in float64. What cannot be computed
-    shows no dependence. A reference that samples random numbers counts as dependent: it has other
+    and with new ones. A difference counts unless it vanishes in float64. An output that cannot be
+    computed shows none. A reference that samples random numbers counts as dependent: it has other
     rules.
     """
     if _is_random(reference, args):
@@ -97,11 +97,11 @@ def depends_on_inputs(
     effort = SMALL if size_of(args) <= SMALL_BYTES else LARGE
     if not redraw:
         effort = replace(effort, seeds=1)
-    until, changes = time.monotonic() + LONGEST_S, False
-    for draw in range(effort.weights if reference.model is not None else 1):
+    until, changes = time.monotonic() + WEIGHTS_LIMIT_S, False
+    for turn in range(effort.weights if reference.model is not None else 1):
         if time.monotonic() > until:
             return False, True
-        with _weights(reference, seed, draw):
+        with _weights(reference, seed, turn):
             reference.double = None
             own, any_input = _dependence(reference, params, seed, args, effort)
         reference.double = None
@@ -124,12 +124,12 @@ def _is_random(reference: Reference, args: list[Any]) -> bool:
     return False
 
 
-def _weights(reference: Reference, seed: int, draw: int) -> AbstractContextManager[None]:
+def _weights(reference: Reference, seed: int, turn: int) -> AbstractContextManager[None]:
     """Load new weights for a while; the first time those that are there."""
     model = reference.model
     if model is None:
         return nullcontext()
-    fresh = {} if draw == 0 else weights.resample(model, seed + draw)
+    fresh = {} if turn == 0 else weights.resample(model, seed + turn)
     return degenerate_answers.loaded(model, fresh)
 
 

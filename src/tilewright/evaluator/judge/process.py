@@ -18,8 +18,8 @@ from tilewright.evaluator.judge import (
     degenerate_answers,
     delayed_inputs,
     inputs,
-    problem_health,
     reference,
+    soundness,
 )
 from tilewright.evaluator.judge.comparison import RIGHT, Mismatch, compare, describe_mismatch
 from tilewright.evaluator.judge.inputs import InputSample
@@ -76,7 +76,7 @@ class Judge:
             messages.WriteDelayed: self.write_delayed,
             messages.FinishTimed: self.finish_timed,
             messages.LintCase: lambda message: degenerate_answers.lint(self.reference, message),
-            messages.CheckHealth: lambda message: problem_health.check(
+            messages.CheckHealth: lambda message: soundness.check(
                 self.reference, message, self.rule
             ),
         }

@@ -352,7 +352,7 @@ class LintCase(Request[LintAnswer], kind="lint"):
 
 
 class HealthAnswer(Answer):
-    """What the check of a case found (records/problem_health.py, `CaseCheck`)."""
+    """The results of the check of a case (records/problem_health.py, `CaseCheck`)."""
 
     sample_s: float
     ignores_seed: bool = False

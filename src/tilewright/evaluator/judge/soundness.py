@@ -16,7 +16,7 @@ import torch
 from tilewright.evaluator.judge import degenerate_answers, weights
 from tilewright.evaluator.judge import reference as refs
 from tilewright.evaluator.judge.comparison import Expected, expect
-from tilewright.evaluator.judge.degenerate_answers import WEIGHTS_SEED, Outputs, Rules
+from tilewright.evaluator.judge.degenerate_answers import WEIGHTS_SEED, Outputs, PassingRules
 from tilewright.evaluator.judge.dependence import (
     depends_on_inputs,
     is_rounding,
@@ -46,7 +46,7 @@ CONSTANT = "one constant on the problem's own inputs"
 
 
 @dataclass
-class DrawnSample:
+class CheckedSample:
     """Inputs of one seed, and the reference's outputs on them."""
 
     args: list[Any]
@@ -100,13 +100,13 @@ def _checked(
     reference: Reference, message: CheckHealth, rule: ComparisonRule | None
 ) -> HealthAnswer:
     start = time.monotonic()
-    first = DrawnSample(reference.arguments(message.params, message.seed))
+    first = CheckedSample(reference.arguments(message.params, message.seed))
     answer = HealthAnswer(sample_s=time.monotonic() - start)
     try:
         first.evaluate(reference, double=rule is None)
         answer, second = _generator(reference, message, first, answer)
         redraw = second is not None
-        second = second or DrawnSample(next(variants(first.args, message.seed)))
+        second = second or CheckedSample(next(variants(first.args, message.seed)))
         second.evaluate(reference, double=False)
         own, varied = _dependence(reference, message, first, second, redraw=redraw)
         # On outputs that are all alike, no variation shows more than one sample.
@@ -121,22 +121,22 @@ def _checked(
 
 
 def _generator(
-    reference: Reference, message: CheckHealth, first: DrawnSample, answer: HealthAnswer
-) -> tuple[HealthAnswer, DrawnSample | None]:
+    reference: Reference, message: CheckHealth, first: CheckedSample, answer: HealthAnswer
+) -> tuple[HealthAnswer, CheckedSample | None]:
     """Make a sample under another seed and one under the same seed, and compare.
 
     Returns no second sample if the generator is slow, or if its samples differ in shape.
     """
     if answer.sample_s > LONG_S:
         return answer, None
-    drawn, before = first.args, _fingerprint(first.args)
-    if size_of(drawn) <= KEPT_BYTES:
-        first.args = refs.copied(drawn)
+    taken, before = first.args, _fingerprint(first.args)
+    if size_of(taken) <= KEPT_BYTES:
+        first.args = refs.copied(taken)
     try:
-        second = DrawnSample(reference.arguments(message.params, message.seed + 1))
-        other, overwritten = _fingerprint(second.args), not _equal(before, _fingerprint(drawn))
-        shared = bool(_memory(drawn) & _memory(second.args))
-        if size_of(drawn) <= KEPT_BYTES:
+        second = CheckedSample(reference.arguments(message.params, message.seed + 1))
+        other, overwritten = _fingerprint(second.args), not _equal(before, _fingerprint(taken))
+        shared = bool(_memory(taken) & _memory(second.args))
+        if size_of(taken) <= KEPT_BYTES:
             second.args = refs.copied(second.args)
         again = _fingerprint(reference.arguments(message.params, message.seed))
     except ProblemFailure as error:
@@ -158,8 +158,8 @@ def _passing(
     reference: Reference,
     message: CheckHealth,
     rule: ComparisonRule | None,
-    first: DrawnSample,
-    second: DrawnSample,
+    first: CheckedSample,
+    second: CheckedSample,
     *,
     quickly: bool,
 ) -> tuple[list[str], list[str]]:
@@ -180,7 +180,7 @@ def _passing(
         return passed, passed
     if not likely:
         return [], []
-    rules = Rules(message.variations, (message.seed, message.seed + 1), rule)
+    rules = PassingRules(message.variations, (message.seed, message.seed + 1), rule)
     own, anywhere = degenerate_answers.passing(reference, message.params, rules)
     return own, anywhere
 
@@ -188,13 +188,13 @@ def _passing(
 def _dependence(
     reference: Reference,
     message: CheckHealth,
-    first: DrawnSample,
-    second: DrawnSample,
+    first: CheckedSample,
+    second: CheckedSample,
     *,
     redraw: bool,
 ) -> tuple[bool, bool]:
     """Tell whether the outputs depend on the problem's own inputs, and whether on any inputs."""
-    ones, others = ([item.value for item in drawn.expected] for drawn in (first, second))
+    ones, others = ([item.value for item in taken.expected] for taken in (first, second))
     if _plainly_moved(ones, others) and not first.rounding:
         return True, True
     given = (message.params, message.seed, first.args)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.unit.evaluator.judge.test_degenerate_answers import FUNCTION, MODULE
-from tilewright.evaluator.judge import problem_health, reference
+from tilewright.evaluator.judge import reference, soundness
 from tilewright.evaluator.judge.reference import ProblemFailure, Reference
 from tilewright.evaluator.judge_client.messages import CheckHealth, HealthAnswer
 from tilewright.wire.names import INPUT_VARIATIONS
@@ -35,7 +35,7 @@ def loaded(source: str, kind: str = "function") -> Reference:
 
 def checked(source: str, kind: str = "function", rule: Any = None) -> HealthAnswer:
     message = CheckHealth({}, list(INPUT_VARIATIONS), 77, rule is None)
-    return problem_health.check(loaded(source, kind), message, rule)
+    return soundness.check(loaded(source, kind), message, rule)
 
 
 def of(body: str) -> HealthAnswer:
@@ -82,7 +82,7 @@ def test_a_constant_on_nominal_inputs_is_weak_and_not_unsound():
     found = of("torch.relu(x - 100)")
     assert not found.constant
     assert found.passing == []
-    assert problem_health.CONSTANT in found.passing_own_inputs
+    assert soundness.CONSTANT in found.passing_own_inputs
     assert "zeros" in found.passing_own_inputs
 
 
@@ -111,7 +111,7 @@ def test_the_check_leaves_the_reference_as_it_was():
     made = loaded(MODULE.format(body="self.linear(x)"), "module")
     assert made.model is not None
     before = {name: value.clone() for name, value in made.model.state_dict().items()}
-    problem_health.check(made, CheckHealth({}, list(INPUT_VARIATIONS), 77, True), None)
+    soundness.check(made, CheckHealth({}, list(INPUT_VARIATIONS), 77, True), None)
     assert all(torch.equal(before[n], v) for n, v in made.model.state_dict().items())
     assert (made.random, made.double) == (None, None)
 
@@ -158,7 +158,7 @@ def test_a_generator_that_cannot_be_run_twice_fails():
 
 
 def test_of_a_slow_generator_one_sample_is_enough(monkeypatch):
-    monkeypatch.setattr(problem_health, "LONG_S", 0.05)
+    monkeypatch.setattr(soundness, "LONG_S", 0.05)
     start = time.monotonic()
     source = FUNCTION.format(body="torch.zeros_like(x)", sample="randn").replace(
         "    return (torch", "    import time\n    time.sleep(0.2)\n    return (torch"
